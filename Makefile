@@ -1,0 +1,54 @@
+# make          set up, then rebuild everything on all cores
+# make quick    the same, made small
+# make test     set up, then the linters, the type checker and the tests
+VENV := .venv
+PYTHON ?= python3
+BIN := $(CURDIR)/$(VENV)/bin
+# The package runs from this checkout, whatever else is installed.
+export PATH := $(BIN):$(PATH)
+export PYTHONPATH := $(CURDIR)/src
+# Byte-code is compiled below, once; a job without it imports three times as long.
+export OPENBLAS_NUM_THREADS := 1
+# One thread a process: the workflow and the test runner bring their own parallelism.
+export OMP_NUM_THREADS := 1
+
+.PHONY: all quick test setup lint schema lock benchmarks clean
+
+all: setup
+	snakemake all
+
+quick: setup
+	snakemake --configfile config/quick.yaml --directory . all
+
+test: setup lint
+	python -m pytest --numprocesses 2 --dist loadfile
+
+setup: $(VENV)/installed
+
+$(VENV)/installed: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear $(VENV)
+	pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	python -m compileall -q -j 0 $(VENV)/lib src
+	touch $@
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	mypy
+	snakefmt --check --compact-diff Snakefile workflow
+	snakemake --lint
+
+schema: setup
+	python -m privreg schema --output workflow/schemas/config.schema.json
+
+lock:
+	uv pip compile pyproject.toml --extra dev --extra slurm --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --output-file requirements.lock
+
+benchmarks: setup
+	python -m benchmarks
+
+clean:
+	rm -rf results/* .snakemake

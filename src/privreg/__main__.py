@@ -1,0 +1,7 @@
+"""`python -m privreg`."""
+
+import sys
+
+from privreg.cli import main
+
+sys.exit(main())

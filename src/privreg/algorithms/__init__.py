@@ -1,0 +1,1 @@
+"""Private algorithms for least squares, one a file, and their non-private baselines."""

@@ -1,0 +1,1 @@
+"""Confidence intervals from private iterates, and their exact coverage."""

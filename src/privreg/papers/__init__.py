@@ -1,0 +1,1 @@
+"""The papers, one package each: experiments, figures and tables."""

@@ -1,0 +1,25 @@
+"""What a paper is called and where it is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A paper's bibliographic data."""
+
+    title: str
+    authors: str
+    year: int
+    arxiv: str | None = None
+
+    @property
+    def url(self) -> str:
+        return f"https://arxiv.org/abs/{self.arxiv}" if self.arxiv else ""
+
+    @property
+    def reference(self) -> str:
+        """One line for a Dataset's `references` attribute."""
+        where = f" arXiv:{self.arxiv}." if self.arxiv else ""
+        return f"{self.authors} ({self.year}). {self.title}.{where}"

@@ -1,0 +1,1 @@
+"""Privacy: neighbouring relations, zero-concentrated and Rényi privacy, conversions, sensitivities."""

@@ -1,0 +1,133 @@
+"""Learning-rate schedules on the unit time interval, and the private noise that each implies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Schedule(Protocol):
+    """A non-increasing rate: an amplitude, or an array of them, times one shape in time."""
+
+    @property
+    def amplitude(self) -> ArrayLike: ...
+
+    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Shape at the times in [0, 1], of their shape."""
+        ...
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    r"""Polynomially decaying rate.
+
+    .. math:: \tilde\eta(t) = \tilde\eta(0)\,(1-t)^{\alpha}
+
+    With alpha = 0 all private noise is added to the output (output perturbation); with alpha = 1/2
+    it is the same at each step; with larger alpha it decays.
+
+    Parameters
+    ----------
+    initial : array_like, shape (...)
+        Initial rates, more than 0.
+    exponent : float
+        alpha, at least 0.
+
+    Source
+    ------
+    bombari2025, equation (5.1). Its Assumption 2 leaves out 0 < alpha < 1/2 and 1/2 < alpha < 1.
+    """
+
+    initial: ArrayLike
+    exponent: float
+
+    @property
+    def amplitude(self) -> ArrayLike:
+        return self.initial
+
+    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
+        return np.maximum(1.0 - np.asarray(times, dtype=float), 0.0) ** self.exponent
+
+
+@dataclass(frozen=True)
+class Harmonic:
+    r"""Harmonically decaying rate.
+
+    .. math:: \tilde\eta(t) = \beta / (t + \tau)
+
+    Parameters
+    ----------
+    numerator : array_like, shape (...)
+        beta, more than 0.
+    offset : float
+        tau, more than 0.
+
+    Source
+    ------
+    bombari2025, equation (5.18); its Appendix D.3 writes alpha for beta.
+    """
+
+    numerator: ArrayLike
+    offset: float
+
+    @property
+    def amplitude(self) -> ArrayLike:
+        return self.numerator
+
+    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
+        return 1.0 / (np.asarray(times, dtype=float) + self.offset)
+
+
+def rate(schedule: Schedule, times: ArrayLike) -> NDArray[np.float64]:
+    """Rates of a schedule, shape (*amplitude.shape, *times.shape)."""
+    return np.multiply.outer(np.asarray(schedule.amplitude, dtype=float), schedule.shape(times))
+
+
+def step_shape(schedule: Schedule, samples: int) -> NDArray[np.float64]:
+    r"""Step sizes :math:`\eta_k = \tilde\eta(k/n)/n`, k = 1..n, of a schedule of unit amplitude.
+
+    Source
+    ------
+    bombari2025, equation (4.4).
+    """
+    return schedule.shape(np.arange(1, samples + 1) / samples) / samples
+
+
+def noise_multipliers(step_sizes: ArrayLike, *, privacy: float) -> NDArray[np.float64]:
+    r"""Private noise that spends the same budget on every sample of a one-pass run.
+
+    .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
+
+    Parameters
+    ----------
+    step_sizes : array_like, shape (..., n)
+        Non-increasing, at least 0.
+    privacy : float
+        rho, more than 0; the run is then rho^2/2-zCDP. `inf` adds no noise.
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+        Multipliers sigma_k: step k adds noise of standard deviation 2 C sigma_k a coordinate, with
+        C the norm that gradients are clipped to.
+
+    Raises
+    ------
+    ValueError
+        Step sizes that increase, for which no noise of this form exists.
+
+    Source
+    ------
+    bombari2025, equation (4.2).
+    """
+    if not privacy > 0:
+        raise ValueError(f"privacy = {privacy}: expected more than 0")
+    steps = np.asarray(step_sizes, dtype=float)
+    following = np.concatenate([steps[..., 1:], np.zeros((*steps.shape[:-1], 1))], axis=-1)
+    if np.any(following > steps * (1 + 1e-12)):
+        raise ValueError("step_sizes: expected a non-increasing sequence")
+    # The product form keeps all digits where neighbours almost agree.
+    return np.sqrt(np.maximum(steps - following, 0.0) * (steps + following)) / privacy

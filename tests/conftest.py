@@ -1,0 +1,23 @@
+"""Shared fixtures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Before NumPy's BLAS starts its threads in a worker.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+_beside = ROOT.parent / "shared" / "data"
+if "PRIVREG_DATA" not in os.environ and _beside.is_dir():
+    os.environ["PRIVREG_DATA"] = str(_beside)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A seeded generator."""
+    return np.random.Generator(np.random.SFC64(20250516))

@@ -1,0 +1,76 @@
+"""Spectra: quadrature against many modes and closed forms."""
+
+import numpy as np
+import pytest
+from scipy.special import gamma, gammainc
+
+from privreg import spectra
+
+
+@pytest.mark.parametrize(
+    "spectrum",
+    [
+        spectra.isotropic(),
+        spectra.uniform(),
+        spectra.explicit(spectra.uniform_midpoints(30)),
+        *(spectra.power_law(exponent) for exponent in (-1.0, 0.0, 0.25, 0.8)),
+    ],
+)
+def test_mean_eigenvalue_is_one(spectrum):
+    assert spectrum.mean() == pytest.approx(1, abs=1e-13)
+    assert spectrum.mean(spectrum.eigenvalues) == pytest.approx(1, abs=1e-8)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.25, 0.8])
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("decay", [0.1, 30.0, 1e4])
+def test_power_law_transform(exponent, power, decay):
+    # Closed form of the law's integral of lambda^power exp(-2 lambda decay).
+    edge = spectra.power_law_edge(exponent)
+    order = power + 1 - exponent
+    exact = (
+        (1 - exponent)
+        * edge ** (exponent - 1)
+        * gammainc(order, 2 * edge * decay)
+        * gamma(order)
+        / (2 * decay) ** order
+    )
+    spectrum = spectra.power_law(exponent)
+    found = spectrum.mean(spectrum.eigenvalues**power * np.exp(-2 * spectrum.eigenvalues * decay))
+    assert found == pytest.approx(exact, rel=1e-6)
+
+
+def test_power_law_of_exponent_zero_is_uniform():
+    law, flat = spectra.power_law(0.0), spectra.uniform()
+    for decay in (0.5, 5.0):
+        assert law.mean(np.exp(-law.eigenvalues * decay)) == pytest.approx(
+            flat.mean(np.exp(-flat.eigenvalues * decay)), rel=1e-8
+        )
+
+
+def test_quantiles_follow_the_density():
+    values = spectra.power_law_quantiles(200_000, 0.25)
+    edge = spectra.power_law_edge(0.25)
+    share = np.mean(values < 0.3 * edge)
+    assert share == pytest.approx(0.3**0.75, abs=1e-5)
+
+
+def test_explicit_groups_equal_eigenvalues():
+    spectrum = spectra.explicit([2.0, 1.0, 2.0, 0.0])
+    assert spectrum.eigenvalues.tolist() == [0.0, 1.0, 2.0]
+    assert spectrum.weights.tolist() == [0.25, 0.25, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: spectra.uniform(2.0, 1.0), "low"),
+        (lambda: spectra.power_law(1.0), "exponent = 1.0"),
+        (lambda: spectra.Spectrum(np.ones(2), np.ones(2)), "sum 1"),
+        (lambda: spectra.Spectrum(-np.ones(1), np.ones(1)), "negative"),
+        (lambda: spectra.Spectrum(np.ones(2), np.ones(1)), "shape"),
+    ],
+)
+def test_errors_name_the_argument(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -1,0 +1,16 @@
+# What all rules share: the wildcards, and an environment in which `python -m privreg` is this
+# checkout's package, whichever interpreter or conda environment runs the job.
+
+
+wildcard_constraints:
+    paper="|".join(plan.config.papers),
+    experiment="[a-z][a-z0-9_]*",
+    dataset="[a-z][a-z0-9_]*",
+    figure="[a-z][a-z0-9_]*",
+    table="[a-z][a-z0-9_]*",
+    claim="[a-z][a-z0-9-]*",
+    shard=r"\d+",
+
+
+shell.executable("bash")
+shell.prefix(plan.environment(SOURCE, conda=bool(workflow.deployment_settings.deployment_method)))
