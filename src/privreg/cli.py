@@ -128,9 +128,7 @@ def _claim(options: argparse.Namespace) -> None:
 def _ledger(options: argparse.Namespace) -> None:
     from privreg import stages
 
-    stages.ledger(
-        options.verdicts, csv=options.csv, json_file=options.json, html=options.html
-    )
+    stages.ledger(options.verdicts, csv=options.csv, json_file=options.json, html=options.html)
 
 
 def _gate(options: argparse.Namespace) -> int:
@@ -158,15 +156,15 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run)
         added.add_argument("--log", type=Path, help="also write messages and tracebacks here")
         if name != "ledger":
-            added.add_argument(
-                "--output", type=Path, required=True, nargs="+" if outputs else None
-            )
+            added.add_argument("--output", type=Path, required=True, nargs="+" if outputs else None)
         return added
 
     def recipe_command(name: str, run: Any, summary: str) -> Any:
         added = command(name, run, summary)
         added.add_argument("path", help="PAPER/EXPERIMENT")
-        added.add_argument("--recipe", help="module of the paper; the experiment's name if left out")
+        added.add_argument(
+            "--recipe", help="module of the paper; the experiment's name if left out"
+        )
         added.add_argument("--parameters", type=json.loads, default={}, metavar="JSON")
         for kind in ("data", "theory", "simulation", "intervals"):
             # An artifact that the stage does not read is given as an option without a value.

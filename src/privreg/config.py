@@ -10,9 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 Model = TypeVar("Model", bound=BaseModel)
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
-Artifact = Annotated[
-    str, Field(pattern=r"^(data|theory|simulation|intervals)/[a-z][a-z0-9_]*$")
-]
+Artifact = Annotated[str, Field(pattern=r"^(data|theory|simulation|intervals)/[a-z][a-z0-9_]*$")]
 
 
 class ConfigError(ValueError):
@@ -94,7 +92,9 @@ class Figure(Strict):
     """One figure: the artifacts that its drawing function takes, by argument name."""
 
     artifacts: dict[str, Artifact] = Field(min_length=1, description="Argument: artifact.")
-    caption: str = Field(min_length=1, description="What a reader should see, and the choices made.")
+    caption: str = Field(
+        min_length=1, description="What a reader should see, and the choices made."
+    )
 
 
 class Table(Figure):

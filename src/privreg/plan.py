@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import yaml
@@ -17,7 +18,7 @@ from privreg import data
 from privreg.claims.entries import Entry, load_ledger
 from privreg.config import Config, ConfigError, Experiment, choose, load
 from privreg.papers.registry import Recipe, known_papers, recipes
-from privreg.sources import closure
+from privreg.sources import PACKAGE, closure
 
 FIGURE_FORMATS = ("pdf", "png")
 MADE_BY = {"theory": "theory", "simulation": "simulate", "intervals": "intervals"}
@@ -127,8 +128,7 @@ class Plan:
         block = self.config.papers[paper]
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return {
-            argument: _artifact(paper, artifact)
-            for argument, artifact in drawing.artifacts.items()
+            argument: _artifact(paper, artifact) for argument, artifact in drawing.artifacts.items()
         }
 
     def assignments(self, kind: str, paper: str, name: str) -> list[str]:
@@ -140,18 +140,26 @@ class Plan:
         """Source files that prepare the tables."""
         return _posix(closure("privreg.stages:data", "privreg.data"))
 
+    def local_data(self) -> str:
+        """Where tables are looked for first; another place prepares them anew."""
+        return "PRIVREG_DATA" if os.environ.get("PRIVREG_DATA") else "download"
+
     def claim_sources(self, stage: str) -> list[str]:
         """Source files that judge claims (`claim`), join them (`ledger`) or compare them (`gate`)."""
-        return _posix(closure(f"privreg.stages:{stage}"))
+        template = (
+            [os.path.relpath(PACKAGE / "claims" / "ledger.html")] if stage == "ledger" else []
+        )
+        return _posix(closure(f"privreg.stages:{stage}")) + template
 
     def environment(self, source: Path, *, conda: bool) -> str:
         """Shell prefix that makes `python -m privreg` this checkout's package.
 
         Outside conda the interpreter is the one that runs the workflow, activated or not.
         """
-        lines = ["set -euo pipefail", f"export PYTHONPATH={source}${{PYTHONPATH:+:$PYTHONPATH}}"]
+        paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
+        lines = ["set -euo pipefail", f"export PYTHONPATH={quote(os.pathsep.join(paths))}"]
         if not conda:
-            lines.append(f"export PATH={Path(sys.executable).parent}:$PATH")
+            lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
         return "; ".join(lines) + "; "
 
     def entry(self, paper: str, claim: str) -> str:
@@ -164,9 +172,7 @@ class Plan:
 
     def _typed_parameters(self, paper: str, name: str) -> Any:
         values = self.experiment(paper, name).parameters
-        return self.recipe(paper, name).parameters(
-            values, f"{paper}.experiments.{name}.parameters"
-        )
+        return self.recipe(paper, name).parameters(values, f"{paper}.experiments.{name}.parameters")
 
     def _check_experiments(self, paper: str) -> None:
         for name, experiment in self.config.papers[paper].experiments.items():
@@ -174,7 +180,9 @@ class Plan:
             typed = self._typed_parameters(paper, name)
             where = f"{paper}.experiments.{name}"
             if recipe.has("simulate") != (experiment.trials is not None):
-                expected = "a number of trials" if recipe.has("simulate") else "none (no simulation)"
+                expected = (
+                    "a number of trials" if recipe.has("simulate") else "none (no simulation)"
+                )
                 raise ConfigError(f"{where}.trials = {experiment.trials}: expected {expected}")
             if any("data" in recipe.reads(stage) for stage in MADE_BY.values()):
                 choose(typed.dataset, data.NAMES, f"{where}.parameters.dataset")

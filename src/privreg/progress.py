@@ -22,7 +22,5 @@ def track(items: Iterable[Item], *, total: int, label: str) -> Iterator[Item]:
         if done and now - said >= INTERVAL_SECONDS:
             said = now
             left = (now - started) / done * (total - done)
-            logger.info(
-                "%s: %d of %d, %s left", label, done, total, tqdm.format_interval(left)
-            )
+            logger.info("%s: %d of %d, %s left", label, done, total, tqdm.format_interval(left))
         yield item

@@ -14,9 +14,6 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
-STAGE_FUNCTIONS = frozenset(
-    "data theory simulate summarise intervals figure table claim ledger gate".split()
-)
 
 
 def closure(*roots: str) -> tuple[Path, ...]:
@@ -25,8 +22,8 @@ def closure(*roots: str) -> tuple[Path, ...]:
     Parameters
     ----------
     *roots : str
-        `package.module`, or `package.module:function` to leave out what only the module's other
-        stage functions import inside their bodies.
+        `package.module`, or `package.module:function` to leave out what functions of the module that
+        this one does not reach import inside their bodies.
 
     Returns
     -------
@@ -71,12 +68,7 @@ def _imports(module: str, function: str | None) -> tuple[str, ...]:
 
 
 def _imported_names(tree: ast.Module, function: str | None) -> Iterator[str]:
-    skipped = STAGE_FUNCTIONS - {function} if function else frozenset()
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name in skipped:
-            continue
-        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
-            continue
+    for statement in _run_statements(tree, function):
         for node in ast.walk(statement):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names if _ours(alias.name))
@@ -85,6 +77,28 @@ def _imported_names(tree: ast.Module, function: str | None) -> Iterator[str]:
                 for alias in node.names:
                     if _file(f"{node.module}.{alias.name}") is not None:
                         yield f"{node.module}.{alias.name}"
+
+
+def _run_statements(tree: ast.Module, function: str | None) -> list[ast.stmt]:
+    """Top-level statements that run; of functions only those that `function` may reach by name."""
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    others = [
+        node
+        for node in tree.body
+        if not isinstance(node, ast.FunctionDef)
+        and not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    ]
+    if function is None:
+        return [*others, *functions.values()]
+    reached: set[str] = set()
+    pending = {function}
+    while pending:
+        name = pending.pop()
+        if name in functions and name not in reached:
+            reached.add(name)
+            nodes = ast.walk(functions[name])
+            pending.update(node.id for node in nodes if isinstance(node, ast.Name))
+    return [*others, *(functions[name] for name in sorted(reached))]
 
 
 def _ours(module: str) -> bool:

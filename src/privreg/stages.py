@@ -20,29 +20,10 @@ Paths = Mapping[str, Path]
 
 def data(name: str, *, mirrors: Sequence[str], directory: Path | None, output: Path) -> None:
     """Fetch, check and store one real table, or its stand-in."""
-    import xarray as xr
-
     from privreg.data import load
+    from privreg.data.artifact import to_dataset
 
-    table = load(name, directory=directory, mirrors=mirrors)
-    dataset = xr.Dataset(
-        {
-            "features": store.variable(("row", "feature"), table.features, "raw feature"),
-            "label": store.variable("row", table.labels, "raw label"),
-            "official_test": store.variable(
-                "row", table.official_test.astype("int8"), "1 for a row of the official test split"
-            ),
-        },
-        coords={"feature": store.variable("feature", table.feature_names, "feature name")},
-        attrs={
-            "title": f"{table.name}: {len(table.labels)} rows, {table.features.shape[1]} features",
-            "source": table.source,
-            "checksums": json.dumps(dict(table.checksums), sort_keys=True),
-            "name": table.name,
-            "stand_in": int(table.stand_in),
-            "stand_in_reason": table.stand_in_reason,
-        },
-    )
+    dataset = to_dataset(load(name, directory=directory, mirrors=mirrors))
     code = digest("privreg.stages:data", "privreg.data")
     store.write(store.describe(dataset, {"code_digest": code}), output)
 
@@ -202,15 +183,14 @@ def _write(
         "source": f"privreg {__version__}",
         "config": settings,
         "config_digest": hashlib.sha256(settings.encode()).hexdigest(),
-        "code_digest": digest(
-            f"privreg.stages:{stage_function}", f"{recipe.module_name}:{stage}"
-        ),
+        "code_digest": digest(f"privreg.stages:{stage_function}", f"{recipe.module_name}:{stage}"),
     }
     for name, path in reads.items():
         attributes[f"{name}_digest"] = store.file_digest(path)
     if "data" in reads:
         table = store.read(reads["data"])
-        attributes |= {key: table.attrs[key] for key in ("stand_in", "stand_in_reason", "checksums")}
+        inherited = ("stand_in", "stand_in_reason", "checksums")
+        attributes |= {key: table.attrs[key] for key in inherited}
     store.write(store.describe(dataset, attributes), output)
 
 

@@ -16,6 +16,7 @@ rule data:
         "../../environment.yml"
     params:
         mirrors=lambda wildcards: plan.config.data[wildcards.dataset].mirrors,
+        looked_for_in=plan.local_data(),
     threads: 1
     resources:
         mem_mb=500,

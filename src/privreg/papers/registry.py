@@ -23,7 +23,7 @@ from privreg.papers.citation import Citation
 
 STAGES = ("theory", "simulate", "summarise", "intervals")
 ARTIFACTS = ("theory", "simulation", "intervals", "data")
-NOT_RECIPES = ("figures", "tables")
+DRAWING = ("figures", "tables")
 
 
 def known_papers() -> list[str]:
@@ -40,7 +40,7 @@ def recipes(paper: str) -> list[str]:
     """Names of a paper's recipes."""
     package = importlib.import_module(f"privreg.papers.{paper}")
     modules = (entry.name for entry in pkgutil.iter_modules(package.__path__))
-    return sorted(name for name in modules if name not in NOT_RECIPES)
+    return sorted(name for name in modules if not name.endswith(DRAWING))
 
 
 def paper_files(config: Mapping[str, Any]) -> list[str]:

@@ -66,6 +66,10 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "least_variance_above_one": scalar(
                 wide_variance[large].min(), "least variance factor for constants above 1"
             ),
+            "variance_over_square_increment": scalar(
+                np.diff(wide_variance / wide**2).max(),
+                "largest increment of the variance factor over the squared constant",
+            ),
             "variance_at_one": scalar(
                 variance_factor(0.0, clip=1.0, noise_std=1.0), "variance factor at constant 1"
             ),

@@ -79,7 +79,12 @@ def _trajectory_panel(
             final, final_spread = float(at.final_risk), float(at.final_risk_spread)
             panel.plot([1.02, 1.1], [final, final], color=colour, lw=0.8)
             panel.fill_between(
-                [1.02, 1.1], final - final_spread, final + final_spread, color=colour, alpha=0.25, lw=0
+                [1.02, 1.1],
+                final - final_spread,
+                final + final_spread,
+                color=colour,
+                alpha=0.25,
+                lw=0,
             )
     curve = theory.sel(**where)
     panel.plot(theory.time, curve.risk, color=BLACK, lw=1.2, label="ODE")
@@ -98,7 +103,7 @@ def _trajectory_panel(
 
 def _table_heat_maps(simulation: xr.Dataset) -> Figure:
     figure, axes = panels(2, 4, height=2.0, sharex=True, sharey=True)
-    cap = 0.6
+    cap = simulation.attrs["loss_cap"]
     columns = [(a, n) for a in simulation.exponent.values for n in simulation.samples.values]
     drawn = None
     for column, (exponent, samples) in enumerate(columns):
@@ -109,27 +114,27 @@ def _table_heat_maps(simulation: xr.Dataset) -> Figure:
             drawn = heat_map(
                 panel,
                 simulation.initial_rate.values,
-                simulation.clip.values,
+                simulation["clip"].values,
                 np.minimum(statistic.values, cap),
                 vmax=cap,
                 vmin=float(simulation.loss_median.min()),
             )
             _reference_lines(panel, gamma)
-        excluded, total = int(cell.excluded.sum()), cell.excluded.size * simulation.sizes["trial"]
+        seeds = f"{int(cell.excluded)} of {simulation.sizes['trial']} seeds excluded"
         axes[0, column].set_title(f"{SCHEDULES[exponent]}, $\\gamma = {gamma:.2g}$")
         axes[0, column].text(
             0.03,
             0.03,
-            f"{excluded} of {total} runs excluded",
+            seeds,
             transform=axes[0, column].transAxes,
-            fontsize=5.5,
+            fontsize=6.5,
             color="white",
         )
         axes[1, column].set_xlabel(r"initial rate $\tilde\eta(0)$")
     axes[0, 0].set_ylabel("mean over seeds\nclipping constant $c$")
     axes[1, 0].set_ylabel("median over seeds\nclipping constant $c$")
     bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.01)
-    bar.set_label(r"validation loss (capped at 0.6)")
+    bar.set_label(f"validation loss (capped at {cap:g})")
     return figure
 
 

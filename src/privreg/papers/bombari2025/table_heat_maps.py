@@ -40,8 +40,15 @@ class Parameters(Strict):
     exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
     clips: Axis = Field(description="Clipping constants c.")
     initial_rates: Axis = Field(description="Initial learning rates.")
+    minimum_std: float = Field(
+        0.0, ge=0, description="Features of at most this deviation count as constant."
+    )
+    loss_cap: float = Field(0.6, gt=0, description="Losses above it are not told apart.")
     exclusion_factor: float = Field(
-        10.0, gt=1, description="A seed above this many medians is left out of a cell's mean."
+        10.0,
+        gt=1,
+        description="A seed that exceeds this many medians in a cell whose median is below the cap "
+        "is unstable, and left out of its panel's means.",
     )
 
 
@@ -50,26 +57,25 @@ def simulate(parameters: Parameters, trials: Trials, data: xr.Dataset) -> xr.Dat
     import xarray as xr
 
     from privreg.algorithms import dpgd
-    from privreg.data import splits, tables
+    from privreg.data import splits
+    from privreg.data.artifact import from_dataset
     from privreg.progress import track
     from privreg.schedules import Polynomial
 
-    table = tables.from_dataset(data)
-    train, normalisation, validation = splits.fit_sizes(
-        table, parameters.train, parameters.normalisation, parameters.validation
+    table = from_dataset(data)
+    sizes = splits.sizes_that_fit(
+        table,
+        train=max(parameters.train),
+        normalisation=parameters.normalisation,
+        validation=parameters.validation,
     )
+    train = [size * sizes["train"] // max(parameters.train) for size in parameters.train]
     clips, rates = parameters.clips.values(), parameters.initial_rates.values()
-    dimension = table.features.shape[1]
+    dimension = table.shape[1]
     loss = np.empty((len(train), len(parameters.exponents), len(clips), len(rates), len(trials)))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        split = splits.split(
-            table,
-            train=max(train),
-            normalisation=normalisation,
-            validation=validation,
-            rng=trial.rng,
-        )
-        ready = splits.standardise(split, table)
+        split = splits.split(table, **sizes, rng=trial.rng)
+        ready = splits.standardise(split, table, minimum_std=parameters.minimum_std)
         for (s, samples), (a, exponent) in _pairs(train, parameters.exponents):
             mechanism = dpgd.Mechanism.from_schedule(
                 Polynomial(np.tile(rates, len(clips)), exponent),
@@ -102,34 +108,33 @@ def simulate(parameters: Parameters, trials: Trials, data: xr.Dataset) -> xr.Dat
         },
         attrs={
             "dimension": dimension,
-            "split": f"{max(train)} training, {normalisation} normalisation, {validation} "
-            "validation rows, disjoint, reshuffled in each trial by the trial's own stream",
+            "split": "disjoint, reshuffled in each trial by the trial's own stream: "
+            + ", ".join(f"{size} {part} rows" for part, size in sizes.items()),
         },
     )
 
 
 def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Mean without unstable seeds, median, and what the figures' text says of the grid."""
+    """Mean over stable seeds, median over all, and what the figures' text says of the grid."""
     import xarray as xr
 
     loss = simulation.loss.values
-    trials = loss.shape[-1]
     grid = ("samples", "exponent", "clip", "initial_rate")
     median = np.median(loss, axis=-1)
-    kept = loss <= parameters.exclusion_factor * median[..., None]
-    count = kept.sum(axis=-1)
-    mean = np.where(kept, loss, 0).sum(axis=-1) / count
-    variance = np.where(kept, (loss - mean[..., None]) ** 2, 0).sum(axis=-1) / np.maximum(
-        count - 1, 1
+    readable = (median <= parameters.loss_cap)[..., None]
+    unstable = np.any(
+        readable & (loss > parameters.exclusion_factor * median[..., None]), axis=(2, 3)
     )
-    excluded = trials - count
-    reading = _readings(simulation)
+    weights = np.broadcast_to(~unstable[:, :, None, None, :], loss.shape).astype(float)
+    count = weights.sum(axis=-1)
+    mean = (weights * loss).sum(axis=-1) / count
+    variance = (weights * (loss - mean[..., None]) ** 2).sum(axis=-1) / np.maximum(count - 1, 1)
     return xr.Dataset(
         {
             "loss": store.variable(
                 grid,
                 mean,
-                "mean validation loss over the seeds that are kept",
+                "mean validation loss over stable seeds",
                 standard_error="loss_standard_error",
                 release="diagnostic",
             ),
@@ -143,46 +148,45 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
                 grid, median, "median validation loss over all seeds", release="diagnostic"
             ),
             "excluded": store.variable(
-                grid,
-                excluded.astype("int32"),
-                f"seeds left out of the mean, above {parameters.exclusion_factor:g} medians",
+                grid[:2],
+                unstable.sum(axis=-1).astype("int32"),
+                "unstable seeds, left out of the mean",
                 release="diagnostic",
             ),
-            **reading,
+            **_readings(simulation, ~unstable),
         },
         coords={name: simulation[name].variable for name in (*grid, "trial")},
+        attrs={"loss_cap": parameters.loss_cap},
     )
 
 
-def _readings(simulation: xr.Dataset) -> dict[str, tuple]:
-    """Tuned on the even trials, reported on the odd ones, so that no minimum is its own evidence."""
+def _readings(simulation: xr.Dataset, stable: np.ndarray) -> dict[str, tuple]:
+    """What the text says of the grid.
+
+    The settings that a trial reports are chosen on the other stable trials, so that no minimum is its
+    own evidence.
+    """
     loss = simulation.loss.values
-    clips, rates = simulation.clip.values, simulation.initial_rate.values
+    clips, rates = simulation["clip"].values, simulation.initial_rate.values
     gammas = simulation.attrs["dimension"] / simulation.samples.values
-    tuned, fresh = loss[..., 0::2], loss[..., 1::2]
-    if fresh.shape[-1] == 0:
-        fresh = tuned
-    names = ("large_clip_excess", "large_rate_excess", "valley_slope")
-    meanings = (
-        "log ratio of the best loss with c of at least 10 to the best loss",
-        "log ratio of the best loss with an initial rate of at least 10 times 2 / gamma to the best",
-        "log-log slope of the best initial rate in the clipping constant, for c up to 0.3",
-    )
-    found = {name: np.empty((*loss.shape[:2], 2)) for name in names}
+    shape = (len(clips), len(rates))
+    regions = {
+        "large_clip_excess": lambda gamma: np.broadcast_to(clips[:, None] > 1, shape),
+        "large_rate_excess": lambda gamma: np.broadcast_to(rates > 2 / gamma, shape),
+    }
+    meanings = {
+        "large_clip_excess": "log ratio of the best loss with c above 1 to the best loss below",
+        "large_rate_excess": "log ratio of the best loss with a rate above 2 / gamma to the best below",
+        "valley_slope": "log-log slope of the best initial rate in the clipping constant below 1",
+    }
+    found = {name: np.empty((*loss.shape[:2], 2)) for name in meanings}
     for s, a in np.ndindex(loss.shape[:2]):
-        score, check = np.median(tuned[s, a], axis=-1), fresh[s, a]
-        best = check[np.unravel_index(np.argmin(score), score.shape)]
-        clipped = np.where(clips[:, None] >= 10, score, np.inf)
-        fast = np.where(rates[None, :] >= 20 / gammas[s], score, np.inf)
-        for name, candidates in (("large_clip_excess", clipped), ("large_rate_excess", fast)):
-            if not np.any(np.isfinite(candidates)):
-                found[name][s, a] = (0.0, np.inf)
-                continue
-            worse = check[np.unravel_index(np.argmin(candidates), candidates.shape)]
-            found[name][s, a] = _mean_and_error(np.log(worse) - np.log(best))
-        found["valley_slope"][s, a] = _valley_slope(loss[s, a], clips, rates)
+        kept = loss[s, a][..., stable[s, a]]
+        for name, region in regions.items():
+            found[name][s, a] = _excess(kept, region(gammas[s]))
+        found["valley_slope"][s, a] = _valley_slope(kept[clips < 1], clips[clips < 1], rates)
     variables: dict[str, tuple] = {}
-    for name, meaning in zip(names, meanings, strict=True):
+    for name, meaning in meanings.items():
         dims = ("samples", "exponent")
         error = f"{name}_standard_error"
         variables[name] = store.variable(
@@ -194,20 +198,27 @@ def _readings(simulation: xr.Dataset) -> dict[str, tuple]:
     return variables
 
 
+def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
+    differences = []
+    for trial in range(loss.shape[-1]):
+        score = np.median(np.delete(loss, trial, axis=-1), axis=-1)
+        inside, outside = (
+            loss[..., trial].flat[np.argmin(np.where(part, score, np.inf))]
+            for part in (region, ~region)
+        )
+        differences.append(np.log(inside / outside))
+    return _mean_and_error(np.asarray(differences))
+
+
 def _valley_slope(loss: np.ndarray, clips: np.ndarray, rates: np.ndarray) -> tuple[float, float]:
-    """Slope of the log of the best rate in the log of c, each trial fitted by itself."""
-    small = (clips <= 0.3) & (clips >= 0.3 * rates[0] / rates[-1] * 100)
-    if small.sum() < 3:
-        return -1.0, np.inf
+    """Each trial fitted by itself, where its best rate lies inside the grid."""
     slopes = []
     for trial in range(loss.shape[-1]):
-        best = np.argmin(loss[small, :, trial], axis=1)
+        best = np.argmin(loss[..., trial], axis=1)
         inside = (best > 0) & (best < len(rates) - 1)
         if inside.sum() >= 3:
-            slopes.append(
-                np.polyfit(np.log(clips[small][inside]), np.log(rates[best[inside]]), 1)[0]
-            )
-    return _mean_and_error(np.asarray(slopes)) if slopes else (-1.0, np.inf)
+            slopes.append(np.polyfit(np.log(clips[inside]), np.log(rates[best[inside]]), 1)[0])
+    return _mean_and_error(np.asarray(slopes)) if slopes else (0.0, np.inf)
 
 
 def _mean_and_error(samples: np.ndarray) -> tuple[float, float]:

@@ -22,7 +22,9 @@ CURVE_POINTS = 1001
 class Parameters(Strict):
     """Figure 1: two spectra and two schedules at three dimensions."""
 
-    dimensions: list[int] = Field(min_length=2, description="Dimensions d, each with n = d / gamma.")
+    dimensions: list[int] = Field(
+        min_length=2, description="Dimensions d, each with n = d / gamma."
+    )
     aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
     privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
     clip: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
@@ -170,7 +172,10 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
                 "standard deviation over trials of the excess risk of the output",
             ),
             **store.mean_and_error(
-                "gap", gap, grid, "the largest distance to the deterministic equivalent before t = 1"
+                "gap",
+                gap,
+                grid,
+                "the largest distance to the deterministic equivalent before t = 1",
             ),
             "gap_of_mean": store.variable(
                 grid,

@@ -1,0 +1,111 @@
+"""Real tables: fetch and check, parse, stand in, split and standardise."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+from privreg.data import california_housing, fetch, mnist
+from privreg.data.tables import DataError, StandInWarning, Table
+
+__all__ = ["NAMES", "DataError", "StandInWarning", "Table", "check", "load"]
+
+NAMES = ("mnist", "california_housing")
+
+
+def load(
+    name: str,
+    *,
+    directory: str | Path | None = None,
+    cache: str | Path | None = None,
+    mirrors: Sequence[str] | None = None,
+    allow_stand_in: bool = True,
+    attempts: int = fetch.ATTEMPTS,
+    back_off: float = 1.0,
+) -> Table:
+    """Table of a data set: from a local folder, else from a mirror, else a bundled stand-in.
+
+    Every file is checked by its SHA-256 before it is read. A file that lies in `directory` and is
+    wrong is an error, never passed over; a file that is missing there is downloaded.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    directory : path, optional
+        Folder with ``mnist/*.gz`` and ``california_housing/cal_housing.data``.
+    cache : path, optional
+        Folder for downloads; the user's cache folder by default.
+    mirrors : sequence of str, optional
+        Addresses below which the files lie; the public mirrors by default.
+    allow_stand_in : bool
+        Whether a table bundled with scikit-learn (`stand_ins`) may take the place of a data set
+        that no mirror delivers. The table then says so in `stand_in` and `stand_in_reason`.
+    attempts : int
+        Rounds over all mirrors, at least 1.
+    back_off : float
+        Seconds before the second round, at least 0; doubled before each further one.
+
+    Returns
+    -------
+    Table
+
+    Warns
+    -----
+    StandInWarning
+        If a stand-in was taken; one line that says why.
+
+    Raises
+    ------
+    DataError
+        If a local file is wrong, the cache cannot be written, or no mirror delivers a file and
+        `allow_stand_in` is false.
+    """
+    source = _source(name)
+    try:
+        contents = fetch.obtain(
+            source.FILES,
+            directory=directory,
+            cache=cache,
+            mirrors=source.MIRRORS if mirrors is None else mirrors,
+            attempts=attempts,
+            back_off=back_off,
+        )
+    except fetch.DownloadError as error:
+        if not allow_stand_in:
+            raise
+        # Imported here because only this branch needs scikit-learn.
+        from privreg.data import stand_ins
+
+        bundled = {"mnist": stand_ins.digits, "california_housing": stand_ins.diabetes}
+        table = bundled[name](error.reason)
+        warnings.warn(f"{name}: {table.source}, because of {error}", StandInWarning, stacklevel=2)
+        return table
+    parsed: Table = source.table(contents)
+    return parsed
+
+
+def check(directory: str | Path) -> None:
+    """Verify every file of every data set that lies below `directory`; a missing file is no error.
+
+    Raises
+    ------
+    DataError
+        If the folder is missing or a file is not the original: one line with the file, the
+        SHA-256 found, the one expected, and what to do.
+    """
+    for name in NAMES:
+        for file in _source(name).FILES:
+            fetch.read_local(file, directory)
+
+
+def _source(name: str) -> ModuleType:
+    sources = {"mnist": mnist, "california_housing": california_housing}
+    if name not in sources:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, NAMES, n=1, cutoff=0.0)
+        raise ValueError(f"data set: {name!r}, expected one of {NAMES}; nearest is {near[0]!r}")
+    return sources[name]

@@ -1,0 +1,257 @@
+"""Files of a data set: from a local folder, or from a mirror, and never unchecked."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privreg.data.tables import DataError
+
+# Seconds to connect and between two pieces of an answer.
+TIMEOUT = (5.0, 60.0)
+ATTEMPTS = 3
+
+
+def unchanged(content: bytes) -> bytes:
+    return content
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a data set: where it lies, and the SHA-256 that it must have.
+
+    Parameters
+    ----------
+    path : str
+        Place below the local folder, for example ``mnist/train-labels-idx1-ubyte.gz``.
+    sha256 : str
+        Digest of ``canonical(content)``.
+    remote_name, remote_sha256 : str
+        Name below a mirror's address, and digest, of what a mirror sends.
+    remote_aliases : mapping from mirror, with its final slash, to name
+        Mirrors that know the file by another name.
+    canonical : callable
+        Undoes harmless differences such as line ends before the digest is taken.
+    extract : callable
+        Takes the file out of what a mirror sends.
+    """
+
+    path: str
+    sha256: str
+    remote_name: str
+    remote_sha256: str
+    remote_aliases: Mapping[str, str] = field(default_factory=dict)
+    canonical: Callable[[bytes], bytes] = unchanged
+    extract: Callable[[bytes], bytes] = unchanged
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    def url(self, mirror: str) -> str:
+        """Address of the file; a mirror given by the full address of an alias is one already."""
+        base = mirror.rstrip("/") + "/"
+        if base in (f"{known}{alias}/" for known, alias in self.remote_aliases.items()):
+            return base.rstrip("/")
+        return base + self.remote_aliases.get(base, self.remote_name)
+
+
+class DownloadError(DataError):
+    """No mirror delivered a file.
+
+    `reason` is one of the fixed sentences of this module; the message adds the details.
+    """
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+UNREACHED = "no mirror could be reached"
+REFUSED = "the mirrors answered with errors instead of the file"
+WRONG_CONTENT = "no download had the right checksum"
+HTML = "an HTML page came instead of the file"
+
+
+def obtain(
+    files: Sequence[DataFile],
+    *,
+    directory: str | Path | None,
+    cache: str | Path | None,
+    mirrors: Sequence[str],
+    attempts: int = ATTEMPTS,
+    back_off: float = 1.0,
+) -> dict[str, bytes]:
+    """Checked canonical content of every file, by its path; local files come first.
+
+    All local files are checked before the first download starts.
+
+    Raises
+    ------
+    DataError
+        If a local file is there but wrong, or the cache cannot be written.
+    DownloadError
+        If a missing file comes from no mirror.
+    """
+    check_mirrors(mirrors)
+    contents: dict[str, bytes] = {}
+    if directory is not None:
+        for file in files:
+            content = read_local(file, directory)
+            if content is not None:
+                contents[file.path] = content
+    for file in files:
+        if file.path not in contents:
+            contents[file.path] = download(
+                file, mirrors=mirrors, cache=cache, attempts=attempts, back_off=back_off
+            )
+    return contents
+
+
+def read_local(file: DataFile, directory: str | Path) -> bytes | None:
+    """Checked canonical content of a file below `directory`; None if it is not there.
+
+    Raises
+    ------
+    DataError
+        If the folder is missing, or the file is there but unreadable or not the original.
+    """
+    directory = Path(directory)
+    if not directory.is_dir():
+        raise DataError(
+            f"{directory}: not a folder, expected one with {file.path}; "
+            "correct PRIVREG_DATA or unset it to download"
+        )
+    path = directory / file.path
+    # A dangling link is a file that is there but wrong.
+    if not path.exists() and not path.is_symlink():
+        return None
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be read ({error.strerror}); repair it, or remove it to download"
+        ) from error
+    canonical = file.canonical(content)
+    found = sha256(canonical)
+    if found != file.sha256:
+        what = "an HTML page, " if is_html(content) else ""
+        raise DataError(
+            f"{path}: {what}SHA-256 {found}, expected {file.sha256}; "
+            "put the original file there, or remove this one to download"
+        )
+    return canonical
+
+
+def download(
+    file: DataFile,
+    *,
+    mirrors: Sequence[str],
+    cache: str | Path | None,
+    attempts: int = ATTEMPTS,
+    back_off: float = 1.0,
+) -> bytes:
+    """Checked canonical content of a file from the cache or else from the first mirror that has it.
+
+    Each of the `attempts` rounds asks the mirrors in turn; before round k + 1 it waits
+    ``back_off * 2**(k - 1)`` seconds. Only a file with the right digest enters the cache, and a
+    cached file that has lost it is fetched again.
+    """
+    # pooch is slow to import, and most jobs never download.
+    import pooch
+    import requests  # type: ignore[import-untyped,unused-ignore]
+
+    check_mirrors(mirrors)
+    if attempts < 1 or not 0 <= back_off < float("inf"):
+        raise ValueError(f"attempts, back_off: {attempts}, {back_off}, expected >= 1 and >= 0")
+    folder = Path(pooch.os_cache("privreg") if cache is None else cache)
+    pooch.get_logger().setLevel("WARNING")
+    failures: dict[str, tuple[str, str]] = {}
+    for attempt in range(attempts):
+        if attempt:
+            time.sleep(back_off * 2 ** (attempt - 1))
+        for mirror in mirrors:
+            try:
+                fetched = pooch.retrieve(
+                    file.url(mirror),
+                    known_hash=f"sha256:{file.remote_sha256}",
+                    fname=file.remote_name,
+                    path=folder,
+                    downloader=_checking_downloader(file.remote_sha256),
+                )
+                return _unpacked(file, Path(fetched).read_bytes())
+            except _WrongContentError as error:
+                failures[mirror] = error.reason, str(error)
+            except requests.HTTPError as error:
+                status = "unknown" if error.response is None else error.response.status_code
+                failures[mirror] = REFUSED, f"HTTP status {status}"
+            except requests.RequestException as error:
+                failures[mirror] = UNREACHED, f"no answer, {type(error).__name__}"
+            except OSError as error:
+                raise DataError(
+                    f"{folder}: the download cache cannot be used ({error.strerror or error}); "
+                    "make it writable, or put the files into the folder that PRIVREG_DATA names"
+                ) from error
+    seen = {reason for reason, _ in failures.values()}
+    reason = next(kind for kind in (HTML, WRONG_CONTENT, REFUSED, UNREACHED) if kind in seen)
+    details = "; ".join(f"{file.url(mirror)}: {text}" for mirror, (_, text) in failures.items())
+    raise DownloadError(f"{file.name}: {reason} ({details})", reason)
+
+
+def check_mirrors(mirrors: Sequence[str]) -> None:
+    """Refuse a list of mirrors that is empty or holds something that is no web address."""
+    if isinstance(mirrors, str) or not mirrors:
+        raise ValueError(f"mirrors: {mirrors!r}, expected a list of at least one address")
+    for mirror in mirrors:
+        if not mirror.startswith(("https://", "http://")):
+            raise ValueError(f"mirrors: {mirror!r}, expected an address with https:// or http://")
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_html(content: bytes) -> bool:
+    start = content[:1024].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    return start.startswith(b"<!doctype html") or b"<html" in start
+
+
+class _WrongContentError(Exception):
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def _checking_downloader(expected: str) -> Callable[..., None]:
+    import pooch
+
+    # A mirror that compresses on the way would change the digest of a .gz file.
+    get = pooch.HTTPDownloader(timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
+
+    def fetch(url: str, output_file: str, manager: Any) -> None:
+        get(url, output_file, manager)
+        content = Path(output_file).read_bytes()
+        found = sha256(content)
+        if found != expected:
+            if is_html(content):
+                raise _WrongContentError(HTML, HTML)
+            raise _WrongContentError(
+                WRONG_CONTENT, f"{len(content)} bytes with SHA-256 {found}, expected {expected}"
+            )
+
+    return fetch
+
+
+def _unpacked(file: DataFile, content: bytes) -> bytes:
+    canonical = file.canonical(file.extract(content))
+    found = sha256(canonical)
+    if found != file.sha256:
+        raise DataError(
+            f"{file.path} in {file.remote_name}: SHA-256 {found}, expected {file.sha256}; "
+            "report it, the archive itself is the expected one"
+        )
+    return canonical

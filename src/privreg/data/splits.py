@@ -1,0 +1,217 @@
+"""Disjoint random splits of a table, and standardisation by one of the parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.data.tables import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers of three disjoint subsets of a table.
+
+    Parameters
+    ----------
+    train, normalisation, validation : ndarray of int, shapes (n,), (m,), (v,)
+    """
+
+    train: NDArray[np.intp]
+    normalisation: NDArray[np.intp]
+    validation: NDArray[np.intp]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of rows in each subset."""
+        return {
+            "train": self.train.size,
+            "normalisation": self.normalisation.size,
+            "validation": self.validation.size,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    """Standardised rows, all float64.
+
+    Parameters
+    ----------
+    train_features, train_labels : ndarray, shapes (n, d) and (n,)
+        In the order of the split, which is the order of a single pass.
+    validation_features, validation_labels : ndarray, shapes (v, d) and (v,)
+    constant_features : ndarray, shape (d,), bool
+        Features whose standard deviation was replaced by 1.
+    """
+
+    train_features: NDArray[np.float64]
+    train_labels: NDArray[np.float64]
+    validation_features: NDArray[np.float64]
+    validation_labels: NDArray[np.float64]
+    constant_features: NDArray[np.bool_]
+
+
+def split(
+    table: Table, *, train: int, normalisation: int, validation: int, rng: np.random.Generator
+) -> Split:
+    """Draw disjoint subsets for training, normalisation and validation, without replacement.
+
+    A table with official test rows (MNIST) gives them, and only them, for validation; training
+    and normalisation share the others. Otherwise all three come from one shuffled pool. For one
+    state of `rng`, a smaller training set is the start of a larger one, so that sizes can
+    be compared on common rows.
+
+    Parameters
+    ----------
+    table : Table
+    train, normalisation, validation : int
+        Numbers of rows: at least 1, 2 and 1.
+    rng : numpy.random.Generator
+        Each call reshuffles.
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    ValueError
+        If a size is too small, or too large for the rows there are.
+
+    Source
+    ------
+    bombari2025, Section 7; that MNIST's official test images validate is our choice.
+    """
+    for key, size, least in (
+        ("train", train, 1),
+        ("normalisation", normalisation, 2),
+        ("validation", validation, 1),
+    ):
+        if size < least:
+            raise ValueError(f"{key}: {size} rows, expected at least {least}")
+    pool, test = (int(rows) for rows in _available(table))
+    if test:
+        _require("validation", validation, test, table.name)
+        _require("train + normalisation", train + normalisation, pool, table.name)
+        rows = rng.permutation(np.flatnonzero(~table.official_test))
+        held_out = rng.permutation(np.flatnonzero(table.official_test))[:validation]
+    else:
+        total = train + normalisation + validation
+        _require("train + normalisation + validation", total, pool, table.name)
+        shuffled = rng.permutation(pool)
+        held_out, rows = shuffled[:validation], shuffled[validation:]
+    return Split(
+        train=rows[normalisation : normalisation + train],
+        normalisation=rows[:normalisation],
+        validation=held_out,
+    )
+
+
+def sizes_that_fit(
+    table: Table, *, train: int, normalisation: int, validation: int
+) -> dict[str, int]:
+    """Sizes for `split`, shrunk in proportion if the table is a stand-in and too small for them.
+
+    The sizes of real data are returned as they are: too large ones are for `split` to refuse.
+    """
+    sizes = {"train": train, "normalisation": normalisation, "validation": validation}
+    excess = sum(sizes.values()) / table.shape[0]
+    if not table.stand_in or excess <= 1:
+        return sizes
+    return {key: int(size / excess) for key, size in sizes.items()}
+
+
+def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Standardised:
+    r"""Centre and scale features and labels by the statistics of the normalisation subset alone.
+
+    .. math::
+
+        \tilde x_{ij} = \frac{x_{ij} / g - m_j}{s_j},\qquad
+        m_j = \frac1{|N|} \sum_{i \in N} \frac{x_{ij}}{g},\qquad
+        s_j^2 = \frac1{|N|} \sum_{i \in N} \Bigl(\frac{x_{ij}}{g} - m_j\Bigr)^2
+
+    where N are the normalisation rows and g the table's `feature_scale`; labels likewise, but
+    without g.
+
+    A feature with :math:`s_j \le` `minimum_std` counts as constant and gets :math:`s_j = 1`: it
+    becomes its offset from the mean in units of g, at most 1 in size for grey values. The default
+    treats only exactly constant features so. MNIST also has pixels that a single normalisation
+    image lights; divided by their tiny deviation, another row that is lit there reaches thousands,
+    and the mean of :math:`\|\tilde x\|^2` many times d. With a `minimum_std` between 0 and 1 no
+    grey value exceeds ``1 / minimum_std`` in size.
+
+    Non-private: the statistics carry no noise. The rows of N have to be public, or stand outside
+    every guarantee that an algorithm gives for the training rows.
+
+    Parameters
+    ----------
+    split : Split
+    table : Table
+        Shape (n, d).
+    minimum_std : float
+        Standard deviation, in units of the feature scale, up to which a feature counts as constant;
+        at least 0.
+
+    Returns
+    -------
+    Standardised
+
+    Raises
+    ------
+    ValueError
+        If the labels are constant on the normalisation subset: they have no scale.
+
+    Source
+    ------
+    bombari2025, Section 7; the rule for constant features is ours, the paper gives none.
+    """
+    if not 0 <= minimum_std < np.inf:
+        raise ValueError(f"minimum_std: {minimum_std}, expected at least 0 and finite")
+    reference = _scaled_rows(table, split.normalisation)
+    mean, std = reference.mean(axis=0), reference.std(axis=0)
+    lowest = reference.min(axis=0)
+    # Rounding can give a constant column a deviation of 1e-17 and a mean beside its value.
+    exact = lowest == reference.max(axis=0)
+    mean[exact] = lowest[exact]
+    constant = exact | (std <= minimum_std)
+    std[constant] = 1.0
+
+    labels = table.labels[split.normalisation]
+    if np.all(labels == labels[0]):
+        raise ValueError(
+            f"labels of {table.name}: all {labels[0]} on {labels.size} normalisation rows, "
+            "expected at least two values; take more rows"
+        )
+    label_mean, label_std = labels.mean(), labels.std()
+
+    def features(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        values = _scaled_rows(table, rows)
+        values -= mean
+        values /= std
+        return values
+
+    return Standardised(
+        train_features=features(split.train),
+        train_labels=(table.labels[split.train] - label_mean) / label_std,
+        validation_features=features(split.validation),
+        validation_labels=(table.labels[split.validation] - label_mean) / label_std,
+        constant_features=constant,
+    )
+
+
+def _available(table: Table) -> tuple[int, int]:
+    test = int(table.official_test.sum())
+    return table.shape[0] - test, test
+
+
+def _require(key: str, wanted: int, available: int, name: str) -> None:
+    if wanted > available:
+        raise ValueError(f"{key}: {wanted} rows, expected at most the {available} of {name}")
+
+
+def _scaled_rows(table: Table, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    values = table.features[rows].astype(np.float64)
+    values /= table.feature_scale
+    return values
