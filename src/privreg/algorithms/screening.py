@@ -1,0 +1,154 @@
+"""Rows that cannot clip: a safe test that lets one Gram matrix stand for almost all of the data.
+
+Along a centre path m_t a row's residual at any θ with ‖θ - m_t‖ ≤ R is at most
+max_t |r_i(m_t)| + ‖x_i‖ R. Where that times ‖x_i‖ stays below the clipping bound, the row's
+gradient is linear in θ, and the rows of this kind enter through Σ x xᵀ and Σ x y alone. The other
+rows are kept and clipped one by one. The sum of clipped gradients is therefore exact inside the
+tube, up to the order of summation; outside the tube the caller walks the whole data set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms.clipped_gradient import clipped_gradient_sum
+from privreg.algorithms.samples import Chunk, Samples, moments
+
+FloatArray = NDArray[np.float64]
+KEPT_SHARE = 0.25
+KEPT_NUMBERS = 1 << 24
+
+
+@dataclass(frozen=True)
+class ScreenedSamples:
+    """Linear rows as sums, the others as a chunk, valid within `radius` of the centre path.
+
+    Attributes
+    ----------
+    gram : ndarray, shape (p, p)
+        Σ x xᵀ over the rows that cannot clip.
+    moment : ndarray, shape (p,)
+        Σ x y over the same rows.
+    kept : Chunk
+        The rows that might clip.
+    centres : ndarray, shape (points, p)
+        Centre path by step; the last point stands for all later steps.
+    radius : float
+        Radius R of the tube.
+    """
+
+    gram: FloatArray
+    moment: FloatArray
+    kept: Chunk
+    centres: FloatArray
+    radius: float
+
+    def holds(self, parameters: FloatArray, *, step: int) -> bool:
+        """Whether all columns of `parameters` (p, lanes) lie in the tube at this step."""
+        centre = self.centres[min(step, len(self.centres) - 1)]
+        gap = parameters - centre[:, None]
+        return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)
+
+    def clipped_gradient_sum(
+        self, parameters: FloatArray, *, clip: FloatArray
+    ) -> tuple[FloatArray, NDArray[np.int64]]:
+        """As `clipped_gradient.clipped_gradient_sum`, at a cost of p² and the kept rows."""
+        sums, clipped = clipped_gradient_sum(iter([self.kept]), parameters, clip=clip)
+        return sums + self.moment[:, None] - self.gram @ parameters, clipped
+
+
+def screen(
+    samples: Samples,
+    *,
+    clip: float,
+    step_size: float,
+    noise_std: float,
+    steps: int,
+    lanes: int,
+    start: FloatArray,
+) -> ScreenedSamples | None:
+    """Screen a data set for gradient descent with Gaussian noise, in two passes.
+
+    The centre path is noiseless, unclipped descent; the radius covers the noise of all lanes and
+    steps with probability 0.999. Neither choice affects correctness, only how often the caller must
+    fall back to the whole data set.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data.
+    clip : float
+        Smallest clipping bound in use; `inf` makes every row linear.
+    step_size, noise_std : float
+        Step size η and noise λ of the descent.
+    steps, lanes : int
+        Number of steps and of parameter vectors.
+    start : ndarray, shape (p,)
+        Starting point.
+
+    Returns
+    -------
+    ScreenedSamples or None
+        None where a quarter of the rows or 128 MB would have to be kept, or the descent diverges.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        radius, centres = _tube(
+            samples, step_size=step_size, noise_std=noise_std, steps=steps, lanes=lanes, start=start
+        )
+    if not (np.isfinite(radius) and np.all(np.isfinite(centres))):
+        return None
+    p = samples.dimension
+    gram, moment = np.zeros((p, p)), np.zeros(p)
+    kept: list[Chunk] = [Chunk(np.empty((0, p)), np.empty(0), np.empty(0))]
+    room = min(KEPT_SHARE * samples.count, KEPT_NUMBERS / p)
+    for features, labels, norms in samples.chunks():
+        residual = np.max(np.abs(labels[:, None] - features @ centres.T), axis=1)
+        # The margin covers rounding of the residuals, so that no row is called safe by an ulp.
+        longest = norms * (residual + norms * radius) * (1 + 1e-9)
+        safe = longest <= clip
+        if not np.all(safe):
+            risky = ~safe
+            kept.append(Chunk(features[risky], labels[risky], norms[risky]))
+            room -= np.count_nonzero(risky)
+            if room < 0:
+                return None
+            features, labels = features[safe], labels[safe]
+        gram += features.T @ features
+        moment += features.T @ labels
+    rows = Chunk(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
+    return ScreenedSamples(gram, moment, rows, centres, radius)
+
+
+def _tube(
+    samples: Samples,
+    *,
+    step_size: float,
+    noise_std: float,
+    steps: int,
+    lanes: int,
+    start: FloatArray,
+) -> tuple[float, FloatArray]:
+    covariance, moment = (total / samples.count for total in moments(samples))
+    if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(moment))):
+        return np.inf, start[None]
+    contraction = 1 - step_size * np.linalg.eigvalsh(covariance)
+    powers = np.zeros_like(contraction)
+    for _ in range(min(steps, 10_000)):
+        powers = 1 + contraction**2 * powers
+    variances = (step_size * noise_std) ** 2 * powers
+    # A Gaussian vector's norm exceeds √tr C + √(2 ‖C‖ ln(1/β)) with probability at most β.
+    radius = np.sqrt(np.sum(variances)) + np.sqrt(
+        2 * np.max(variances) * np.log(1000.0 * steps * lanes)
+    )
+    centres = [start]
+    while len(centres) < min(steps, 500):
+        move = step_size * (moment - covariance @ centres[-1])
+        centres.append(centres[-1] + move)
+        if not np.linalg.norm(move) > 1e-3 * radius:
+            break
+    path = np.array(centres)
+    # Without noise the radius is rounding's alone.
+    return float(radius + 1e-9 * np.max(np.linalg.norm(path, axis=1))), path

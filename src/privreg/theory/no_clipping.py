@@ -1,0 +1,181 @@
+"""When full-batch private gradient descent never clips: the condition, and its proof's demands."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class NoClippingRatios(NamedTuple):
+    """How far a data set is from violating the No-Clipping Condition.
+
+    Parts (ii) to (v) each hold with a constant c_0 at or above the ratio; `constant` is the least
+    c_0 for all four. `spectrum_bounded` is ½I ⪯ Σ ⪯ 2I and `contracts` is ‖I - ηΣ‖ ≤ 7/8, part (i).
+    """
+
+    feature_norm: float
+    residual: float
+    transported: float
+    accumulated: float
+    spectrum_bounded: bool
+    contracts: bool
+
+    @property
+    def constant(self) -> float:
+        """Least c_0, the maximum of the four ratios."""
+        return max(self[:4])
+
+
+class NoClippingDemand(NamedTuple):
+    """Least clipping bound and number of samples at which the proof excludes clipping."""
+
+    clip: float
+    samples: float
+
+
+def no_clipping_ratios(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    target: ArrayLike,
+    step_size: float,
+    steps: int,
+    label_noise_std: float,
+) -> NoClippingRatios:
+    r"""Evaluate the No-Clipping Condition on data.
+
+    .. math::
+        \|\mathbf x_i\| \le c_0\sqrt p, \quad |y_i - \mathbf x_i^\top\theta| \le c_0\sigma, \quad
+        |\mathbf x_i^\top M^t\theta| \le c_0, \quad
+        |\mathbf x_i^\top A_t X^\top(y - X\theta)| \le c_0\sigma\sqrt{np}
+
+    for all rows i ≤ n and steps t = 1..T, with M = I - ηΣ and A_t = (I - M^t) Σ^{-1}.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, p)
+    labels : array_like, shape (n,)
+    target : array_like, shape (p,)
+        θ, in the model the population parameter.
+    step_size : float
+        η.
+    steps : int
+        T, at least 1.
+    label_noise_std : float
+        σ, more than 0.
+
+    Returns
+    -------
+    NoClippingRatios
+
+    Source
+    ------
+    brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
+    of 2 violate part (i) by sampling error although the descent contracts: both are reported.
+    """
+    x, y = np.asarray(features, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    theta = np.asarray(target, dtype=np.float64)
+    if not label_noise_std > 0:
+        raise ValueError(f"label_noise_std must be more than 0, got {label_noise_std}")
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}")
+    n, p = x.shape
+    covariance = x.T @ x / n
+    eigenvalues = np.linalg.eigvalsh(covariance)
+    residual = y - x @ theta
+    pull = step_size * (x.T @ residual)
+    transported, accumulated = theta, np.zeros(p)
+    largest = np.zeros(2)
+    for _ in range(steps):
+        # A_t = A_{t-1} M + ηI, so no inverse of Σ is needed.
+        transported = transported - step_size * (covariance @ transported)
+        accumulated = accumulated - step_size * (covariance @ accumulated) + pull
+        rows = np.abs(x @ np.column_stack([transported, accumulated]))
+        largest = np.maximum(largest, np.max(rows, axis=0))
+    return NoClippingRatios(
+        feature_norm=float(np.max(np.linalg.norm(x, axis=1)) / np.sqrt(p)),
+        residual=float(np.max(np.abs(residual)) / label_noise_std),
+        transported=float(largest[0]),
+        accumulated=float(largest[1] / (label_noise_std * np.sqrt(n * p))),
+        spectrum_bounded=bool(eigenvalues[0] >= 0.5 and eigenvalues[-1] <= 2),
+        contracts=bool(np.max(np.abs(1 - step_size * eigenvalues)) <= 7 / 8),
+    )
+
+
+def generative_constant(samples: ArrayLike, *, steps: int, failure: float) -> FloatArray:
+    r"""The c_0 that holds with probability 1 - β in the linear-Gaussian model.
+
+    .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
+
+    Parameters
+    ----------
+    samples : array_like, shape (...)
+        n, at least a constant times p + ln(1/β).
+    steps : int
+        T.
+    failure : float
+        β in (0, 1).
+
+    Returns
+    -------
+    ndarray, shape (...)
+
+    Source
+    ------
+    brown2024, Lemma 2.6. Its proof gives the 12 only as p grows (about 41 at p = 2); the statement
+    holds with a wide margin all the same.
+    """
+    return 12 * np.log(5 * np.asarray(samples, dtype=np.float64) * steps / failure) ** 1.5
+
+
+def no_clipping_demand(
+    constant: float,
+    *,
+    features: int,
+    steps: int,
+    step_size: float,
+    rho: float,
+    failure: float,
+    label_noise_std: float,
+) -> NoClippingDemand:
+    r"""What it takes for the proof to exclude clipping, at the noise of the whole budget.
+
+    .. math::
+        \gamma \ge 4c_0^2\max(\sigma, 1)\sqrt p, \qquad
+        \frac n\eta\sqrt{\frac{\rho}{2T}} \ge 64 c_0^2\, p\sqrt{\ln(2nT/\beta)}
+
+    Parameters
+    ----------
+    constant : float
+        c_0 of the condition: measured (`NoClippingRatios.constant`) or `generative_constant`.
+    features, steps : int
+        p and T.
+    step_size, rho, failure, label_noise_std : float
+        η, total zCDP budget ρ, failure probability β and σ, all more than 0.
+
+    Returns
+    -------
+    NoClippingDemand
+        Least γ, and the least n that solves the second inequality (n stands on both sides). The
+        second does not depend on γ, since the noise is proportional to it.
+
+    Source
+    ------
+    brown2024, Lemma 2.5 with λ of Lemma 2.1. As printed the lemma has σ for max(σ, 1), which its
+    proof needs: it bounds c_0 by c_0 σ.
+    """
+    values = {"constant": constant, "step_size": step_size, "rho": rho, "failure": failure}
+    for name, value in {**values, "label_noise_std": label_noise_std}.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be finite and more than 0, got {value}")
+    scale = 64 * constant**2 * features * step_size * np.sqrt(2 * steps / rho)
+    samples = scale
+    # A contraction: the logarithm's root changes slowly, so a few dozen rounds give all digits.
+    for _ in range(60):
+        samples = scale * np.sqrt(max(np.log(2 * samples * steps / failure), 1e-300))
+    clip = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
+    return NoClippingDemand(float(clip), float(samples))

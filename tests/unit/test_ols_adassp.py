@@ -1,0 +1,207 @@
+"""Baselines: least squares with its interval, and AdaSSP with its budget and sensitivities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+
+from privreg.algorithms.adassp import (
+    RELEASES,
+    Bounds,
+    adassp,
+    adassp_zcdp,
+    bounds_from_data,
+    sensitivities,
+)
+from privreg.algorithms.ols import ols
+from privreg.algorithms.samples import ArraySamples
+from privreg.privacy import zcdp
+from privreg.privacy.neighbours import Neighbours
+
+
+def make_data(n: int, p: int, *, seed: int = 0, noise: float = 1.0) -> ArraySamples:
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, p))
+    return ArraySamples(x, x @ np.linspace(-1, 1, p) + noise * rng.standard_normal(n))
+
+
+def gaussian_delta(epsilon: float, multiplier: float) -> float:
+    """Exact δ(ε) of one Gaussian mechanism with noise `multiplier` times its sensitivity."""
+    first = log_ndtr(0.5 / multiplier - epsilon * multiplier)
+    second = epsilon + log_ndtr(-0.5 / multiplier - epsilon * multiplier)
+    return float(np.exp(first) - np.exp(second))
+
+
+def test_ols_is_least_squares():
+    data = make_data(2100, 6)
+    fit = ols(data)
+    expected, residual, *_ = np.linalg.lstsq(data.features, data.labels, rcond=None)
+    np.testing.assert_allclose(fit.coefficients, expected, rtol=1e-11)
+    scale = np.sqrt(residual[0] / (2100 - 6))
+    inverse = np.linalg.inv(data.features.T @ data.features)
+    np.testing.assert_allclose(fit.standard_errors, scale * np.sqrt(np.diag(inverse)), rtol=1e-11)
+
+
+def test_population_interval_covers_at_its_level_and_error_is_inverse_wishart():
+    n, p, trials, level = 20, 5, 3000, 0.9
+    target = np.linspace(-1, 1, p)
+    squares, covered = np.empty(trials), np.empty(trials)
+    for trial in range(trials):
+        fit = ols(make_data(n, p, seed=trial))
+        error = fit.coefficients - target
+        squares[trial] = error @ error
+        covered[trial] = abs(error[0]) <= fit.half_widths(level=level)[0]
+    spread = squares.std(ddof=1) / np.sqrt(trials)
+    assert abs(squares.mean() - p / (n - p - 1)) < 4 * spread
+    assert abs(squares.mean() - p / n) > 4 * spread
+    tolerance = 4 * np.sqrt(level * (1 - level) / trials)
+    assert abs(covered.mean() - level) < tolerance
+    # A normal quantile instead of Student's would undercover by more than the tolerance.
+    assert fit.half_widths(level=level)[0] / fit.standard_errors[0] == pytest.approx(
+        1.75305, abs=1e-5
+    )
+
+
+def test_adassp_without_noise_is_least_squares():
+    data = make_data(500, 4)
+    bounds = bounds_from_data(data)
+    fitted = adassp_zcdp(data, bounds=bounds, rho=1e30, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(fitted, ols(data).coefficients, rtol=1e-9)
+
+
+def test_bounds_from_data_are_attained():
+    data = make_data(3000, 3)
+    bounds = bounds_from_data(data)
+    norms = np.linalg.norm(data.features, axis=1)
+    assert bounds.feature_norm == pytest.approx(np.max(norms), rel=1e-14)
+    assert bounds.label == np.max(np.abs(data.labels))
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_sensitivities_bound_every_change_and_are_attained(neighbours):
+    bounds = Bounds(feature_norm=1.5, label=0.7)
+    limits = sensitivities(bounds, neighbours=neighbours)
+    rng = np.random.default_rng(0)
+    rest = rng.standard_normal((5, 3))
+    upper = np.triu_indices(3)
+    worst = np.zeros(3)
+
+    def change(x, y, other_x, other_y):
+        gram, other_gram = (rest.T @ rest + np.outer(v, v) for v in (x, other_x))
+        return [
+            abs(np.linalg.eigvalsh(gram)[0] - np.linalg.eigvalsh(other_gram)[0]),
+            np.linalg.norm((gram - other_gram)[upper]),
+            np.linalg.norm(x * y - other_x * other_y),
+        ]
+
+    records = []
+    for _ in range(400):
+        pair = rng.standard_normal((2, 3))
+        pair *= bounds.feature_norm / np.linalg.norm(pair, axis=1)[:, None]
+        records.append((pair, bounds.label * rng.uniform(-1, 1, 2)))
+    axes = bounds.feature_norm * np.eye(3)
+    records.append((axes[[0, 1]], bounds.label * np.array([1.0, 1.0])))
+    records.append((axes[[0, 0]], bounds.label * np.array([1.0, -1.0])))
+    for (x, other_x), (y, other_y) in records:
+        if neighbours is Neighbours.ADD_REMOVE:
+            other_x, other_y = np.zeros(3), 0.0
+        worst = np.maximum(worst, change(x, y, other_x, other_y))
+    assert np.all(worst <= np.array(limits) * (1 + 1e-12))
+    np.testing.assert_allclose(worst[1:], limits[1:], rtol=1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-10), (0.92546, 1e-6), (1.71226, 1e-6)])
+def test_noise_of_the_approximate_form_meets_the_total_budget_but_not_a_third_each(epsilon, delta):
+    multiplier = RELEASES * np.sqrt(np.log(6 / delta)) / epsilon
+    rho = zcdp.compose(
+        np.full(RELEASES, zcdp.gaussian_budget(sensitivity=1.0, noise_std=multiplier))
+    )
+    assert rho == pytest.approx(epsilon**2 / (6 * np.log(6 / delta)), rel=1e-12)
+    assert zcdp.to_approximate(rho, delta=delta) <= epsilon
+    assert gaussian_delta(epsilon / 3, multiplier) > delta / 3
+
+
+def test_noise_has_the_scale_of_the_budget():
+    # Orthogonal features repeated k times make XᵀX so large that only the noise on Xᵀy shows.
+    k, p, rho, repetitions = 4000, 3, 0.5, 400
+    data = ArraySamples(np.tile(np.eye(p), (k, 1)), np.zeros(k * p))
+    bounds = Bounds(1.0, 1.0)
+    rng = np.random.default_rng(0)
+    for neighbours, factor in ((Neighbours.REPLACE_ONE, 2.0), (Neighbours.ADD_REMOVE, 1.0)):
+        draws = k * np.array(
+            [
+                adassp_zcdp(data, bounds=bounds, rho=rho, rng=rng, neighbours=neighbours)
+                for _ in range(repetitions)
+            ]
+        )
+        share = np.mean(draws**2) / (factor * np.sqrt(3 / (2 * rho))) ** 2
+        error = np.sqrt(2 / (repetitions * p))
+        # XᵀX + noise departs from k I by a relative √p s/k, far below the sampling error.
+        assert abs(share - 1) < 4 * error
+        assert all(abs(share - scale**2) > 4 * error for scale in (2 / 3, 3 / 2))
+
+
+def test_two_forms_of_the_budget_differ_only_in_scale_and_shift():
+    data, bounds = make_data(20_000, 3), Bounds(4.0, 5.0)
+    delta, rho = 1e-6, 0.3
+    log_term = np.log(6 / delta)
+    epsilon = np.sqrt(6 * log_term * rho)
+    # With λ_min far above the ridge both forms draw the same noise and shift nothing.
+    first = adassp(data, bounds=bounds, epsilon=epsilon, delta=delta, rng=np.random.default_rng(1))
+    second = adassp_zcdp(data, bounds=bounds, rho=rho, rng=np.random.default_rng(1))
+    np.testing.assert_allclose(first, second, rtol=1e-10)
+
+
+def test_little_budget_means_a_large_ridge_and_shrinkage():
+    data = make_data(200, 5)
+    bounds = Bounds(4.0, 5.0)
+    sizes = [
+        np.mean(
+            [
+                np.linalg.norm(
+                    adassp_zcdp(data, bounds=bounds, rho=rho, rng=np.random.default_rng(seed))
+                )
+                for seed in range(50)
+            ]
+        )
+        for rho in (1e-4, 10.0)
+    ]
+    assert sizes[0] < sizes[1]
+
+
+def test_bounds_are_enforced_on_the_data():
+    data = make_data(300, 3)
+    bounds = Bounds(1.0, 0.5)
+    scaled = data.features / np.maximum(1, data.norms)[:, None]
+    within = ArraySamples(scaled, np.clip(data.labels, -0.5, 0.5))
+    first, second = (
+        adassp_zcdp(d, bounds=bounds, rho=1.0, rng=np.random.default_rng(0)) for d in (data, within)
+    )
+    np.testing.assert_allclose(first, second, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": 40.0}, "epsilon"),
+        ({"delta": 0.0}, "delta"),
+        ({"bounds": Bounds(np.inf, 1.0)}, "feature_norm"),
+        ({"bounds": Bounds(1.0, 0.0)}, "label"),
+        ({"ridge_failure": 1.0}, "ridge_failure"),
+    ],
+)
+def test_errors_name_the_argument(change, name):
+    arguments = {"bounds": Bounds(3.0, 3.0), "epsilon": 1.0, "delta": 1e-6} | change
+    with pytest.raises(ValueError, match=name):
+        adassp(make_data(30, 3), **arguments, rng=np.random.default_rng(0))
+
+
+def test_ols_needs_independent_features():
+    with pytest.raises(ValueError, match="rows than features"):
+        ols(make_data(3, 3))
+    with pytest.raises(ValueError, match="independent"):
+        ols(ArraySamples(np.ones((9, 2)), np.arange(9.0)))
+    with pytest.raises(ValueError, match="level"):
+        ols(make_data(9, 2)).half_widths(level=1.0)
