@@ -1,4 +1,8 @@
-"""Learning-rate schedules on the unit time interval, and the private noise that each implies."""
+"""Learning-rate schedules, and the private noise that each implies.
+
+A `Schedule` lives on the unit time interval and scales with an amplitude; a `RateWithIntegral`
+lives on [0, ∞) and knows its integral, which is what a diffusion limit needs.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +83,75 @@ class Harmonic:
 
     def shape(self, times: ArrayLike) -> NDArray[np.float64]:
         return 1.0 / (np.asarray(times, dtype=float) + self.offset)
+
+
+class RateWithIntegral(Protocol):
+    """A scaled learning rate γ(t) = d · η at step k = t d, with its integral from 0."""
+
+    def rate(self, time: ArrayLike) -> NDArray[np.float64]:
+        """γ(t), elementwise."""
+        ...
+
+    def integral(self, time: ArrayLike) -> NDArray[np.float64]:
+        """Γ(t), the integral of γ from 0 to t, elementwise."""
+        ...
+
+
+@dataclass(frozen=True)
+class ConstantRate:
+    r"""Constant scaled rate.
+
+    .. math:: \gamma(t) = \gamma_0,\qquad \Gamma(t) = \gamma_0t
+
+    Parameters
+    ----------
+    value : float
+        gamma_0, more than 0.
+
+    Source
+    ------
+    lin2025, section 5.
+    """
+
+    value: float
+
+    def rate(self, time: ArrayLike) -> NDArray[np.float64]:
+        return np.full(np.shape(time), self.value)
+
+    def integral(self, time: ArrayLike) -> NDArray[np.float64]:
+        return self.value * np.asarray(time, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class InverseSquareRootRate:
+    r"""Rate that decays with the root of time.
+
+    .. math::
+        \gamma(t) = \frac{\gamma_0}{\sqrt{1+t/\tau}},\qquad
+        \Gamma(t) = \frac{2\gamma_0t}{1+\sqrt{1+t/\tau}}
+
+    Parameters
+    ----------
+    value : float
+        gamma_0, more than 0.
+    scale : float
+        tau, more than 0.
+
+    Source
+    ------
+    A schedule for which the theory of lin2025 holds; the paper draws constant ones only.
+    """
+
+    value: float
+    scale: float = 1.0
+
+    def rate(self, time: ArrayLike) -> NDArray[np.float64]:
+        return self.value / np.sqrt(1.0 + np.asarray(time, dtype=np.float64) / self.scale)
+
+    def integral(self, time: ArrayLike) -> NDArray[np.float64]:
+        t = np.asarray(time, dtype=np.float64)
+        # The difference of roots, without the cancellation at small t.
+        return 2.0 * self.value * t / (np.sqrt(1.0 + t / self.scale) + 1.0)
 
 
 def rate(schedule: Schedule, times: ArrayLike) -> NDArray[np.float64]:

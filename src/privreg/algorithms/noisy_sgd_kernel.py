@@ -1,0 +1,96 @@
+"""The compiled loop of one-pass noisy SGD. `privreg.algorithms.noisy_sgd` says what it computes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def one_pass(
+    rng: np.random.Generator,
+    rows: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    uniform: bool,
+    mean: NDArray[np.float64],
+    std: NDArray[np.float64],
+    target: NDArray[np.float64],
+    label_noise_std: float,
+    label_clip: float,
+    label_noise_variance: float,
+    step_sizes: NDArray[np.float64],
+    noise_stds: NDArray[np.float64],
+    clip_norms: NDArray[np.float64],
+    ridge: float,
+    iterate: NDArray[np.float64],
+    risk: NDArray[np.float64],
+) -> None:
+    """Advance `iterate` (settings, d) over all steps and fill `risk` (settings, steps + 1).
+
+    Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
+    in that order; with rows the d noise coordinates only. A negative clipping norm clips
+    nothing.
+    """
+    settings, dimension = iterate.shape
+    given = rows.shape[0] > 0
+    width = math.sqrt(3.0)
+    row = np.empty(dimension)
+    noise = np.empty(dimension)
+    for k in range(step_sizes.size):
+        label = 0.0
+        square = 0.0
+        if given:
+            for i in range(dimension):
+                row[i] = rows[k, i]
+            label = labels[k]
+        else:
+            if uniform:
+                for i in range(dimension):
+                    row[i] = mean[i] + std[i] * width * (2.0 * rng.random() - 1.0)
+            else:
+                for i in range(dimension):
+                    row[i] = mean[i] + std[i] * rng.standard_normal()
+            draw = rng.standard_normal()
+            label = label_noise_std * max(-label_clip, min(label_clip, draw))
+            for i in range(dimension):
+                label += row[i] * target[i]
+        for i in range(dimension):
+            square += row[i] * row[i]
+        for i in range(dimension):
+            noise[i] = rng.standard_normal()
+        step = step_sizes[k]
+        for s in range(settings):
+            x = iterate[s]
+            fitted = 0.0
+            energy = 0.0
+            for i in range(dimension):
+                fitted += row[i] * x[i]
+                energy += x[i] * x[i]
+            residual = fitted - label
+            scale = 1.0
+            if clip_norms[s] > 0.0:
+                norm = math.sqrt(
+                    max(
+                        residual * residual * square
+                        + 2.0 * ridge * residual * fitted
+                        + ridge * ridge * energy,
+                        0.0,
+                    )
+                )
+                if norm > clip_norms[s]:
+                    scale = clip_norms[s] / norm
+            shrink = 1.0 - step * scale * ridge
+            pull = step * scale * residual
+            kick = step * noise_stds[s]
+            spread = 0.0
+            along = 0.0
+            for i in range(dimension):
+                moved = shrink * x[i] - pull * row[i] - kick * noise[i]
+                x[i] = moved
+                error = moved - target[i]
+                spread += (std[i] * error) ** 2
+                along += mean[i] * error
+            risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_variance)

@@ -1,0 +1,169 @@
+"""Symmetric matrices that are a positive diagonal plus a term of low rank k, in O(d k²)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class LowRankUpdate:
+    r"""A symmetric matrix, diagonal plus low rank.
+
+    .. math:: S = \mathrm{diag}(v) + U K U^\top
+
+    with `v` of shape (d,), `U` of shape (d, k) and `K` symmetric of shape (k, k). With
+    :math:`\mathrm{diag}(v)^{-1/2}U = QR` the matrix is congruent to
+    :math:`I + Q(RKR^\top)Q^\top`, so definiteness, determinant and inverse all follow from the k
+    eigenvalues of :math:`RKR^\top`. The columns of `U` may be linearly dependent and `K` may be
+    indefinite or singular.
+
+    Parameters
+    ----------
+    diagonal : array_like, shape (d,)
+        Positive entries v.
+    factors : array_like, shape (d, k)
+        Columns U; k = 0 gives a diagonal matrix.
+    core : array_like, shape (k, k)
+        Symmetric matrix K.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit, an entry is not finite, the diagonal is not positive or the core
+        is not symmetric.
+
+    Source
+    ------
+    Woodbury's identity and the matrix determinant lemma, in the form that a QR factorisation gives.
+    """
+
+    diagonal: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    core: NDArray[np.float64]
+
+    def __init__(self, diagonal: ArrayLike, factors: ArrayLike, core: ArrayLike) -> None:
+        v = np.asarray(diagonal, dtype=np.float64)
+        u = np.asarray(factors, dtype=np.float64)
+        k = np.asarray(core, dtype=np.float64)
+        if v.ndim != 1 or not (np.all(np.isfinite(v)) and np.all(v > 0)):
+            raise ValueError("diagonal must be a vector of finite positive numbers")
+        if u.ndim != 2 or u.shape[0] != v.size or not np.all(np.isfinite(u)):
+            raise ValueError(f"factors must be finite with shape ({v.size}, k), got {u.shape}")
+        if k.shape != (u.shape[1], u.shape[1]) or not np.all(np.isfinite(k)):
+            raise ValueError(f"core must be finite with shape {(u.shape[1],) * 2}, got {k.shape}")
+        if k.size and np.abs(k - k.T).max() > 1e-12 * np.abs(k).max():
+            raise ValueError("core must be symmetric")
+        for name, value in (("diagonal", v), ("factors", u), ("core", k)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def dimension(self) -> int:
+        """Number d of rows."""
+        return self.diagonal.size
+
+    def dense(self) -> NDArray[np.float64]:
+        """The matrix itself, shape (d, d)."""
+        return np.diag(self.diagonal) + self.factors @ self.core @ self.factors.T
+
+    @property
+    def is_positive_definite(self) -> bool:
+        """Whether all eigenvalues are positive."""
+        return bool(np.all(self._eigenvalues > -1.0))
+
+    def log_determinant_ratio(self) -> float:
+        """Logarithm of det S / det diag(v), `-inf` if S is not positive definite.
+
+        Small values keep their relative accuracy, which ln det S - ln det diag(v) would lose.
+        """
+        if not self.is_positive_definite:
+            return -np.inf
+        return float(np.sum(np.log1p(self._eigenvalues)))
+
+    def inverse_form(self, left: ArrayLike, right: ArrayLike | None = None) -> NDArray[np.float64]:
+        r"""Matrix of the inverse form :math:`L^\top S^{-1} R`.
+
+        Parameters
+        ----------
+        left, right : array_like, shape (d, p) and (d, q)
+            Vectors as columns; `right` is `left` unless given.
+
+        Returns
+        -------
+        ndarray, shape (p, q)
+
+        Raises
+        ------
+        ValueError
+            If S is not positive definite.
+        """
+        if not self.is_positive_definite:
+            raise ValueError("inverse_form needs a positive definite matrix")
+        scale = np.sqrt(self.diagonal)[:, None]
+        basis, directions = self._basis, self._directions
+        white_left = np.asarray(left, dtype=np.float64) / scale
+        white_right = white_left if right is None else np.asarray(right, np.float64) / scale
+        inner_left = basis.T @ white_left
+        inner_right = inner_left if right is None else basis.T @ white_right
+        # The part outside the span of the factors and the part inside it are both sums of squares,
+        # so a large update cancels no digits.
+        outside = (white_left - basis @ inner_left).T @ (white_right - basis @ inner_right)
+        shrink = (directions / (1.0 + self._eigenvalues)) @ directions.T
+        return outside + inner_left.T @ shrink @ inner_right
+
+    @cached_property
+    def _factorization(self) -> tuple[NDArray[np.float64], ...]:
+        if self.factors.shape[1] == 0:
+            return np.empty((self.dimension, 0)), np.empty(0), np.empty((0, 0))
+        basis, triangle = np.linalg.qr(self.factors / np.sqrt(self.diagonal)[:, None])
+        eigenvalues, directions = np.linalg.eigh(triangle @ self.core @ triangle.T)
+        return basis, eigenvalues, directions
+
+    @property
+    def _basis(self) -> NDArray[np.float64]:
+        return self._factorization[0]
+
+    @property
+    def _eigenvalues(self) -> NDArray[np.float64]:
+        return self._factorization[1]
+
+    @property
+    def _directions(self) -> NDArray[np.float64]:
+        return self._factorization[2]
+
+
+def diagonal_matrix(diagonal: ArrayLike) -> LowRankUpdate:
+    """A positive diagonal as a `LowRankUpdate` of rank zero."""
+    entries = np.asarray(diagonal, dtype=np.float64)
+    return LowRankUpdate(entries, np.empty((entries.size, 0)), np.empty((0, 0)))
+
+
+def combine(
+    first: LowRankUpdate, second: LowRankUpdate, *, first_weight: float, second_weight: float
+) -> LowRankUpdate | None:
+    r"""The weighted sum :math:`w_1S_1 + w_2S_2` of two low-rank updates of equal dimension.
+
+    Returns
+    -------
+    LowRankUpdate or None
+        None if the weighted diagonal is not positive; then the sum has no such representation.
+    """
+    if first.dimension != second.dimension:
+        raise ValueError(
+            f"second must have dimension {first.dimension} as first has, got {second.dimension}"
+        )
+    # Written with the difference so that equal diagonals stay equal to the last bit.
+    diagonal = (first_weight + second_weight) * first.diagonal + second_weight * (
+        second.diagonal - first.diagonal
+    )
+    if not np.all(diagonal > 0):
+        return None
+    rank = first.factors.shape[1]
+    total = rank + second.factors.shape[1]
+    core = np.zeros((total, total))
+    core[:rank, :rank] = first_weight * first.core
+    core[rank:, rank:] = second_weight * second.core
+    return LowRankUpdate(diagonal, np.hstack([first.factors, second.factors]), core)

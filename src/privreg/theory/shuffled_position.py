@@ -1,0 +1,126 @@
+"""The Rényi loss when the differing record's position is random: a mixture over positions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def shuffled_loss(
+    divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
+) -> NDArray[np.float64]:
+    r"""Rényi loss of a mixture over the random position of the differing record.
+
+    .. math::
+        \varepsilon_\alpha = \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T
+        + \frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
+
+    Positions that the weights leave out come after the release and cost nothing. It is an upper
+    bound of the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
+
+    Parameters
+    ----------
+    divergences : array_like, shape (..., p)
+        Divergence D_j at least 0 given each position; the supremum over pairs where there are
+        several.
+    weights : array_like, shape (p,)
+        Quadrature weights, at least 0, with a sum of at most the horizon.
+    horizon : float
+        Range T of the uniform position, more than 0.
+    order : float
+        Rényi order α, more than 1.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        `inf` where a position of positive weight has an infinite divergence.
+
+    Source
+    ------
+    lin2025, equations (15), (21), (24) and Lemma C.3. Between the two terms (21) lacks the "+".
+    """
+    if not (np.isfinite(order) and order > 1):
+        raise ValueError(f"order must be finite and more than 1, got {order}")
+    share = np.asarray(weights, dtype=np.float64) / horizon
+    if np.any(share < 0) or not share.sum() <= 1.0 + 1e-9:
+        raise ValueError(f"weights must be at least 0 with a sum of at most {horizon}")
+    exponents = (order - 1.0) * np.asarray(divergences, dtype=np.float64)
+    if np.any(np.isnan(exponents)):
+        raise ValueError("divergences must not be nan")
+    exponents = np.where(share > 0, exponents, 0.0)
+    largest = exponents.max(axis=-1, initial=0.0)
+    # Small losses keep their digits in expm1, large ones do not overflow thanks to the shift.
+    small = largest < 1.0
+    gentle = np.log1p(np.expm1(np.minimum(exponents, 1.0)) @ share)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        rest = np.log(max(1.0 - share.sum(), 0.0))
+        steep = np.log(np.exp(rest - shift) + np.exp(exponents - shift[..., None]) @ share)
+    return np.asarray(np.where(small, gentle, shift + steep) / (order - 1.0))
+
+
+def paper_shuffled_loss_of_iterates(
+    divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
+) -> NDArray[np.float64]:
+    r"""Equation (21) as printed, with a product where the sum belongs.
+
+    .. math::
+        \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T\cdot\frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
+
+    It is negative for small divergences and minus infinity when the last iterate is released,
+    which no divergence can be. Parameters as for :func:`shuffled_loss`.
+
+    Source
+    ------
+    lin2025, equation (21).
+    """
+    share = np.asarray(weights, dtype=np.float64) / horizon
+    exponents = (order - 1.0) * np.asarray(divergences, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        factor = np.log(max(1.0 - float(share.sum()), 0.0))
+        return np.asarray((factor + np.log(np.exp(exponents) @ share)) / (order - 1.0))
+
+
+def position_quadrature(
+    times: ArrayLike, *, finest: float, nodes_per_panel: int = 4
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Quadrature over positions up to the last release time, fine at 0 and before each release.
+
+    The loss as a function of the position has a layer of a few steps at 0, where the state
+    still has no spread, and a decay of the same kind before each release. Between neighbouring
+    breaks the panels double in width from both ends; each carries a Gauss-Legendre rule.
+
+    Parameters
+    ----------
+    times : array_like, shape (J,)
+        Ascending release times, more than 0.
+    finest : float
+        Largest admissible width of the panels at the ends, such as 1/d.
+    nodes_per_panel : int
+        At least 1.
+
+    Returns
+    -------
+    positions, weights : ndarray, shape (p,)
+        The weights sum to the last time.
+    """
+    released = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    if np.any(np.diff(released, prepend=0.0) <= 0):
+        raise ValueError("times must be strictly ascending and more than 0")
+    if not (finest > 0 and nodes_per_panel >= 1):
+        raise ValueError(
+            f"finest must be more than 0 and nodes_per_panel at least 1, "
+            f"got {finest} and {nodes_per_panel}"
+        )
+    points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
+    breaks = [0.0]
+    for left, right in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):
+        levels = max(1, int(np.ceil(np.log2(max((right - left) / finest, 2.0)))))
+        half = 0.5 ** np.arange(levels, 0, -1)
+        breaks.extend(left + (right - left) * half)
+        breaks.extend(right - (right - left) * half[-2::-1])
+        breaks.append(float(right))
+    edges = np.array(breaks)
+    width = np.diff(edges)
+    positions = edges[:-1, None] + 0.5 * width[:, None] * (points + 1.0)
+    return positions.ravel(), (0.5 * width[:, None] * masses).ravel()

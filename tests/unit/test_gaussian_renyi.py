@@ -1,0 +1,169 @@
+"""The Rényi divergence of two Gaussian laws: direction, finiteness, and low rank against dense."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import multivariate_normal, norm
+
+from privreg.privacy.gaussian import renyi_divergence
+from privreg.privacy.low_rank import LowRankUpdate, combine, diagonal_matrix
+
+
+def random_update(
+    rng: np.random.Generator, dimension: int, rank: int, *, dependent: bool = False
+) -> LowRankUpdate:
+    factors = rng.standard_normal((dimension, rank)) / np.sqrt(dimension)
+    if dependent:
+        factors[:, -1] = 2.0 * factors[:, 0]
+    core = rng.standard_normal((rank, rank))
+    core = 0.2 * (core + core.T) / np.linalg.norm(core, 2)
+    return LowRankUpdate(rng.uniform(0.8, 1.2, dimension), factors, core)
+
+
+@pytest.mark.parametrize("order", [0.5, 1.0, 1.2, 2.0, 2.5])
+@pytest.mark.parametrize(("variance_p", "variance_q"), [(1.0, 1.5), (1.5, 1.0), (0.7, 0.7)])
+def test_matches_quadrature_in_one_dimension(
+    order: float, variance_p: float, variance_q: float
+) -> None:
+    p, q = norm(0.5, np.sqrt(variance_p)), norm(0.0, np.sqrt(variance_q))
+
+    def integrand(x: float) -> float:
+        ratio = p.logpdf(x) - q.logpdf(x)
+        if order == 1.0:
+            return float(np.exp(p.logpdf(x)) * ratio)
+        return float(np.exp(order * ratio + q.logpdf(x)))
+
+    integral = quad(integrand, -40, 40, epsabs=0, epsrel=1e-12, limit=400, points=[0.0, 1.0])[0]
+    expected = integral if order == 1.0 else np.log(integral) / (order - 1.0)
+    for wrap in (np.atleast_1d, np.atleast_2d):
+        value = renyi_divergence([0.5], wrap(variance_p), wrap(variance_q), order=order)
+        assert value == pytest.approx(expected, abs=1e-9)
+
+
+def test_direction_is_that_of_the_arguments() -> None:
+    """The printed lemma gives 0.6438 for D(N(0, 1) ‖ N(1/2, 3/2)) at order 2, not 0.1839."""
+    assert renyi_divergence([0.5], [1.0], [1.5], order=2.0) == pytest.approx(0.183892, abs=1e-6)
+    assert renyi_divergence([0.5], [1.5], [1.0], order=2.0) == pytest.approx(0.643841, abs=1e-6)
+
+
+def test_matches_monte_carlo_in_four_dimensions() -> None:
+    rng = np.random.default_rng(3)
+    mixing = rng.standard_normal((4, 4)) * 0.25
+    covariance_p = np.eye(4)
+    covariance_q = 1.3 * np.eye(4) + mixing @ mixing.T
+    shift = np.array([0.3, -0.2, 0.4, 0.1])
+    order = 2.0
+    draws = rng.multivariate_normal(np.zeros(4), covariance_q, size=400_000)
+    log_ratio = multivariate_normal(shift, covariance_p).logpdf(draws) - multivariate_normal(
+        np.zeros(4), covariance_q
+    ).logpdf(draws)
+    moments = np.exp(order * log_ratio)
+    mean, error = moments.mean(), moments.std() / np.sqrt(moments.size)
+    value = renyi_divergence(shift, covariance_p, covariance_q, order=order)
+    assert abs(np.exp((order - 1) * value) - mean) < 4 * error
+    for wrong in (2 / 3, 3 / 2):
+        assert abs(np.exp((order - 1) * wrong * value) - mean) > 4 * error
+
+
+@pytest.mark.parametrize("order", [0.5, 1.5, 2.0, 4.0])
+@pytest.mark.parametrize("dependent", [False, True])
+def test_low_rank_equals_dense(order: float, dependent: bool) -> None:
+    rng = np.random.default_rng(7)
+    for dimension, rank in ((5, 3), (60, 2), (300, 4)):
+        p = random_update(rng, dimension, rank, dependent=dependent)
+        q = random_update(rng, dimension, rank, dependent=dependent)
+        q = LowRankUpdate(1.5 * q.diagonal, q.factors, q.core)
+        shift = rng.standard_normal(dimension) / np.sqrt(dimension)
+        fast = renyi_divergence(shift, p, q, order=order)
+        dense = renyi_divergence(shift, p.dense(), q.dense(), order=order)
+        assert fast == pytest.approx(dense, rel=1e-11)
+        assert renyi_divergence(shift, p.dense(), q, order=order) == dense
+
+
+def test_small_divergences_keep_their_digits() -> None:
+    """With a common diagonal nothing of the size of the dimension is subtracted."""
+    rng = np.random.default_rng(8)
+    diagonal = rng.uniform(0.5, 2.0, 500)
+    direction = rng.standard_normal((500, 1))
+    direction /= np.sqrt(np.sum(direction**2 / diagonal[:, None]))
+    change = 1e-7
+    p = LowRankUpdate(diagonal, direction, [[change]])
+    value = renyi_divergence(np.zeros(500), p, diagonal, order=2.0)
+    assert value == pytest.approx(0.5 * change**2, rel=1e-6)
+
+
+def test_infinite_where_the_mixture_is_not_definite() -> None:
+    assert renyi_divergence([0.0], [3.0], [1.0], order=2.0) == np.inf
+    assert renyi_divergence([0.0], [[3.0]], [[1.0]], order=2.0) == np.inf
+    ones = diagonal_matrix(np.ones(50))
+    wide = LowRankUpdate(np.ones(50), np.eye(50)[:, :1], [[1.1]])
+    assert renyi_divergence(np.zeros(50), wide, ones, order=2.0) == np.inf
+    assert renyi_divergence(np.zeros(50), wide.dense(), np.eye(50), order=2.0) == np.inf
+    assert np.isfinite(renyi_divergence(np.zeros(50), ones, wide, order=2.0))
+    assert np.isfinite(renyi_divergence(np.zeros(50), wide, ones, order=1.8))
+
+
+def test_mixture_that_the_low_rank_part_repairs() -> None:
+    """A mixture of diagonals that is negative in one entry, made definite by the factors."""
+    diagonal = np.ones(4)
+    diagonal[0] = 3.0
+    p = LowRankUpdate(diagonal, np.eye(4)[:, :1], [[-2.0]])
+    q = diagonal_matrix(np.ones(4))
+    assert combine(p, q, first_weight=-1.0, second_weight=2.0) is None
+    assert renyi_divergence(np.ones(4), p, q, order=2.0) == pytest.approx(4.0, rel=1e-12)
+
+
+def test_laws_of_a_divergence() -> None:
+    rng = np.random.default_rng(9)
+    p, q = random_update(rng, 30, 2), random_update(rng, 30, 2)
+    shift = 0.3 * rng.standard_normal(30)
+    orders = [0.3, 0.9, 1.0, 1.1, 1.5, 2.0, 2.3]
+    values = [renyi_divergence(shift, p, q, order=a) for a in orders]
+    assert np.all(np.diff(values) > 0)
+    assert values[0] > 0
+    near = 0.5 * sum(renyi_divergence(shift, p, q, order=1 + h) for h in (-1e-4, 1e-4))
+    assert values[2] == pytest.approx(near, rel=1e-6)
+    assert renyi_divergence(np.zeros(30), p, p, order=2.0) == pytest.approx(0.0, abs=1e-14)
+    skew = renyi_divergence(shift, p, q, order=0.3) / 0.3
+    assert skew == pytest.approx(renyi_divergence(shift, q, p, order=0.7) / 0.7, rel=1e-11)
+
+
+def test_inverse_and_determinant() -> None:
+    rng = np.random.default_rng(10)
+    matrix = random_update(rng, 40, 3, dependent=True)
+    left, right = rng.standard_normal((2, 40, 2))
+    expected = left.T @ np.linalg.solve(matrix.dense(), right)
+    np.testing.assert_allclose(matrix.inverse_form(left, right), expected, rtol=1e-11)
+    ratio = np.linalg.slogdet(matrix.dense())[1] - np.log(matrix.diagonal).sum()
+    assert matrix.log_determinant_ratio() == pytest.approx(ratio, rel=1e-11)
+    negative = LowRankUpdate(np.ones(3), np.eye(3)[:, :1], [[-2.0]])
+    assert negative.log_determinant_ratio() == -np.inf
+    with pytest.raises(ValueError, match="positive definite"):
+        negative.inverse_form(np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "order", "message"),
+    [
+        (([0.0], [1.0], [1.0]), 0.0, "order"),
+        (([0.0], [1.0, 1.0], [1.0]), 2.0, "covariance_p"),
+        (([0.0], [1.0], [[1.0, 0.0]]), 2.0, "covariance_q"),
+        (([0.0], [-1.0], [1.0]), 2.0, "covariance_p"),
+        (([0.0, 0.0], np.eye(2), [[1.0, 2.0], [2.0, 1.0]]), 2.0, "covariance_q"),
+        (([np.nan], [1.0], [1.0]), 2.0, "mean_difference"),
+    ],
+)
+def test_refuses(arguments: tuple, order: float, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        renyi_divergence(*arguments, order=order)
+
+
+def test_low_rank_update_refuses() -> None:
+    with pytest.raises(ValueError, match="diagonal"):
+        LowRankUpdate([1.0, 0.0], np.ones((2, 1)), [[1.0]])
+    with pytest.raises(ValueError, match="factors"):
+        LowRankUpdate([1.0, 1.0], np.ones((3, 1)), [[1.0]])
+    with pytest.raises(ValueError, match="core must be symmetric"):
+        LowRankUpdate([1.0, 1.0], np.ones((2, 2)), [[1.0, 0.5], [0.0, 1.0]])
