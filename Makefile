@@ -18,7 +18,7 @@ all: setup
 	snakemake all
 
 quick: setup
-	snakemake --configfile config/quick.yaml --directory . all
+	snakemake all --configfile config/quick.yaml
 
 test: setup lint
 	python -m pytest --numprocesses 2 --dist loadfile
@@ -44,11 +44,11 @@ schema: setup
 	python -m privreg schema --output workflow/schemas/config.schema.json
 
 lock:
-	uv pip compile pyproject.toml --extra dev --extra slurm --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --output-file requirements.lock
 
 benchmarks: setup
-	python -m benchmarks
+	for file in benchmarks/*.py; do echo "$$file" && python "$$file" || exit 1; done
 
 clean:
 	rm -rf results/* .snakemake

@@ -4,11 +4,10 @@
 #   snakemake bombari2025                                one paper
 #   snakemake claims                                     the ledger of claims
 #   snakemake results/figures/bombari2025/fig1.pdf       one figure and what it needs
-#   snakemake --configfile config/quick.yaml all         the same, made small
+#   snakemake all --configfile config/quick.yaml         the same, made small
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.13")
@@ -16,20 +15,18 @@ SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
 from privreg.papers.registry import paper_files
-from privreg.plan import Plan
+from privreg.plan import Plan, stop_in_one_line
 
 
 configfile: "config/config.yaml"
 
 
-try:
-    for paper_file in paper_files(config):
+for paper_file in stop_in_one_line(paper_files)(config):
 
-        configfile: paper_file
+    configfile: paper_file
 
-    plan = Plan(config)
-except ValueError as error:
-    raise WorkflowError(str(error)) from None
+
+plan = stop_in_one_line(Plan)(config)
 
 
 include: "workflow/rules/common.smk"

@@ -1,3 +1,3 @@
-"""Private linear regression in high dimensions: theories, algorithms, intervals and their claims."""
+"""Private linear regression in high dimensions: theories, algorithms, intervals, claims."""
 
 __version__ = "0.1.0"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import TypeAdapter
@@ -20,6 +20,7 @@ from privreg.config import Config, ConfigError, Experiment, choose, load
 from privreg.papers.registry import Recipe, known_papers, recipes
 from privreg.sources import PACKAGE, closure
 
+Result = TypeVar("Result")
 FIGURE_FORMATS = ("pdf", "png")
 MADE_BY = {"theory": "theory", "simulation": "simulate", "intervals": "intervals"}
 
@@ -145,7 +146,7 @@ class Plan:
         return "PRIVREG_DATA" if os.environ.get("PRIVREG_DATA") else "download"
 
     def claim_sources(self, stage: str) -> list[str]:
-        """Source files that judge claims (`claim`), join them (`ledger`) or compare them (`gate`)."""
+        """Source files that judge claims (`claim`), join (`ledger`) or compare them (`gate`)."""
         template = (
             [os.path.relpath(PACKAGE / "claims" / "ledger.html")] if stage == "ledger" else []
         )
@@ -205,6 +206,18 @@ class Plan:
         choose(name, self.config.papers[paper].experiments, where)
         if not self.recipe(paper, name).has(MADE_BY[stage]):
             raise ConfigError(f"{where} = {artifact!r}: experiment {name!r} has no stage {stage!r}")
+
+
+def stop_in_one_line(function: Callable[..., Result]) -> Callable[..., Result]:
+    """The function, except that a configuration or a file that is wrong ends the run in one line."""
+
+    def wrapped(*arguments: Any) -> Result:
+        try:
+            return function(*arguments)
+        except ValueError as error:
+            sys.exit(f"error: {error}")
+
+    return wrapped
 
 
 def schema() -> str:

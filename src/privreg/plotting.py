@@ -72,8 +72,8 @@ def heat_map(
     axes: Axes, columns: np.ndarray, rows: np.ndarray, values: np.ndarray, **options: Any
 ) -> Any:
     """Cells centred on log-spaced settings; `values` has shape (rows, columns)."""
-    options = {"cmap": "viridis", "rasterized": True, "shading": "nearest"} | options
-    drawn = axes.pcolormesh(columns, rows, values, **options)
+    defaults: dict[str, Any] = {"cmap": "viridis", "rasterized": True, "shading": "nearest"}
+    drawn = axes.pcolormesh(columns, rows, values, **(defaults | options))
     axes.set(xscale="log", yscale="log")
     return drawn
 

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 def track(items: Iterable[Item], *, total: int, label: str) -> Iterator[Item]:
-    """Yield the items, saying every few seconds how many are done and how long the rest may take."""
+    """Yield the items, saying every few seconds how many are done and how long the rest takes."""
     started = said = time.monotonic()
     for done, item in enumerate(items):
         now = time.monotonic()

@@ -22,8 +22,8 @@ def closure(*roots: str) -> tuple[Path, ...]:
     Parameters
     ----------
     *roots : str
-        `package.module`, or `package.module:function` to leave out what functions of the module that
-        this one does not reach import inside their bodies.
+        `package.module`, or `package.module:function` to leave out what functions of the module
+        that this one does not reach import inside their bodies.
 
     Returns
     -------

@@ -95,9 +95,9 @@ def power_law(
     .. math:: p(\lambda) = (1-\phi)\, C_\phi^{\phi-1}\, \lambda^{-\phi}, \qquad
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
-    where the mean eigenvalue is 1. The nodes are those of Gauss and Legendre in the logarithm of the
-    eigenvalue, on equal panels of it, so that :math:`\lambda^a e^{-\lambda x}` is integrated well for
-    every x up to about 1 / `smallest`; each panel carries its exact mass.
+    where the mean eigenvalue is 1. The nodes are those of Gauss and Legendre in the logarithm of
+    the eigenvalue, on equal panels of it, so that :math:`\lambda^a e^{-\lambda x}` is integrated
+    well for every x up to about 1 / `smallest`; each panel carries its exact mass.
 
     Parameters
     ----------

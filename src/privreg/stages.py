@@ -1,4 +1,4 @@
-"""The stages of the workflow: read artifacts, call the recipe's function, attach provenance, write."""
+"""The workflow's stages: read artifacts, call the recipe's function, add provenance, write."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from privreg import __version__, store
 from privreg.papers.registry import Recipe
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Paths = Mapping[str, Path]
+Scale = Literal["paper", "quick"]
 
 
 def data(name: str, *, mirrors: Sequence[str], directory: Path | None, output: Path) -> None:
@@ -90,7 +91,9 @@ def intervals(recipe: Recipe, values: dict[str, Any], *, reads: Paths, output: P
     _write(dataset, recipe, "intervals", values, reads, output)
 
 
-def figure(paper: str, name: str, *, artifacts: Paths, scale: str, outputs: Sequence[Path]) -> None:
+def figure(
+    paper: str, name: str, *, artifacts: Paths, scale: Scale, outputs: Sequence[Path]
+) -> None:
     """Draw one figure and save it in each of the formats asked for."""
     import importlib
 
@@ -115,7 +118,9 @@ def table(paper: str, name: str, *, artifacts: Paths, output: Path) -> None:
         frame.to_csv(partial, index=False)
 
 
-def claim(paper: str, values: dict[str, Any], *, evidence: Path, scale: str, output: Path) -> None:
+def claim(
+    paper: str, values: dict[str, Any], *, evidence: Path, scale: Scale, output: Path
+) -> None:
     """Judge one entry of a ledger by its evidence."""
     from privreg.claims import entries, verdicts
 

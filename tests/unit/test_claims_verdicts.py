@@ -252,3 +252,28 @@ def test_the_table_has_a_row_a_verdict() -> None:
     ]
     assert rows[2]["trials_needed"] == "1200"
     assert rows[1]["as_expected"] == "no"
+
+
+def test_a_setting_left_out_of_the_reduced_scale_is_untested():
+    dataset = xr.Dataset(
+        {"slope": ("dimension", [0.1, 0.2])}, coords={"dimension": ("dimension", [10, 100])}
+    )
+    values = {
+        "id": "left-out",
+        "where": "Figure 1",
+        "statement": "A statement.",
+        "evidence": {
+            "artifact": "theory/trajectories",
+            "variable": "slope",
+            "select": {"dimension": 1000},
+        },
+        "check": {"kind": "below", "high": 1.0},
+        "rejects": [2.0],
+    }
+    entry = Entry.model_validate(values)
+    about = {"paper": "bombari2025", "digest": "0" * 64, "command": "snakemake x"}
+    verdict = judge(entry, dataset, **about, scale="quick")
+    assert verdict.verdict == "untested"
+    assert "left out of the reduced scale" in verdict.reason
+    with pytest.raises(ValueError, match="1000"):
+        judge(entry, dataset, **about, scale="paper")

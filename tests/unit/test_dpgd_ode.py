@@ -55,7 +55,9 @@ def test_figure_1_ends(spectrum, exponent, final):
     assert found.error < 1e-6
 
 
-@pytest.mark.parametrize("schedule", [Polynomial(4.0, 0.0), Polynomial(9.0, 1.0), Harmonic(2.0, 0.1)])
+@pytest.mark.parametrize(
+    "schedule", [Polynomial(4.0, 0.0), Polynomial(9.0, 1.0), Harmonic(2.0, 0.1)]
+)
 @pytest.mark.parametrize("clip", [0.02, 0.7])
 def test_agrees_with_an_adaptive_solver(schedule, clip):
     spectrum = spectra.uniform(nodes=12)

@@ -16,13 +16,13 @@ rule claim:
         "results/benchmarks/claims/{paper}/{claim}.tsv"
     conda:
         "../../environment.yml"
-    params:
-        entry=lambda w: plan.entry(w.paper, w.claim),
-        scale=plan.config.scale,
     threads: 1
     resources:
         mem_mb=300,
         runtime=5,
+    params:
+        entry=lambda w: plan.entry(w.paper, w.claim),
+        scale=plan.config.scale,
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     shell:
@@ -38,7 +38,9 @@ rule ledger:
     output:
         csv="results/claims.csv",
         json="results/claims.json",
-        html=report("results/claims.html", caption="../report/claims.rst", category="Ledger"),
+        html=report(
+            "results/claims.html", caption="../report/claims.rst", category="Ledger"
+        ),
     log:
         "results/logs/ledger.log",
     benchmark:

@@ -13,4 +13,6 @@ wildcard_constraints:
 
 
 shell.executable("bash")
-shell.prefix(plan.environment(SOURCE, conda=bool(workflow.deployment_settings.deployment_method)))
+shell.prefix(
+    plan.environment(SOURCE, conda=bool(workflow.deployment_settings.deployment_method))
+)

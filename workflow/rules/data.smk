@@ -14,13 +14,13 @@ rule data:
         "results/benchmarks/data/{dataset}.tsv"
     conda:
         "../../environment.yml"
-    params:
-        mirrors=lambda wildcards: plan.config.data[wildcards.dataset].mirrors,
-        looked_for_in=plan.local_data(),
     threads: 1
     resources:
         mem_mb=500,
         runtime=10,
+    params:
+        mirrors=lambda wildcards: plan.config.data[wildcards.dataset].mirrors,
+        looked_for_in=plan.local_data(),
     message:
         "Data: {wildcards.dataset}"
     shell:

@@ -21,14 +21,14 @@ rule figure:
         "results/benchmarks/figures/{paper}/{figure}.tsv"
     conda:
         "../../environment.yml"
-    params:
-        artifacts=lambda w: plan.assignments("figure", w.paper, w.figure),
-        caption=lambda w: plan.config.papers[w.paper].figures[w.figure].caption,
-        scale=plan.config.scale,
     threads: 1
     resources:
         mem_mb=500,
         runtime=10,
+    params:
+        artifacts=lambda w: plan.assignments("figure", w.paper, w.figure),
+        caption=lambda w: plan.config.papers[w.paper].figures[w.figure].caption,
+        scale=plan.config.scale,
     message:
         "Figure: {wildcards.paper}/{wildcards.figure}"
     shell:
@@ -49,12 +49,12 @@ rule table:
         "results/benchmarks/tables/{paper}/{table}.tsv"
     conda:
         "../../environment.yml"
-    params:
-        artifacts=lambda w: plan.assignments("table", w.paper, w.table),
     threads: 1
     resources:
         mem_mb=500,
         runtime=10,
+    params:
+        artifacts=lambda w: plan.assignments("table", w.paper, w.table),
     message:
         "Table: {wildcards.paper}/{wildcards.table}"
     shell:

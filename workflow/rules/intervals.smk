@@ -5,7 +5,9 @@
 
 rule intervals:
     input:
-        simulation=lambda w: plan.reads("intervals", w.paper, w.experiment, "simulation"),
+        simulation=lambda w: plan.reads(
+            "intervals", w.paper, w.experiment, "simulation"
+        ),
         theory=lambda w: plan.reads("intervals", w.paper, w.experiment, "theory"),
         sources=lambda w: plan.sources("intervals", w.paper, w.experiment),
     output:
@@ -16,13 +18,13 @@ rule intervals:
         "results/benchmarks/intervals/{paper}/{experiment}.tsv"
     conda:
         "../../environment.yml"
-    params:
-        recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
-        parameters=lambda w: plan.parameters(w.paper, w.experiment),
     threads: 1
     resources:
         mem_mb=700,
         runtime=10,
+    params:
+        recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
+        parameters=lambda w: plan.parameters(w.paper, w.experiment),
     message:
         "Intervals: {wildcards.paper}/{wildcards.experiment}"
     shell:

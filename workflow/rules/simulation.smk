@@ -16,16 +16,16 @@ rule simulate:
         "results/benchmarks/simulation/{paper}/{experiment}/{shard}.tsv"
     conda:
         "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=60,
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         seed=plan.config.seed,
         trials=lambda w: plan.experiment(w.paper, w.experiment).trials,
         shards=lambda w: plan.experiment(w.paper, w.experiment).shards,
-    threads: 1
-    resources:
-        mem_mb=1000,
-        runtime=60,
     message:
         "Simulation: {wildcards.paper}/{wildcards.experiment}, shard {wildcards.shard}"
     shell:
@@ -50,13 +50,13 @@ rule gather:
         "results/benchmarks/simulation/{paper}/{experiment}.tsv"
     conda:
         "../../environment.yml"
-    params:
-        recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
-        parameters=lambda w: plan.parameters(w.paper, w.experiment),
     threads: 1
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
+        parameters=lambda w: plan.parameters(w.paper, w.experiment),
     message:
         "Summary: {wildcards.paper}/{wildcards.experiment}"
     shell:

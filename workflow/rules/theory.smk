@@ -15,13 +15,13 @@ rule theory:
         "results/benchmarks/theory/{paper}/{experiment}.tsv"
     conda:
         "../../environment.yml"
-    params:
-        recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
-        parameters=lambda w: plan.parameters(w.paper, w.experiment),
     threads: 1
     resources:
         mem_mb=700,
         runtime=20,
+    params:
+        recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
+        parameters=lambda w: plan.parameters(w.paper, w.experiment),
     message:
         "Theory: {wildcards.paper}/{wildcards.experiment}"
     shell:

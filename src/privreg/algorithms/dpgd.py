@@ -48,11 +48,11 @@ class Mechanism:
 
     Guarantee
     ---------
-    Each setting's output is rho^2/2-zCDP, for data sets that differ in one sample (replace one), with
-    rho = `privacy`, when the features are scaled without looking at this data, one setting is chosen
-    without looking at it, and only the last iterate is released. The budget is computed from the
-    steps and the noise that will be used (equation (4.1)), and a mechanism over its budget is
-    refused. Risks along the path, and comparisons of many settings, are not private.
+    Each setting's output is rho^2/2-zCDP with rho = `privacy`, for data sets that differ in one
+    sample (replace one), when features are scaled and one setting is chosen without looking at
+    these data, and only the last iterate is released. The budget is computed from the steps and the
+    noise that will be used (equation (4.1)), and a mechanism over its budget is refused. Risks along
+    the path, and comparisons of many settings, are not private.
 
     Source
     ------
@@ -70,7 +70,7 @@ class Mechanism:
         spent = float(one_pass_privacy(self.step_shape, self.noise_shape))
         if isfinite(self.privacy) and not spent <= self.privacy * (1 + 1e-9):
             raise ValueError(
-                f"privacy = {self.privacy}: the noise gives {spent:.6g}, expected at most the promise"
+                f"privacy = {self.privacy}: the noise gives {spent:.6g}, expected no more"
             )
 
     @classmethod

@@ -9,7 +9,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def draw_and_step(
+def draw_and_step(  # type: ignore[no-untyped-def]
     rng,
     eigenvalues,
     deviation,
@@ -20,7 +20,7 @@ def draw_and_step(
     clip_norm,
     record,
     risk_out,
-):  # type: ignore[no-untyped-def]
+):
     """Gaussian samples drawn in the loop; `deviation` is theta - theta*, shape (settings, d)."""
     settings, dimension = deviation.shape
     scale = np.sqrt(eigenvalues)
@@ -65,7 +65,7 @@ def draw_and_step(
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def step_block(
+def step_block(  # type: ignore[no-untyped-def]
     gram,
     noise_overlap,
     predictions,
@@ -75,7 +75,7 @@ def step_block(
     amplitude,
     clip_norm,
     steps_out,
-):  # type: ignore[no-untyped-def]
+):
     """Moves along each sample of a block.
 
     `predictions` (samples, settings) are those of the parameters before the block; `gram` and
@@ -110,7 +110,7 @@ def step_block(
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def isotropic_steps(
+def isotropic_steps(  # type: ignore[no-untyped-def]
     rng,
     dimension,
     squared_error,
@@ -121,7 +121,7 @@ def isotropic_steps(
     clip_norm,
     record,
     risk_out,
-):  # type: ignore[no-untyped-def]
+):
     """One squared error a setting; a step draws what all settings share."""
     settings = len(amplitude)
     error = np.full(settings, squared_error)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
-from privreg.claims.decision import find, is_stand_in
+from privreg.claims.decision import Finding, find, is_stand_in
 from privreg.claims.entries import Entry, VerdictName
 from privreg.claims.wording import describe, selection, series
 from privreg.config import Strict
@@ -102,8 +102,15 @@ def judge(
     ------
     ValueError
         One line: the artifact has no such variable or label, or of a shape the check does not take.
+        At the reduced scale the claim is untested instead.
     """
-    finding = find(entry, dataset)
+    try:
+        finding = find(entry, dataset)
+    except ValueError as error:
+        if scale == "paper":
+            raise
+        # A reduced scale may leave out the very setting that a claim is about.
+        finding = Finding("untested", f"left out of the reduced scale: {error}")
     check = entry.check
     observation, outcome = finding.observation, finding.outcome
     errors = None if observation is None else observation.standard_error

@@ -1,9 +1,9 @@
 """Find a paper's recipes: which stages an experiment has and which artifacts each stage reads.
 
-A recipe is a module of a paper's package. It holds a `Parameters` model, a `PLACE` in the paper, and
-the stages that it has as functions `theory`, `simulate`, `summarise` and `intervals`. A stage reads
-the artifacts that its arguments name: `theory`, `simulation`, `intervals` and `data`, the last one
-being the table that the parameter `dataset` names.
+A recipe is a module of a paper's package. It holds a `Parameters` model, a `PLACE` in the paper,
+and the stages that it has as functions `theory`, `simulate`, `summarise` and `intervals`. A stage
+reads the artifacts that its arguments name: `theory`, `simulation`, `intervals` and `data`, the
+last one being the table that the parameter `dataset` names.
 """
 
 from __future__ import annotations

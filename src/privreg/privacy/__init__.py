@@ -1,1 +1,1 @@
-"""Privacy: neighbouring relations, zero-concentrated and Rényi privacy, conversions, sensitivities."""
+"""Neighbouring relations, zero-concentrated and Rényi privacy, conversions, sensitivities."""

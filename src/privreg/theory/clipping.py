@@ -73,9 +73,7 @@ def variance_factor(
     return beyond**2 * erfc(ratio / np.sqrt(2)) + gammainc(1.5, ratio**2 / 2)
 
 
-def clip_ratio(
-    risk: ArrayLike, *, clip: ArrayLike, noise_std: ArrayLike
-) -> NDArray[np.float64]:
+def clip_ratio(risk: ArrayLike, *, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
     r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
     risk, clip, noise_std = (np.asarray(value, dtype=float) for value in (risk, clip, noise_std))
     for name, value, valid in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import Field
 
 from privreg import store
@@ -39,8 +40,8 @@ def theory(parameters: Parameters) -> xr.Dataset:
     small, large = wide <= 1, wide > 1
     tiny = 1e-6
 
-    def scalar(value: float, meaning: str) -> tuple:
-        return store.variable((), float(value), meaning)
+    def scalar(value: ArrayLike, meaning: str) -> tuple:
+        return store.variable((), value, meaning)
 
     return xr.Dataset(
         {

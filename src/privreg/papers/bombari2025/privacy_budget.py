@@ -33,14 +33,14 @@ def theory(parameters: Parameters) -> xr.Dataset:
     import xarray as xr
 
     from privreg.privacy.iteration import one_pass_privacy
-    from privreg.schedules import Harmonic, Polynomial, noise_multipliers, step_shape
+    from privreg.schedules import Harmonic, Polynomial, Schedule, noise_multipliers, step_shape
 
-    schedules = [Polynomial(1.0, exponent) for exponent in parameters.exponents]
+    schedules: list[Schedule] = [Polynomial(1.0, exponent) for exponent in parameters.exponents]
     names = [f"polynomial {exponent:g}" for exponent in parameters.exponents]
-    schedules_and_harmonic = [*schedules, Harmonic(1.0, 0.05)]
+    schedules.append(Harmonic(1.0, 0.05))
     names.append("harmonic")
     spread = []
-    for schedule in schedules_and_harmonic:
+    for schedule in schedules:
         steps = step_shape(schedule, parameters.samples)
         noise = noise_multipliers(steps, privacy=parameters.privacy)
         used = steps > 0
@@ -49,9 +49,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             for k in np.flatnonzero(used)
         ]
         spread.append(np.max(np.abs(np.asarray(each) / parameters.privacy - 1)))
-    ratios = np.array(
-        [_divergence_ratios(schedule, parameters) for schedule in schedules_and_harmonic]
-    )
+    ratios = np.array([_divergence_ratios(schedule, parameters) for schedule in schedules])
     return xr.Dataset(
         {
             "budget_error": store.variable(

@@ -163,8 +163,8 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 def _readings(simulation: xr.Dataset, stable: np.ndarray) -> dict[str, tuple]:
     """What the text says of the grid.
 
-    The settings that a trial reports are chosen on the other stable trials, so that no minimum is its
-    own evidence.
+    The settings that a trial reports are chosen on the other stable trials, so that no minimum is
+    its own evidence.
     """
     loss = simulation.loss.values
     clips, rates = simulation["clip"].values, simulation.initial_rate.values
@@ -176,7 +176,7 @@ def _readings(simulation: xr.Dataset, stable: np.ndarray) -> dict[str, tuple]:
     }
     meanings = {
         "large_clip_excess": "log ratio of the best loss with c above 1 to the best loss below",
-        "large_rate_excess": "log ratio of the best loss with a rate above 2 / gamma to the best below",
+        "large_rate_excess": "log ratio of the best loss with a rate above 2 / gamma to that below",
         "valley_slope": "log-log slope of the best initial rate in the clipping constant below 1",
     }
     found = {name: np.empty((*loss.shape[:2], 2)) for name in meanings}

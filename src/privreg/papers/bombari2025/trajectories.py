@@ -40,7 +40,7 @@ class Parameters(Strict):
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
-    """Deterministic equivalent for each spectrum and schedule, in the limit and at each dimension."""
+    """Deterministic equivalent of each spectrum and schedule, limit and finite dimensions."""
     import xarray as xr
 
     from privreg import spectra
