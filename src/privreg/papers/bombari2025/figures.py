@@ -6,15 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privreg.plotting import BLACK, BLUE, GREEN, ORANGE, RED, heat_map, panels
+from privreg.papers.bombari2025.heat_map_figures import SCHEDULES, fig4, fig5, fig6
+from privreg.papers.bombari2025.sample_size_figures import fig7, fig8
+from privreg.papers.bombari2025.scaling_figures import fig2, fig3, fig10, fig11, fig12, fig13
+from privreg.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = [
+    "fig1",
+    "fig2",
+    "fig3",
+    "fig4",
+    "fig5",
+    "fig6",
+    "fig7",
+    "fig8",
+    "fig9",
+    "fig10",
+    "fig11",
+    "fig12",
+    "fig13",
+]
+
 SPECTRA = {"isotropic": r"$\Sigma = I$", "uniform": r"$\Sigma \sim U[0, 2]$"}
-SCHEDULES = {0.0: r"$\tilde\eta$ constant", 0.5: r"$\tilde\eta(0)\sqrt{1-t}$"}
 DIMENSION_COLOURS = (ORANGE, GREEN, BLUE)
 
 
@@ -30,16 +48,6 @@ def fig1(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     axes[0].set_ylabel(r"excess risk $\mathcal{R}$")
     axes[-1].legend(loc="upper right")
     return figure
-
-
-def fig5(simulation: xr.Dataset) -> Figure:
-    """MNIST heat-maps."""
-    return _table_heat_maps(simulation)
-
-
-def fig6(simulation: xr.Dataset) -> Figure:
-    """California housing heat-maps."""
-    return _table_heat_maps(simulation)
 
 
 def fig9(theory: xr.Dataset) -> Figure:
@@ -99,52 +107,3 @@ def _trajectory_panel(
             color=RED,
             arrowprops={"arrowstyle": "-", "color": RED, "lw": 0.5},
         )
-
-
-def _table_heat_maps(simulation: xr.Dataset) -> Figure:
-    figure, axes = panels(2, 4, height=2.0, sharex=True, sharey=True)
-    cap = simulation.attrs["loss_cap"]
-    columns = [(a, n) for a in simulation.exponent.values for n in simulation.samples.values]
-    drawn = None
-    for column, (exponent, samples) in enumerate(columns):
-        cell = simulation.sel(exponent=exponent, samples=samples)
-        gamma = simulation.attrs["dimension"] / float(samples)
-        for row, statistic in enumerate((cell.loss, cell.loss_median)):
-            panel = axes[row, column]
-            drawn = heat_map(
-                panel,
-                simulation.initial_rate.values,
-                simulation["clip"].values,
-                np.minimum(statistic.values, cap),
-                vmax=cap,
-                vmin=float(simulation.loss_median.min()),
-            )
-            _reference_lines(panel, gamma)
-        seeds = f"{int(cell.excluded)} of {simulation.sizes['trial']} seeds excluded"
-        axes[0, column].set_title(f"{SCHEDULES[exponent]}, $\\gamma = {gamma:.2g}$")
-        axes[0, column].text(
-            0.03,
-            0.03,
-            seeds,
-            transform=axes[0, column].transAxes,
-            fontsize=6.5,
-            color="white",
-        )
-        axes[1, column].set_xlabel(r"initial rate $\tilde\eta(0)$")
-    axes[0, 0].set_ylabel("mean over seeds\nclipping constant $c$")
-    axes[1, 0].set_ylabel("median over seeds\nclipping constant $c$")
-    bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.01)
-    bar.set_label(f"validation loss (capped at {cap:g})")
-    return figure
-
-
-def _reference_lines(panel: Axes, gamma: float) -> None:
-    """The paper's dashed lines: c = 1, the cap on the rate, and the best settings' line."""
-    limits = panel.get_xlim(), panel.get_ylim()
-    line = {"color": RED, "ls": "--", "lw": 0.8}
-    panel.axhline(1, **line)
-    panel.axvline(2 / gamma, **line)
-    if gamma < 1:
-        rates = np.asarray(limits[0])
-        panel.plot(rates, np.log(1 / gamma) / rates, **line)
-    panel.set(xlim=limits[0], ylim=limits[1])

@@ -1,0 +1,140 @@
+r"""The stochastic differential equation whose risk is that of one-pass DP-GD in high dimension.
+
+.. math:: \mathrm d\Theta = -\bar\eta\,\mu_c\,\nabla\mathcal P\,\mathrm dt
+    + \bar\eta\,\sqrt{\frac{2\nu_c\,\mathcal P\,\Sigma}{n}}\,\mathrm dB
+    + \frac{2\sqrt d}{n}\,c\,\tilde\sigma\,\mathrm dB',
+    \qquad \mathcal P = \mathcal R + \tfrac12\zeta^2
+
+where mu_c and nu_c are those of the current excess risk :math:`\mathcal R(\Theta)`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.models import LinearModel
+from privreg.schedules import Schedule
+
+Form = Literal["corrected", "printed"]
+DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
+
+
+def risk_path(
+    model: LinearModel,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    *,
+    samples: int,
+    privacy: float,
+    clip: float,
+    times: ArrayLike,
+    steps: int | None = None,
+    form: Form = "corrected",
+) -> NDArray[np.float64]:
+    """Excess risk along one path, by the Euler-Maruyama method (strong order 1/2, weak order 1).
+
+    Parameters
+    ----------
+    model : LinearModel
+        Covariance, target and label noise; the path starts from zero.
+    schedule : Schedule
+        Learning rate, with one amplitude.
+    rng : Generator
+        Draws the Brownian increments: one Gaussian a coordinate and step, because the two Brownian
+        motions are independent and the covariance is diagonal.
+    samples : int
+        n, at least 1.
+    privacy : float
+        rho, more than 0.
+    clip : float
+        Clipping constant c in units of the residual, more than 0 and finite.
+    times : array_like, shape (times,)
+        Increasing, in [0, 1]; each is rounded to a step.
+    steps : int, optional
+        Steps of the method, `samples` if left out.
+    form : {"corrected", "printed"}
+        With the drift above, or with twice that drift, as the paper prints it.
+
+    Returns
+    -------
+    ndarray, shape (times,)
+        Excess risk, before the noise that is added to the output alone.
+
+    Raises
+    ------
+    ValueError
+        A value out of range, by name.
+
+    Source
+    ------
+    bombari2025, equations (4.14) and (C.1), whose drift has a spurious factor 2: it agrees neither
+    with its own equation (C.9) nor with (4.7).
+    """
+    if form not in DRIFTS:
+        raise ValueError(f"form = {form!r}: expected one of {', '.join(DRIFTS)}")
+    count = samples if steps is None else steps
+    for name, value in (("samples", samples), ("steps", count), ("privacy", privacy)):
+        if not value > 0:
+            raise ValueError(f"{name} = {value}: expected more than 0")
+    if not 0 < clip < math.inf:
+        raise ValueError(f"clip = {clip}: expected more than 0 and finite")
+    wanted = np.asarray(times, dtype=float)
+    if wanted.ndim != 1 or np.any((wanted < 0) | (wanted > 1)) or np.any(np.diff(wanted) < 0):
+        raise ValueError("times: expected an increasing sequence in [0, 1]")
+    rates = float(np.asarray(schedule.amplitude)) * schedule.shape(np.linspace(0, 1, count + 1))
+    gamma = model.dimension / samples
+    # The private noise of a step is exact: the integral of its variance is a difference.
+    private = 2 * math.sqrt(model.dimension) * clip / (samples * privacy)
+    increments = private * np.sqrt(np.maximum(rates[:-1] ** 2 - rates[1:] ** 2, 0))
+    found = np.empty(len(wanted))
+    _paths(
+        rng,
+        model.eigenvalues,
+        -model.target,
+        model.noise_std**2 / 2,
+        DRIFTS[form] * np.minimum(rates[:-1], 2 / gamma) / count,
+        np.minimum(rates[:-1], 2 / gamma) * math.sqrt(2 / (samples * count)),
+        increments,
+        clip,
+        np.round(wanted * count).astype(np.int64),
+        found,
+    )
+    return found
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _paths(  # type: ignore[no-untyped-def]
+    rng, eigenvalues, start, half_variance, drift, diffusion, private, clip, record, risk_out
+):
+    deviation = start.copy()
+    recorded = 0
+    for step in range(len(drift) + 1):
+        risk = 0.0
+        for i in range(len(deviation)):
+            risk += eigenvalues[i] * deviation[i] * deviation[i]
+        risk /= 2
+        while recorded < len(record) and record[recorded] == step:
+            risk_out[recorded] = risk
+            recorded += 1
+        if step < len(drift):
+            loss = risk + half_variance
+            ratio = clip / math.sqrt(2 * loss)
+            descent = math.erf(ratio / math.sqrt(2.0))
+            variance = (
+                ratio * ratio * (1 - descent)
+                + descent
+                - math.sqrt(2 / math.pi) * ratio * math.exp(-ratio * ratio / 2)
+            )
+            pull = drift[step] * descent
+            kick = diffusion[step] ** 2 * variance * loss
+            noise = private[step] ** 2
+            for i in range(len(deviation)):
+                deviation[i] += (
+                    -pull * eigenvalues[i] * deviation[i]
+                    + math.sqrt(kick * eigenvalues[i] + noise) * rng.standard_normal()
+                )
