@@ -14,13 +14,14 @@ from privreg.privacy.gaussian import renyi_divergence
 from privreg.schedules import ConstantRate
 from privreg.theory.fixed_order_privacy import fixed_order_divergence
 from privreg.theory.hsgd import HomogenizedSGD, RidgeRegression
-from privreg.theory.hsgd_pairs import PairSearch, largest_pairs, pair_gradient_gap
+from privreg.theory.hsgd_pairs import PairSearch
 from privreg.theory.hsgd_privacy import (
     Record,
     average_divergence,
     iterates_divergence,
     last_iterate_divergence,
 )
+from privreg.theory.pair_proxies import largest_pairs, pair_gradient_gap
 from privreg.theory.shuffled_position import (
     paper_shuffled_loss_of_iterates,
     position_quadrature,

@@ -185,6 +185,14 @@ class HomogenizedSGD:
         panels = max(minimum_panels, int(np.ceil(stiffness * rates.max() * horizon / 2.0)))
         self._edges = np.linspace(0.0, horizon, panels + 1)
         self.distinct_eigenvalues, self.group = np.unique(problem.eigenvalues, return_inverse=True)
+        # Sums over the coordinates that share an eigenvalue: a risk costs O(g), not O(d).
+        weights = problem.multiplicities * problem.eigenvalues
+        bias = problem.minimizer - problem.target
+        start = problem.initial - problem.minimizer
+        self._risk_weights = np.bincount(self.group, weights)
+        self._energies = [
+            np.bincount(self.group, weights * e) for e in (bias**2, 2.0 * bias * start, start**2)
+        ]
         self._values = _collocate(self)
 
     def mean(self, time: ArrayLike) -> NDArray[np.float64]:
@@ -201,7 +209,10 @@ class HomogenizedSGD:
 
     def risk(self, time: ArrayLike) -> NDArray[np.float64]:
         """Mean population risk P_t, shape (...)."""
-        return self.problem.risk(self.mean(time), self.variance(time))
+        integral = self.schedule.integral(self._checked(time))
+        return self._flow_risk(integral) + 0.5 * (
+            self.variance_by_eigenvalue(time) @ self._risk_weights
+        )
 
     def regularized_risk(self, time: ArrayLike) -> NDArray[np.float64]:
         """Mean regularised risk R_t, shape (...)."""
@@ -211,6 +222,13 @@ class HomogenizedSGD:
         """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))), shape (m,)."""
         elapsed = self.schedule.integral(time) - self.schedule.integral(start)
         return np.exp(-self.problem.curvatures * elapsed)
+
+    def _flow_risk(self, integral: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Risk of the gradient flow at Γ = `integral`."""
+        decay = np.exp(-integral[..., None] * (self.distinct_eigenvalues + self.problem.ridge))
+        still, linear, square = self._energies
+        excess = still.sum() + decay @ linear + decay**2 @ square
+        return np.asarray(0.5 * (excess + self.problem.label_noise_variance))
 
     def _checked(self, time: ArrayLike) -> NDArray[np.float64]:
         t = np.asarray(time, dtype=np.float64)
@@ -227,13 +245,7 @@ def _collocate(law: HomogenizedSGD) -> NDArray[np.float64]:
     dimension, noise = problem.dimension, law.noise_std**2
     eigenvalues = law.distinct_eigenvalues
     curvatures = eigenvalues + problem.ridge
-    risk_weights = np.bincount(law.group, problem.multiplicities * problem.eigenvalues)
-    # Sums over the coordinates that share an eigenvalue: the flow's risk costs O(g), not O(d).
-    bias = problem.minimizer - problem.target
-    start = problem.initial - problem.minimizer
-    weights = problem.multiplicities * problem.eigenvalues
-    energies = [np.bincount(law.group, weights * e) for e in (bias**2, 2 * bias * start, start**2)]
-
+    risk_weights = law._risk_weights
     nodes, matrix = radau_nodes(_STAGES), integration_matrix(_STAGES)
     identity = np.eye(_STAGES)
     values = np.zeros((edges.size - 1, _STAGES + 1, eigenvalues.size))
@@ -242,11 +254,7 @@ def _collocate(law: HomogenizedSGD) -> NDArray[np.float64]:
         width = right - left
         times = left + width * nodes
         rate = law.schedule.rate(times)
-        decay = np.exp(-law.schedule.integral(times)[:, None] * curvatures)
-        flow_risk = (
-            0.5 * (energies[0].sum() + decay @ energies[1] + decay**2 @ energies[2])
-            + 0.5 * problem.label_noise_variance
-        )
+        flow_risk = law._flow_risk(law.schedule.integral(times))
         drift = identity + 2.0 * width * curvatures[:, None, None] * (matrix * rate)
         noise_part = current[:, None] + (width * noise / dimension) * (matrix @ rate**2)
         response = np.linalg.solve(

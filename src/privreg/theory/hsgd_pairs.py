@@ -1,4 +1,4 @@
-"""Which pair of observed records loses most: two proxies, and the search over all ordered pairs.
+"""Which pair of observed records loses most: the search over all ordered pairs.
 
 The losses are those of `hsgd_privacy`: approximations by a conjecture over observed pairs, not a
 guarantee. A supremum over the observed pairs bounds nothing over records that were not observed.
@@ -25,59 +25,6 @@ class WorstPair(NamedTuple):
     divergence: float
     first: int
     second: int
-
-
-def pair_gradient_gap(
-    features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: float = 0.0
-) -> NDArray[np.float64]:
-    r"""Proxy for the loss of each ordered pair: the gap of its gradients at a reference.
-
-    .. math::
-        \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
-
-    With z the mean of the iterate at the differing step and δ = 0, η times it is the true gap
-    of the means. The paper's g takes the vector of ones for z and keeps δ, which has no
-    counterpart in that gap and makes the norm depend on the order of the pair.
-
-    Parameters
-    ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
-    reference : array_like, shape (d,)
-        z, in the same basis as the features.
-    ridge : float
-        δ, at least 0.
-
-    Returns
-    -------
-    ndarray, shape (n, n)
-        Row i, column j for the pair (i, j).
-
-    Source
-    ------
-    lin2025, section 5, Figure 1(b).
-    """
-    a = np.asarray(features, dtype=np.float64)
-    z = np.asarray(reference, dtype=np.float64)
-    pulls = a * (np.asarray(labels, dtype=np.float64) - a @ z)[:, None]
-    gram = pulls @ pulls.T
-    square = np.diag(gram)
-    along = pulls @ z
-    total = square[:, None] + square - 2.0 * gram
-    total += ridge**2 * (z @ z) - 2.0 * ridge * (along[:, None] - along)
-    return np.sqrt(np.maximum(total, 0.0))
-
-
-def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
-    """Ordered pairs of distinct records with the largest proxy, largest first, shape (count, 2)."""
-    values = np.array(proxy, dtype=np.float64)
-    np.fill_diagonal(values, -np.inf)
-    if not 1 <= count <= values.size - values.shape[0]:
-        raise ValueError(f"count must lie in [1, {values.size - values.shape[0]}], got {count}")
-    flat = values.ravel()
-    top = np.argpartition(flat, -count)[-count:]
-    top = top[np.lexsort((top, -flat[top]))]
-    return np.stack(np.unravel_index(top, values.shape), axis=1)
 
 
 class PairSearch:

@@ -128,10 +128,9 @@ def average_divergence(
     geometry = release_geometry(law, times=times, position=position, variant=variant)
     if geometry is None:
         return 0.0
-    shift = -geometry.step * (_pull(geometry, first) - _pull(geometry, second))
-    laws = [_covariance(geometry, record) for record in (first, second)]
-    if variant == "paper":
-        laws.reverse()
+    shift = geometry.step * (_pull(geometry, second) - _pull(geometry, first))
+    pair = (first, second) if variant == "exact" else (second, first)
+    laws = [_covariance(geometry, record) for record in pair]
     return renyi_divergence(shift, *laws, order=order)
 
 
@@ -198,8 +197,7 @@ def iterates_divergence(
         return np.inf
     features = np.column_stack([first.features, second.features])
     signs = -geometry.step * np.array([1.0, -1.0])
-    labels = np.array([first.label, second.label])
-    mean = signs * (features.T @ geometry.mean - labels)
+    mean = signs * (features.T @ geometry.mean - np.array([first.label, second.label]))
     covariance = np.outer(signs, signs) * (features.T @ (forecast[:, None] * features))
     form = mixture.inverse_form(geometry.carry[:, None] * features)
     return spread + _averaged_quadratic(form, mean, covariance, order)
@@ -235,16 +233,12 @@ def release_geometry(
     cross = shrink * carry * prior
     if prefix.size:
         held = [law.variance(t) for t in prefix]
-        link = np.sum(
-            [law.transition(position, t) * v for t, v in zip(prefix, held, strict=True)], axis=0
-        )
-        link = link / count
-        base = base + _sum_variance(law, prefix, held) / count**2
+        flows = [law.transition(position, t) * v for t, v in zip(prefix, held, strict=True)]
+        link = np.sum(flows, axis=0) / count
+        kept = shrink if variant == "exact" else 1.0
+        base = base + _sum_variance(law, prefix, held) / count**2 + 2.0 * kept * carry * link
         if variant == "exact":
-            base = base + 2.0 * shrink * carry * link
             cross = cross + link
-        else:
-            base = base + 2.0 * carry * link
     return ReleaseGeometry(base, carry, cross, prior, law.mean(position), step)
 
 

@@ -53,7 +53,8 @@ def shuffled_loss(
     small = largest < 1.0
     gentle = np.log1p(np.expm1(np.minimum(exponents, 1.0)) @ share)
     shift = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore"):
+    # Beside an infinite exponent nothing is shifted, and finite ones may overflow to the same end.
+    with np.errstate(divide="ignore", over="ignore"):
         rest = np.log(max(1.0 - share.sum(), 0.0))
         steep = np.log(np.exp(rest - shift) + np.exp(exponents - shift[..., None]) @ share)
     return np.asarray(np.where(small, gentle, shift + steep) / (order - 1.0))
