@@ -22,6 +22,23 @@ class Bounds(NamedTuple):
     label: float
 
 
+class ClippedSums(NamedTuple):
+    """Sums over the data after clipping to the bounds; several fits can share them. Not private.
+
+    Attributes
+    ----------
+    bounds : Bounds
+    gram : ndarray, shape (p, p)
+        XᵀX.
+    moment : ndarray, shape (p,)
+        Xᵀy.
+    """
+
+    bounds: Bounds
+    gram: FloatArray
+    moment: FloatArray
+
+
 class Sensitivities(NamedTuple):
     """ℓ2 sensitivities: smallest eigenvalue, upper triangle of XᵀX, Xᵀy."""
 
@@ -45,6 +62,21 @@ def bounds_from_data(samples: Samples) -> Bounds:
         for _, labels, norms in samples.chunks()
     ]
     return Bounds(*(max(column) for column in zip(*extremes, strict=True)))
+
+
+def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
+    """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
+    for name, value in zip(("bounds.feature_norm", "bounds.label"), bounds, strict=True):
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be finite and more than 0, got {value}")
+    p = samples.dimension
+    gram, moment = np.zeros((p, p)), np.zeros(p)
+    for features, labels, norms in samples.chunks():
+        # Without this the bounds would be a promise of the caller's, and so would the privacy.
+        rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
+        gram += rows.T @ rows
+        moment += rows.T @ np.clip(labels, -bounds.label, bounds.label)
+    return ClippedSums(bounds, gram, moment)
 
 
 def sensitivities(bounds: Bounds, *, neighbours: Neighbours) -> Sensitivities:
@@ -71,7 +103,7 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours) -> Sensitivities:
 
 
 def adassp(
-    samples: Samples,
+    samples: Samples | ClippedSums,
     *,
     bounds: Bounds,
     epsilon: float,
@@ -96,8 +128,8 @@ def adassp(
 
     Parameters
     ----------
-    samples : Samples
-        The data.
+    samples : Samples or ClippedSums
+        The data, or their `clipped_sums` with the same bounds.
     bounds : Bounds
         A priori bounds, chosen without looking at the data; longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
@@ -147,7 +179,7 @@ def adassp(
 
 
 def adassp_zcdp(
-    samples: Samples,
+    samples: Samples | ClippedSums,
     *,
     bounds: Bounds,
     rho: float,
@@ -193,7 +225,7 @@ def adassp_zcdp(
 
 
 def _fit(
-    samples: Samples,
+    samples: Samples | ClippedSums,
     bounds: Bounds,
     multiplier: float,
     *,
@@ -204,16 +236,11 @@ def _fit(
 ) -> FloatArray:
     if not 0 < ridge_failure < 1:
         raise ValueError(f"ridge_failure must lie in (0, 1), got {ridge_failure}")
-    for name, value in zip(("bounds.feature_norm", "bounds.label"), bounds, strict=True):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be finite and more than 0, got {value}")
-    p = samples.dimension
-    gram, moment = np.zeros((p, p)), np.zeros(p)
-    for features, labels, norms in samples.chunks():
-        # Without this the bounds would be a promise of the caller's, and so would the privacy.
-        rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
-        gram += rows.T @ rows
-        moment += rows.T @ np.clip(labels, -bounds.label, bounds.label)
+    sums = samples if isinstance(samples, ClippedSums) else clipped_sums(samples, bounds=bounds)
+    if sums.bounds != bounds:
+        raise ValueError(f"bounds must be those of the sums, {sums.bounds}, got {bounds}")
+    gram, moment = sums.gram, sums.moment
+    p = len(moment)
     limits = sensitivities(bounds, neighbours=neighbours)
     smallest = float(np.linalg.eigvalsh(gram)[0])
     eigenvalue = smallest + multiplier * limits.eigenvalue * (

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.clipped_gradient import clipped_gradient_sum
 from privreg.algorithms.samples import Samples
-from privreg.algorithms.screening import screen
+from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.privacy.zcdp import gaussian_noise_std, require_above, require_at_least
 
@@ -96,7 +96,7 @@ def full_batch_dpgd(
     runs: int = 1,
     start: ArrayLike | None = None,
     times: ArrayLike | None = None,
-    screening: bool = True,
+    screening: bool | ScreenedSamples = True,
     progress: Callable[[int], object] | None = None,
 ) -> FullBatchIterates:
     r"""Gradient descent on the mean squared loss with clipped gradients and Gaussian noise.
@@ -129,8 +129,9 @@ def full_batch_dpgd(
         θ_0, independent of the data; 0 by default.
     times : array_like of int, shape (k,), optional
         Steps in 1..T to return, increasing; all by default.
-    screening : bool
-        Let rows that provably cannot clip enter through their Gram matrix (`screening`). The
+    screening : bool or ScreenedSamples
+        Let rows that provably cannot clip enter through their Gram matrix (`screening`), or take
+        the caller's screening of these samples at a bound no larger than any in `clip`. The
         iterates agree with those of the plain pass up to rounding.
     progress : callable, optional
         Called with 1 after each step.
@@ -174,8 +175,8 @@ def full_batch_dpgd(
     settings, lanes = bounds.size, bounds.size * runs
     lane_clip = np.repeat(bounds.ravel(), runs)
     scale = step_size * noise.reshape(1, settings, 1)
-    screened = None
-    if screening:
+    screened = screening if isinstance(screening, ScreenedSamples) else None
+    if screening is True:
         screened = screen(
             samples,
             clip=float(np.min(lane_clip)),

@@ -9,6 +9,7 @@ tube, up to the order of summation; outside the tube the caller walks the whole 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from privreg.algorithms.samples import Chunk, Samples, moments
 FloatArray = NDArray[np.float64]
 KEPT_SHARE = 0.25
 KEPT_NUMBERS = 1 << 24
+PILOT_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,11 @@ class ScreenedSamples:
         sums, clipped = clipped_gradient_sum(iter([self.kept]), parameters, clip=clip)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """XᵀX, shape (p, p), and Xᵀy, shape (p,), of the whole data set. Not private."""
+        features, labels, _ = self.kept
+        return self.gram + features.T @ features, self.moment + features.T @ labels
+
 
 def screen(
     samples: Samples,
@@ -70,11 +77,12 @@ def screen(
     lanes: int,
     start: FloatArray,
 ) -> ScreenedSamples | None:
-    """Screen a data set for gradient descent with Gaussian noise, in two passes.
+    """Screen a data set for gradient descent with Gaussian noise.
 
-    The centre path is noiseless, unclipped descent; the radius covers the noise of all lanes and
-    steps with probability 0.999. Neither choice affects correctness, only how often the caller must
-    fall back to the whole data set.
+    The centre path is noiseless, unclipped descent on the first 65,536 rows; the radius covers the
+    noise of all lanes and steps with probability 0.999, and what those rows leave unknown of the
+    others. Neither choice affects correctness, only how often the caller must fall back to the
+    whole data set, which is walked once here.
 
     Parameters
     ----------
@@ -94,7 +102,7 @@ def screen(
     ScreenedSamples or None
         None where a quarter of the rows or 128 MB would have to be kept, or the descent diverges.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         radius, centres = _tube(
             samples, step_size=step_size, noise_std=noise_std, steps=steps, lanes=lanes, start=start
         )
@@ -122,6 +130,29 @@ def screen(
     return ScreenedSamples(gram, moment, rows, centres, radius)
 
 
+@dataclass(frozen=True)
+class _Pilot:
+    """The first chunks of a data set, all of a small one."""
+
+    samples: Samples
+
+    @property
+    def count(self) -> int:
+        return min(self.samples.count, PILOT_ROWS)
+
+    @property
+    def dimension(self) -> int:
+        return self.samples.dimension
+
+    def chunks(self) -> Iterator[Chunk]:
+        left = self.count
+        for features, labels, norms in self.samples.chunks():
+            yield Chunk(features[:left], labels[:left], norms[:left])
+            left -= labels.size
+            if left <= 0:
+                return
+
+
 def _tube(
     samples: Samples,
     *,
@@ -131,10 +162,12 @@ def _tube(
     lanes: int,
     start: FloatArray,
 ) -> tuple[float, FloatArray]:
-    covariance, moment = (total / samples.count for total in moments(samples))
+    pilot = _Pilot(samples)
+    covariance, moment = (total / pilot.count for total in moments(pilot))
     if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(moment))):
         return np.inf, start[None]
-    contraction = 1 - step_size * np.linalg.eigvalsh(covariance)
+    eigenvalues = np.linalg.eigvalsh(covariance)
+    contraction = 1 - step_size * eigenvalues
     powers = np.zeros_like(contraction)
     for _ in range(min(steps, 10_000)):
         powers = 1 + contraction**2 * powers
@@ -150,5 +183,9 @@ def _tube(
         if not np.linalg.norm(move) > 1e-3 * radius:
             break
     path = np.array(centres)
+    if pilot.count < samples.count:
+        # Twice the sampling error of a least-squares fit to the pilot rows alone.
+        square = np.mean(np.concatenate([labels for _, labels, _ in pilot.chunks()]) ** 2)
+        radius += 2 * np.sqrt(square * np.sum(1 / np.maximum(eigenvalues, 0)) / pilot.count)
     # Without noise the radius is rounding's alone.
     return float(radius + 1e-9 * np.max(np.linalg.norm(path, axis=1))), path
