@@ -113,15 +113,15 @@ def _table(options: argparse.Namespace) -> None:
     stages.table(paper, name, artifacts=dict(options.artifacts), output=options.output)
 
 
-def _claim(options: argparse.Namespace) -> None:
+def _claims(options: argparse.Namespace) -> None:
     from privreg import stages
 
-    stages.claim(
+    stages.claims(
         options.paper,
-        options.entry,
+        options.entries,
         evidence=options.evidence,
         scale=options.scale,
-        output=options.output,
+        outputs=options.output,
     )
 
 
@@ -190,9 +190,9 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument("--artifacts", type=_assignment, nargs="+", metavar="ARGUMENT=FILE")
         added.add_argument("--scale", choices=("paper", "quick"), default="paper")
 
-    added = command("claim", _claim, "judge one claim by its evidence")
+    added = command("claims", _claims, "judge claims that share their evidence", outputs=True)
     added.add_argument("paper")
-    added.add_argument("--entry", type=json.loads, required=True, metavar="JSON")
+    added.add_argument("--entries", type=json.loads, required=True, metavar="JSON")
     added.add_argument("--evidence", type=Path, required=True, metavar="FILE")
     added.add_argument("--scale", choices=("paper", "quick"), default="paper")
 

@@ -146,7 +146,7 @@ class Plan:
         return "PRIVREG_DATA" if os.environ.get("PRIVREG_DATA") else "download"
 
     def claim_sources(self, stage: str) -> list[str]:
-        """Source files that judge claims (`claim`), join (`ledger`) or compare them (`gate`)."""
+        """Source files that judge claims (`claims`), join (`ledger`) or compare them (`gate`)."""
         template = (
             [os.path.relpath(PACKAGE / "claims" / "ledger.html")] if stage == "ledger" else []
         )
@@ -163,13 +163,35 @@ class Plan:
             lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
         return "; ".join(lines) + "; "
 
-    def entry(self, paper: str, claim: str) -> str:
-        """A ledger entry as JSON."""
-        return json.dumps(self.ledger[paper][claim].model_dump(mode="json"), sort_keys=True)
+    def evidence(self) -> list[tuple[str, str, str]]:
+        """Paper, artifact and a name for it, of each artifact that claims are judged by."""
+        artifacts = {
+            (paper, entry.evidence.artifact)
+            for paper, ledger in self.ledger.items()
+            for entry in ledger.values()
+        }
+        return [
+            (paper, artifact, artifact.replace("/", "_")) for paper, artifact in sorted(artifacts)
+        ]
 
-    def evidence(self, paper: str, claim: str) -> str:
-        """The artifact that a claim is judged by."""
-        return _artifact(paper, self.ledger[paper][claim].evidence.artifact)
+    def evidence_file(self, paper: str, artifact: str) -> str:
+        """File of an artifact."""
+        return _artifact(paper, artifact)
+
+    def claims_on(self, paper: str, artifact: str) -> list[str]:
+        """Verdict files of the claims that an artifact decides."""
+        return [
+            f"results/claims/{paper}/{entry.id}.json" for entry in self._entries(paper, artifact)
+        ]
+
+    def entries(self, paper: str, artifact: str) -> str:
+        """The same claims' entries as JSON, in the same order."""
+        entries = [entry.model_dump(mode="json") for entry in self._entries(paper, artifact)]
+        return json.dumps(entries, sort_keys=True)
+
+    def _entries(self, paper: str, artifact: str) -> list[Entry]:
+        ledger = self.ledger[paper].values()
+        return [entry for entry in ledger if entry.evidence.artifact == artifact]
 
     def _typed_parameters(self, paper: str, name: str) -> Any:
         values = self.experiment(paper, name).parameters
@@ -209,7 +231,7 @@ class Plan:
 
 
 def stop_in_one_line(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function, except that a configuration or a file that is wrong ends the run in one line."""
+    """The function, except that a wrong configuration or file ends the run in one line."""
 
     def wrapped(*arguments: Any) -> Result:
         try:

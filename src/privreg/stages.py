@@ -118,22 +118,29 @@ def table(paper: str, name: str, *, artifacts: Paths, output: Path) -> None:
         frame.to_csv(partial, index=False)
 
 
-def claim(
-    paper: str, values: dict[str, Any], *, evidence: Path, scale: Scale, output: Path
+def claims(
+    paper: str,
+    values: Sequence[dict[str, Any]],
+    *,
+    evidence: Path,
+    scale: Scale,
+    outputs: Sequence[Path],
 ) -> None:
-    """Judge one entry of a ledger by its evidence."""
+    """Judge entries of a ledger by the artifact that is the evidence of them all."""
     from privreg.claims import entries, verdicts
 
-    entry = entries.Entry.model_validate(values)
-    verdict = verdicts.judge(
-        entry,
-        store.read(evidence),
-        paper=paper,
-        digest=store.file_digest(evidence),
-        command=f"snakemake results/claims/{paper}/{entry.id}.json",
-        scale=scale,
-    )
-    _write_text(verdict.model_dump_json(indent=2), output)
+    dataset, digest_of_evidence = store.read(evidence), store.file_digest(evidence)
+    for value, output in zip(values, outputs, strict=True):
+        entry = entries.Entry.model_validate(value)
+        verdict = verdicts.judge(
+            entry,
+            dataset,
+            paper=paper,
+            digest=digest_of_evidence,
+            command=f"snakemake results/claims/{paper}/{entry.id}.json",
+            scale=scale,
+        )
+        _write_text(verdict.model_dump_json(indent=2), output)
 
 
 def ledger(claims: Sequence[Path], *, csv: Path, json_file: Path, html: Path) -> None:

@@ -1,34 +1,41 @@
 # Needs   config/claims/<paper>.yaml and the artifacts that its entries name.
 # Makes   results/claims/<paper>/<claim>.json; results/claims.csv, .json and .html; results/gate.txt
-# Steps   judge each claim, which always succeeds; join the verdicts; the gate fails on a verdict
-#         that is not the expected one.
+# Steps   judge the claims, one job for all that share an artifact, which always succeeds; join the
+#         verdicts; the gate fails on a verdict that is not the expected one.
 
 
-rule claim:
-    input:
-        evidence=lambda w: plan.evidence(w.paper, w.claim),
-        sources=plan.claim_sources("claim"),
-    output:
-        "results/claims/{paper}/{claim}.json",
-    log:
-        "results/logs/claims/{paper}/{claim}.log",
-    benchmark:
-        "results/benchmarks/claims/{paper}/{claim}.tsv"
-    conda:
-        "../../environment.yml"
-    threads: 1
-    resources:
-        mem_mb=300,
-        runtime=5,
-    params:
-        entry=lambda w: plan.entry(w.paper, w.claim),
-        scale=plan.config.scale,
-    message:
-        "Claim: {wildcards.paper}/{wildcards.claim}"
-    shell:
-        "python -m privreg claim {wildcards.paper} --entry {params.entry:q}"
-        " --evidence {input.evidence:q} --scale {params.scale}"
-        " --output {output:q} --log {log:q}"
+for paper, artifact, name in plan.evidence():
+
+    rule:
+        name:
+            f"claims_{paper}_{name}"
+        input:
+            evidence=plan.evidence_file(paper, artifact),
+            sources=plan.claim_sources("claims"),
+        output:
+            plan.claims_on(paper, artifact),
+        log:
+            f"results/logs/claims/{paper}/{name}.log",
+        benchmark:
+            f"results/benchmarks/claims/{paper}/{name}.tsv"
+        conda:
+            "../../environment.yml"
+        threads: 1
+        resources:
+            mem_mb=300,
+            runtime=5,
+        params:
+            paper=paper,
+            entries=lambda _, paper=paper, artifact=artifact: plan.entries(
+                paper, artifact
+            ),
+            scale=plan.config.scale,
+        message:
+            f"Claims: {paper}, by {artifact}"
+        shell:
+            "python -m privreg claims {params.paper} --entries {params.entries:q}"
+            " --evidence {input.evidence:q} --scale {params.scale}"
+            " --output {output:q} --log {log:q}"
 
 
 rule ledger:

@@ -8,7 +8,6 @@ wildcard_constraints:
     dataset="[a-z][a-z0-9_]*",
     figure="[a-z][a-z0-9_]*",
     table="[a-z][a-z0-9_]*",
-    claim="[a-z][a-z0-9-]*",
     shard=r"\d+",
 
 

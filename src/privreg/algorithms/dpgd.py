@@ -50,9 +50,9 @@ class Mechanism:
     ---------
     Each setting's output is rho^2/2-zCDP with rho = `privacy`, for data sets that differ in one
     sample (replace one), when features are scaled and one setting is chosen without looking at
-    these data, and only the last iterate is released. The budget is computed from the steps and the
-    noise that will be used (equation (4.1)), and a mechanism over its budget is refused. Risks along
-    the path, and comparisons of many settings, are not private.
+    these data, and only the last iterate is released. The budget is computed from the steps and
+    the noise that will be used (equation (4.1)), and a mechanism over its budget is refused. Risks
+    along the path, and comparisons of many settings, are not private.
 
     Source
     ------

@@ -14,6 +14,7 @@ import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +24,6 @@ from privreg.papers.citation import Citation
 
 STAGES = ("theory", "simulate", "summarise", "intervals")
 ARTIFACTS = ("theory", "simulation", "intervals", "data")
-DRAWING = ("figures", "tables")
 
 
 def known_papers() -> list[str]:
@@ -37,10 +37,13 @@ def citation(paper: str) -> Citation:
 
 
 def recipes(paper: str) -> list[str]:
-    """Names of a paper's recipes."""
-    package = importlib.import_module(f"privreg.papers.{paper}")
-    modules = (entry.name for entry in pkgutil.iter_modules(package.__path__))
-    return sorted(name for name in modules if not name.endswith(DRAWING))
+    """Names of a paper's recipes: the modules that define `Parameters`."""
+    folder = Path(next(iter(importlib.import_module(f"privreg.papers.{paper}").__path__)))
+    return sorted(
+        path.stem
+        for path in folder.glob("*.py")
+        if "\nclass Parameters(" in path.read_text(encoding="utf-8")
+    )
 
 
 def paper_files(config: Mapping[str, Any]) -> list[str]:
