@@ -64,6 +64,23 @@ def test_an_edit_reaches_what_depends_on_it_and_nothing_else():
     assert "papers/bombari2025/figures.py" in names("privreg.papers.bombari2025.figures")
 
 
+def test_no_cached_kernel_calls_another():
+    # A caller linked against a cached callee may round differently from one compiled with it.
+    cached, kernels = set(), []
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                marks = [ast.unparse(mark) for mark in node.decorator_list]
+                if any("njit" in mark for mark in marks):
+                    kernels.append(node)
+                if any("njit" in mark and "cache=True" in mark for mark in marks):
+                    cached.add(node.name)
+    assert cached
+    for kernel in kernels:
+        called = {node.id for node in ast.walk(kernel) if isinstance(node, ast.Name)}
+        assert not called & (cached - {kernel.name}), kernel.name
+
+
 def locked():
     text = (ROOT / "requirements.lock").read_text()
     return dict(re.findall(r"^([a-z0-9-]+)==([^ \\]+)", text, re.MULTILINE))

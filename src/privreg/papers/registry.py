@@ -22,7 +22,6 @@ from privreg import papers
 from privreg.config import ConfigError, Strict, choose, validate
 from privreg.papers.citation import Citation
 
-STAGES = ("theory", "simulate", "summarise", "intervals")
 ARTIFACTS = ("theory", "simulation", "intervals", "data")
 
 

@@ -69,7 +69,9 @@ def integrate_settings(  # type: ignore[no-untyped-def]
                 kept += 1
 
 
-@njit(cache=True, nogil=True, fastmath=REORDERING)
+# No cache of its own: a caller compiled against cached code may round differently from one compiled
+# against the source, and artifacts would depend on which process compiled first.
+@njit(nogil=True, fastmath=REORDERING)
 def _advance(eigenvalues, share, state, path, gain, noise, advanced):  # type: ignore[no-untyped-def]
     """Relax each mode for one step with constant coefficients; the risk at its end."""
     split = np.searchsorted(eigenvalues, SHORT / path) if path > 0 else len(eigenvalues)

@@ -196,7 +196,8 @@ def _pairwise(
     return result
 
 
-@nb.njit(cache=True, nogil=True)
+# No cache of its own, so that callers are always compiled against the same code.
+@nb.njit(nogil=True)
 def _mixture(
     gram: NDArray[np.float64], core: NDArray[np.float64], move: NDArray[np.float64]
 ) -> tuple[float, float]:

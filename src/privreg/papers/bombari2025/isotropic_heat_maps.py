@@ -9,7 +9,7 @@ from pydantic import Field
 
 from privreg import store
 from privreg.config import Strict
-from privreg.papers.bombari2025.table_heat_maps import Axis
+from privreg.papers.axes import LogAxis
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,8 +30,8 @@ class Parameters(Strict):
     privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
     noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
-    clips: Axis = Field(description="Clipping constants c.")
-    initial_rates: Axis = Field(description="Initial learning rates.")
+    clips: LogAxis = Field(description="Clipping constants c.")
+    initial_rates: LogAxis = Field(description="Initial learning rates.")
     risk_cap: float = Field(1.0, gt=0, description="Risks above it are not told apart.")
 
     def schedule(self, exponent: float) -> Polynomial:

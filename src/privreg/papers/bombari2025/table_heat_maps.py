@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg import store
 from privreg.config import Strict
+from privreg.papers.axes import LogAxis
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -16,17 +17,6 @@ if TYPE_CHECKING:
     from privreg.randomness import Trials
 
 PLACE = "Figures 5 and 6, Section 7"
-
-
-class Axis(Strict):
-    """Log-spaced settings."""
-
-    low: float = Field(gt=0, description="Smallest value.")
-    high: float = Field(gt=0, description="Largest value.")
-    count: int = Field(ge=2, description="Number of values.")
-
-    def values(self) -> np.ndarray:
-        return np.geomspace(self.low, self.high, self.count)
 
 
 class Parameters(Strict):
@@ -38,8 +28,8 @@ class Parameters(Strict):
     validation: int = Field(ge=1, description="Held-out samples.")
     privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
-    clips: Axis = Field(description="Clipping constants c.")
-    initial_rates: Axis = Field(description="Initial learning rates.")
+    clips: LogAxis = Field(description="Clipping constants c.")
+    initial_rates: LogAxis = Field(description="Initial learning rates.")
     minimum_std: float = Field(
         0.0, ge=0, description="Features of at most this deviation count as constant."
     )

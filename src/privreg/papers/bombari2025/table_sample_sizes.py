@@ -9,7 +9,7 @@ from pydantic import Field
 
 from privreg import store
 from privreg.config import Strict
-from privreg.papers.bombari2025.table_heat_maps import Axis
+from privreg.papers.axes import LogAxis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Parameters(Strict):
     privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
     clip: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha, 0 the first.")
-    initial_rates: Axis = Field(description="Initial learning rates to choose from.")
+    initial_rates: LogAxis = Field(description="Initial learning rates to choose from.")
     offsets: list[float] = Field(
         min_length=1, description="Offsets tau of the harmonic schedule to choose from."
     )
