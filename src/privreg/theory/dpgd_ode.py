@@ -144,7 +144,7 @@ def solve(
                 start,
                 nodes,
                 schedule.shape(nodes),
-                settings[:, chosen],
+                np.ascontiguousarray(settings[:, chosen]),
                 noise_std,
                 keep,
                 found,

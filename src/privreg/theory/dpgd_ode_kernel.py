@@ -69,9 +69,9 @@ def integrate_settings(  # type: ignore[no-untyped-def]
                 kept += 1
 
 
-# No cache of its own: a caller compiled against cached code may round differently from one compiled
-# against the source, and artifacts would depend on which process compiled first.
-@njit(nogil=True, fastmath=REORDERING)
+# Inlined, as all that a kernel with reordered sums calls: a linked function may be reordered in
+# another way in the process that compiles than in those that load the cache.
+@njit(inline="always")
 def _advance(eigenvalues, share, state, path, gain, noise, advanced):  # type: ignore[no-untyped-def]
     """Relax each mode for one step with constant coefficients; the risk at its end."""
     split = np.searchsorted(eigenvalues, SHORT / path) if path > 0 else len(eigenvalues)

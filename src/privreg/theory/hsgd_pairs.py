@@ -196,8 +196,7 @@ def _pairwise(
     return result
 
 
-# No cache of its own, so that callers are always compiled against the same code.
-@nb.njit(nogil=True)
+@nb.njit(cache=True, nogil=True)
 def _mixture(
     gram: NDArray[np.float64], core: NDArray[np.float64], move: NDArray[np.float64]
 ) -> tuple[float, float]:
