@@ -12,6 +12,9 @@ ROOT = Path(__file__).parent.parent
 
 # Before NumPy's BLAS starts its threads in a worker.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# What a kernel is compiled to may depend on what its process compiled before; the workflow must not
+# load code that a test process left behind.
+os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".pytest_cache" / "numba")
 _beside = ROOT.parent / "shared" / "data"
 if "PRIVREG_DATA" not in os.environ and _beside.is_dir():
     os.environ["PRIVREG_DATA"] = str(_beside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,7 +81,7 @@ def heat_map(
 
 def mark(figure: Figure, *, scale: str, stand_ins: Sequence[str]) -> None:
     """Say on the figure itself if it is of a reduced scale or drawn from stand-in data."""
-    notes = list(stand_ins)
+    notes = [textwrap.fill(f"Not the paper's data: {words}.", 110) for words in stand_ins]
     if scale == "quick":
         notes.append("Reduced scale (config/quick.yaml): not the paper's parameters.")
     if notes:

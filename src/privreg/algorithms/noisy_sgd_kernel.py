@@ -9,7 +9,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+# No fast math: it was seen to round otherwise when the process had compiled other kernels before.
+@njit(cache=True, nogil=True)
 def one_pass(
     rng: np.random.Generator,
     rows: NDArray[np.float64],

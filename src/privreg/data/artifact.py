@@ -32,7 +32,7 @@ def to_dataset(table: Table) -> xr.Dataset:
             "checksums": json.dumps(dict(table.checksums), sort_keys=True),
             "feature_scale": table.feature_scale,
             "stand_in": int(table.stand_in),
-            "stand_in_reason": table.stand_in_reason,
+            "stand_in_reason": f"{table.source}; {table.stand_in_reason}" if table.stand_in else "",
         },
     )
 
