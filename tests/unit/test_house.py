@@ -14,13 +14,14 @@ ROOT = Path(__file__).parent.parent.parent
 LIBRARY = ("algorithms", "theory", "inference")
 FOUNDATION = ("noise", "privacy", "data", "schedules", "models", "spectra")
 # A room may import itself, what stands to its right, and helpers that know nothing of the field.
-HELPERS = {"config", "store", "randomness", "progress", "sources", "plotting"}
+HELPERS = {"validation", "config", "store", "randomness", "progress", "sources", "plotting"}
 ALLOWED = {
     "papers": {"papers", *LIBRARY, *FOUNDATION, *HELPERS},
-    **{room: {*LIBRARY, *FOUNDATION, "progress"} for room in LIBRARY},
-    **{room: {*FOUNDATION, "store"} for room in FOUNDATION},
+    **{room: {*LIBRARY, *FOUNDATION, "progress", "validation"} for room in LIBRARY},
+    **{room: {*FOUNDATION, "store", "validation"} for room in FOUNDATION},
     "claims": {"claims", "config", "store"},
     "store": {"store"},
+    "validation": {"validation"},
     "config": {"config"},
     "randomness": {"randomness"},
     "progress": {"progress"},

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
 from privreg.privacy.neighbours import Neighbours
-from privreg.privacy.zcdp import require_above, require_between, to_approximate
+from privreg.privacy.zcdp import to_approximate
+from privreg.validation import require_number
 
 FloatArray = NDArray[np.float64]
 RELEASES = 3
@@ -158,8 +159,8 @@ def adassp(
     ------
     Wang (2018), Algorithm 2; brown2024, section 4.1.
     """
-    require_above("epsilon", epsilon, 0.0)
-    require_between("delta", delta, 0.0, 1.0)
+    require_number("epsilon", epsilon, above=0)
+    require_number("delta", delta, above=0, below=1)
     log_term = np.log(6 / delta)
     multiplier = RELEASES * np.sqrt(log_term) / epsilon
     if to_approximate(RELEASES / (2 * multiplier**2), delta=delta) > epsilon:
@@ -211,8 +212,8 @@ def adassp_zcdp(
     ------
     Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
-    require_above("rho", rho, 0.0)
-    require_between("ridge_failure", ridge_failure, 0.0, 1.0)
+    require_number("rho", rho, above=0, infinite=True)
+    require_number("ridge_failure", ridge_failure, above=0, below=1)
     return _fit(
         samples,
         bounds,

@@ -12,7 +12,8 @@ from privreg.algorithms.clipped_gradient import clipped_gradient_sum
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
-from privreg.privacy.zcdp import gaussian_noise_std, require_above, require_at_least
+from privreg.privacy.zcdp import gaussian_noise_std
+from privreg.validation import require_real
 
 FloatArray = NDArray[np.float64]
 
@@ -80,9 +81,10 @@ def full_batch_noise_std(
     """
     if samples < 1:
         raise ValueError(f"samples must be at least 1, got {samples}")
-    count = require_at_least("gradients", gradients, 1.0)
+    count = require_real("gradients", gradients, least=1)
     sensitivity = sum_sensitivity(clip, neighbours=neighbours) / samples
-    return gaussian_noise_std(sensitivity=sensitivity, rho=require_above("rho", rho, 0.0) / count)
+    total = require_real("rho", rho, above=0, infinite=True)
+    return gaussian_noise_std(sensitivity=sensitivity, rho=total / count)
 
 
 def full_batch_dpgd(
@@ -157,10 +159,9 @@ def full_batch_dpgd(
     brown2024, Algorithm 1 and Lemma 2.1. The algorithm numbers the noise z_t, equation (2) z_{t-1}.
     """
     bounds, noise = np.broadcast_arrays(
-        require_above("clip", clip, 0.0), require_at_least("noise_std", noise_std, 0.0)
+        require_real("clip", clip, above=0, infinite=True),
+        require_real("noise_std", noise_std, least=0),
     )
-    if not np.all(np.isfinite(noise)):
-        raise ValueError("noise_std must be finite, got inf")
     for name, value in (("steps", steps), ("runs", runs)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")

@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.privacy.zcdp import require_at_least
+from privreg.validation import require_real
 
 
 class Neighbours(Enum):
@@ -15,13 +15,23 @@ class Neighbours(Enum):
 
     REPLACE_ONE: equal size, one record differs. ADD_REMOVE: one has a record more; a mean then
     divides by a public number of records, the same for both.
+
+    Every function that takes a relation also takes its value as text; `Neighbours(value)` makes
+    either a member, and refuses anything else.
     """
 
     REPLACE_ONE = "replace-one"
     ADD_REMOVE = "add-remove"
 
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        listed = ", ".join(repr(member.value) for member in cls)
+        raise ValueError(f"neighbours must be one of {listed}, got {value!r}")
 
-def sum_sensitivity(bound: ArrayLike, *, neighbours: Neighbours) -> NDArray[np.float64]:
+
+def sum_sensitivity(
+    bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+) -> NDArray[np.float64]:
     r"""ℓ2 sensitivity of a sum of vectors of bounded norm.
 
     .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove)}
@@ -41,5 +51,5 @@ def sum_sensitivity(bound: ArrayLike, *, neighbours: Neighbours) -> NDArray[np.f
     ------
     brown2024, Claim A.5 (replace-one). Divide by n for a mean: 2γ/n for the mean clipped gradient.
     """
-    norm = require_at_least("bound", bound, 0.0)
-    return (2.0 if neighbours is Neighbours.REPLACE_ONE else 1.0) * norm
+    norm = require_real("bound", bound, least=0, infinite=True)
+    return (2.0 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1.0) * norm

@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import require_real
+
 
 def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
     r"""zCDP budget of one Gaussian mechanism.
@@ -39,8 +41,8 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[
     brown2024, Claim A.5.
     """
     shift, spread = np.broadcast_arrays(
-        require_at_least("sensitivity", sensitivity, 0.0),
-        require_at_least("noise_std", noise_std, 0.0),
+        require_real("sensitivity", sensitivity, least=0, infinite=True),
+        require_real("noise_std", noise_std, least=0, infinite=True),
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(shift == 0, 0.0, shift / spread)
@@ -66,8 +68,8 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.
     ------
     brown2024, Claim A.5.
     """
-    budget = require_above("rho", rho, 0.0)
-    return require_at_least("sensitivity", sensitivity, 0.0) / np.sqrt(2 * budget)
+    budget = require_real("rho", rho, above=0, infinite=True)
+    return require_real("sensitivity", sensitivity, least=0, infinite=True) / np.sqrt(2 * budget)
 
 
 def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float64]:
@@ -89,7 +91,7 @@ def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float6
     ------
     brown2024, Claim A.4.
     """
-    return np.asarray(np.sum(require_at_least("budgets", budgets, 0.0), axis=axis))
+    return np.asarray(np.sum(require_real("budgets", budgets, least=0, infinite=True), axis=axis))
 
 
 def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
@@ -118,7 +120,7 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
     ------
     brown2024, Claim A.6; bombari2025, Proposition A.3 with ρ²/2 in place of ρ.
     """
-    budget = require_at_least("rho", rho, 0.0)
+    budget = require_real("rho", rho, least=0, infinite=True)
     return budget + 2 * np.sqrt(budget * _log_inverse(delta))
 
 
@@ -149,7 +151,7 @@ def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
     ------
     brown2024, Claim A.6 solved for ρ.
     """
-    target = require_at_least("epsilon", epsilon, 0.0)
+    target = require_real("epsilon", epsilon, least=0, infinite=True)
     target, log_inverse = np.broadcast_arrays(target, _log_inverse(delta))
     denominator = np.sqrt(log_inverse + target) + np.sqrt(log_inverse)
     # At ε = 0 with δ = 1 both vanish, and so does ρ.
@@ -190,12 +192,8 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
     from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
     budget, failure = np.broadcast_arrays(
-        require_at_least("rho", rho, 0.0), require_between("delta", delta, 0.0, 1.0)
+        require_real("rho", rho, least=0), require_real("delta", delta, above=0, below=1)
     )
-    if not np.all(np.isfinite(budget)):
-        raise ValueError("rho must be finite, got inf")
-    if np.any(failure == 1.0):
-        raise ValueError("delta must lie in (0, 1), got 1.0")
     epsilon = np.zeros(budget.shape)
     grid = np.concatenate([[1.0], np.geomspace(0.05, 20.0, 2000)])
     for index in np.ndindex(budget.shape):
@@ -209,32 +207,46 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
     return epsilon
 
 
-def require_at_least(name: str, value: ArrayLike, least: float) -> NDArray[np.float64]:
-    """The value as an array, or a ValueError if an entry is below the least or not a number."""
-    array = np.asarray(value, dtype=np.float64)
-    bad = ~(array >= least)
-    if np.any(bad):
-        raise ValueError(f"{name} must be at least {least:g}, got {array[bad].flat[0]}")
-    return array
+def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
+    """Largest ρ whose tight conversion is at most ε, the inverse of `to_approximate_tight`.
 
+    Parameters
+    ----------
+    epsilon : array_like, shape (...)
+        ε, more than 0 and finite.
+    delta : array_like, shape (...)
+        δ in (0, 1).
 
-def require_above(name: str, value: ArrayLike, bound: float) -> NDArray[np.float64]:
-    """The value as an array, or a ValueError if an entry is not above the bound."""
-    array = np.asarray(value, dtype=np.float64)
-    bad = ~(array > bound)
-    if np.any(bad):
-        raise ValueError(f"{name} must be more than {bound:g}, got {array[bad].flat[0]}")
-    return array
+    Returns
+    -------
+    ndarray, shape (...)
+        ρ, at least `from_approximate`, to a relative 1e-9 from below.
 
+    Guarantee
+    ---------
+    Every mechanism with this ρ is (ε, δ)-DP.
 
-def require_between(name: str, value: ArrayLike, low: float, high: float) -> NDArray[np.float64]:
-    """The value as an array, or a ValueError if an entry lies outside (low, high]."""
-    array = np.asarray(value, dtype=np.float64)
-    bad = ~((array > low) & (array <= high))
-    if np.any(bad):
-        raise ValueError(f"{name} must lie in ({low:g}, {high:g}], got {array[bad].flat[0]}")
-    return array
+    Source
+    ------
+    As `to_approximate_tight`, inverted numerically.
+    """
+    target, failure = np.broadcast_arrays(
+        require_real("epsilon", epsilon, above=0), require_real("delta", delta, above=0, below=1)
+    )
+    rho = np.empty(target.shape)
+    for index in np.ndindex(target.shape):
+        wanted, this_delta = float(target[index]), float(failure[index])
+        low = float(from_approximate(wanted, delta=this_delta))
+        high = 2 * low
+        while to_approximate_tight(high, delta=this_delta) <= wanted:
+            low, high = high, 2 * high
+        while high - low > 1e-9 * low:
+            middle = 0.5 * (low + high)
+            inside = to_approximate_tight(middle, delta=this_delta) <= wanted
+            low, high = (middle, high) if inside else (low, middle)
+        rho[index] = low
+    return rho
 
 
 def _log_inverse(delta: ArrayLike) -> NDArray[np.float64]:
-    return -np.log(require_between("delta", delta, 0.0, 1.0))
+    return -np.log(require_real("delta", delta, above=0, most=1))

@@ -1,0 +1,131 @@
+"""A privacy budget: one type for the several ways in which the field states one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import sqrt
+
+from privreg.privacy.neighbours import Neighbours
+from privreg.validation import require_number
+
+
+@dataclass(frozen=True)
+class Budget:
+    r"""A zero-concentrated budget ρ and the neighbouring relation that it is meant for.
+
+    .. math:: D_\alpha(M(D)\,\|\,M(D')) \le \rho\,\alpha, \qquad \alpha > 1
+
+    Parameters
+    ----------
+    rho : float
+        Budget ρ of zCDP, more than 0; `inf` promises nothing.
+    neighbours : Neighbours
+        Neighbouring relation, replace-one by default.
+
+    Attributes
+    ----------
+    root : float
+        √(2ρ): the μ of a single Gaussian mechanism that spends all of it, and the ρ of bombari2025,
+        whose budgets read ρ²/2-zCDP.
+
+    Examples
+    --------
+    >>> Budget.half_square(1.0)
+    Budget(rho=0.5, neighbours='replace-one')
+    >>> round(Budget.zcdp(0.125).epsilon(delta=1e-6), 3)
+    2.419
+    >>> Budget.zcdp(0.1) + Budget.zcdp(0.4)
+    Budget(rho=0.5, neighbours='replace-one')
+
+    Source
+    ------
+    Bun and Steinke (2016), Definition 1.1 and Lemma 1.7 (budgets add up).
+    """
+
+    rho: float
+    neighbours: Neighbours = Neighbours.REPLACE_ONE
+    root: float = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        rho = require_number("rho", self.rho, above=0, infinite=True)
+        object.__setattr__(self, "rho", rho)
+        object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
+        object.__setattr__(self, "root", sqrt(2.0 * rho))
+
+    def __repr__(self) -> str:
+        return f"Budget(rho={self.rho:g}, neighbours={self.neighbours.value!r})"
+
+    @classmethod
+    def zcdp(cls, rho: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> Budget:
+        """ρ-zCDP, as brown2024 states its budgets."""
+        return cls(rho, Neighbours(neighbours))
+
+    @classmethod
+    def half_square(
+        cls, root: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+    ) -> Budget:
+        """ρ²/2-zCDP, as bombari2025 and choquettechoo2024 state their budgets."""
+        root = require_number("root", root, above=0, infinite=True)
+        budget = cls(root**2 / 2, Neighbours(neighbours))
+        # The root that was stated, to the last digit, not the root of its rounded square.
+        object.__setattr__(budget, "root", root)
+        return budget
+
+    @classmethod
+    def gaussian_dp(
+        cls, mu: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+    ) -> Budget:
+        """The zCDP that a μ-Gaussian-DP promise implies, μ²/2 (the converse does not hold)."""
+        return cls.half_square(
+            require_number("mu", mu, above=0, infinite=True), neighbours=neighbours
+        )
+
+    @classmethod
+    def approximate(
+        cls,
+        epsilon: float,
+        delta: float,
+        *,
+        neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    ) -> Budget:
+        """The largest zCDP budget whose tight conversion keeps (ε, δ)-DP.
+
+        Parameters
+        ----------
+        epsilon : float
+            ε, more than 0 and finite.
+        delta : float
+            δ in (0, 1).
+        neighbours : Neighbours
+            Neighbouring relation.
+
+        Guarantee
+        ---------
+        Every mechanism with this budget is (ε, δ)-DP under the relation.
+        """
+        from privreg.privacy.zcdp import from_approximate_tight
+
+        return cls(float(from_approximate_tight(epsilon, delta=delta)), Neighbours(neighbours))
+
+    def epsilon(self, *, delta: float) -> float:
+        """Least ε known at which every mechanism with this budget is (ε, δ)-DP."""
+        from privreg.privacy.zcdp import to_approximate_tight
+
+        return float(to_approximate_tight(self.rho, delta=delta))
+
+    def share(self, fraction: float) -> Budget:
+        """A part of the budget, `fraction` in (0, 1] of ρ."""
+        return Budget(
+            self.rho * require_number("fraction", fraction, above=0, most=1), self.neighbours
+        )
+
+    def __add__(self, other: Budget) -> Budget:
+        """Budget of releasing both, each may depend on the other's output; one relation only."""
+        if not isinstance(other, Budget):
+            return NotImplemented
+        if other.neighbours is not self.neighbours:
+            raise ValueError(
+                f"neighbours must be {self.neighbours.value!r} in both budgets, "
+                f"got {other.neighbours.value!r}"
+            )
+        return Budget(self.rho + other.rho, self.neighbours)
