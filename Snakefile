@@ -1,21 +1,24 @@
-# Five papers on private linear regression: data, theory, simulation, intervals, figures, claims.
+# Papers on private linear regression: data, theory, simulation, intervals, figures, claims.
 #
 #   snakemake all                                        everything
 #   snakemake bombari2025                                one paper
 #   snakemake claims                                     the ledger of claims
 #   snakemake results/figures/bombari2025/fig1.pdf       one figure and what it needs
-#   snakemake all --configfile config/quick.yaml         the same, made small
+#   snakemake all --configfile config/quick.yaml         the same, made small, in results/quick
 import sys
+import time
 from pathlib import Path
 
 from snakemake.utils import min_version
 
 min_version("9.13")
+STARTED = time.monotonic()
 SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
-from privreg.papers.registry import paper_files
-from privreg.plan import Plan, stop_in_one_line
+from privreg.pipeline.closing import closing_lines
+from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
+from privreg.pipeline.registry import paper_files
 
 
 configfile: "config/config.yaml"
@@ -29,6 +32,9 @@ for paper_file in stop_in_one_line(paper_files)(config):
 plan = stop_in_one_line(Plan)(config)
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/theory.smk"
@@ -39,17 +45,19 @@ include: "workflow/rules/claims.smk"
 
 
 rule all:
+    """Every figure, table and claim of every paper, and the gate."""
     default_target: True
     input:
         plan.figures(),
         plan.tables(),
-        "results/claims.html",
-        "results/gate.txt",
+        layout.ledger("html"),
+        layout.gate(),
 
 
 rule claims:
+    """The ledger of claims."""
     input:
-        "results/claims.html",
+        layout.ledger("html"),
 
 
 for paper in plan.config.papers:
@@ -60,4 +68,12 @@ for paper in plan.config.papers:
         input:
             plan.figures(paper),
             plan.tables(paper),
-            plan.claims(paper),
+            plan.verdicts(paper),
+
+
+onsuccess:
+    seconds = time.monotonic() - STARTED
+    print(
+        *closing_lines(layout, seconds=seconds, stand_ins=plan.figures_by_table()),
+        sep="\n",
+    )

@@ -31,7 +31,7 @@ from scipy.special import erf
 from privreg import spectra
 from privreg.schedules import Polynomial
 from privreg.spectra import Spectrum
-from privreg.theory import dpgd_ode
+from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
 PHI, PSI, ALPHA, GAMMA, CLIP, NOISE_STD = 0.25, 0.5, 1.0, 1e-4, 0.1, 0.3
 METHODS = ("LSODA", "Radau")
@@ -89,7 +89,7 @@ def main() -> int:
 def final_risk(
     spectrum: Spectrum, rates: np.ndarray, rtol: float, *, gamma: float = GAMMA
 ) -> np.ndarray:
-    return dpgd_ode.solve(
+    return deterministic_equivalent.solve(
         spectrum,
         Polynomial(rates, ALPHA),
         aspect_ratio=gamma,

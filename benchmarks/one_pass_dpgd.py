@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from privreg.algorithms import dpgd
+from privreg.algorithms import one_pass_dpgd
 from privreg.models import LinearModel
 from privreg.schedules import Polynomial
 
@@ -25,7 +25,9 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(seed))
 
 
-def numpy_run(mechanism: dpgd.Mechanism, model: LinearModel, rng: np.random.Generator) -> float:
+def numpy_run(
+    mechanism: one_pass_dpgd.Mechanism, model: LinearModel, rng: np.random.Generator
+) -> float:
     """Algorithm 1 with vectorised rows, samples and noise drawn in blocks."""
     theta = np.zeros(model.dimension)
     amplitude, norm = mechanism.amplitude[0], mechanism.clip_norm[0]
@@ -46,8 +48,10 @@ def numpy_run(mechanism: dpgd.Mechanism, model: LinearModel, rng: np.random.Gene
     return float(model.excess_risk(theta))
 
 
-def kernel_run(mechanism: dpgd.Mechanism, model: LinearModel, rng: np.random.Generator) -> float:
-    return float(dpgd.risk_path(mechanism, model, rng)[0, 0])
+def kernel_run(
+    mechanism: one_pass_dpgd.Mechanism, model: LinearModel, rng: np.random.Generator
+) -> float:
+    return float(one_pass_dpgd.risk_path(mechanism, model, rng)[0, 0])
 
 
 def median_seconds(run: Callable[[int], object]) -> float:
@@ -59,8 +63,8 @@ def median_seconds(run: Callable[[int], object]) -> float:
     return float(np.median(seconds))
 
 
-def mechanism_for(exponent: float, samples: int, dimension: int) -> dpgd.Mechanism:
-    return dpgd.Mechanism.from_schedule(
+def mechanism_for(exponent: float, samples: int, dimension: int) -> one_pass_dpgd.Mechanism:
+    return one_pass_dpgd.Mechanism.from_schedule(
         Polynomial(3.0, exponent), samples=samples, dimension=dimension, privacy=1.0, clip=1.0
     )
 

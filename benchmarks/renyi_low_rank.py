@@ -20,8 +20,8 @@ from privreg.algorithms.noisy_sgd import LinearRecords
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate
 from privreg.schedules import ConstantRate
-from privreg.theory.hsgd import HomogenizedSGD, RidgeRegression
-from privreg.theory.hsgd_pairs import PairSearch
+from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 
 def main() -> int:

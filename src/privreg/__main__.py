@@ -2,6 +2,6 @@
 
 import sys
 
-from privreg.cli import main
+from privreg.pipeline.cli import main
 
 sys.exit(main())

@@ -134,11 +134,17 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """
     names = list(choices)
     if value not in names:
-        listed = ", ".join(map(repr, names)) or "nothing"
-        close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}{hint}")
+        raise ValueError(f"{name} must be {expected_choice(value, names)}")
     return str(value)
+
+
+def expected_choice(value: Any, choices: Iterable[str]) -> str:
+    """The end of an error line: the names, what was found, and the nearest name if one is near."""
+    names = sorted(choices)
+    listed = ", ".join(map(repr, names)) or "nothing"
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"one of {listed}, got {value!r}{hint}"
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:

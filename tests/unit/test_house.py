@@ -8,61 +8,115 @@ from pathlib import Path
 import pytest
 import yaml
 
-from privreg.sources import PACKAGE, closure
+from privreg.pipeline.closure import PACKAGE, closure
 
 ROOT = Path(__file__).parent.parent.parent
-LIBRARY = ("algorithms", "theory", "inference")
-FOUNDATION = ("noise", "privacy", "data", "schedules", "models", "spectra")
-# A room may import itself, what stands to its right, and helpers that know nothing of the field.
-HELPERS = {"validation", "config", "store", "randomness", "progress", "sources", "plotting"}
+# A room may import itself and what stands in its row; the order is that of docs/architecture.md.
+GROUND = {"validation"}
+FOUNDATION = {"models", "spectra", "schedules", "privacy", "noise", "data"} | GROUND
+METHODS = {"algorithms", "theory", "inference"} | FOUNDATION
+LIBRARY = {"prediction", "planning", "estimators", "auditing"} | METHODS
+REPRODUCTION = {"experiment", "claims"} | LIBRARY | {"version"}
 ALLOWED = {
-    "papers": {"papers", *LIBRARY, *FOUNDATION, *HELPERS},
-    **{room: {*LIBRARY, *FOUNDATION, "progress", "validation"} for room in LIBRARY},
-    **{room: {*FOUNDATION, "store", "validation"} for room in FOUNDATION},
-    "claims": {"claims", "config", "store"},
-    "store": {"store"},
-    "validation": {"validation"},
-    "config": {"config"},
-    "randomness": {"randomness"},
-    "progress": {"progress"},
-    "sources": {"sources"},
-    "plotting": {"plotting", "store"},
+    "validation": set(),
+    "version": set(),
+    **dict.fromkeys(FOUNDATION - GROUND, FOUNDATION),
+    **dict.fromkeys(METHODS - FOUNDATION, METHODS),
+    **dict.fromkeys(LIBRARY - METHODS, LIBRARY),
+    "experiment": {"experiment"} | LIBRARY,
+    "claims": {"claims", "experiment"} | LIBRARY,
+    "papers": {"papers"} | REPRODUCTION,
+    "pipeline": {"pipeline", "papers"} | REPRODUCTION,
+    "__main__": {"pipeline"},
+    "__init__": set(),
 }
+OUTSIDE_THE_LIBRARY = {"snakemake", "xarray", "netCDF4", "matplotlib", "jinja2", "yaml", "tqdm"}
 
 
-def rooms():
+def modules():
     for path in sorted(PACKAGE.rglob("*.py")):
         room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if room in ALLOWED:
-            yield pytest.param(path, room, id=path.relative_to(PACKAGE).as_posix())
+        yield pytest.param(path, room, id=path.relative_to(PACKAGE).as_posix())
 
 
-@pytest.mark.parametrize(("path", "room"), rooms())
+@pytest.mark.parametrize(("path", "room"), modules())
 def test_imports_point_one_way(path, room):
+    for module in imported(path):
+        top, _, rest = module.partition(".")
+        assert top != "snakemake", f"{room} imports {module}"
+        if room in LIBRARY:
+            assert top not in OUTSIDE_THE_LIBRARY, f"{room} imports {module}"
+        if top == "privreg" and rest:
+            assert rest.split(".")[0] in ALLOWED[room] | {room}, f"{room} imports {module}"
+
+
+def test_no_circle_between_files():
+    graph = {
+        name: {found for found in imports_of(name) if found != name} for name in package_modules()
+    }
+    done, path = set(), []
+
+    def visit(name):
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            path.append(name)
+            for other in sorted(graph[name]):
+                visit(other)
+            path.pop()
+            done.add(name)
+
+    for name in graph:
+        visit(name)
+
+
+def test_no_parent_package_imports_its_modules():
+    # Else every file below it would be in the closure of every other.
+    for path in PACKAGE.rglob("__init__.py"):
+        inside = path.parent.relative_to(PACKAGE)
+        if inside.parts[:1] != ("papers",) and inside.parts != ("data",):
+            assert not [name for name in imported(path) if name.startswith("privreg")], path
+
+
+def imported(path):
+    """Modules that a file imports, types included, as dotted names."""
     for node in ast.walk(ast.parse(path.read_text())):
-        modules = []
         if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            modules = [f"{node.module}.{alias.name}" for alias in node.names]
-        for module in modules:
-            assert not module.startswith("snakemake"), f"{module} in the library"
-            parts = module.split(".")
-            if parts[0] == "privreg" and len(parts) > 1 and parts[1] != "__version__":
-                assert parts[1] in ALLOWED[room], f"{room} imports {module}"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def package_modules():
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        yield ".".join(("privreg", *(part for part in parts if part != "__init__")))
+
+
+def imports_of(module):
+    """Files of the package that a file imports, types included."""
+    known = set(package_modules())
+    base = PACKAGE.joinpath(*module.split(".")[1:])
+    path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    for name in imported(path):
+        for candidate in (name, name.rpartition(".")[0]):
+            if candidate in known and candidate != "privreg":
+                yield candidate
+                break
 
 
 def test_an_edit_reaches_what_depends_on_it_and_nothing_else():
     def names(root):
         return {path.resolve().relative_to(PACKAGE).as_posix() for path in closure(root)}
 
-    recipe = "privreg.papers.bombari2025.trajectories"
-    assert "theory/dpgd_ode.py" in names(f"{recipe}:theory")
-    assert "theory/dpgd_ode.py" not in names(f"{recipe}:simulate")
-    assert "algorithms/dpgd_kernels.py" in names(f"{recipe}:simulate")
-    assert "algorithms/dpgd.py" not in names(f"{recipe}:theory")
-    assert "plotting.py" not in names(f"{recipe}:simulate")
-    assert "papers/bombari2025/figures.py" in names("privreg.papers.bombari2025.figures")
+    recipe = "privreg.papers.bombari2025.experiments.trajectories"
+    equivalent = "theory/one_pass_dpgd/deterministic_equivalent.py"
+    assert equivalent in names(f"{recipe}:theory")
+    assert equivalent not in names(f"{recipe}:simulate")
+    assert "algorithms/one_pass_dpgd_kernels.py" in names(f"{recipe}:simulate")
+    assert "algorithms/one_pass_dpgd.py" not in names(f"{recipe}:theory")
+    assert "experiment/plotting.py" not in names(f"{recipe}:simulate")
+    assert "papers/bombari2025/figures/scaling.py" in names("privreg.papers.bombari2025.figures")
+    assert "__init__.py" not in names(f"{recipe}:simulate")
 
 
 def test_kernels_with_reordered_sums_call_only_inlined_ones():

@@ -59,7 +59,7 @@ def built(tmp_path_factory):
     return folder
 
 
-CLAIM = "results/claims/bombari2025/ode-tracks-dpgd.json"
+CLAIM = "results/claims/bombari2025/ode-tracks-one_pass_dpgd.json"
 
 
 def jobs(output):

@@ -1,5 +1,6 @@
-# What all rules share: the wildcards, and an environment in which `python -m privreg` is this
-# checkout's package, whichever interpreter or conda environment runs the job.
+# What all rules share: the layout of results, the wildcards, and an environment in which
+# `python -m privreg` is this checkout's package, whichever interpreter or conda environment runs it.
+layout = plan.layout
 
 
 wildcard_constraints:
@@ -8,6 +9,8 @@ wildcard_constraints:
     dataset="[a-z][a-z0-9_]*",
     figure="[a-z][a-z0-9_]*",
     table="[a-z][a-z0-9_]*",
+    stage="data|theory|simulation|intervals",
+    claim="[a-z0-9-]+",
     shard=r"\d+",
 
 

@@ -1,17 +1,18 @@
 # Needs   a folder named in PRIVREG_DATA, or a network, or neither.
-# Makes   results/data/<dataset>.nc: a real table, checked, or a stand-in that says so.
+# Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so.
 # Steps   look in the folder, else download and check, else stand in.
 
 
 rule data:
+    """Fetch, check and store one real table, or a stand-in that says so."""
     input:
         sources=plan.data_sources(),
     output:
-        "results/data/{dataset}.nc",
+        layout.data(),
     log:
-        "results/logs/data/{dataset}.log",
+        layout.log(layout.data()),
     benchmark:
-        "results/benchmarks/data/{dataset}.tsv"
+        layout.benchmark(layout.data())
     conda:
         "../../environment.yml"
     threads: 1
@@ -19,7 +20,7 @@ rule data:
         mem_mb=500,
         runtime=10,
     params:
-        mirrors=lambda wildcards: plan.config.data[wildcards.dataset].mirrors,
+        mirrors=lambda w: plan.config.data[w.dataset].mirrors,
         looked_for_in=plan.local_data(),
     message:
         "Data: {wildcards.dataset}"

@@ -1,24 +1,25 @@
 # Needs   the artifacts that a figure or table names.
-# Makes   results/figures/<paper>/<figure>.pdf and .png, results/tables/<paper>/<table>.csv
+# Makes   figures/<paper>/<figure>.pdf and .png, tables/<paper>/<table>.csv
 # Steps   draw, mark a reduced scale or stand-in data, save.
 
 
 rule figure:
+    """Draw one figure from artifacts alone."""
     input:
-        artifacts=lambda w: plan.drawing_artifacts("figure", w.paper, w.figure).values(),
+        reads=lambda w: plan.drawing_reads("figure", w.paper, w.figure).values(),
         sources=lambda w: plan.drawing_sources("figure", w.paper),
     output:
-        pdf="results/figures/{paper}/{figure}.pdf",
+        pdf=layout.figure(suffix="pdf"),
         png=report(
-            "results/figures/{paper}/{figure}.png",
+            layout.figure(suffix="png"),
             caption="../report/figure.rst",
             category="{paper}",
             labels={"figure": "{figure}"},
         ),
     log:
-        "results/logs/figures/{paper}/{figure}.log",
+        layout.log(layout.figure(suffix="png")),
     benchmark:
-        "results/benchmarks/figures/{paper}/{figure}.tsv"
+        layout.benchmark(layout.figure(suffix="png"))
     conda:
         "../../environment.yml"
     threads: 1
@@ -26,7 +27,7 @@ rule figure:
         mem_mb=500,
         runtime=10,
     params:
-        artifacts=lambda w: plan.assignments("figure", w.paper, w.figure),
+        artifacts=lambda w: assignments(plan.drawing_reads("figure", w.paper, w.figure)),
         caption=lambda w: plan.config.papers[w.paper].figures[w.figure].caption,
         scale=plan.config.scale,
     message:
@@ -38,15 +39,16 @@ rule figure:
 
 
 rule table:
+    """Write one table from artifacts alone."""
     input:
-        artifacts=lambda w: plan.drawing_artifacts("table", w.paper, w.table).values(),
+        reads=lambda w: plan.drawing_reads("table", w.paper, w.table).values(),
         sources=lambda w: plan.drawing_sources("table", w.paper),
     output:
-        "results/tables/{paper}/{table}.csv",
+        layout.table(),
     log:
-        "results/logs/tables/{paper}/{table}.log",
+        layout.log(layout.table()),
     benchmark:
-        "results/benchmarks/tables/{paper}/{table}.tsv"
+        layout.benchmark(layout.table())
     conda:
         "../../environment.yml"
     threads: 1
@@ -54,7 +56,7 @@ rule table:
         mem_mb=500,
         runtime=10,
     params:
-        artifacts=lambda w: plan.assignments("table", w.paper, w.table),
+        artifacts=lambda w: assignments(plan.drawing_reads("table", w.paper, w.table)),
     message:
         "Table: {wildcards.paper}/{wildcards.table}"
     shell:

@@ -1,21 +1,19 @@
-# Needs   an experiment's gathered simulation; for some its theory.
-# Makes   results/intervals/<paper>/<experiment>.nc
+# Needs   an experiment's summarised simulation; for some its theory.
+# Makes   intervals/<paper>/<experiment>.nc
 # Steps   confidence intervals from the iterates, their coverage and length.
 
 
 rule intervals:
+    """Compute an experiment's confidence intervals, their coverage and length."""
     input:
-        simulation=lambda w: plan.reads(
-            "intervals", w.paper, w.experiment, "simulation"
-        ),
-        theory=lambda w: plan.reads("intervals", w.paper, w.experiment, "theory"),
+        reads=lambda w: plan.reads("intervals", w.paper, w.experiment).values(),
         sources=lambda w: plan.sources("intervals", w.paper, w.experiment),
     output:
-        "results/intervals/{paper}/{experiment}.nc",
+        layout.intervals(),
     log:
-        "results/logs/intervals/{paper}/{experiment}.log",
+        layout.log(layout.intervals()),
     benchmark:
-        "results/benchmarks/intervals/{paper}/{experiment}.tsv"
+        layout.benchmark(layout.intervals())
     conda:
         "../../environment.yml"
     threads: 1
@@ -25,10 +23,10 @@ rule intervals:
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
+        artifacts=lambda w: assignments(plan.reads("intervals", w.paper, w.experiment)),
     message:
         "Intervals: {wildcards.paper}/{wildcards.experiment}"
     shell:
         "python -m privreg intervals {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
-        " --simulation {input.simulation:q} --theory {input.theory:q}"
-        " --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"

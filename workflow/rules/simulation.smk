@@ -1,19 +1,19 @@
 # Needs   an experiment's parameters, trials and seed; for some its theory and a table.
-# Makes   results/simulation/<paper>/<experiment>.nc, gathered from <experiment>/<shard>.nc
+# Makes   simulation/<paper>/<experiment>.nc, from <experiment>/<shard>.nc
 # Steps   simulate each shard of the trials; join them and summarise over the trials.
 
 
 rule simulate:
+    """Simulate one shard of an experiment's trials."""
     input:
-        data=lambda w: plan.reads("simulate", w.paper, w.experiment, "data"),
-        theory=lambda w: plan.reads("simulate", w.paper, w.experiment, "theory"),
+        reads=lambda w: plan.reads("simulate", w.paper, w.experiment).values(),
         sources=lambda w: plan.sources("simulate", w.paper, w.experiment),
     output:
-        "results/simulation/{paper}/{experiment}/{shard}.nc",
+        layout.shard(),
     log:
-        "results/logs/simulation/{paper}/{experiment}/{shard}.log",
+        layout.log(layout.shard()),
     benchmark:
-        "results/benchmarks/simulation/{paper}/{experiment}/{shard}.tsv"
+        layout.benchmark(layout.shard())
     conda:
         "../../environment.yml"
     threads: 1
@@ -23,6 +23,7 @@ rule simulate:
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
+        artifacts=lambda w: assignments(plan.reads("simulate", w.paper, w.experiment)),
         seed=plan.config.seed,
         trials=lambda w: plan.experiment(w.paper, w.experiment).trials,
         shards=lambda w: plan.experiment(w.paper, w.experiment).shards,
@@ -32,22 +33,21 @@ rule simulate:
         "python -m privreg simulate {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
         " --seed {params.seed} --trials {params.trials} --shard {wildcards.shard}/{params.shards}"
-        " --data {input.data:q} --theory {input.theory:q}"
-        " --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
 
 
-rule gather:
+rule summarise:
+    """Join an experiment's shards and summarise them over the trials."""
     input:
         shards=lambda w: plan.shards(w.paper, w.experiment),
-        data=lambda w: plan.reads("summarise", w.paper, w.experiment, "data"),
-        theory=lambda w: plan.reads("summarise", w.paper, w.experiment, "theory"),
+        reads=lambda w: plan.reads("summarise", w.paper, w.experiment).values(),
         sources=lambda w: plan.sources("summarise", w.paper, w.experiment),
     output:
-        "results/simulation/{paper}/{experiment}.nc",
+        layout.simulation(),
     log:
-        "results/logs/simulation/{paper}/{experiment}.log",
+        layout.log(layout.simulation()),
     benchmark:
-        "results/benchmarks/simulation/{paper}/{experiment}.tsv"
+        layout.benchmark(layout.simulation())
     conda:
         "../../environment.yml"
     threads: 1
@@ -57,9 +57,10 @@ rule gather:
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
+        artifacts=lambda w: assignments(plan.reads("summarise", w.paper, w.experiment)),
     message:
         "Summary: {wildcards.paper}/{wildcards.experiment}"
     shell:
-        "python -m privreg gather {wildcards.paper}/{wildcards.experiment}"
+        "python -m privreg summarise {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q} --shards {input.shards:q}"
-        " --data {input.data:q} --theory {input.theory:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"

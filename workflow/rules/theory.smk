@@ -1,18 +1,19 @@
 # Needs   an experiment's parameters, and for some the table that they name.
-# Makes   results/theory/<paper>/<experiment>.nc
+# Makes   theory/<paper>/<experiment>.nc
 # Steps   evaluate the recipe's theory.
 
 
 rule theory:
+    """Evaluate an experiment's theory."""
     input:
-        data=lambda w: plan.reads("theory", w.paper, w.experiment, "data"),
+        reads=lambda w: plan.reads("theory", w.paper, w.experiment).values(),
         sources=lambda w: plan.sources("theory", w.paper, w.experiment),
     output:
-        "results/theory/{paper}/{experiment}.nc",
+        layout.theory(),
     log:
-        "results/logs/theory/{paper}/{experiment}.log",
+        layout.log(layout.theory()),
     benchmark:
-        "results/benchmarks/theory/{paper}/{experiment}.tsv"
+        layout.benchmark(layout.theory())
     conda:
         "../../environment.yml"
     threads: 1
@@ -22,9 +23,10 @@ rule theory:
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
+        artifacts=lambda w: assignments(plan.reads("theory", w.paper, w.experiment)),
     message:
         "Theory: {wildcards.paper}/{wildcards.experiment}"
     shell:
         "python -m privreg theory {wildcards.paper}/{wildcards.experiment}"
-        " --recipe {params.recipe} --parameters {params.parameters:q} --data {input.data:q}"
-        " --output {output:q} --log {log:q}"
+        " --recipe {params.recipe} --parameters {params.parameters:q}"
+        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from privreg.config import Strict
+from privreg.experiment.parameters import Strict
 
 DECISIVE_SIGMAS = 2.0
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from privreg.claims.checks import KINDS, Check, Label, Number, Ordered, refuses
-from privreg.config import Artifact, ConfigError, Name, Strict, explain, nearest
+from privreg.experiment.parameters import Artifact, ConfigError, Name, Strict, explain
+from privreg.validation import expected_choice as nearest
 
 VerdictName = Literal["reproduced", "contradicted", "inconclusive", "untested"]
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from privreg.claims.checks import Check, Label, Monotone, Ordered, is_scalar
 from privreg.claims.entries import Evidence
-from privreg.config import choose, nearest
+from privreg.experiment.parameters import choose
+from privreg.validation import expected_choice as nearest
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, SerializerFunctionWrapHandler, TypeAdapter, mod
 from privreg.claims.decision import Finding, find, is_stand_in
 from privreg.claims.entries import Entry, VerdictName
 from privreg.claims.wording import describe, selection, series
-from privreg.config import Strict
+from privreg.experiment.parameters import Strict
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -1,6 +1,6 @@
 """bombari2025: one-pass DP-GD with clipping and its deterministic equivalent."""
 
-from privreg.papers.citation import Citation
+from privreg.experiment.citations import Citation
 
 CITATION = Citation(
     title="High-Dimensional Private Linear Regression with Optimal Rates",

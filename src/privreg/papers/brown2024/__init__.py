@@ -1,6 +1,6 @@
 """brown2024: full-batch DP-GD for least squares, its Gaussian law, and intervals from iterates."""
 
-from privreg.papers.citation import Citation
+from privreg.experiment.citations import Citation
 
 CITATION = Citation(
     title=(

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from privreg import store
+from privreg.experiment.datasets import variable
 
 COORDINATE_POINTS = 100
 
-if TYPE_CHECKING:
-    from privreg.papers.brown2024.coverage import Parameters
+
+class Setting(Protocol):
+    """What the constructions depend on, as the recipe's parameters state it."""
+
+    dimension: int
+    replicates: int
+    literal_steps: list[int]
+    step_size: float
+    level: float
+
+    def noise_std(self, gradients: int) -> float: ...
 
 
-def literal_coverage(parameters: Parameters) -> dict[str, tuple]:
+def literal_coverage(parameters: Setting) -> dict[str, tuple]:
     """Exact coverage over T, and how far the replicates are from independent stationary draws.
 
     Identity covariance, a minimiser uniform on the unit sphere: coverage is averaged over the law
@@ -49,28 +58,28 @@ def literal_coverage(parameters: Parameters) -> dict[str, tuple]:
     rate = np.log(distance[:, late]) @ centred / np.sum(centred**2)
     dims = ("literal", "steps")
     return {
-        "literal": store.variable(
+        "literal": variable(
             "literal", ["independent_runs", "checkpoints"], "construction of Theorem 3.1"
         ),
-        "literal_coverage": store.variable(dims, coverage, "exact coverage of the minimiser"),
-        "literal_distance": store.variable(
+        "literal_coverage": variable(dims, coverage, "exact coverage of the minimiser"),
+        "literal_distance": variable(
             dims, distance, "Pinsker's bound on the distance to independent stationary replicates"
         ),
-        "literal_slack": store.variable(
+        "literal_slack": variable(
             dims, slack, "coverage less the level plus the bound on the distance"
         ),
-        "literal_rate": store.variable(
+        "literal_rate": variable(
             "literal", np.exp(rate), "factor of that distance for each further step"
         ),
-        "literal_bias": store.variable(
+        "literal_bias": variable(
             dims, mean_error, "norm of the replicates' bias, all features and replicates"
         ),
     }
 
 
-def _laws(parameters: Parameters, steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
+def _laws(parameters: Setting, steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Bias and covariance of one coordinate's m replicates: final iterates, checkpoints."""
-    from privreg.theory.gradient_descent_law import GradientDescentLaw
+    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
 
     m = parameters.replicates
     law = GradientDescentLaw(
@@ -90,7 +99,7 @@ def _laws(parameters: Parameters, steps: int) -> list[tuple[np.ndarray, np.ndarr
     return [(np.repeat(bias[0], m), variance[0, 0, 0] * np.eye(m)), (chain_bias[0], chain[0])]
 
 
-def _stationary_variance(parameters: Parameters, gradients: int) -> float:
+def _stationary_variance(parameters: Setting, gradients: int) -> float:
     contraction = 1 - parameters.step_size
     return (parameters.step_size * parameters.noise_std(gradients)) ** 2 / (1 - contraction**2)
 

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+
+from privreg.experiment.summaries import jackknife
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from privreg.papers.brown2024.sample_sizes import Parameters
 
 CROSSING_RANGE = 5.0
 GRID_POINTS = 4001
 
 
-def privacy_square(parameters: Parameters, size: np.ndarray, bias: bool) -> np.ndarray:
+class Setting(Protocol):
+    """What the crossings depend on, as the recipe's parameters state it."""
+
+    dimension: int
+    steps: list[int]
+    step_size: float
+    sizes: list[int]
+
+    def noise_std(self, size: int) -> np.ndarray: ...
+
+
+def privacy_square(parameters: Setting, size: np.ndarray, bias: bool) -> np.ndarray:
     """Mean squared distance to the empirical minimiser at identity covariance, (steps, size)."""
     steps = np.asarray(parameters.steps, dtype=float)[:, None]
     contraction = 1 - parameters.step_size
@@ -27,12 +40,12 @@ def privacy_square(parameters: Parameters, size: np.ndarray, bias: bool) -> np.n
     return np.asarray(square)
 
 
-def sampling_square(parameters: Parameters, size: np.ndarray) -> np.ndarray:
+def sampling_square(parameters: Setting, size: np.ndarray) -> np.ndarray:
     """Mean squared error of least squares, from the mean of an inverse Wishart matrix."""
     return np.asarray(parameters.dimension / (size - parameters.dimension - 1))
 
 
-def law_crossing(parameters: Parameters, bias: bool, shift: np.ndarray) -> np.ndarray:
+def law_crossing(parameters: Setting, bias: bool, shift: np.ndarray) -> np.ndarray:
     """Least n, by steps, at which log rms privacy error + shift = log rms sampling error.
 
     With a bias the privacy error is larger again at very large n. `inf` where they never meet.
@@ -52,7 +65,7 @@ def law_crossing(parameters: Parameters, bias: bool, shift: np.ndarray) -> np.nd
 
 
 def simulated_crossings(
-    parameters: Parameters, simulation: xr.Dataset
+    parameters: Setting, simulation: xr.Dataset
 ) -> tuple[np.ndarray, np.ndarray]:
     """The law's crossing moved by the mean log ratio of simulated to exact relative errors.
 
@@ -61,23 +74,32 @@ def simulated_crossings(
     """
     sizes = np.asarray(parameters.sizes, dtype=float)
     sampling = simulation.sampling_error.values**2
-    count = len(sampling)
-    found = np.empty((2, len(parameters.steps), count + 1))
-    for kind, (name, bias) in enumerate((("privacy_error", True), ("noise_error", False))):
+    estimates, errors = [], []
+    for name, bias in (("privacy_error", True), ("noise_error", False)):
         square = simulation[name].values ** 2
         exact = privacy_square(parameters, sizes, bias) / sampling_square(parameters, sizes)
         centre = law_crossing(parameters, bias, np.zeros(len(parameters.steps)))
-        ratio = sizes / centre[:, None]
-        near = (ratio >= 1 / CROSSING_RANGE) & (ratio <= CROSSING_RANGE)
-        for left_out in range(-1, count):
-            kept = np.arange(count) != left_out
-            gap = 0.5 * np.log(square[kept].mean(axis=0) / sampling[kept].mean(axis=0) / exact)
-            shift = np.array(
-                [row[use].mean() if use.any() else 0.0 for row, use in zip(gap, near, strict=True)]
-            )
-            found[kind, :, left_out] = law_crossing(parameters, bias, shift)
-    # The last column is the estimate from all trials (left_out = -1).
-    estimate, parts = found[..., -1], found[..., :-1]
-    with np.errstate(invalid="ignore"):
-        spread = np.sqrt((count - 1) * parts.var(axis=-1))
-    return estimate, np.where(np.isfinite(estimate), spread, 0.0)
+        near = np.abs(np.log(sizes / centre[:, None])) <= np.log(CROSSING_RANGE)
+
+        estimate, error = jackknife(
+            partial(_crossing, parameters, bias, square / exact, sampling, near), len(sampling)
+        )
+        estimates.append(estimate)
+        errors.append(error)
+    return np.array(estimates), np.array(errors)
+
+
+def _crossing(
+    parameters: Setting,
+    bias: bool,
+    relative_square: np.ndarray,
+    sampling: np.ndarray,
+    near: np.ndarray,
+    kept: np.ndarray,
+) -> np.ndarray:
+    """Crossings by steps from the trials that are kept."""
+    gap = 0.5 * np.log(relative_square[kept].mean(axis=0) / sampling[kept].mean(axis=0))
+    shift = np.array(
+        [row[use].mean() if use.any() else 0.0 for row, use in zip(gap, near, strict=True)]
+    )
+    return law_crossing(parameters, bias, shift)

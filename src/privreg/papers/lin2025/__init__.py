@@ -1,6 +1,6 @@
 """lin2025: noisy SGD on least squares, its diffusion limit, its risk and its privacy loss."""
 
-from privreg.papers.citation import Citation
+from privreg.experiment.citations import Citation
 
 CITATION = Citation(
     title=(

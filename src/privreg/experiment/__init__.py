@@ -1,0 +1,1 @@
+"""What a recipe is written with: Datasets, typed parameters, trials, summaries, figures."""

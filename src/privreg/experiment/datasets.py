@@ -1,0 +1,121 @@
+"""Datasets in and out: NetCDF with CF attributes and provenance, written atomically."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import xarray as xr
+    from numpy.typing import ArrayLike
+
+CONVENTIONS = "CF-1.11"
+Release = Literal["private", "diagnostic"]
+RELEASES: dict[Release, str] = {
+    "private": "released under the stated privacy budget",
+    "diagnostic": "non-private diagnostic",
+}
+
+
+def variable(
+    dims: str | Sequence[str],
+    values: ArrayLike,
+    long_name: str,
+    *,
+    units: str = "1",
+    standard_error: str | None = None,
+    release: Release | None = None,
+) -> tuple[Any, ...]:
+    """A variable in the form that `xarray.Dataset` takes, with the attributes that it must have.
+
+    Parameters
+    ----------
+    dims : str or sequence of str
+        Dimension names.
+    values : array_like
+        One axis a dimension.
+    long_name : str
+        What it is, in words.
+    units : str
+        "1" if it has none.
+    standard_error : str, optional
+        Name of the variable that holds its standard error.
+    release : {"private", "diagnostic"}, optional
+        For what a run on real data writes: released under privacy, or not private.
+    """
+    attributes = {"long_name": long_name, "units": units}
+    if standard_error:
+        attributes["ancillary_variables"] = standard_error
+    if release:
+        attributes["comment"] = RELEASES[release]
+    return dims, np.asarray(values), attributes
+
+
+def read(path: str | Path) -> xr.Dataset:
+    """Read a whole Dataset into memory and close the file."""
+    import xarray as xr
+
+    with xr.open_dataset(path, engine="netcdf4", decode_times=False) as dataset:
+        return dataset.load()
+
+
+def write(dataset: xr.Dataset, path: str | Path) -> None:
+    """Write a Dataset so that either the whole file appears or none of it.
+
+    Raises
+    ------
+    ValueError
+        A variable lacks `long_name` or `units`, or names an ancillary variable that is not there.
+    """
+    names: set[Hashable] = set(dataset.variables)
+    for name, array in dataset.variables.items():
+        for attribute in ("long_name", "units"):
+            if not array.attrs.get(attribute):
+                raise ValueError(f"variable {name!r}: attribute {attribute!r} is required")
+        for ancillary in str(array.attrs.get("ancillary_variables", "")).split():
+            if ancillary not in names:
+                raise ValueError(f"variable {name!r}: no ancillary variable {ancillary!r}")
+    encoding: dict[Hashable, dict[str, Any]] = {
+        name: {"zlib": True, "complevel": 4, "shuffle": True}
+        for name, array in dataset.variables.items()
+        if array.dtype.kind in "iuf" and array.size > 1024
+    }
+    for name, array in dataset.variables.items():
+        if array.dtype.kind == "f":
+            encoding.setdefault(name, {})["_FillValue"] = None
+    with atomic(path) as partial:
+        dataset.to_netcdf(partial, engine="netcdf4", format="NETCDF4", encoding=encoding)
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """A temporary neighbour of `path` that takes its place if the block succeeds."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of a file."""
+    with Path(path).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def describe(dataset: xr.Dataset, attributes: Mapping[str, str | int]) -> xr.Dataset:
+    """The Dataset with global attributes in a fixed order, conventions included."""
+    return dataset.assign_attrs(
+        {"Conventions": CONVENTIONS} | dict(dataset.attrs) | dict(attributes)
+    )

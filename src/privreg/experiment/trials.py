@@ -1,0 +1,65 @@
+"""Random streams that depend on the seed, the experiment and the trial, and on nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+
+class Trial(NamedTuple):
+    """One repetition: its number and its own generator."""
+
+    number: int
+    rng: np.random.Generator
+
+
+@dataclass(frozen=True)
+class Trials:
+    """A range of trials of an experiment.
+
+    Trial `i` draws from `SeedSequence(seed, spawn_key=(crc32(experiment), i))`, so its result is
+    the same in whichever order, process or shard it runs.
+
+    Parameters
+    ----------
+    seed : int
+        The configuration's one seed.
+    experiment : str
+        Path of the experiment, `paper/experiment`.
+    start, stop : int
+        First trial, and the one after the last.
+    """
+
+    seed: int
+    experiment: str
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __iter__(self) -> Iterator[Trial]:
+        for number in range(self.start, self.stop):
+            yield Trial(number, self.generator(number))
+
+    def generator(self, number: int) -> np.random.Generator:
+        """Generator of one trial."""
+        key = (crc32(self.experiment.encode()), number)
+        return np.random.Generator(
+            np.random.SFC64(np.random.SeedSequence(self.seed, spawn_key=key))
+        )
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Trial numbers, shape (len(self),)."""
+        return np.arange(self.start, self.stop)
+
+
+def shard_of(seed: int, experiment: str, trials: int, *, index: int, count: int) -> Trials:
+    """Shard `index` of `count` nearly equal consecutive ranges of the trials."""
+    bounds = [trials * part // count for part in (index, index + 1)]
+    return Trials(seed, experiment, *bounds)

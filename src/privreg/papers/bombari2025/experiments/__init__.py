@@ -1,0 +1,1 @@
+"""The experiments of bombari2025, one recipe a file."""

@@ -1,0 +1,135 @@
+"""The harmonic schedule at its best against its limits, its explicit constants, their bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import Strict
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.theory.one_pass_dpgd.rate_search import Best
+
+PLACE = "Theorem 2, equations (D.105) and (D.109)"
+
+
+class Parameters(Strict):
+    """Two limits on isotropic data, and a range of aspect ratios for the explicit constants."""
+
+    clips: list[float] = Field(min_length=1, description="Clipping constants c.")
+    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    aspect_ratio: float = Field(gt=0, description="gamma at which rho = 1 has its limit.")
+    private_aspect_ratio: float = Field(
+        gt=0, description="gamma at which rho = gamma^b has its limit."
+    )
+    privacy_power: float = Field(
+        gt=0.5,
+        lt=1,
+        description="Power b of rho = gamma^b, more than 1/2: private noise dominates.",
+    )
+    privacies: list[float] = Field(
+        min_length=1, description="Values of rho for the explicit constants."
+    )
+    aspect_ratios: list[float] = Field(
+        min_length=1, description="Values of gamma for the explicit constants."
+    )
+
+
+def theory(parameters: Parameters) -> xr.Dataset:
+    """Optimise the harmonic schedule near its limits; evaluate the explicit constants."""
+    import xarray as xr
+
+    return xr.Dataset(
+        _limits(parameters) | _explicit(parameters),
+        coords={
+            "clip": variable("clip", parameters.clips, "clipping constant c"),
+            "privacy": variable("privacy", parameters.privacies, "privacy rho"),
+            "aspect_ratio": variable(
+                "aspect_ratio", parameters.aspect_ratios, "aspect ratio gamma = d / n"
+            ),
+        },
+    )
+
+
+def _limits(parameters: Parameters) -> dict[str, tuple]:
+    from privreg.theory.one_pass_dpgd import optimal_harmonic
+
+    found = np.empty((5, len(parameters.clips)))
+    for at, clip in enumerate(parameters.clips):
+        noise = {"clip": clip, "noise_std": parameters.noise_std}
+        gamma = parameters.aspect_ratio
+        best = _harmonic(gamma, privacy=1.0, **noise)
+        limit = float(optimal_harmonic.sampling_limit(**noise))
+        least = optimal_harmonic.least_risk(aspect_ratio=gamma, **noise)
+        tiny = parameters.private_aspect_ratio
+        rho = tiny**parameters.privacy_power
+        private = _harmonic(tiny, privacy=rho, **noise)
+        private_limit = float(optimal_harmonic.privacy_limit(**noise))
+        found[:, at] = (
+            best.final_risk / gamma,
+            limit,
+            best.final_risk / gamma / limit,
+            best.final_risk / least,
+            private.final_risk / (tiny / rho) ** 2 / private_limit,
+        )
+    meanings = {
+        "harmonic_constant": "least risk of the harmonic schedule over gamma, rho = 1",
+        "harmonic_limit": "limit of the least risk of the harmonic schedule over gamma",
+        "harmonic_over_limit": "least risk of the harmonic schedule over its limit, rho = 1",
+        "harmonic_over_least": "least risk of the harmonic schedule over that of any schedule",
+        "private_harmonic_over_limit": "least risk of the harmonic schedule over its limit where "
+        "private noise dominates",
+    }
+    return {
+        name: variable("clip", row, meaning)
+        for (name, meaning), row in zip(meanings.items(), found, strict=True)
+    }
+
+
+def _explicit(parameters: Parameters) -> dict[str, tuple]:
+    from privreg import spectra
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent, optimal_harmonic
+
+    shape = (len(parameters.privacies), len(parameters.aspect_ratios))
+    share, over = np.empty(shape), np.empty(shape)
+    for p, g in np.ndindex(shape):
+        gamma, rho = parameters.aspect_ratios[g], parameters.privacies[p]
+        found = optimal_harmonic.explicit_constants(
+            aspect_ratio=gamma, privacy=rho, noise_std=parameters.noise_std
+        )
+        risk = deterministic_equivalent.solve(
+            spectra.isotropic(),
+            found.schedule,
+            aspect_ratio=gamma,
+            privacy=rho,
+            clip=found.clip,
+            noise_std=parameters.noise_std,
+        ).final_risk.item()
+        share[p, g], over[p, g] = risk / found.bound, risk / (gamma + (gamma / rho) ** 2)
+    dims = ("privacy", "aspect_ratio")
+    return {
+        "explicit_risk_over_bound": variable(
+            dims, share, "risk with the explicit constants of the proof over the proof's bound"
+        ),
+        "explicit_risk_over_rate": variable(
+            dims, over, "risk with the explicit constants over gamma + gamma^2 / rho^2"
+        ),
+    }
+
+
+def _harmonic(aspect_ratio: float, *, privacy: float, clip: float, noise_std: float) -> Best:
+    from privreg import spectra
+    from privreg.theory.one_pass_dpgd import rate_search
+
+    return rate_search.harmonic(
+        spectra.isotropic(),
+        aspect_ratio=aspect_ratio,
+        privacy=privacy,
+        clip=clip,
+        noise_std=noise_std,
+    )

@@ -1,0 +1,146 @@
+"""Optimally tuned risk on power-law data against the aspect ratio, and its log-log slope."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import Strict
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PLACE = "Figures 2 and 3, Theorem 4"
+
+
+class Ratios(Strict):
+    """Aspect ratios, log-spaced from the largest to the smallest."""
+
+    largest: float = Field(gt=0, lt=1, description="Largest gamma.")
+    smallest: float = Field(gt=0, lt=1, description="Smallest gamma.")
+    count: int = Field(ge=3, description="Number of values.")
+    fitted_below: float = Field(gt=0, description="The slope is fitted on gamma up to this value.")
+
+    def values(self) -> np.ndarray:
+        return np.geomspace(self.largest, self.smallest, self.count)
+
+
+class Parameters(Strict):
+    """Figures 2 and 3: spectra and signals, schedules, privacy levels that scale with gamma."""
+
+    spectrum_powers: list[float] = Field(min_length=1, description="phi of the spectrum.")
+    signal_powers: list[float] = Field(min_length=1, description="psi of the signal.")
+    schedule_powers: list[float] = Field(min_length=1, description="alpha of the schedule.")
+    privacy_powers: list[float] = Field(min_length=1, description="b of rho = gamma^b.")
+    aspect_ratios: Ratios = Field(description="gamma = d / n.")
+    clip: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
+    noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
+    signal_scale: float = Field(0.5, gt=0, description="D_i(0) is this times lambda_i^-psi.")
+    largest_share_of_cap: float = Field(
+        0.6,
+        gt=0,
+        le=1,
+        description="A fit leaves out ratios at which the best rate exceeds this share of the cap.",
+    )
+
+
+def theory(parameters: Parameters) -> xr.Dataset:
+    """Best rate and risk at each aspect ratio, fitted slopes, and the exponents of Theorem 4."""
+    import xarray as xr
+
+    from privreg import spectra
+    from privreg.experiment.progress import track
+    from privreg.theory.one_pass_dpgd import rate_search
+    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
+
+    axes = {
+        "spectrum_power": parameters.spectrum_powers,
+        "signal_power": parameters.signal_powers,
+        "schedule_power": parameters.schedule_powers,
+        "privacy_power": parameters.privacy_powers,
+    }
+    ratios = parameters.aspect_ratios.values()
+    grid = tuple(len(values) for values in axes.values())
+    risk, rate = np.empty((*grid, len(ratios))), np.empty((*grid, len(ratios)))
+    slope, exponent, rate_exponent = np.empty(grid), np.empty(grid), np.empty(grid)
+    for at in track(list(np.ndindex(grid)), total=int(np.prod(grid)), label="scaling laws"):
+        powers = [values[i] for values, i in zip(axes.values(), at, strict=True)]
+        spectrum = spectra.power_law(powers[0])
+        for position, ratio in enumerate(ratios):
+            best = rate_search.polynomial(
+                spectrum,
+                exponent=powers[2],
+                aspect_ratio=ratio,
+                privacy=ratio ** powers[3],
+                clip=parameters.clip,
+                noise_std=parameters.noise_std,
+                signal=parameters.signal_scale * spectrum.eigenvalues ** -powers[1],
+            )
+            risk[at][position] = best.final_risk
+            rate[at][position] = float(np.asarray(best.schedule.amplitude))
+        predicted = optimal_exponent(*powers)
+        exponent[at], rate_exponent[at] = predicted.risk, predicted.learning_rate
+        fitted = (ratios <= parameters.aspect_ratios.fitted_below * (1 + 1e-9)) & (
+            rate[at] * ratios / 2 < parameters.largest_share_of_cap
+        )
+        if fitted.sum() < 3:
+            raise ValueError(
+                f"aspect_ratios: {fitted.sum()} of them can be fitted at powers {powers}, where"
+                " the cap on the rate does not bind: expected at least 3"
+            )
+        slope[at] = np.polyfit(np.log(ratios[fitted]), np.log(risk[at][fitted]), 1)[0]
+    dims = tuple(axes)
+    # 2 - phi - psi, increasing: the signal's share in fast modes.
+    decay = -np.add.outer(parameters.spectrum_powers, parameters.signal_powers)
+    by_decay = np.unravel_index(np.argsort(decay, axis=None), decay.shape)
+    return xr.Dataset(
+        {
+            "risk": variable(
+                (*dims, "aspect_ratio"), risk, "excess risk of the output at the best rate"
+            ),
+            "best_rate": variable((*dims, "aspect_ratio"), rate, "best initial rate"),
+            "share_of_cap": variable(
+                (*dims, "aspect_ratio"), rate * ratios / 2, "best initial rate over its cap"
+            ),
+            "slope": variable(dims, slope, "log-log slope of the risk in the aspect ratio"),
+            "exponent": variable(dims, exponent, "exponent of the risk in Theorem 4"),
+            "rate_exponent": variable(
+                dims, rate_exponent, "exponent of the learning rate in Theorem 4"
+            ),
+            "difference": variable(dims, slope - exponent, "fitted slope minus exponent"),
+            "largest_difference": variable(
+                "schedule_power",
+                np.abs(slope - exponent).max(axis=(0, 1, 3)),
+                "largest distance of a fitted slope to its exponent",
+            ),
+            "least_increment_by_schedule": variable(
+                "privacy_power",
+                np.diff(slope, axis=2).min(axis=(0, 1, 2)),
+                "least increment of the fitted slope between neighbouring schedule powers",
+            ),
+            "least_increment_by_decay": variable(
+                "privacy_power",
+                np.diff(slope[by_decay], axis=0).min(axis=(0, 1)),
+                "least increment of the fitted slope as the signal decays faster",
+            ),
+        },
+        coords={
+            "spectrum_power": variable(
+                "spectrum_power", axes["spectrum_power"], "power phi of the eigenvalue density"
+            ),
+            "signal_power": variable(
+                "signal_power", axes["signal_power"], "power psi of the signal"
+            ),
+            "schedule_power": variable(
+                "schedule_power", axes["schedule_power"], "power alpha of the schedule"
+            ),
+            "privacy_power": variable(
+                "privacy_power", axes["privacy_power"], "power b of rho = gamma^b"
+            ),
+            "aspect_ratio": variable("aspect_ratio", ratios, "aspect ratio gamma = d / n"),
+        },
+        attrs={"fitted_below": parameters.aspect_ratios.fitted_below},
+    )

@@ -1,0 +1,1 @@
+"""The experiments of brown2024, one recipe a file."""

@@ -1,0 +1,127 @@
+"""Share of gradients clipped over dimensions and clipping thresholds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import Strict
+from privreg.experiment.summaries import mean_and_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.experiment.trials import Trials
+
+PLACE = "Figure 3, section 4.1"
+
+
+class Parameters(Strict):
+    """Figure 3: thresholds on a grid that all dimensions share, and multiples of sqrt(p)."""
+
+    dimensions: list[int] = Field(min_length=2, description="Features p.")
+    samples_per_feature: int = Field(ge=3, description="n / p; the paper does not state it.")
+    rho: float = Field(gt=0, description="zCDP budget.")
+    steps: int = Field(ge=1, description="Gradient steps T; the paper does not state it.")
+    step_size: float = Field(gt=0, description="eta; the paper does not state it.")
+    lowest_clip: float = Field(gt=0, description="Smallest threshold gamma.")
+    highest_clip: float = Field(gt=0, description="Largest threshold gamma.")
+    clips: int = Field(ge=2, description="Number of log-spaced thresholds.")
+    clip_factors: list[float] = Field(min_length=1, description="Values of gamma / sqrt(p).")
+    contour: float = Field(0.1, gt=0, lt=1, description="Share whose threshold is located.")
+
+
+def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+    """Share of gradients clipped in the whole of one run, for every dimension and threshold."""
+    import xarray as xr
+
+    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+    from privreg.experiment.progress import track
+    from privreg.papers.brown2024.synthetic_data import draw
+
+    grid = np.geomspace(parameters.lowest_clip, parameters.highest_clip, parameters.clips)
+    factors = np.asarray(parameters.clip_factors)
+    shape = (len(trials), len(parameters.dimensions))
+    share = np.empty((*shape, len(grid) + len(factors)))
+    any_clip = np.empty((*shape, len(factors)))
+    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
+        for row, dimension in enumerate(parameters.dimensions):
+            count = dimension * parameters.samples_per_feature
+            data, _ = draw(count, dimension, trial.rng)
+            clip = np.concatenate([grid, factors * np.sqrt(dimension)])
+            run = full_batch_dpgd(
+                data,
+                clip=clip,
+                step_size=parameters.step_size,
+                noise_std=full_batch_noise_std(
+                    clip=clip, rho=parameters.rho, samples=count, gradients=parameters.steps
+                ),
+                steps=parameters.steps,
+                times=[parameters.steps],
+                rng=trial.rng,
+                screening=False,
+            )
+            share[at, row] = run.clipped_fraction[:, 0].mean(axis=-1)
+            any_clip[at, row] = share[at, row, len(grid) :] > 0
+    dims = ("trial", "dimension")
+    return xr.Dataset(
+        {
+            "clipped_fraction": variable(
+                (*dims, "clip"), share[..., : len(grid)], "share of gradients clipped, not private"
+            ),
+            "clipped_fraction_at_factor": variable(
+                (*dims, "clip_factor"),
+                share[..., len(grid) :],
+                "share of gradients clipped, not private",
+            ),
+            "any_clip": variable(
+                (*dims, "clip_factor"), any_clip, "whether any gradient was clipped, not private"
+            ),
+        },
+        coords={
+            "dimension": variable("dimension", parameters.dimensions, "features p"),
+            "clip": variable("clip", grid, "clipping threshold gamma"),
+            "clip_factor": variable("clip_factor", factors, "threshold over sqrt(p)"),
+        },
+    )
+
+
+def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+    """Means over trials, and how the threshold of one share grows with the dimension."""
+    import xarray as xr
+
+    variables: dict[str, tuple] = {}
+    for name in ("clipped_fraction", "clipped_fraction_at_factor", "any_clip"):
+        array = simulation[name]
+        variables |= mean_and_error(
+            name, np.moveaxis(array.values, 0, -1), _names(array), array.attrs["long_name"]
+        )
+    share = simulation.clipped_fraction.values
+    logs = np.log(simulation["clip"].values)
+    threshold = np.array(
+        [[np.interp(-parameters.contour, -row, logs) for row in trial] for trial in share]
+    )
+    axis = np.log(np.asarray(parameters.dimensions, dtype=float))
+    slopes = threshold @ ((axis - axis.mean()) / np.sum((axis - axis.mean()) ** 2))
+    variables |= mean_and_error(
+        "contour", threshold.T, ("dimension",), "log of the threshold that clips one share"
+    )
+    variables |= mean_and_error(
+        "contour_slope", slopes, (), "log-log slope of that threshold in the dimension"
+    )
+    return xr.Dataset(
+        variables,
+        coords={
+            name: simulation[name].variable
+            for name in ("dimension", "clip", "clip_factor", "trial")
+        },
+        attrs={"contour": parameters.contour},
+    )
+
+
+def _names(array: xr.DataArray) -> list[str]:
+    """Dimensions without the trials."""
+    return [str(name) for name in array.dims if name != "trial"]

@@ -1,0 +1,175 @@
+"""The No-Clipping Condition on drawn data, and whether its lemma's bounds exclude clipping."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import Strict
+from privreg.experiment.summaries import mean_and_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.experiment.trials import Trials
+
+PLACE = "Condition 2.4, Lemmas 2.5, 2.6, C.5 and C.7"
+RULES = ("printed", "with_unit_floor")
+
+
+class Parameters(Strict):
+    """One size of data; label noise of the paper's scale and below it."""
+
+    dimension: int = Field(ge=2, description="Features p.")
+    samples: int = Field(ge=2, description="Sample size n.")
+    steps: int = Field(ge=1, description="Gradient steps T.")
+    step_size: float = Field(gt=0, description="eta.")
+    failure: float = Field(gt=0, lt=1, description="beta.")
+    label_noise: list[float] = Field(min_length=1, description="Standard deviations sigma.")
+    runs: int = Field(ge=1, description="Runs on each data set.")
+    rho: float = Field(gt=0, description="Budget at which the proof's demand is evaluated.")
+
+
+def theory(parameters: Parameters) -> xr.Dataset:
+    """The paper's constant and what its proof then demands."""
+    import xarray as xr
+
+    from privreg.theory.full_batch_dpgd.no_clipping import generative_constant, no_clipping_demand
+
+    constant = float(
+        generative_constant(parameters.samples, steps=parameters.steps, failure=parameters.failure)
+    )
+    demand = no_clipping_demand(
+        constant,
+        features=parameters.dimension,
+        steps=parameters.steps,
+        step_size=parameters.step_size,
+        rho=parameters.rho,
+        failure=parameters.failure,
+        label_noise_std=1.0,
+    )
+    dimensions = np.array([2, 10, 100, 10_000])
+    return xr.Dataset(
+        {
+            "constant": variable((), constant, "the paper's c_0 at this size"),
+            "demanded_clip": variable((), demand.clip, "least threshold the proof admits"),
+            "demanded_samples": variable((), demand.samples, "least sample size the proof admits"),
+            "chain_constant": variable(
+                "dimension",
+                12 / (1 - dimensions**-0.5),
+                "constant that the proof's chain for part (iv) gives",
+            ),
+        },
+        coords={"dimension": variable("dimension", dimensions, "features p")},
+    )
+
+
+def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+    """The condition's ratios, and runs at the limits of Lemma 2.5 with the measured constant."""
+    import xarray as xr
+
+    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+    from privreg.experiment.progress import track
+    from privreg.papers.brown2024.synthetic_data import draw
+    from privreg.theory.full_batch_dpgd.no_clipping import generative_constant, no_clipping_ratios
+
+    p, n, steps = parameters.dimension, parameters.samples, parameters.steps
+    paper = float(generative_constant(n, steps=steps, failure=parameters.failure))
+    shape = (len(trials), len(parameters.label_noise))
+    constant = np.empty(shape)
+    clips = np.empty((*shape, len(RULES)))
+    bounded, contracts = np.empty((len(trials), 2)), np.empty((len(trials), 2))
+    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
+        for column, sigma in enumerate(parameters.label_noise):
+            data, target = draw(n, p, trial.rng, label_noise_std=sigma)
+            ratios = no_clipping_ratios(
+                data.features,
+                data.labels,
+                target=target,
+                step_size=parameters.step_size,
+                steps=steps,
+                label_noise_std=sigma,
+            )
+            c = constant[at, column] = ratios.constant
+            logarithm = np.log(2 * n * steps / parameters.failure)
+            # The budget at which the second inequality of the lemma is an equality.
+            rho = 2 * steps * (64 * c**2 * p * parameters.step_size / n) ** 2 * logarithm
+            for row, scale in enumerate((sigma, max(sigma, 1.0))):
+                clip = 4 * c**2 * scale * np.sqrt(p)
+                run = full_batch_dpgd(
+                    data,
+                    clip=clip,
+                    step_size=parameters.step_size,
+                    noise_std=full_batch_noise_std(clip=clip, rho=rho, samples=n, gradients=steps),
+                    steps=steps,
+                    times=[steps],
+                    runs=parameters.runs,
+                    rng=trial.rng,
+                )
+                clips[at, column, row] = np.mean(run.clipped_fraction.max(axis=-1) > 0)
+        for column, anisotropic in enumerate((False, True)):
+            data, target = draw(n, p, trial.rng, anisotropic=anisotropic)
+            ratios = no_clipping_ratios(
+                data.features,
+                data.labels,
+                target=target,
+                step_size=parameters.step_size,
+                steps=1,
+                label_noise_std=1.0,
+            )
+            bounded[at, column], contracts[at, column] = ratios.spectrum_bounded, ratios.contracts
+    return xr.Dataset(
+        {
+            "constant": variable(
+                ("trial", "label_noise"), constant, "least c_0 of the condition on the data"
+            ),
+            "constant_ratio": variable(
+                ("trial", "label_noise"), constant / paper, "least c_0 over the paper's"
+            ),
+            "clipped_runs": variable(
+                ("trial", "label_noise", "rule"), clips, "share of runs with any gradient clipped"
+            ),
+            "spectrum_bounded": variable(
+                ("trial", "data"), bounded, "whether half I <= Sigma <= 2 I"
+            ),
+            "contracts": variable(
+                ("trial", "data"), contracts, "whether the norm of I - eta Sigma is at most 7/8"
+            ),
+        },
+        coords={
+            "label_noise": variable("label_noise", parameters.label_noise, "label noise sigma"),
+            "rule": variable("rule", list(RULES), "threshold as printed, or with max(sigma, 1)"),
+            "data": variable("data", ["isotropic", "anisotropic"], "covariance of features"),
+        },
+    )
+
+
+def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+    """Means over data sets, and the largest ratio."""
+    import xarray as xr
+
+    variables: dict[str, tuple] = {}
+    for name in ("constant", "clipped_runs", "spectrum_bounded", "contracts"):
+        array = simulation[name]
+        variables |= mean_and_error(
+            name, np.moveaxis(array.values, 0, -1), _names(array), array.attrs["long_name"]
+        )
+    variables["largest_constant_ratio"] = variable(
+        "label_noise",
+        simulation.constant_ratio.values.max(axis=0),
+        "largest ratio over data sets of the least c_0 to the paper's",
+    )
+    return xr.Dataset(
+        variables,
+        coords={
+            name: simulation[name].variable for name in ("label_noise", "rule", "data", "trial")
+        },
+    )
+
+
+def _names(array: xr.DataArray) -> list[str]:
+    """Dimensions without the trials."""
+    return [str(name) for name in array.dims if name != "trial"]

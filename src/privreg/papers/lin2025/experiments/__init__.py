@@ -1,0 +1,1 @@
+"""The experiments of lin2025, one recipe a file."""

@@ -1,0 +1,100 @@
+"""Sample paths of the nonlinear diffusion against its mean risk in closed equations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import Strict
+from privreg.experiment.summaries import mean_and_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.experiment.trials import Trials
+
+PLACE = "Equation (1), Theorem 4.2"
+
+
+class Parameters(Strict):
+    """Euler-Maruyama paths; a trial is a batch of them."""
+
+    dimension: int = Field(ge=2, description="Dimension d.")
+    horizon: float = Field(gt=0, description="Last time.")
+    rate: float = Field(gt=0, description="Scaled rate gamma.")
+    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    ridge: float = Field(ge=0, description="Penalty delta.")
+    label_noise: float = Field(ge=0, description="Standard deviation of the label noise.")
+    paths: int = Field(ge=2, description="Paths a trial.")
+    steps: int = Field(ge=1, description="Time steps.")
+    times: int = Field(ge=1, description="Times at which the risk is compared.")
+
+
+def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+    """Mean risk of each batch over the risk that the theory gives, with one half and full steps."""
+    import xarray as xr
+
+    from privreg.schedules import ConstantRate
+    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+
+    d = parameters.dimension
+    grid = (np.arange(d) + 0.5) / d
+    problem = RidgeRegression(
+        0.2 + 1.6 * grid,
+        np.cos(6.0 * grid) / np.sqrt(d),
+        np.ones(d) / np.sqrt(d),
+        label_noise_variance=parameters.label_noise**2,
+        ridge=parameters.ridge,
+    )
+    law = HomogenizedSGD(
+        problem,
+        ConstantRate(parameters.rate),
+        noise_std=parameters.noise_std,
+        horizon=parameters.horizon,
+    )
+    stops = parameters.steps * np.arange(1, parameters.times + 1) // parameters.times
+    times = stops * parameters.horizon / parameters.steps
+    width = parameters.horizon / parameters.steps
+    ratio = np.empty((parameters.times, len(trials)))
+    for at, trial in enumerate(trials):
+        fine = np.tile(problem.initial, (parameters.paths, 1))
+        coarse = fine.copy()
+        pending = np.zeros_like(fine)
+        for step in range(1, parameters.steps + 1):
+            halves = trial.rng.standard_normal((2, *fine.shape)) * np.sqrt(width / 2.0)
+            for noise in halves:
+                _advance(fine, noise, problem, parameters, width / 2.0)
+            pending = halves.sum(axis=0)
+            _advance(coarse, pending, problem, parameters, width)
+            hit = np.flatnonzero(stops == step)
+            if hit.size:
+                # The two step lengths share their noise, so the leading error in the step cancels.
+                mean = 2.0 * problem.risk(fine).mean() - problem.risk(coarse).mean()
+                ratio[hit, at] = mean / law.risk(times[hit])
+    return xr.Dataset(
+        {"ratio": variable(("time", "trial"), ratio, "mean risk of the paths over the theory")},
+        coords={"time": variable("time", times, "time t = k / d")},
+    )
+
+
+def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+    """Mean over batches."""
+    import xarray as xr
+
+    return xr.Dataset(
+        mean_and_error(
+            "ratio", simulation.ratio.values, ("time",), "the paths' mean risk over the theory"
+        ),
+        coords={"time": simulation.time.variable, "trial": simulation.trial.variable},
+    )
+
+
+def _advance(state, noise, problem, parameters: Parameters, width: float) -> None:  # type: ignore[no-untyped-def]
+    """One Euler-Maruyama step of all paths in place."""
+    rate = parameters.rate
+    spread = 2.0 * problem.risk(state)[:, None] * problem.eigenvalues + parameters.noise_std**2
+    drift = problem.curvatures * state - problem.eigenvalues * problem.target
+    state += -rate * width * drift + rate * np.sqrt(spread / parameters.dimension) * noise

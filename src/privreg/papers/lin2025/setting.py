@@ -1,0 +1,133 @@
+"""The simulated regression of lin2025, which all its experiments share, in four readings."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import Strict
+
+if TYPE_CHECKING:
+    from privreg.algorithms.noisy_sgd import LinearRecords
+    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.second_moment import SecondMomentBasis
+
+Reading = Literal["centred", "literal", "symmetric", "wide"]
+# Mean and standard deviation of a coordinate of the features and of the ground truth at d = 1, and
+# the power of 1/d that scales both.
+READINGS: dict[Reading, tuple[float, float, float]] = {
+    "centred": (0.0, 1.0, 0.5),
+    "literal": (0.5, 1.0 / sqrt(12.0), 0.5),
+    "symmetric": (0.0, 1.0 / sqrt(3.0), 0.5),
+    "wide": (0.0, 1.0, 0.25),
+}
+
+
+class Design(Strict):
+    """The set-up that all experiments of the paper share."""
+
+    reading: Reading = Field(
+        "centred",
+        description="Coordinates uniform with mean 0 and standard deviation d^(-1/2) (centred), on "
+        "[0, d^(-1/2)] as printed (literal), on +-d^(-1/2) (symmetric), or with mean 0 and "
+        "variance d^(-1/2) (wide).",
+    )
+    dimension: int = Field(ge=2, description="Dimension d.")
+    samples: int = Field(ge=2, description="Records n, one a step.")
+    step_size: float = Field(gt=0, description="Discrete step eta; the scaled rate is d eta.")
+    ridge: float = Field(ge=0, description="Penalty delta.")
+    label_noise: float = Field(
+        ge=0, description="Standard deviation of the label noise in units of d^(-1/2)."
+    )
+    label_clip: float = Field(gt=0, description="The label noise is clipped at this many of them.")
+
+    @property
+    def horizon(self) -> float:
+        return self.samples / self.dimension
+
+    @property
+    def coordinate(self) -> tuple[float, float]:
+        """Mean and standard deviation of a coordinate."""
+        mean, std, power = READINGS[self.reading]
+        return mean / self.dimension**power, std / self.dimension**power
+
+    @property
+    def label_noise_variance(self) -> float:
+        from privreg.algorithms.noisy_sgd import clipped_normal_variance
+
+        return self.label_noise**2 / self.dimension * clipped_normal_variance(self.label_clip)
+
+    def draw(self, rng: np.random.Generator) -> Instance:
+        """Ground truth and start of one repetition."""
+        from privreg.algorithms.noisy_sgd import LinearRecords
+        from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+        from privreg.theory.noisy_sgd.second_moment import second_moment_basis
+
+        mean, std = self.coordinate
+        half_width = sqrt(3.0) * std
+        records = LinearRecords.uniform(
+            mean=mean,
+            half_width=half_width,
+            target=rng.uniform(mean - half_width, mean + half_width, self.dimension),
+            label_noise_std=self.label_noise / sqrt(self.dimension),
+            label_clip=self.label_clip,
+        )
+        initial = rng.standard_normal(self.dimension)
+        basis = second_moment_basis(records.mean, std=std)
+        problem = RidgeRegression(
+            basis.eigenvalues,
+            basis.coordinates(records.target),
+            basis.coordinates(initial),
+            label_noise_variance=records.label_noise_variance,
+            ridge=self.ridge,
+        )
+        return Instance(records, initial, basis, problem)
+
+    def law(self, problem: RidgeRegression, noise_std: float) -> HomogenizedSGD:
+        """Law of the diffusion on one problem."""
+        from privreg.schedules import ConstantRate
+        from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+
+        rate = ConstantRate(self.dimension * self.step_size)
+        return HomogenizedSGD(problem, rate, noise_std=noise_std, horizon=self.horizon)
+
+    def mean_problem(self) -> RidgeRegression:
+        """A problem whose risk is the mean over ground truths and starts, exactly.
+
+        The risk is quadratic in both, so two points a coordinate that have the mean and the
+        variance of its law will do.
+        """
+        from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+        from privreg.theory.noisy_sgd.second_moment import second_moment_basis
+
+        mean, std = self.coordinate
+        basis = second_moment_basis(np.full(self.dimension, mean), std=std)
+        sign = np.array([1.0, 1.0, -1.0, -1.0])
+        other = np.array([1.0, -1.0, 1.0, -1.0])
+        top = sqrt(self.dimension) * mean
+        return RidgeRegression(
+            np.repeat(basis.eigenvalues[:2], 4),
+            np.concatenate([top + std * sign, std * sign]),
+            np.concatenate([other, other]),
+            label_noise_variance=self.label_noise_variance,
+            ridge=self.ridge,
+            multiplicities=np.repeat([1.0, self.dimension - 1.0], 4) / 4.0,
+        )
+
+
+class Instance(NamedTuple):
+    """One repetition: the law of its records, its start, and its problem in the eigenbasis."""
+
+    records: LinearRecords
+    initial: np.ndarray
+    basis: SecondMomentBasis
+    problem: RidgeRegression
+
+
+def noise_coordinate(noise_stds: list[float]) -> tuple:
+    """The coordinate of gradient noise scales."""
+    return variable("noise_std", noise_stds, "standard deviation sigma of gradient noise")

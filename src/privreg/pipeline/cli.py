@@ -1,0 +1,168 @@
+"""`python -m privreg STAGE …`: the one door that the workflow uses.
+
+Each stage reads artifacts and writes one. What it says on the way goes to the terminal and, with
+`--log`, to a file, which also takes the traceback of a failure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+logger = logging.getLogger("privreg")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one stage; returns the exit status."""
+    # Parallelism is the workflow's; a BLAS that starts threads of its own fights with other jobs.
+    for library in ("OPENBLAS", "OMP", "MKL"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    options = vars(_parser().parse_args(arguments))
+    stage, log = options.pop("stage"), options.pop("log")
+    _start_log(log)
+    try:
+        # Imported here, so that `--help` and a misspelt option cost no import of a stage.
+        from privreg.pipeline import stages
+
+        failures = getattr(stages, stage)(**options)
+    except (ValueError, OSError) as error:
+        logger.error("%s: %s", stage, error)
+        logger.debug("traceback", exc_info=True)
+        return 1
+    except Exception:
+        logger.exception("%s failed", stage)
+        return 1
+    for line in failures or ():
+        logger.error("%s", line)
+    return 1 if failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    """One command a function of `stages`, whose options are the function's parameters."""
+    parser = argparse.ArgumentParser(prog="privreg", description=__doc__)
+    commands = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
+
+    def command(name: str, summary: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=summary, description=summary)
+        added.add_argument("--log", type=Path, help="also write messages and tracebacks here")
+        return added
+
+    def experiment(name: str, summary: str) -> argparse.ArgumentParser:
+        added = command(name, summary)
+        added.add_argument("path", metavar="PAPER/EXPERIMENT")
+        added.add_argument(
+            "--recipe", help="recipe of the paper; the experiment's own name if left out"
+        )
+        added.add_argument("--parameters", type=json.loads, default={}, metavar="JSON")
+        artifacts(added)
+        output(added)
+        return added
+
+    def artifacts(added: argparse.ArgumentParser) -> None:
+        added.add_argument(
+            "--artifacts", action=_Assignments, nargs="*", default={}, metavar="ARGUMENT=FILE"
+        )
+
+    def output(added: argparse.ArgumentParser, **options: Any) -> None:
+        added.add_argument("--output", type=Path, required=True, **options)
+
+    def scale(added: argparse.ArgumentParser) -> None:
+        added.add_argument("--scale", choices=("paper", "quick"), default="paper")
+
+    added = command("data", "fetch, check and store a real table")
+    added.add_argument("name")
+    added.add_argument("--mirrors", nargs="+", default=None, metavar="ADDRESS")
+    directory = os.environ.get("PRIVREG_DATA")
+    added.set_defaults(directory=Path(directory) if directory else None)
+    output(added)
+
+    experiment("theory", "evaluate an experiment's theory")
+    added = experiment("simulate", "simulate one shard of an experiment's trials")
+    added.add_argument("--seed", type=int, required=True)
+    added.add_argument("--trials", type=int, required=True)
+    added.add_argument("--shard", type=_fraction, default=(0, 1), metavar="INDEX/COUNT")
+    added = experiment("summarise", "join an experiment's shards and summarise them")
+    added.add_argument("--shards", type=Path, nargs="+", required=True, metavar="FILE")
+    experiment("intervals", "compute an experiment's confidence intervals")
+
+    added = command("figure", "make one figure")
+    added.add_argument("path", metavar="PAPER/FIGURE")
+    artifacts(added)
+    scale(added)
+    output(added, nargs="+")
+    added = command("table", "make one table")
+    added.add_argument("path", metavar="PAPER/TABLE")
+    artifacts(added)
+    output(added)
+
+    added = command("judge", "judge claims that share their evidence")
+    added.add_argument("paper")
+    added.add_argument("--entries", type=json.loads, required=True, metavar="JSON")
+    added.add_argument("--evidence", type=Path, required=True, metavar="FILE")
+    scale(added)
+    output(added)
+    added = command("claim", "write the verdict on one claim to a file of its own")
+    added.add_argument("verdicts", type=Path, metavar="VERDICTS")
+    added.add_argument("--claim", required=True)
+    output(added)
+    added = command("ledger", "join verdicts into a table and a page")
+    added.add_argument("verdicts", type=Path, nargs="+", metavar="VERDICTS")
+    for kind in ("csv", "json", "html"):
+        added.add_argument(f"--{kind}", type=Path, required=True)
+    added = command("gate", "fail if a verdict is not the expected one")
+    added.add_argument("ledger", type=Path)
+    output(added)
+
+    output(command("schema", "write the JSON schema of the configuration"))
+    return parser
+
+
+class _Assignments(argparse.Action):
+    """ARGUMENT=FILE options as a dict of paths."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
+        found = {}
+        for text in values:
+            name, equals, path = text.partition("=")
+            if not (name and equals and path):
+                raise argparse.ArgumentError(self, f"must be ARGUMENT=FILE, got {text!r}")
+            found[name] = Path(path)
+        setattr(namespace, self.dest, found)
+
+
+def _fraction(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
+        raise argparse.ArgumentTypeError(
+            f"must be INDEX/COUNT with INDEX below COUNT, got {text!r}"
+        )
+    return int(index), int(count)
+
+
+def _start_log(path: Path | None) -> None:
+    logger.setLevel(logging.DEBUG)
+    terminal = logging.StreamHandler(sys.stderr)
+    terminal.setLevel(logging.INFO)
+    handlers: list[logging.Handler] = [terminal]
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handlers.append(logging.FileHandler(path, mode="w", encoding="utf-8"))
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter("%(message)s"))
+    logger.handlers[:] = handlers
+    warnings.showwarning = _log_warning
+
+
+def _log_warning(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+    logger.warning("%s", message)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

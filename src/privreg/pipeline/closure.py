@@ -1,0 +1,117 @@
+"""Which source files a stage runs: a static walk over the imports of this package.
+
+The workflow gives these files to a rule as inputs, so that an edit reruns what depends on it and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent
+
+
+def closure(*roots: str) -> tuple[Path, ...]:
+    """Files of this package that the roots import, directly or not, themselves included.
+
+    Parameters
+    ----------
+    *roots : str
+        `package.module`, or `package.module:function` to leave out what functions of the module
+        that this one does not reach import inside their bodies.
+
+    Returns
+    -------
+    tuple of Path
+        Sorted, relative to the current directory where that is possible.
+    """
+    found: set[Path] = set()
+    for root in roots:
+        module, _, function = root.partition(":")
+        found.update(_walk(module, function or None))
+    return tuple(sorted(Path(os.path.relpath(path)) for path in found))
+
+
+def digest(*roots: str) -> str:
+    """SHA-256 over names and contents of the closure."""
+    total = hashlib.sha256()
+    for path in sorted(path.resolve() for path in closure(*roots)):
+        total.update(path.relative_to(PACKAGE).as_posix().encode())
+        total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def _walk(module: str, function: str | None) -> set[Path]:
+    pending = set(_imports(module, function))
+    seen: set[str] = {module}
+    while pending:
+        name = pending.pop()
+        if name not in seen:
+            seen.add(name)
+            pending.update(_imports(name, None))
+    return {path for name in seen if (path := _file(name)) is not None}
+
+
+@cache
+def _imports(module: str, function: str | None) -> tuple[str, ...]:
+    path = _file(module)
+    if path is None:
+        return ()
+    parents = [module.rsplit(".", depth)[0] for depth in range(1, module.count(".") + 1)]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return tuple({*parents, *_imported_names(tree, function)})
+
+
+def _imported_names(tree: ast.Module, function: str | None) -> Iterator[str]:
+    for statement in _run_statements(tree, function):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names if _ours(alias.name))
+            elif isinstance(node, ast.ImportFrom) and node.module and _ours(node.module):
+                yield node.module
+                for alias in node.names:
+                    if _file(f"{node.module}.{alias.name}") is not None:
+                        yield f"{node.module}.{alias.name}"
+
+
+def _run_statements(tree: ast.Module, function: str | None) -> list[ast.stmt]:
+    """Top-level statements that run; of functions only those that `function` may reach by name."""
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    others = [
+        node
+        for node in tree.body
+        if not isinstance(node, ast.FunctionDef)
+        and not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    ]
+    if function is None:
+        return [*others, *functions.values()]
+    reached: set[str] = set()
+    pending = {function}
+    while pending:
+        name = pending.pop()
+        if name in functions and name not in reached:
+            reached.add(name)
+            nodes = ast.walk(functions[name])
+            pending.update(node.id for node in nodes if isinstance(node, ast.Name))
+    return [*others, *(functions[name] for name in sorted(reached))]
+
+
+def _ours(module: str) -> bool:
+    return module.partition(".")[0] == PACKAGE.name
+
+
+@cache
+def _file(module: str) -> Path | None:
+    if module == PACKAGE.name:
+        # The face only names what it resolves when asked: no stage runs it.
+        return None
+    base = PACKAGE.joinpath(*module.split(".")[1:])
+    for path in (base / "__init__.py", base.with_suffix(".py")):
+        if path.is_file():
+            return path
+    return None

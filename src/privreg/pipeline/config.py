@@ -1,0 +1,129 @@
+"""The configuration of a run, typed: the shared part, and each paper's experiments and drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from privreg.experiment.parameters import Artifact, ConfigError, Name, Strict, choose, validate
+
+
+class Overlay(Strict):
+    """What another scale changes in an experiment."""
+
+    trials: int | None = Field(default=None, ge=1, description="Repetitions at this scale.")
+    shards: int | None = Field(default=None, ge=1, description="Jobs at this scale.")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="Parameters that differ at this scale."
+    )
+
+
+class Experiment(Strict):
+    """One experiment of a paper."""
+
+    recipe: Name | None = Field(
+        None, description="Recipe of the paper that runs it; the experiment's own name if left out."
+    )
+    trials: int | None = Field(None, ge=1, description="Independent repetitions of a simulation.")
+    shards: int = Field(1, ge=1, description="Jobs that the trials are split over.")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="The recipe's own parameters."
+    )
+    quick: Overlay = Field(
+        default=Overlay(), description="What `scale: quick` changes, to see it run."
+    )
+
+    @model_validator(mode="after")
+    def _shards_fit(self) -> Self:
+        if self.shards > (self.trials or 1):
+            raise ValueError(
+                f"shards must be at most trials = {self.trials or 1}, got {self.shards}"
+            )
+        return self
+
+    def at(self, scale: str) -> Experiment:
+        """The experiment at a scale: one shard and the overlay, unless the scale is the paper's."""
+        if scale == "paper":
+            return self
+        changed = self.quick.model_dump(exclude_none=True, exclude={"parameters"})
+        changed["parameters"] = merge(self.parameters, self.quick.parameters)
+        return Experiment.model_validate(self.model_dump() | {"shards": 1} | changed)
+
+
+class Figure(Strict):
+    """One figure: the artifacts that its drawing function takes, by argument name."""
+
+    artifacts: dict[str, Artifact] = Field(min_length=1, description="Argument: artifact.")
+    caption: str = Field(
+        min_length=1, description="What a reader should see, and the choices made."
+    )
+
+
+class Table(Figure):
+    """One table: the artifacts that its function takes, by argument name."""
+
+
+class Paper(Strict):
+    """A paper's experiments, figures and tables."""
+
+    experiments: dict[Name, Experiment] = Field(min_length=1)
+    figures: dict[Name, Figure] = Field(default_factory=dict)
+    tables: dict[Name, Table] = Field(default_factory=dict)
+
+
+class DataSource(Strict):
+    """Where a table may be downloaded from."""
+
+    mirrors: list[str] = Field(min_length=1, description="Base addresses, tried in this order.")
+
+
+class Config(Strict):
+    """The whole configuration, after the files are merged."""
+
+    seed: int = Field(ge=0, description="The one seed; each trial derives its own stream from it.")
+    scale: Literal["paper", "quick"] = Field(
+        "paper", description="'quick' makes everything small, marked so, in a folder of its own."
+    )
+    data: dict[Name, DataSource] = Field(description="Download mirrors of each real table.")
+    papers: dict[Name, Paper] = Field(description="The papers to rebuild, by citation key.")
+
+
+def load(raw: Mapping[str, Any], known_papers: Iterable[str]) -> Config:
+    """Check a merged configuration, in which each listed paper is a top-level block.
+
+    Parameters
+    ----------
+    raw : mapping
+        `papers` is a list of citation keys; each of them is also a key that holds its block.
+    known_papers : iterable of str
+        Citation keys that this package implements.
+
+    Raises
+    ------
+    ConfigError
+        One line: the key, what was expected, what was found and the nearest valid name.
+    """
+    known = list(known_papers)
+    listed = raw.get("papers")
+    if not isinstance(listed, list) or not listed:
+        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
+    for paper in listed:
+        choose(paper, known, "config.papers")
+    shared = {key: value for key, value in raw.items() if key not in known}
+    for key in shared:
+        choose(key, [*Config.model_fields, *known], "a key of config")
+    papers = {paper: validate(Paper, raw.get(paper, {}), paper) for paper in listed}
+    return validate(Config, shared | {"papers": papers}, "config")
+
+
+def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with the overlay's values, block by block."""
+    merged = dict(base)
+    for key, value in overlay.items():
+        if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged

@@ -1,0 +1,87 @@
+"""Where everything lies below `results/`: the one place that states a path.
+
+Left out, an argument stays a wildcard of the workflow: `Layout("paper").theory()` is the pattern
+`results/theory/{paper}/{experiment}.nc`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIGURE_FORMATS = ("pdf", "png")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths of a run's files; each scale but the paper's own has a folder to itself."""
+
+    scale: str
+
+    @property
+    def root(self) -> str:
+        return "results" if self.scale == "paper" else f"results/{self.scale}"
+
+    def data(self, dataset: str = "{dataset}") -> str:
+        return f"{self.root}/data/{dataset}.nc"
+
+    def theory(self, paper: str = "{paper}", experiment: str = "{experiment}") -> str:
+        return f"{self.root}/theory/{paper}/{experiment}.nc"
+
+    def simulation(self, paper: str = "{paper}", experiment: str = "{experiment}") -> str:
+        return f"{self.root}/simulation/{paper}/{experiment}.nc"
+
+    def shard(
+        self,
+        paper: str = "{paper}",
+        experiment: str = "{experiment}",
+        shard: int | str = "{shard}",
+    ) -> str:
+        return f"{self.root}/simulation/{paper}/{experiment}/{shard}.nc"
+
+    def intervals(self, paper: str = "{paper}", experiment: str = "{experiment}") -> str:
+        return f"{self.root}/intervals/{paper}/{experiment}.nc"
+
+    def figure(self, paper: str = "{paper}", figure: str = "{figure}", *, suffix: str) -> str:
+        return f"{self.root}/figures/{paper}/{figure}.{suffix}"
+
+    def table(self, paper: str = "{paper}", table: str = "{table}") -> str:
+        return f"{self.root}/tables/{paper}/{table}.csv"
+
+    def verdicts(
+        self, paper: str = "{paper}", stage: str = "{stage}", name: str = "{experiment}"
+    ) -> str:
+        """Verdicts of the claims that one artifact decides."""
+        return f"{self.root}/verdicts/{paper}/{stage}/{name}.json"
+
+    def claim(self, paper: str = "{paper}", claim: str = "{claim}") -> str:
+        return f"{self.root}/claims/{paper}/{claim}.json"
+
+    def ledger(self, suffix: str) -> str:
+        return f"{self.root}/claims.{suffix}"
+
+    def gate(self) -> str:
+        return f"{self.root}/gate.txt"
+
+    def log(self, artifact: str) -> str:
+        """Log of the job that makes an artifact."""
+        return self._beside(artifact, "logs", "log")
+
+    def benchmark(self, artifact: str) -> str:
+        """Time and memory of the job that makes an artifact."""
+        return self._beside(artifact, "benchmarks", "tsv")
+
+    def artifact(self, paper: str, artifact: str) -> str:
+        """Path of an artifact named `stage/experiment`, or `data/dataset`."""
+        stage, _, name = artifact.partition("/")
+        if stage == "data":
+            return self.data(name)
+        makers = {
+            "theory": self.theory,
+            "simulation": self.simulation,
+            "intervals": self.intervals,
+        }
+        return makers[stage](paper, name)
+
+    def _beside(self, artifact: str, folder: str, suffix: str) -> str:
+        inside = artifact.removeprefix(f"{self.root}/").rpartition(".")[0]
+        return f"{self.root}/{folder}/{inside}.{suffix}"

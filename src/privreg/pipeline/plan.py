@@ -1,0 +1,258 @@
+"""What the workflow's rules ask: targets, inputs and parameters of each job, checked up front."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from shlex import quote
+from typing import Any, TypeVar
+
+import yaml
+
+from privreg import data
+from privreg.claims.entries import Entry, load_ledger
+from privreg.experiment.parameters import ConfigError, choose
+from privreg.pipeline.closure import PACKAGE, closure
+from privreg.pipeline.config import Config, Experiment, load
+from privreg.pipeline.layout import FIGURE_FORMATS, Layout
+from privreg.pipeline.registry import Recipe, known_papers
+
+Result = TypeVar("Result")
+STAGE_OF = {"theory": "theory", "simulation": "simulate", "intervals": "intervals"}
+
+
+class Plan:
+    """The checked configuration and what follows from it.
+
+    Parameters
+    ----------
+    raw : mapping
+        The merged configuration.
+    ledgers : str or Path
+        Folder with one ledger a paper.
+
+    Raises
+    ------
+    ConfigError
+        One line for the first thing that is wrong, before any job runs.
+    """
+
+    def __init__(self, raw: Mapping[str, Any], ledgers: str | Path = "config/claims") -> None:
+        self.config: Config = load(raw, known_papers())
+        self.layout = Layout(self.config.scale)
+        self._ledgers = Path(ledgers)
+        directory = os.environ.get("PRIVREG_DATA")
+        if directory:
+            data.check(Path(directory))
+        for paper in self.config.papers:
+            self._check_experiments(paper)
+            self._check_references(paper)
+
+    # Targets
+
+    def figures(self, *papers: str) -> list[str]:
+        """Figure files of the papers, of all papers if none is named."""
+        return [
+            self.layout.figure(paper, figure, suffix=suffix)
+            for paper in papers or self.config.papers
+            for figure in self.config.papers[paper].figures
+            for suffix in FIGURE_FORMATS
+        ]
+
+    def tables(self, *papers: str) -> list[str]:
+        """Table files of the papers, of all papers if none is named."""
+        return [
+            self.layout.table(paper, table)
+            for paper in papers or self.config.papers
+            for table in self.config.papers[paper].tables
+        ]
+
+    def verdicts(self, *papers: str) -> list[str]:
+        """Verdict files of the papers, of all papers if none is named: one an artifact."""
+        return [
+            self.layout.verdicts(paper, *artifact.split("/"))
+            for paper in papers or self.config.papers
+            for artifact in sorted(self._by_artifact(paper))
+        ]
+
+    # An experiment's jobs
+
+    def experiment(self, paper: str, name: str) -> Experiment:
+        """Configuration of one experiment at the run's scale."""
+        return self.config.papers[paper].experiments[name].at(self.config.scale)
+
+    def recipe(self, paper: str, name: str) -> Recipe:
+        """The recipe that runs an experiment."""
+        return Recipe(paper, self.experiment(paper, name).recipe or name)
+
+    def parameters(self, paper: str, name: str) -> str:
+        """An experiment's parameters as JSON, the smallest slice that its stages need."""
+        return json.dumps(self.experiment(paper, name).parameters, sort_keys=True)
+
+    def reads(self, stage: str, paper: str, name: str) -> dict[str, str]:
+        """The artifacts that a stage of an experiment reads, by argument name."""
+        recipe = self.recipe(paper, name)
+        found = {}
+        for kind in recipe.reads(stage):
+            what = self._typed_parameters(paper, name).dataset if kind == "data" else name
+            found[kind] = self.layout.artifact(paper, f"{kind}/{what}")
+        return found
+
+    def shards(self, paper: str, name: str) -> list[str]:
+        """Shard files of a simulation."""
+        count = self.experiment(paper, name).shards
+        return [self.layout.shard(paper, name, index) for index in range(count)]
+
+    def sources(self, stage: str, paper: str, name: str) -> list[str]:
+        """Source files that a stage of an experiment runs."""
+        module = self.recipe(paper, name).module_name
+        return _posix(closure(f"privreg.pipeline.stages:{stage}", f"{module}:{stage}"))
+
+    # Data, drawings and claims
+
+    def data_sources(self) -> list[str]:
+        """Source files that prepare the tables."""
+        return _posix(closure("privreg.pipeline.stages:data", "privreg.data"))
+
+    def local_data(self) -> str:
+        """Where tables are looked for first; another place prepares them anew."""
+        return "PRIVREG_DATA" if os.environ.get("PRIVREG_DATA") else "download"
+
+    def drawing_sources(self, kind: str, paper: str) -> list[str]:
+        """Source files that a paper's figures or tables run; `kind` is figure or table."""
+        return _posix(closure(f"privreg.pipeline.stages:{kind}", f"privreg.papers.{paper}.{kind}s"))
+
+    def drawing_reads(self, kind: str, paper: str, name: str) -> dict[str, str]:
+        """Artifacts that a figure or table reads, by argument name."""
+        block = self.config.papers[paper]
+        drawing = block.figures[name] if kind == "figure" else block.tables[name]
+        return {
+            argument: self.layout.artifact(paper, artifact)
+            for argument, artifact in drawing.artifacts.items()
+        }
+
+    def figures_by_table(self) -> dict[str, list[str]]:
+        """The figures that depend on each real table."""
+        found: dict[str, list[str]] = {}
+        for paper, block in self.config.papers.items():
+            for figure, drawing in block.figures.items():
+                for artifact in drawing.artifacts.values():
+                    stage, _, name = artifact.partition("/")
+                    made_by = STAGE_OF.get(stage, stage)
+                    table = (
+                        Path(self.reads(made_by, paper, name).get("data", "")).stem
+                        if stage in STAGE_OF
+                        else name
+                    )
+                    if table and f"{paper}/{figure}" not in found.setdefault(table, []):
+                        found[table].append(f"{paper}/{figure}")
+        return found
+
+    @cached_property
+    def ledger(self) -> dict[str, dict[str, Entry]]:
+        """Each paper's entries by id."""
+        found: dict[str, dict[str, Entry]] = {}
+        for paper in self.config.papers:
+            path = self._ledgers / f"{paper}.yaml"
+            if not path.is_file():
+                raise ConfigError(f"{path} must be the ledger of {paper}, got no such file")
+            entries = load_ledger(yaml.safe_load(path.read_text(encoding="utf-8")), paper)
+            found[paper] = {entry.id: entry for entry in entries}
+        return found
+
+    def entries(self, paper: str, artifact: str) -> str:
+        """The entries that an artifact decides, as JSON."""
+        entries = [entry.model_dump(mode="json") for entry in self._by_artifact(paper)[artifact]]
+        return json.dumps(entries, sort_keys=True)
+
+    def verdicts_on(self, paper: str, claim: str) -> str:
+        """The verdict file that holds a claim."""
+        artifact = self.ledger[paper][claim].evidence.artifact
+        return self.layout.verdicts(paper, *artifact.split("/"))
+
+    def claim_sources(self, stage: str) -> list[str]:
+        """Source files that judge claims (`judge`), join (`ledger`) or compare them (`gate`)."""
+        template = (
+            [os.path.relpath(PACKAGE / "claims" / "ledger.html")] if stage == "ledger" else []
+        )
+        return _posix(closure(f"privreg.pipeline.stages:{stage}")) + template
+
+    def environment(self, source: Path, *, conda: bool) -> str:
+        """Shell prefix that makes `python -m privreg` this checkout's package.
+
+        Outside conda the interpreter is the one that runs the workflow, activated or not.
+        """
+        paths = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
+        lines = ["set -euo pipefail", f"export PYTHONPATH={quote(os.pathsep.join(paths))}"]
+        if not conda:
+            lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
+        return "; ".join(lines) + "; "
+
+    def _by_artifact(self, paper: str) -> dict[str, list[Entry]]:
+        found: dict[str, list[Entry]] = {}
+        for entry in self.ledger[paper].values():
+            found.setdefault(entry.evidence.artifact, []).append(entry)
+        return found
+
+    def _typed_parameters(self, paper: str, name: str) -> Any:
+        values = self.experiment(paper, name).parameters
+        return self.recipe(paper, name).parameters(values, name)
+
+    def _check_experiments(self, paper: str) -> None:
+        for name in self.config.papers[paper].experiments:
+            experiment, recipe = self.experiment(paper, name), self.recipe(paper, name)
+            typed = self._typed_parameters(paper, name)
+            where = f"{paper}.experiments.{name}"
+            if recipe.has("simulate") != (experiment.trials is not None):
+                expected = (
+                    "a number of trials" if recipe.has("simulate") else "none (no simulation)"
+                )
+                raise ConfigError(f"{where}.trials must be {expected}, got {experiment.trials}")
+            if any("data" in recipe.reads(stage) for stage in STAGE_OF.values()):
+                choose(typed.dataset, data.NAMES, f"{where}.parameters.dataset")
+                choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
+
+    def _check_references(self, paper: str) -> None:
+        block = self.config.papers[paper]
+        for kind, drawings in (("figures", block.figures), ("tables", block.tables)):
+            for name, drawing in drawings.items():
+                for argument, artifact in drawing.artifacts.items():
+                    self._check_artifact(paper, artifact, f"{paper}.{kind}.{name}.{argument}")
+        for claim, entry in self.ledger[paper].items():
+            self._check_artifact(paper, entry.evidence.artifact, f"{paper}.claims.{claim}.evidence")
+
+    def _check_artifact(self, paper: str, artifact: str, where: str) -> None:
+        stage, _, name = artifact.partition("/")
+        if stage == "data":
+            choose(name, self.config.data, where)
+            return
+        choose(name, self.config.papers[paper].experiments, where)
+        if not self.recipe(paper, name).has(STAGE_OF[stage]):
+            raise ConfigError(
+                f"{where} must name an experiment with the stage {stage!r}, got {name!r}"
+            )
+
+
+def assignments(reads: Mapping[str, str]) -> list[str]:
+    """Artifacts as `argument=file`, the way a stage takes them."""
+    return [f"{argument}={path}" for argument, path in reads.items()]
+
+
+def stop_in_one_line(function: Callable[..., Result]) -> Callable[..., Result]:
+    """The function, except that a wrong configuration or file ends the run in one line."""
+
+    def wrapped(*arguments: Any) -> Result:
+        try:
+            return function(*arguments)
+        except ValueError as error:
+            sys.exit(f"error: {error}")
+
+    return wrapped
+
+
+def _posix(paths: tuple[Path, ...]) -> list[str]:
+    return [path.as_posix() for path in paths]

@@ -1,0 +1,1 @@
+"""Full-batch DP-GD: the law of its iterates, and when it never clips."""

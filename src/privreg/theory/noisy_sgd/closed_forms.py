@@ -1,0 +1,157 @@
+"""Closed forms for homogenised SGD at a constant rate: the stationary risk, isotropic features."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+
+
+def stationary_risk(problem: RidgeRegression, *, rate: float, noise_std: float) -> float:
+    r"""Limit of the mean population risk as time grows, at a constant scaled rate.
+
+    .. math::
+        P_\infty = \frac{P(r) + \frac{\sigma^2\gamma}{4d}\operatorname{tr}(\Sigma A^{-1})}
+        {1 - \frac\gamma{2d}\operatorname{tr}(\Sigma^2A^{-1})},\qquad A = \Sigma+\delta I,\quad
+        r = A^{-1}\Sigma\tilde x
+
+    Parameters
+    ----------
+    problem : RidgeRegression
+    rate : float
+        Scaled rate γ = d η, more than 0.
+    noise_std : float
+        Standard deviation σ of the gradient noise, at least 0.
+
+    Returns
+    -------
+    float
+        `inf` unless :math:`\gamma\operatorname{tr}(\Sigma^2A^{-1}) < 2d`, the stability condition.
+
+    Source
+    ------
+    The fixed point of lin2025, equation (6), which the paper does not print.
+    """
+    gain, noise = _stationary_terms(problem, rate=rate, noise_std=noise_std)
+    if gain >= 1.0:
+        return np.inf
+    return float((problem.risk(problem.minimizer) + noise) / (1.0 - gain))
+
+
+def stationary_regularized_risk(
+    problem: RidgeRegression, *, rate: float, noise_std: float
+) -> float:
+    r"""Limit of the mean regularised risk as time grows, at a constant scaled rate.
+
+    .. math::
+        R_\infty = P_\infty + \tfrac\delta2\Big(\|r\|^2
+        + \tfrac\gamma{2d}\operatorname{tr}\big((2P_\infty\Sigma+\sigma^2I)A^{-1}\big)\Big)
+
+    Parameters, range and the value `inf` as for :func:`stationary_risk`.
+
+    Source
+    ------
+    The limit of lin2025, equation (7).
+    """
+    risk = stationary_risk(problem, rate=rate, noise_std=noise_std)
+    if problem.ridge == 0.0 or np.isinf(risk):
+        return risk
+    variance = (
+        rate
+        * (2.0 * risk * problem.eigenvalues + noise_std**2)
+        / (2.0 * problem.dimension * problem.curvatures)
+    )
+    return risk + float(problem.penalty(problem.minimizer, variance))
+
+
+def stability_limit(problem: RidgeRegression) -> float:
+    r"""Scaled rate :math:`2d/\operatorname{tr}(\Sigma^2A^{-1})` from which on the risk diverges."""
+    gain, _ = _stationary_terms(problem, rate=1.0, noise_std=0.0)
+    return np.inf if gain == 0.0 else 1.0 / gain
+
+
+def isotropic_risk(
+    time: ArrayLike,
+    *,
+    eigenvalue: float,
+    target: ArrayLike,
+    initial: ArrayLike,
+    rate: float,
+    noise_std: float,
+    ridge: float = 0.0,
+    label_noise_variance: float = 0.0,
+) -> NDArray[np.float64]:
+    r"""Mean population risk for Σ = λI and a constant scaled rate.
+
+    .. math::
+        P_t = F(t) + \int_0^t e^{-b(t-u)}\big(\gamma^2\lambda^2F(u)
+        + \tfrac12\gamma^2\lambda\sigma^2\big)du,\qquad
+        b = 2\gamma(\lambda+\delta)-\gamma^2\lambda^2
+
+    where F, the risk of the gradient flow, is a constant and two exponentials.
+
+    Parameters
+    ----------
+    time : array_like, shape (...)
+        Times t, at least 0.
+    eigenvalue : float
+        λ, more than 0.
+    target, initial : array_like, shape (d,)
+        Ground truth and start.
+    rate, noise_std, ridge, label_noise_variance : float
+        γ more than 0; σ, δ and ζ² at least 0.
+
+    Returns
+    -------
+    ndarray, shape (...)
+
+    Source
+    ------
+    lin2025, Theorem 4.2, the special case that the text mentions without a formula.
+    """
+    if not (eigenvalue > 0 and rate > 0):
+        raise ValueError(f"eigenvalue and rate must be more than 0, got {eigenvalue} and {rate}")
+    t = np.asarray(time, dtype=np.float64)
+    truth = np.asarray(target, dtype=np.float64)
+    curvature = eigenvalue + ridge
+    limit = eigenvalue / curvature * truth
+    start = np.asarray(initial, dtype=np.float64) - limit
+    bias = limit - truth
+    amplitudes = (
+        0.5 * eigenvalue * (bias @ bias) + 0.5 * label_noise_variance,
+        eigenvalue * (bias @ start),
+        0.5 * eigenvalue * (start @ start),
+    )
+    decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
+    risk = 0.5 * rate**2 * eigenvalue * noise_std**2 * _convolution(t, decay, 0.0)
+    for power, amplitude in enumerate(amplitudes):
+        speed = power * rate * curvature
+        feedback = (rate * eigenvalue) ** 2 * _convolution(t, decay, speed)
+        risk = risk + amplitude * (np.exp(-speed * t) + feedback)
+    return risk
+
+
+def _convolution(t: NDArray[np.float64], decay: float, speed: float) -> NDArray[np.float64]:
+    """Integral over u in [0, t] of exp(-decay (t - u) - speed u), also where the two rates meet."""
+    gap = decay - speed
+    ratio = t if gap == 0.0 else -np.expm1(-gap * t) / gap
+    return np.exp(-speed * t) * ratio
+
+
+def _stationary_terms(
+    problem: RidgeRegression, *, rate: float, noise_std: float
+) -> tuple[float, float]:
+    """Feedback γ tr(Σ²A⁻¹)/(2d) and noise σ²γ tr(ΣA⁻¹)/(4d)."""
+    if not rate > 0:
+        raise ValueError(f"rate must be more than 0, got {rate}")
+    if not noise_std >= 0:
+        raise ValueError(f"noise_std must be at least 0, got {noise_std}")
+    moving = problem.eigenvalues > 0
+    share = np.zeros(problem.eigenvalues.size)
+    share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
+    share *= problem.multiplicities
+    scale = rate / (2.0 * problem.dimension)
+    return float(scale * (share @ problem.eigenvalues)), float(
+        0.5 * scale * noise_std**2 * share.sum()
+    )

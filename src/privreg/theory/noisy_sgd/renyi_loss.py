@@ -1,0 +1,301 @@
+"""Rényi loss of noisy homogenised SGD when one record is replaced: approximations, not a guarantee.
+
+Every number here compares two Gaussian laws of a diffusion that stands for noisy SGD by a
+conjecture, for one observed pair of records. It bounds no mechanism over all neighbouring data
+sets: it is not a guarantee. The diffusion's variance also counts the sampling noise of the
+other records, which a privacy adversary may know; `fixed_order_privacy` has the exact loss with
+the data held fixed.
+
+One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. In the
+eigenbasis of Σ everything but that step is diagonal, so each covariance is a diagonal, common
+to both data sets, plus a rank-two term, and a divergence costs O(d).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.privacy.gaussian import renyi_divergence
+from privreg.privacy.low_rank import LowRankUpdate, combine
+from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+
+Variant = Literal["exact", "paper"]
+
+
+class Record(NamedTuple):
+    """One record: features in the eigenbasis of Σ, shape (d,), and its label."""
+
+    features: NDArray[np.float64]
+    label: float
+
+
+class ReleaseGeometry(NamedTuple):
+    """What the law of a released average shares among all records that may sit at the position.
+
+    With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, where
+    U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]], and the mean is moved
+    by -η `carry`·a (aᵀ `mean` - b).
+    """
+
+    base: NDArray[np.float64]
+    carry: NDArray[np.float64]
+    cross: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    step: float
+
+
+def last_iterate_divergence(
+    law: HomogenizedSGD,
+    first: Record,
+    second: Record,
+    *,
+    time: float,
+    position: float,
+    order: float,
+    variant: Variant = "exact",
+) -> float:
+    r"""Divergence between the last iterates X_t of two runs that differ in one record.
+
+    .. math::
+        X_{s^+} = C X_{s^-} + \eta ba + e,\quad C = (1-\eta\delta)I-\eta aa^\top,\quad
+        e\sim N(0,\eta^2\sigma^2I),\qquad
+        V(t;s) = \Phi V(s^+)\Phi + V(t) - \Phi V(s)\Phi,\quad \Phi=\Phi(t,s)
+
+    Parameters
+    ----------
+    law : HomogenizedSGD
+        With noise and unit multiplicities.
+    first, second : Record
+        The record at the position in the one data set and in the other.
+    time : float
+        Release time t in [0, horizon].
+    position : float
+        Time s of the differing step, in [0, horizon].
+    order : float
+        Rényi order α, more than 1.
+    variant : {"exact", "paper"}
+        "exact" is D(first ‖ second). "paper" is the printed formula, which is D(second ‖ first).
+
+    Returns
+    -------
+    float
+        0 if t < s; `inf` where the mixture covariance is not positive definite.
+
+    Guarantee
+    ---------
+    None: an approximation by a conjecture, for one pair of records.
+
+    Source
+    ------
+    lin2025, equations (12)-(14), Theorem 4.3. The direction of (14) is a slip of the paper.
+    """
+    return average_divergence(
+        law, first, second, times=[time], position=position, order=order, variant=variant
+    )
+
+
+def average_divergence(
+    law: HomogenizedSGD,
+    first: Record,
+    second: Record,
+    *,
+    times: ArrayLike,
+    position: float,
+    order: float,
+    variant: Variant = "exact",
+) -> float:
+    r"""Divergence between the averages of J iterates of two runs that differ in one record.
+
+    Parameters and range as for :func:`last_iterate_divergence`, with `times` ascending, shape (J,).
+
+    With "exact" an iterate before the differing step keeps its covariance with one after it,
+    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper" that block lacks the C, as printed,
+    and the direction is reversed.
+
+    Guarantee
+    ---------
+    None: an approximation by a conjecture, for one pair of records.
+
+    Source
+    ------
+    lin2025, equations (18), (22), (23), Theorem 4.5.
+    """
+    _check_order(order, variant)
+    geometry = release_geometry(law, times=times, position=position, variant=variant)
+    if geometry is None:
+        return 0.0
+    shift = geometry.step * (_pull(geometry, second) - _pull(geometry, first))
+    pair = (first, second) if variant == "exact" else (second, first)
+    laws = [_covariance(geometry, record) for record in pair]
+    return renyi_divergence(shift, *laws, order=order)
+
+
+def iterates_divergence(
+    law: HomogenizedSGD,
+    first: Record,
+    second: Record,
+    *,
+    times: ArrayLike,
+    position: float,
+    order: float,
+    variant: Variant = "exact",
+) -> float:
+    r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
+
+    Parameters and range as for :func:`last_iterate_divergence`, with `times` ascending, shape (J,).
+
+    By the Markov property only the last iterate Y before the step and the first iterate Z after it
+    matter. With "exact" both count: Y has the same law in both runs, so
+
+    .. math::
+        e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
+
+    which is a Gaussian integral in the two residuals that Y foretells; it is never less than the
+    divergence of Z alone. With "paper" Y is dropped (the claim that the divergence is that of the
+    suffix), and the direction is reversed.
+
+    Guarantee
+    ---------
+    None: an approximation by a conjecture, for one pair of records.
+
+    Source
+    ------
+    lin2025, Theorem 4.4 with equations (16)-(20). The suffix claim holds only if no iterate
+    before the differing step is released.
+    """
+    _check_order(order, variant)
+    released = _checked_times(times)
+    following = int(np.searchsorted(released, position, side="left"))
+    if following == released.size:
+        return 0.0
+    after = float(released[following])
+    if following == 0 or variant == "paper":
+        return last_iterate_divergence(
+            law, first, second, time=after, position=position, order=order, variant=variant
+        )
+    before = float(released[following - 1])
+    prefix = law.variance(before)
+    forecast = law.transition(position, before) ** 2 * prefix
+    geometry = release_geometry(law, times=[after], position=position, variant=variant)
+    assert geometry is not None  # the release time lies after the position
+    # Given Y the state before the step has lost the variance that Y foretells.
+    prior = np.maximum(geometry.prior - forecast, 0.0)
+    shrink = 1.0 - geometry.step * law.problem.ridge
+    conditional = geometry._replace(
+        base=geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior),
+        cross=shrink * geometry.carry * prior,
+        prior=prior,
+    )
+    p, q = (_covariance(conditional, record) for record in (first, second))
+    spread = renyi_divergence(np.zeros(prior.size), p, q, order=order)
+    mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
+    if np.isinf(spread) or mixture is None:
+        return np.inf
+    features = np.column_stack([first.features, second.features])
+    signs = -geometry.step * np.array([1.0, -1.0])
+    mean = signs * (features.T @ geometry.mean - np.array([first.label, second.label]))
+    covariance = np.outer(signs, signs) * (features.T @ (forecast[:, None] * features))
+    form = mixture.inverse_form(geometry.carry[:, None] * features)
+    return spread + _averaged_quadratic(form, mean, covariance, order)
+
+
+def release_geometry(
+    law: HomogenizedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
+) -> ReleaseGeometry | None:
+    """The law of the average of the iterates at `times` up to the record at `position`.
+
+    Returns
+    -------
+    ReleaseGeometry or None
+        None if every iterate is released before the position, so that no record matters.
+    """
+    if law.noise_std == 0.0:
+        raise ValueError("noise_std must be more than 0 for a privacy loss")
+    if np.any(law.problem.multiplicities != 1.0):
+        raise ValueError("multiplicities must be 1 where records have coordinates")
+    released = _checked_times(times)
+    prefix, suffix = released[released < position], released[released >= position]
+    if suffix.size == 0:
+        return None
+    count = released.size
+    step = float(law.schedule.rate(position)) / law.problem.dimension
+    shrink = 1.0 - step * law.problem.ridge
+    prior = law.variance(position)
+    carry = np.sum([law.transition(t, position) for t in suffix], axis=0) / count
+    # Variance of the part of the suffix's sum that is drawn after the position.
+    fresh = [law.variance(t) - law.transition(t, position) ** 2 * prior for t in suffix]
+    base = _sum_variance(law, suffix, fresh) / count**2
+    base = base + carry**2 * (shrink**2 * prior + (step * law.noise_std) ** 2)
+    cross = shrink * carry * prior
+    if prefix.size:
+        held = [law.variance(t) for t in prefix]
+        flows = [law.transition(position, t) * v for t, v in zip(prefix, held, strict=True)]
+        link = np.sum(flows, axis=0) / count
+        kept = shrink if variant == "exact" else 1.0
+        base = base + _sum_variance(law, prefix, held) / count**2 + 2.0 * kept * carry * link
+        if variant == "exact":
+            cross = cross + link
+    return ReleaseGeometry(base, carry, cross, prior, law.mean(position), step)
+
+
+def _sum_variance(
+    law: HomogenizedSGD, times: NDArray[np.float64], variances: list[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Variance of the sum over ascending times of a process with the law's decay."""
+    total = np.zeros_like(variances[0])
+    later = np.zeros_like(total)
+    for index in range(times.size - 1, -1, -1):
+        if index + 1 < times.size:
+            later = law.transition(times[index + 1], times[index]) * (1.0 + later)
+        total = total + variances[index] * (1.0 + 2.0 * later)
+    return total
+
+
+def _pull(geometry: ReleaseGeometry, record: Record) -> NDArray[np.float64]:
+    features = np.asarray(record.features, dtype=np.float64)
+    return geometry.carry * features * (features @ geometry.mean - record.label)
+
+
+def _covariance(geometry: ReleaseGeometry, record: Record) -> LowRankUpdate:
+    features = np.asarray(record.features, dtype=np.float64)
+    factors = np.column_stack([geometry.carry * features, geometry.cross * features])
+    step = geometry.step
+    core = np.array([[step**2 * (features**2 @ geometry.prior), -step], [-step, 0.0]])
+    return LowRankUpdate(geometry.base, factors, core)
+
+
+def _averaged_quadratic(
+    form: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    order: float,
+) -> float:
+    """ln E exp(α(α-1)/2 wᵀHw) / (α-1) for w ~ N(mean, covariance); `inf` where it diverges."""
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    scale = order * (order - 1.0)
+    gains, axes = np.linalg.eigh(root.T @ form @ root)
+    if np.any(scale * gains >= 1.0):
+        return np.inf
+    image = axes.T @ root.T @ form @ mean
+    # (I - cHC)^{-1}H = H + cHL(I - cLᵀHL)^{-1}LᵀH with C = LLᵀ stays symmetric.
+    quadratic = mean @ form @ mean + scale * np.sum(image**2 / (1.0 - scale * gains))
+    return float(0.5 * order * quadratic - 0.5 * np.sum(np.log1p(-scale * gains)) / (order - 1.0))
+
+
+def _checked_times(times: ArrayLike) -> NDArray[np.float64]:
+    released = np.asarray(times, dtype=np.float64)
+    if released.ndim != 1 or released.size == 0 or np.any(np.diff(released) <= 0):
+        raise ValueError("times must be a non-empty strictly ascending vector")
+    return released
+
+
+def _check_order(order: float, variant: str) -> None:
+    if not (np.isfinite(order) and order > 1):
+        raise ValueError(f"order must be finite and more than 1, got {order}")
+    if variant not in ("exact", "paper"):
+        raise ValueError(f"variant must be 'exact' or 'paper', got {variant!r}")

@@ -1,0 +1,156 @@
+"""The Volterra equations for the risk of homogenised SGD, solved as integral equations.
+
+This route knows nothing of the modes' differential equations in `hsgd`; the two must agree.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.schedules import RateWithIntegral
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+
+
+class VolterraRisk(NamedTuple):
+    """Mean risks on a grid uniform in the integrated rate, each of shape (intervals + 1,)."""
+
+    time: NDArray[np.float64]
+    risk: NDArray[np.float64]
+    regularized_risk: NDArray[np.float64]
+
+
+def solve_volterra(
+    problem: RidgeRegression,
+    schedule: RateWithIntegral,
+    *,
+    noise_std: float,
+    horizon: float,
+    intervals: int = 200,
+    extrapolations: int = 3,
+) -> VolterraRisk:
+    r"""Mean risks from the Volterra equations, by the trapezoid rule with extrapolation.
+
+    .. math::
+        P_t = P(X^{\rm gf}_{\Gamma(t)}) + \int_0^tG(t,s;\Sigma)P_sds
+        + \int_0^tG'(t,s;\Sigma)ds,\qquad
+        R_t = R(X^{\rm gf}_{\Gamma(t)}) + \int_0^tG(t,s;A)P_sds + \int_0^tG'(t,s;A)ds
+
+    with :math:`G(t,s;M) = \frac{\gamma(s)^2}d\operatorname{tr}(\Sigma M\Phi(t,s)^2)` and
+    :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`. In the
+    variable Γ(t) both kernels are convolutions, acting on γP and σ²γ/2, at any schedule.
+
+    Parameters
+    ----------
+    problem : RidgeRegression
+    schedule : RateWithIntegral
+        Scaled rate, positive, so that Γ can be inverted.
+    noise_std : float
+        Standard deviation σ of the gradient noise, at least 0.
+    horizon : float
+        Last time, more than 0.
+    intervals : int
+        Intervals of the coarsest grid, on which the answer is returned.
+    extrapolations : int
+        How often the grid is halved and the leading error removed: the error is of order
+        2 + 2 `extrapolations` in the step.
+
+    Returns
+    -------
+    VolterraRisk
+
+    Raises
+    ------
+    ValueError
+        If a count or the horizon is out of range.
+
+    Source
+    ------
+    lin2025, Theorem 4.2, equations (6) and (7).
+    """
+    if intervals < 1 or extrapolations < 0:
+        raise ValueError(
+            f"intervals must be at least 1 and extrapolations at least 0, "
+            f"got {intervals} and {extrapolations}"
+        )
+    if not (np.isfinite(horizon) and horizon > 0):
+        raise ValueError(f"horizon must be finite and more than 0, got {horizon}")
+    table: list[list[NDArray[np.float64]]] = []
+    for level in range(extrapolations + 1):
+        fine = _trapezoid(problem, schedule, noise_std, horizon, intervals * 2**level)
+        row = [fine[:, :: 2**level]]
+        for column in range(level):
+            weight = 4.0 ** (column + 1)
+            row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
+        table.append(row)
+    time, risk, regularized = table[-1][-1]
+    return VolterraRisk(time, risk, regularized)
+
+
+def _trapezoid(
+    problem: RidgeRegression,
+    schedule: RateWithIntegral,
+    noise_std: float,
+    horizon: float,
+    intervals: int,
+) -> NDArray[np.float64]:
+    """Rows time, risk and regularised risk by the trapezoid rule on a uniform grid of Γ."""
+    end = float(schedule.integral(horizon))
+    step = end / intervals
+    integral = step * np.arange(intervals + 1, dtype=np.float64)
+    time = _inverse_integral(schedule, integral, horizon)
+    rate = schedule.rate(time)
+    spectrum, group = np.unique(problem.eigenvalues, return_inverse=True)
+    curvature = spectrum + problem.ridge
+    weight = np.bincount(group, problem.multiplicities) / problem.dimension
+    decay = np.exp(-2.0 * integral[:, None] * curvature)
+    risk_kernel = decay @ (weight * spectrum**2)
+    regularized_kernel = decay @ (weight * spectrum * curvature)
+    noise = 0.5 * noise_std**2
+    flow = problem.gradient_flow(integral)
+    flow_risk = problem.risk(flow)
+    forcing = flow_risk + noise * _convolve(decay @ (weight * spectrum), rate, step)
+
+    risk = np.empty(intervals + 1)
+    source = np.empty(intervals + 1)
+    risk[0] = forcing[0]
+    source[0] = rate[0] * risk[0]
+    reversed_kernel = risk_kernel[::-1].copy()
+    for k in range(1, intervals + 1):
+        history = 0.5 * risk_kernel[k] * source[0]
+        history += reversed_kernel[intervals - k + 1 : intervals] @ source[1:k]
+        risk[k] = (forcing[k] + step * history) / (1.0 - 0.5 * step * risk_kernel[0] * rate[k])
+        source[k] = rate[k] * risk[k]
+    regularized = (
+        flow_risk
+        + problem.penalty(flow)
+        + _convolve(regularized_kernel, source, step)
+        + noise * _convolve(decay @ (weight * curvature), rate, step)
+    )
+    return np.stack([time, risk, regularized])
+
+
+def _convolve(
+    kernel: NDArray[np.float64], source: NDArray[np.float64], step: float
+) -> NDArray[np.float64]:
+    """Trapezoid rule for the convolution of two functions on a uniform grid."""
+    size = kernel.size
+    length = 2 * size
+    full = np.fft.irfft(np.fft.rfft(kernel, length) * np.fft.rfft(source, length), length)[:size]
+    result = step * (full - 0.5 * (kernel * source[0] + kernel[0] * source))
+    result[0] = 0.0
+    return result
+
+
+def _inverse_integral(
+    schedule: RateWithIntegral, integral: NDArray[np.float64], horizon: float
+) -> NDArray[np.float64]:
+    """Times at which the integrated rate takes the given values, by bisection to the last bit."""
+    low, high = np.zeros(integral.size), np.full(integral.size, horizon)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        below = schedule.integral(middle) < integral
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(integral == 0.0, 0.0, high)

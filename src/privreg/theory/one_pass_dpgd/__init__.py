@@ -1,0 +1,1 @@
+"""One-pass DP-GD with clipping: its deterministic equivalent, best schedules, lower bounds."""

@@ -1,0 +1,252 @@
+r"""The deterministic equivalent of one-pass DP-GD: ordinary differential equations for its risk.
+
+As dimension d and samples n grow in proportion :math:`\gamma = d/n`, the excess risk of DP-GD
+concentrates on the solution of
+
+.. math:: \dot D_i = -2\lambda_i \bar\eta\,\mu_c(R)\,D_i
+    + \lambda_i \bar\eta^2 \nu_c(R)\,(R + \tfrac{\zeta^2}{2})\,\gamma + 2c^2\tilde\sigma^2\gamma^2,
+    \qquad R = \tfrac1d \sum_i \lambda_i D_i,
+
+with :math:`\bar\eta = \min(\tilde\eta, 2/\gamma)` and the private noise
+:math:`\rho^2\tilde\sigma^2 = -\mathrm d\tilde\eta^2/\mathrm dt`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.schedules import Schedule
+from privreg.spectra import Spectrum
+from privreg.theory.one_pass_dpgd.deterministic_equivalent_kernel import integrate_settings
+
+PANELS_PER_DECADE = 3
+FINEST_LEVEL = 9
+GAIN_BY_HALVING = 8  # of an error of order 3
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Risk along time, and at the output.
+
+    Attributes
+    ----------
+    times : ndarray, shape (times,)
+        In [0, 1].
+    risk : ndarray, shape (..., times)
+        Excess risk before the noise that is added to the output alone.
+    final_risk : ndarray, shape (...)
+        Excess risk of the private output.
+    error : float
+        Estimated largest relative error of `risk` and `final_risk`.
+    """
+
+    times: NDArray[np.float64]
+    risk: NDArray[np.float64]
+    final_risk: NDArray[np.float64]
+    error: float
+
+
+def solve(
+    spectrum: Spectrum,
+    schedule: Schedule,
+    *,
+    aspect_ratio: ArrayLike,
+    privacy: ArrayLike,
+    clip: ArrayLike,
+    noise_std: float,
+    signal: ArrayLike = 0.5,
+    times: ArrayLike | None = None,
+    rtol: float = 1e-7,
+) -> Solution:
+    r"""Solve the deterministic equivalent of one-pass DP-GD, for many settings at once.
+
+    The settings are the broadcast of the amplitude, `aspect_ratio`, `privacy` and `clip`.
+    An exponential Heun step takes the stiff linear part exactly; grids that are geometric at both
+    ends, as far as a setting's fastest mode needs, are halved, and extrapolated, until two levels
+    agree.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Eigenvalues of the covariance, of mean 1 for the paper's results to apply.
+    schedule : Schedule
+        Learning rate, amplitude of shape (...).
+    aspect_ratio : array_like, shape (...)
+        gamma = d / n, more than 0.
+    privacy : array_like, shape (...)
+        rho, more than 0, for a rho^2/2-zCDP output; `inf` for no noise.
+    clip : array_like, shape (...)
+        Clipping constant c in units of the residual: gradients are clipped to norm c sqrt(d).
+        `inf` only without noise.
+    noise_std : float
+        Standard deviation zeta of the label noise, at least 0.
+    signal : array_like, shape () or (modes,)
+        D_i(0) = d (w_i' theta*)^2 / 2 of each mode, where w_i is its eigenvector; 1/2 is a target
+        of norm 1 spread evenly, started from zero.
+    times : array_like, shape (times,), optional
+        Times in [0, 1] at which to return the risk, geometric at both ends if left out. One time
+        alone is the quickest way to the final risk.
+    rtol : float
+        Relative error aimed at.
+
+    Returns
+    -------
+    Solution
+        Times, risk, final risk and the estimated error.
+
+    Raises
+    ------
+    ValueError
+        A value out of range, by name.
+
+    Source
+    ------
+    bombari2025, equations (4.7)-(4.8) and Proposition 4.4, equation (4.23).
+    """
+    amplitude, gamma, rho, clip = np.broadcast_arrays(
+        *(np.asarray(value, float) for value in (schedule.amplitude, aspect_ratio, privacy, clip))
+    )
+    _check(amplitude=amplitude, aspect_ratio=gamma, privacy=rho, clip=clip)
+    if np.any(np.isinf(clip) & np.isfinite(rho)):
+        raise ValueError("clip = inf: expected finite, private noise scales with it")
+    if not noise_std >= 0:
+        raise ValueError(f"noise_std = {noise_std}: expected at least 0")
+    noise_energy = np.where(
+        np.isinf(rho), 0.0, 2 * (np.where(np.isinf(clip), 0, clip) * gamma / rho) ** 2
+    )
+    order = np.argsort(spectrum.eigenvalues)
+    eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
+    start = np.broadcast_to(np.asarray(signal, dtype=float), eigenvalues.shape)[order]
+    reported = _geometric_ends(1e-9, 1e-9) if times is None else _check_times(times)
+    settings = np.stack([array.ravel() for array in (amplitude, gamma, noise_energy, clip)])
+    risk = np.empty((amplitude.size, len(reported) + 1))
+    error = 0.0
+    for ends, members in _shared_grids(
+        schedule,
+        settings,
+        speed=2 * eigenvalues[-1],
+        start=float(np.sum(weights * eigenvalues * start)),
+        noise_std=noise_std,
+        rtol=rtol,
+    ):
+
+        def integrate(nodes: NDArray[np.float64], chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+            keep = np.searchsorted(nodes, np.append(reported, 1.0))
+            found = np.empty((len(chosen), len(keep)))
+            integrate_settings(
+                eigenvalues,
+                weights,
+                start,
+                nodes,
+                schedule.shape(nodes),
+                np.ascontiguousarray(settings[:, chosen]),
+                noise_std,
+                keep,
+                found,
+            )
+            return found
+
+        grid = np.union1d(_geometric_ends(*ends), reported)
+        risk[members], group_error = _extrapolate(integrate, members, grid, rtol)
+        error = max(error, group_error)
+    output_noise = settings[2] * (settings[0] * schedule.shape(1.0)) ** 2
+    final = risk[:, -1] + output_noise * np.sum(weights * eigenvalues)
+    shape = amplitude.shape
+    return Solution(
+        reported, risk[:, :-1].reshape(*shape, len(reported)), final.reshape(shape), error
+    )
+
+
+def _extrapolate(
+    integrate: Callable[[NDArray[np.float64], NDArray[np.intp]], NDArray[np.float64]],
+    members: NDArray[np.intp],
+    grid: NDArray[np.float64],
+    rtol: float,
+) -> tuple[NDArray[np.float64], float]:
+    """Halve the grid for the settings that still change; errors of order 2 and 3 are removed."""
+    active = np.arange(len(members))
+    coarse = integrate(grid, members)
+    best, error = coarse.copy(), np.full(len(members), np.inf)
+    change = np.zeros(len(members))
+    previous = None
+    for _ in range(FINEST_LEVEL):
+        grid = np.insert(grid, np.arange(1, len(grid)), (grid[1:] + grid[:-1]) / 2)
+        fine = integrate(grid, members[active])
+        second = (4 * fine - coarse) / 3
+        current = second if previous is None else (8 * second - previous) / 7
+        last_change = change
+        change = np.max(np.abs(current - best[active]) / np.abs(current), axis=1)
+        # A change that falls faster than its order allows is an accident of a sign.
+        error[active] = np.maximum(change, last_change / GAIN_BY_HALVING)
+        best[active] = current
+        left = error[active] >= rtol
+        if not left.any():
+            break
+        active, change = active[left], change[left]
+        coarse, previous = fine[left], second[left]
+    return best, float(error.max())
+
+
+def _shared_grids(
+    schedule: Schedule,
+    settings: NDArray[np.float64],
+    *,
+    speed: float,
+    start: float,
+    noise_std: float,
+    rtol: float,
+) -> Iterator[tuple[tuple[float, float], NDArray[np.intp]]]:
+    """Settings whose first and last time scales agree to a decade, and those scales.
+
+    The fastest mode relaxes in a transient at 0 and, at the end, remembers a layer; there the
+    exponents of a step may be as small as the accuracy needs, and no smaller.
+    """
+    amplitude, gamma, noise_energy, clip = settings
+    with np.errstate(divide="ignore"):
+        descent = np.minimum(np.sqrt(2 / np.pi) * clip / np.float64(noise_std), 1.0)
+    fastest = speed * descent
+    cap = 2 / gamma
+    before = np.logspace(-9, -1, 9)
+    head, tail = schedule.shape(before), schedule.shape(1 - before)
+    first = schedule.shape(0.0)
+    moved = fastest[:, None] * before * np.minimum(amplitude * first, cap)[:, None]
+    noise = (noise_energy * amplitude**2)[:, None] * (first**2 - head**2)
+    remembered = fastest[:, None] * before * np.minimum(amplitude[:, None] * tail, cap[:, None])
+    small = rtol**0.5
+    begins = np.sum((moved + noise / max(start, 1e-300)) < small, axis=1)
+    ends = np.sum(remembered < small, axis=1)
+    scales = np.concatenate([[1e-10], before])
+    pairs = np.stack([begins, ends], axis=1)
+    for pair in np.unique(pairs, axis=0):
+        members = np.flatnonzero(np.all(pairs == pair, axis=1))
+        yield (float(scales[pair[0]]), float(scales[pair[1]])), members
+
+
+def _geometric_ends(first: float, last: float) -> NDArray[np.float64]:
+    """Times from 0 to 1, geometric from `first` on and back from 1 - `last`."""
+
+    def rising(smallest: float) -> NDArray[np.float64]:
+        count = math.ceil(PANELS_PER_DECADE * math.log10(0.5 / smallest))
+        return np.geomspace(smallest, 0.5, count + 1)
+
+    return np.concatenate([[0.0], rising(first), 1 - rising(last)[-2::-1], [1.0]])
+
+
+def _check(**values: NDArray[np.float64]) -> None:
+    for name, value in values.items():
+        if not np.all(value > 0):
+            raise ValueError(
+                f"{name} = {value.ravel()[~(value.ravel() > 0)][0]}: expected more than 0"
+            )
+
+
+def _check_times(times: ArrayLike) -> NDArray[np.float64]:
+    found = np.asarray(times, dtype=float)
+    if found.ndim != 1 or np.any((found < 0) | (found > 1)) or np.any(np.diff(found) <= 0):
+        raise ValueError("times: expected an increasing sequence in [0, 1]")
+    return found

@@ -1,0 +1,231 @@
+r"""The harmonic schedule at its best: limits as d / n goes to zero, and explicit constants.
+
+Near the optimum the deterministic equivalent of isotropic data is linear. With
+:math:`\mu = \mu_c(0)`, :math:`\nu = \nu_c(0)` and :math:`\kappa = 2c^2\gamma^2/\rho^2`,
+
+.. math:: \dot R = -2\tilde\eta\mu R + \tfrac12\nu\zeta^2\gamma\,\tilde\eta^2
+    - \kappa\,\frac{\mathrm d\tilde\eta^2}{\mathrm dt},
+
+and the output noise adds :math:`\kappa\tilde\eta(1)^2`. Each source of error alone has a best
+schedule among all of them, and it is harmonic:
+
+* sampling noise: minimising the right side over the rate at each time gives
+  :math:`\tilde\eta = 2\mu R / (\nu\zeta^2\gamma)`, whose solution is
+  :math:`\tilde\eta = \mu^{-1}/(t + \tau)` with :math:`R(1) \to \nu\zeta^2\gamma/(2\mu^2)`;
+* private noise: by parts, and with :math:`u = \exp(\tfrac23\mu\int\tilde\eta)`, the noise that is
+  left at the output is at least :math:`\frac{27\kappa}{4\mu^2}\,u(1)^{-3}\int \dot u^3`; Jensen's
+  inequality makes u linear in time, thus :math:`\tilde\eta = \tfrac32\mu^{-1}/(t + \tau)`, and
+  the noise at least :math:`27\kappa/(4\mu^2)` as u(1) grows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.schedules import Harmonic
+from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+
+
+def sampling_limit(*, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
+    r"""Least risk over gamma as gamma goes to zero at fixed privacy, for isotropic data.
+
+    .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
+
+    Without clipping it is zeta^2 / 2, the rate of ordinary least squares; for a clipping constant
+    that goes to zero it is pi zeta^2 / 4, what taking signs costs.
+
+    Parameters
+    ----------
+    clip : array_like, shape (...)
+        Clipping constant c in units of the residual, more than 0.
+    noise_std : array_like, shape (...)
+        Standard deviation zeta of the label noise, more than 0.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        Attained by the numerator 1 / mu_c(0) as the offset goes to zero; no schedule does better.
+
+    Source
+    ------
+    Derived here; bombari2025, Theorem 2 gives the order gamma + gamma^2 / rho^2 alone.
+    """
+    noise = _positive("noise_std", noise_std)
+    share = variance_factor(0.0, clip=clip, noise_std=noise)
+    return share * noise**2 / (2 * descent_factor(0.0, clip=clip, noise_std=noise) ** 2)
+
+
+def privacy_limit(*, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
+    r"""Least risk over (gamma / rho)^2 where private noise dominates, for isotropic data.
+
+    .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
+        \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
+
+    Parameters
+    ----------
+    clip : array_like, shape (...)
+        Clipping constant c in units of the residual, more than 0 and finite.
+    noise_std : array_like, shape (...)
+        Standard deviation zeta of the label noise, more than 0.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        Attained by the numerator 3 / (2 mu_c(0)) as the offset goes to zero; no schedule does
+        better.
+
+    Source
+    ------
+    Derived here; bombari2025, Theorem 2 gives the order alone.
+    """
+    noise = _positive("noise_std", noise_std)
+    constant = _positive("clip", clip)
+    return 13.5 * (constant / descent_factor(0.0, clip=constant, noise_std=noise)) ** 2
+
+
+def least_risk(*, aspect_ratio: float, clip: float, noise_std: float, start: float = 0.5) -> float:
+    r"""A risk that no learning-rate schedule gets below, for isotropic data.
+
+    .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
+        = \frac1\gamma
+
+    It follows from the best rate at each time, with no private noise and no cap on the rate.
+
+    Parameters
+    ----------
+    aspect_ratio : float
+        gamma = d / n, more than 0.
+    clip : float
+        Clipping constant c in units of the residual, more than 0.
+    noise_std : float
+        Standard deviation zeta of the label noise, more than 0.
+    start : float
+        Excess risk R(0), more than 0.
+
+    Returns
+    -------
+    float
+        In (0, `start`); accurate to about 1e-6 relative.
+
+    Source
+    ------
+    Derived here from bombari2025, equation (4.11).
+    """
+    gamma, initial = (
+        float(_positive("aspect_ratio", aspect_ratio)),
+        float(_positive("start", start)),
+    )
+    depth = np.linspace(0.0, math.log(1e3 + 1e3 / gamma), 20001)
+    risk = initial * np.exp(-depth)
+    density = variance_factor(risk, clip=clip, noise_std=noise_std) * (risk + noise_std**2 / 2)
+    density /= risk * descent_factor(risk, clip=clip, noise_std=noise_std) ** 2
+    steps = np.diff(depth)
+    # Log-linear pieces: the integrand grows like 1 / risk towards the end.
+    growth = np.log(density[1:] / density[:-1])
+    pieces = np.where(
+        np.abs(growth) < 1e-6, density[:-1], np.diff(density) / np.where(growth == 0, 1, growth)
+    )
+    time = np.concatenate([[0.0], np.cumsum(pieces * steps)])
+    at = int(np.searchsorted(time, 1 / gamma))
+    share = (1 / gamma - time[at - 1]) / (time[at] - time[at - 1])
+    ratio = density[at] / density[at - 1]
+    inside = math.log1p(share * (ratio - 1)) / math.log(ratio) if abs(ratio - 1) > 1e-9 else share
+    return float(initial * math.exp(-(depth[at - 1] + inside * steps[at - 1])))
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """The constants with which Theorem 2 is proved, and the bound that they give.
+
+    Attributes
+    ----------
+    schedule : Harmonic
+        The learning rate.
+    clip : float
+        Clipping constant c.
+    bound : float
+        Upper bound on the excess risk of the private output, its noise included.
+    """
+
+    schedule: Harmonic
+    clip: float
+    bound: float
+
+
+def explicit_constants(
+    *,
+    aspect_ratio: float,
+    privacy: float,
+    noise_std: float,
+    smallest: float = 1.0,
+    largest: float = 1.0,
+    start: float = 0.5,
+) -> Explicit:
+    r"""A harmonic schedule with a proved bound, for a well-conditioned covariance.
+
+    .. math:: \beta = \frac{3\sqrt{A + 90}}{\lambda_{\min}},\quad
+        c = \sqrt2\,\beta,\quad \tau = \max(b_1, 2\sqrt{b_2}),\quad
+        b_1 = \tfrac12\lambda_{\max} c^2\gamma,\ b_2 = 4c^2\gamma^2/\rho^2,
+
+    .. math:: R(1) + \frac{2c^2\tilde\eta(1)^2\gamma^2}{\rho^2}
+        \le \tau^3 R(0) + \frac{b_1\beta^2}{2} + 2 b_2\beta^2 + \frac{b_2\beta^2}{2},
+        \qquad A = R(0) + \zeta^2/2
+
+    The constants serve the proof: the bound is orders of magnitude above the risk, and the risk
+    above that of the best harmonic schedule.
+
+    Parameters
+    ----------
+    aspect_ratio : float
+        gamma = d / n, more than 0.
+    privacy : float
+        rho, more than 0.
+    noise_std : float
+        Standard deviation zeta of the label noise, more than 0.
+    smallest, largest : float
+        Extreme eigenvalues of the covariance, 0 < smallest <= 1 <= largest.
+    start : float
+        Excess risk R(0), more than 0.
+
+    Returns
+    -------
+    Explicit
+        Schedule, clipping constant, bound.
+
+    Raises
+    ------
+    ValueError
+        A value out of range, by name.
+
+    Source
+    ------
+    bombari2025, equations (D.105) and (D.109)-(D.111); the proof's last line has half of the output
+    noise of Proposition 4.4, which is whole here.
+    """
+    gamma, rho = (
+        float(_positive("aspect_ratio", aspect_ratio)),
+        float(_positive("privacy", privacy)),
+    )
+    if not 0 < smallest <= 1 <= largest:
+        raise ValueError(
+            f"smallest = {smallest}, largest = {largest}: expected 0 < smallest <= 1 <= largest"
+        )
+    total = float(_positive("start", start)) + float(_positive("noise_std", noise_std)) ** 2 / 2
+    numerator = 3 * math.sqrt(total + 90) / smallest
+    clip = math.sqrt(2) * numerator
+    sampling, private = largest * clip**2 * gamma / 2, 4 * (clip * gamma / rho) ** 2
+    offset = max(sampling, 2 * math.sqrt(private))
+    bound = offset**3 * start + numerator**2 * (sampling / 2 + 2.5 * private)
+    return Explicit(Harmonic(numerator, offset), clip, bound)
+
+
+def _positive(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    found = np.asarray(value, dtype=float)
+    if not np.all((found > 0) & np.isfinite(found)):
+        wrong = found.ravel()[~((found > 0) & np.isfinite(found)).ravel()][0]
+        raise ValueError(f"{name} = {wrong}: expected more than 0 and finite")
+    return found

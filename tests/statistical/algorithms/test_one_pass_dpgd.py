@@ -1,0 +1,153 @@
+"""One-pass DP-GD: kernels against a plain loop, against each other in law, and the budget."""
+
+import numpy as np
+import pytest
+
+from privreg.algorithms import one_pass_dpgd
+from privreg.models import LinearModel
+from privreg.schedules import Harmonic, Polynomial
+
+SCHEDULES = [Polynomial(3.0, 0.0), Polynomial(3.0, 0.5), Harmonic(0.5, 0.1)]
+
+
+def generator(seed):
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+def plain_run(mechanism, setting, features, labels, directions):
+    """Algorithm 1, line by line."""
+    amplitude, norm = mechanism.amplitude[setting], mechanism.clip_norm[setting]
+    theta = np.zeros(features.shape[1])
+    for k, (x, y) in enumerate(zip(features, labels, strict=True)):
+        gradient = x * (x @ theta - y)
+        clipped = gradient * min(1.0, norm / np.linalg.norm(gradient))
+        step = min(amplitude * mechanism.step_shape[k], 2 / (x @ x))
+        sigma = amplitude * mechanism.noise_shape[k]
+        theta = theta - step * clipped + 2 * norm * sigma * directions[k]
+    return theta
+
+
+def mechanism_for(schedule, samples, dimension, clip=(0.3, 2.0), privacy=0.5):
+    return one_pass_dpgd.Mechanism.from_schedule(
+        schedule, samples=samples, dimension=dimension, privacy=privacy, clip=clip
+    )
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_fit_is_algorithm_1(schedule):
+    samples, dimension = 101, 7
+    mechanism = mechanism_for(schedule, samples, dimension)
+    model = LinearModel.even_target(np.linspace(0.2, 1.8, dimension), noise_std=0.5)
+    features, labels = model.sample(samples, generator(1))
+    found = one_pass_dpgd.fit(mechanism, features, labels, generator(2))
+    # The same directions, drawn as `fit` draws them: only for blocks with noise.
+    rng, directions = generator(2), np.zeros((samples, dimension))
+    for start in range(0, samples, one_pass_dpgd.CHUNK):
+        block = slice(start, start + one_pass_dpgd.CHUNK)
+        if np.any(mechanism.noise_shape[block] > 0):
+            directions[block] = rng.standard_normal(directions[block].shape)
+    for setting in range(mechanism.settings):
+        expected = plain_run(mechanism, setting, features, labels, directions)
+        np.testing.assert_allclose(found[setting], expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_risk_path_is_algorithm_1(schedule):
+    samples, dimension = 60, 5
+    eigenvalues = np.linspace(0.5, 1.5, dimension)
+    mechanism = mechanism_for(schedule, samples, dimension)
+    model = LinearModel.even_target(eigenvalues, noise_std=0.5)
+    found = one_pass_dpgd.risk_path(mechanism, model, generator(3), record=[0, samples])
+    rng = generator(3)
+    features, labels = np.empty((samples, dimension)), np.empty(samples)
+    directions = np.zeros((samples, dimension))
+    for k in range(samples):
+        features[k] = rng.standard_normal(dimension) * np.sqrt(eigenvalues)
+        labels[k] = features[k] @ model.target + 0.5 * rng.standard_normal()
+        if mechanism.noise_shape[k] > 0:
+            directions[k] = rng.standard_normal(dimension)
+    np.testing.assert_allclose(found[:, 0], model.excess_risk(np.zeros(dimension)), rtol=1e-12)
+    for setting in range(mechanism.settings):
+        final = plain_run(mechanism, setting, features, labels, directions)
+        assert found[setting, 1] == pytest.approx(float(model.excess_risk(final)), rel=1e-10)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES[:2])
+def test_isotropic_step_has_the_same_law(schedule):
+    samples, dimension, runs = 150, 12, 1500
+    mechanism = mechanism_for(schedule, samples, dimension, clip=1.0, privacy=1.0)
+    model = LinearModel.even_target(np.ones(dimension), noise_std=0.3)
+    record = [20, samples]
+    full = np.array(
+        [
+            one_pass_dpgd.risk_path(mechanism, model, generator(i), record=record)[0]
+            for i in range(runs)
+        ]
+    )
+    scalar = np.array(
+        [
+            one_pass_dpgd.isotropic_risk_path(
+                mechanism,
+                generator(10_000 + i),
+                dimension=dimension,
+                target_norm=1.0,
+                noise_std=0.3,
+                record=record,
+            )[0]
+            for i in range(runs)
+        ]
+    )
+
+    def score(first, second):
+        error = np.sqrt((first.var(axis=0) + second.var(axis=0)) / runs)
+        return np.abs(first.mean(axis=0) - second.mean(axis=0)) / error
+
+    assert np.all(score(full, scalar) < 4)
+    # A comparison this sharp refuses risks off by a third either way.
+    assert np.all(score(full, scalar * 2 / 3) > 4)
+    assert np.all(score(full, scalar * 3 / 2) > 4)
+    assert np.all(score(full**2, scalar**2) < 4)
+
+
+def test_settings_share_draws_and_do_not_mix():
+    model = LinearModel.even_target(np.ones(6), noise_std=0.3)
+    both = one_pass_dpgd.risk_path(mechanism_for(SCHEDULES[1], 50, 6), model, generator(4))
+    second = one_pass_dpgd.risk_path(
+        mechanism_for(SCHEDULES[1], 50, 6, clip=2.0), model, generator(4)
+    )
+    np.testing.assert_allclose(both[1], second[0], rtol=1e-12)
+
+
+def test_a_mechanism_over_its_budget_is_refused():
+    good = mechanism_for(SCHEDULES[1], 50, 6)
+    with pytest.raises(ValueError, match=r"privacy = 0\.5: the noise gives 0\.625"):
+        one_pass_dpgd.Mechanism(
+            good.step_shape, good.noise_shape * 0.8, good.amplitude, good.clip_norm, good.privacy
+        )
+
+
+def test_steps_contract_whatever_the_rate():
+    # With the cap 2 / |x|^2 two runs on the same data never move apart.
+    mechanism = mechanism_for(Polynomial(1e4, 0.0), 80, 4, clip=1e6, privacy=np.inf)
+    model = LinearModel.even_target(np.ones(4), noise_std=0.3)
+    path = one_pass_dpgd.risk_path(mechanism, model, generator(5), record=np.arange(81))
+    assert np.isfinite(path).all()
+
+
+def test_wrong_number_of_samples_is_named():
+    with pytest.raises(ValueError, match="expected 50, one a step"):
+        one_pass_dpgd.fit(
+            mechanism_for(SCHEDULES[0], 50, 3), np.ones((49, 3)), np.ones(49), generator(0)
+        )
+
+
+def test_zero_samples_and_values_out_of_range():
+    mechanism = mechanism_for(SCHEDULES[0], 4, 3)
+    found = one_pass_dpgd.fit(mechanism, np.zeros((4, 3)), np.ones(4), generator(0))
+    assert np.isfinite(found).all()
+    with pytest.raises(ValueError, match="clip = -1"):
+        mechanism_for(SCHEDULES[0], 4, 3, clip=-1.0)
+    with pytest.raises(ValueError, match="dimension = 2"):
+        one_pass_dpgd.isotropic_risk_path(
+            mechanism, generator(0), dimension=2, target_norm=1.0, noise_std=0.1
+        )

@@ -1,0 +1,240 @@
+"""The Gaussian law of unclipped descent: against simulation, recursion and limits; no clipping."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+from privreg.algorithms.samples import ArraySamples, moments
+from privreg.theory.full_batch_dpgd.law import GradientDescentLaw, gradient_descent_law
+from privreg.theory.full_batch_dpgd.no_clipping import (
+    generative_constant,
+    no_clipping_demand,
+    no_clipping_ratios,
+)
+
+P, ETA, NOISE = 4, 0.3, 0.4
+
+
+def make_data(n: int = 60, p: int = P, *, seed: int = 0) -> tuple[ArraySamples, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    target = rng.standard_normal(p)
+    target /= np.linalg.norm(target)
+    x = rng.standard_normal((n, p))
+    return ArraySamples(x, x @ target + rng.standard_normal(n)), target
+
+
+@pytest.fixture(scope="module")
+def law() -> GradientDescentLaw:
+    data, _ = make_data()
+    return gradient_descent_law(
+        *moments(data), samples=data.count, step_size=ETA, noise_std=NOISE, start=np.full(P, 0.5)
+    )
+
+
+@pytest.fixture(scope="module")
+def runs() -> np.ndarray:
+    data, _ = make_data()
+    return full_batch_dpgd(
+        data,
+        clip=np.inf,
+        step_size=ETA,
+        noise_std=NOISE,
+        steps=8,
+        runs=20_000,
+        rng=np.random.default_rng(11),
+        start=np.full(P, 0.5),
+        times=[1, 3, 8],
+    ).iterates
+
+
+def worst_scores(
+    sample: np.ndarray, mean: np.ndarray, covariance: np.ndarray
+) -> tuple[float, float]:
+    """Largest |z| of the sample mean and of the sample covariance under a Gaussian law."""
+    count = len(sample)
+    variance = np.diag(covariance)
+    mean_score = np.abs(sample.mean(axis=0) - mean) / np.sqrt(variance / count)
+    spread = np.sqrt((np.outer(variance, variance) + covariance**2) / count)
+    covariance_score = np.abs(np.cov(sample.T) - covariance) / spread
+    return float(np.max(mean_score)), float(np.max(covariance_score))
+
+
+def joint(law: GradientDescentLaw, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    blocks = law.covariance(times[:, None], times[None, :])
+    size = times.size * law.eigenvalues.size
+    return law.mean(times).ravel(), blocks.transpose(0, 2, 1, 3).reshape(size, size)
+
+
+def test_twenty_thousand_runs_follow_the_law_at_three_times(law, runs):
+    sample = runs.reshape(len(runs), -1)
+    mean, covariance = joint(law, np.array([1, 3, 8]))
+    scores = worst_scores(sample, mean, covariance)
+    assert max(scores) < 4
+    for factor in (2 / 3, 3 / 2):
+        assert worst_scores(sample, mean, factor * covariance)[1] > 4
+    start_only = np.tile(law.start, 3)
+    assert worst_scores(sample, start_only, covariance)[0] > 4
+
+
+def test_mean_and_covariance_satisfy_the_recursion(law):
+    data, _ = make_data()
+    gram, _ = moments(data)
+    contraction = np.eye(P) - ETA * gram / data.count
+    mean, covariance = law.start, np.zeros((P, P))
+    for step in range(1, 10):
+        mean = law.minimiser + contraction @ (mean - law.minimiser)
+        covariance = contraction @ covariance @ contraction + (ETA * NOISE) ** 2 * np.eye(P)
+        np.testing.assert_allclose(law.mean(step), mean, rtol=1e-12)
+        np.testing.assert_allclose(law.covariance(step), covariance, rtol=1e-11, atol=1e-15)
+        later = np.linalg.matrix_power(contraction, 3) @ covariance
+        np.testing.assert_allclose(law.covariance(step + 3, step), later, atol=1e-14)
+        np.testing.assert_allclose(law.covariance(step, step + 3), later.T, atol=1e-14)
+    np.testing.assert_array_equal(law.covariance(0), 0.0)
+
+
+def test_stationary_covariance_is_the_limit_and_a_fixed_point(law):
+    stationary = law.stationary_covariance()
+    np.testing.assert_allclose(law.covariance(500), stationary, rtol=1e-12, atol=1e-15)
+    isotropic = GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], 0.25, 1.0)
+    assert np.sqrt(isotropic.stationary_covariance()[0, 0]) == pytest.approx(
+        np.sqrt(0.25 / 1.75), rel=1e-14
+    )
+
+
+def test_expected_squared_error_is_bias_plus_trace(law, runs):
+    times = np.array([1, 3, 8])
+    squares = np.sum((runs - law.minimiser) ** 2, axis=-1)
+    error = squares.std(axis=0, ddof=1) / np.sqrt(len(runs))
+    expected = law.expected_squared_error(times)
+    assert np.all(np.abs(squares.mean(axis=0) - expected) < 4 * error)
+    assert np.all(np.abs(squares.mean(axis=0) - 1.5 * expected) > 4 * error)
+
+
+def test_functionals_agree_with_the_dense_joint_law(law):
+    weights = np.random.default_rng(0).standard_normal((3, 6))
+    bias, covariance = law.functionals(weights)
+    times = np.arange(1, 7)
+    _, dense = joint(law, times)
+    offsets = law.mean(times) - law.minimiser
+    for j in range(P):
+        block = dense[j::P, j::P]
+        np.testing.assert_allclose(covariance[j], weights @ block @ weights.T, rtol=1e-11)
+        np.testing.assert_allclose(bias[j], weights @ offsets[:, j], rtol=1e-11)
+
+
+def test_long_averages_forget_the_step_size():
+    variances = []
+    for step_size in (0.1, 0.25, 0.5):
+        law = GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], step_size, 2.0)
+        variances.append(law.functionals(np.full((1, 4000), 1 / 4000))[1][0, 0, 0])
+    np.testing.assert_allclose(np.array(variances) * 4000 / 4.0, 1, atol=6e-3)
+
+
+def test_flat_and_exactly_solved_directions_are_numbers():
+    law = GradientDescentLaw([0.0, 1e-14, 4.0, 1.0], np.eye(4), np.zeros(4), np.ones(4), 0.25, 2.0)
+    variances = np.diagonal(law.covariance(7))
+    np.testing.assert_allclose(variances, [0.25 * 7, 0.25 * 7, 0.25, variances[3]], rtol=1e-10)
+    with pytest.raises(ValueError, match="step_size"):
+        law.stationary_covariance()
+
+
+def test_no_clipping_ratios_equal_the_formulas_with_the_inverse():
+    data, target = make_data(80, 3, seed=3)
+    x, y = data.features, data.labels
+    ratios = no_clipping_ratios(x, y, target=target, step_size=ETA, steps=6, label_noise_std=0.5)
+    covariance = x.T @ x / 80
+    contraction = np.eye(3) - ETA * covariance
+    residual = y - x @ target
+    transported, accumulated = 0.0, 0.0
+    for step in range(1, 7):
+        power = np.linalg.matrix_power(contraction, step)
+        geometric = (np.eye(3) - power) @ np.linalg.inv(covariance)
+        transported = max(transported, np.max(np.abs(x @ power @ target)))
+        accumulated = max(accumulated, np.max(np.abs(x @ geometric @ (x.T @ residual))))
+    expected = [
+        np.max(np.linalg.norm(x, axis=1)) / np.sqrt(3),
+        np.max(np.abs(residual)) / 0.5,
+        transported,
+        accumulated / (0.5 * np.sqrt(80 * 3)),
+    ]
+    np.testing.assert_allclose(ratios[:4], expected, rtol=1e-11)
+    assert ratios.constant == max(expected)
+
+
+def test_no_gradient_clips_where_the_proof_says_so_and_the_papers_constant_is_far_above():
+    steps, p, failure, rho = 10, 5, 0.05, 2.0e4
+    data, target = make_data(2000, p, seed=5)
+    ratios = no_clipping_ratios(
+        data.features, data.labels, target=target, step_size=0.25, steps=steps, label_noise_std=1.0
+    )
+    assert ratios.spectrum_bounded
+    assert ratios.contracts
+    assert 3 < ratios.constant < 6
+    paper = float(generative_constant(2000, steps=steps, failure=failure))
+    assert ratios.constant < 0.01 * paper
+
+    common = {"features": p, "steps": steps, "step_size": 0.25, "failure": failure}
+    demand = no_clipping_demand(ratios.constant, **common, rho=rho, label_noise_std=1.0)
+    assert demand.samples < 2000
+    noise = full_batch_noise_std(clip=demand.clip, rho=rho, samples=2000, gradients=steps)
+    result = full_batch_dpgd(
+        data,
+        clip=demand.clip,
+        step_size=0.25,
+        noise_std=noise,
+        steps=steps,
+        runs=200,
+        rng=np.random.default_rng(0),
+    )
+    assert np.count_nonzero(result.clipped_fraction.max(axis=-1)) <= failure * 200
+
+
+def test_demand_solves_its_own_inequality_and_the_papers_constant_is_vacuous():
+    constant = float(generative_constant(1000, steps=10, failure=0.05))
+    assert constant == pytest.approx(616, abs=1)
+    demand = no_clipping_demand(
+        constant,
+        features=10,
+        steps=10,
+        step_size=0.25,
+        rho=0.015,
+        failure=0.05,
+        label_noise_std=1.0,
+    )
+    left = demand.samples / 0.25 * np.sqrt(0.015 / 20)
+    right = 64 * constant**2 * 10 * np.sqrt(np.log(2 * demand.samples * 10 / 0.05))
+    assert left == pytest.approx(right, rel=1e-12)
+    assert demand.clip == pytest.approx(4.8e6, rel=0.01)
+    assert demand.samples > 8e9
+    smaller = no_clipping_demand(
+        constant,
+        features=10,
+        steps=10,
+        step_size=0.25,
+        rho=0.015,
+        failure=0.05,
+        label_noise_std=0.1,
+    )
+    assert smaller.clip == demand.clip
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], 0.0, 1.0), "step_size"),
+        (lambda: GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], 0.1, np.inf), "noise_std"),
+        (lambda: GradientDescentLaw([1.0], [[1.0]], [0.0, 1.0], [0.0], 0.1, 1.0), "minimiser"),
+        (lambda: GradientDescentLaw([-1.0], [[1.0]], [0.0], [0.0], 0.1, 1.0), "eigenvalues"),
+        (
+            lambda: gradient_descent_law(
+                np.zeros((2, 2)), np.zeros(2), samples=3, step_size=0.1, noise_std=1.0
+            ),
+            "gram",
+        ),
+    ],
+)
+def test_errors_name_the_argument(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()

@@ -1,0 +1,148 @@
+"""Evidence is found by label, with its standard error, and a wrong label names the right ones."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from pydantic import TypeAdapter
+
+from privreg.claims.checks import Check
+from privreg.claims.entries import Evidence
+from privreg.claims.observation import Observation, observe
+from privreg.experiment import datasets
+from privreg.experiment.summaries import mean_and_error
+
+DIMENSIONS = [10, 100, 1000]
+CLIPS = [0.1, 0.1 + 0.2, 1.0]
+BELOW = {"kind": "below", "high": 1.0}
+EVERY = {"kind": "all", "of": BELOW}
+
+
+@pytest.fixture
+def dataset() -> xr.Dataset:
+    risk = np.arange(18.0).reshape(2, 3, 3)
+    return xr.Dataset(
+        {
+            "risk": (
+                ("panel", "dimension", "clip"),
+                risk,
+                {"ancillary_variables": "risk_count risk_standard_error"},
+            ),
+            "risk_standard_error": (("panel", "dimension", "clip"), risk / 10),
+            "shared": ("panel", [1.0, 2.0], {"ancillary_variables": "one_standard_error"}),
+            "one_standard_error": ((), 0.5),
+            "name": ("panel", ["a", "b"]),
+        },
+        coords={
+            "dimension": DIMENSIONS,
+            "clip": CLIPS,
+            "spectrum": ("panel", ["isotropic", "uniform"]),
+            "schedule": ("panel", ["constant", "square-root"]),
+        },
+        attrs={"trials": 20},
+    )
+
+
+def look(
+    dataset: xr.Dataset, select: dict[str, Any], check: dict[str, Any], variable: str = "risk"
+) -> Observation:
+    evidence = Evidence.model_validate(
+        {"artifact": "simulation/trajectories", "variable": variable, "select": select}
+    )
+    return observe(evidence, TypeAdapter(Check).validate_python(check), dataset)
+
+
+def test_labels_select_one_number_and_its_error(dataset: xr.Dataset) -> None:
+    found = look(dataset, {"spectrum": "uniform", "dimension": 100, "clip": 0.3}, BELOW)
+    assert float(found.values) == 13.0
+    assert found.standard_error is not None
+    assert float(found.standard_error) == 1.3
+    assert found.trials == 20
+    assert found.labels == ("",)
+
+
+def test_text_that_is_a_number_matches_one(dataset: xr.Dataset) -> None:
+    found = look(dataset, {"schedule": "constant", "dimension": "1e1", "clip": 1}, BELOW)
+    assert float(found.values) == 2.0
+
+
+def test_a_list_keeps_its_own_order_and_names_its_elements(dataset: xr.Dataset) -> None:
+    select = {"spectrum": "isotropic", "clip": 0.1, "dimension": [1000, 10]}
+    found = look(dataset, select, {"kind": "monotone", "direction": "decreasing"})
+    assert found.values.tolist() == [6.0, 0.0]
+    assert found.labels == ("dimension=1000", "dimension=10")
+
+
+def test_ordered_brings_its_own_labels(dataset: xr.Dataset) -> None:
+    check = {"kind": "ordered", "dimension": "spectrum", "labels": ["uniform", "isotropic"]}
+    found = look(dataset, {"dimension": 10, "clip": 1.0}, check)
+    assert found.values.tolist() == [11.0, 2.0]
+
+
+def test_coordinates_that_share_a_dimension_meet(dataset: xr.Dataset) -> None:
+    select = {"spectrum": "uniform", "schedule": "square-root", "dimension": 10, "clip": 0.1}
+    assert float(look(dataset, select, BELOW).values) == 9.0
+    with pytest.raises(ValueError, match="no element has spectrum=uniform, schedule=constant"):
+        look(dataset, select | {"schedule": "constant"}, BELOW)
+
+
+def test_without_a_selection_every_element_is_there(dataset: xr.Dataset) -> None:
+    found = look(dataset, {}, EVERY)
+    assert found.values.shape == (2, 3, 3)
+    assert found.labels[-1] == "spectrum=uniform, schedule=square-root, dimension=1000, clip=1"
+
+
+def test_a_shared_standard_error_spreads(dataset: xr.Dataset) -> None:
+    found = look(dataset, {}, EVERY, "shared")
+    assert found.standard_error is not None
+    assert found.standard_error.tolist() == [0.5, 0.5]
+
+
+def test_trials_come_from_the_attribute_or_the_dimension(dataset: xr.Dataset) -> None:
+    del dataset.attrs["trials"]
+    assert look(dataset, {}, EVERY).trials is None
+    with_trials = dataset.assign(sample=("trial", np.zeros(7)))
+    assert look(with_trials, {}, EVERY).trials == 7
+
+
+def test_what_the_store_writes_is_found_again(tmp_path: Any) -> None:
+    samples = np.array([[1.0, 2.0, 3.0, 6.0]])
+    written = xr.Dataset(
+        mean_and_error("risk", samples, ["clip"], "risk"),
+        coords={"clip": datasets.variable("clip", [0.1], "clipping constant")},
+        attrs={"trials": 4},
+    )
+    datasets.write(written, tmp_path / "risk.nc")
+    found = look(datasets.read(tmp_path / "risk.nc"), {"clip": 0.1}, BELOW)
+    assert float(found.values) == 3.0
+    assert found.standard_error is not None
+    np.testing.assert_allclose(found.standard_error, samples.std(ddof=1) / 2)
+    assert found.trials == 4
+
+
+@pytest.mark.parametrize(
+    ("select", "variable", "message"),
+    [
+        ({}, "rsik", "got 'rsik'; did you mean 'risk'"),
+        ({"dimenson": 10}, "risk", "got 'dimenson'; did you mean 'dimension'"),
+        ({"dimension": 99}, "risk", "dimension = 99: expected one of 10, 100, 1000; .* is 100"),
+        ({"dimension": "ten"}, "risk", "dimension = 'ten': expected one of 10"),
+        ({"clip": 0.1000001}, "risk", "clip = 0.1000001"),
+        ({"spectrum": "isotropc"}, "risk", "'isotropc'.*did you mean 'isotropic'"),
+        ({"clip": [0.1, 7.0]}, "risk", "clip = 7.0"),
+        ({}, "name", "expected numbers"),
+    ],
+)
+def test_a_wrong_name_is_an_error_that_lists_the_valid_ones(
+    dataset: xr.Dataset, select: dict[str, Any], variable: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        look(dataset, select, EVERY, variable)
+    assert "simulation/trajectories" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_ancillary_variable_is_an_error(dataset: xr.Dataset) -> None:
+    with pytest.raises(ValueError, match="no ancillary variable 'risk_standard_error'"):
+        look(dataset.drop_vars("risk_standard_error"), {}, EVERY)

@@ -1,0 +1,159 @@
+"""The tables: what the parsers and the stand-ins give, on the real files where they are there."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privreg import data
+from privreg.data import california_housing, mnist, stand_ins
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def directory() -> Path:
+    named = os.environ.get("PRIVREG_DATA")
+    folder = Path(named) if named else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the real files are not here: set PRIVREG_DATA to their folder")
+    return folder
+
+
+def test_the_real_files_pass_the_check(directory: Path) -> None:
+    data.check(directory)
+
+
+def test_real_mnist(directory: Path) -> None:
+    table = data.load("mnist", directory=directory)
+    assert table.shape == (15170, 784)
+    assert table.features.dtype == np.uint8
+    test = table.official_test
+    # Ones and sevens in each part, from the published label counts.
+    assert (int((table.labels[~test] == 1).sum()), int((table.labels[~test] == -1).sum())) == (
+        6742,
+        6265,
+    )
+    assert (int((table.labels[test] == 1).sum()), int((table.labels[test] == -1).sum())) == (
+        1135,
+        1028,
+    )
+    assert not np.any(test[:13007])
+    # A one is a stroke, so it has less ink than a seven.
+    ink = table.features.mean(axis=1)
+    assert ink[table.labels == 1].mean() < 0.75 * ink[table.labels == -1].mean()
+    assert (table.stand_in, table.stand_in_reason) == (False, "")
+    assert table.features.max() == table.feature_scale == 255
+    assert sorted(table.checksums) == sorted(file.name for file in mnist.FILES)
+    assert str(directory) not in repr((table.source, table.checksums))
+
+
+def test_real_california_housing(directory: Path) -> None:
+    table = data.load("california_housing", directory=directory)
+    assert table.shape == (20640, 8)
+    first = [8.3252, 41, 6.98412698, 1.02380952, 322, 2.55555556, 37.88, -122.23]
+    np.testing.assert_allclose(table.features[0], first, rtol=0, atol=5e-9)
+    assert table.labels[0] == pytest.approx(4.526, abs=1e-12)
+    means = [3.870671, 28.639486, 5.429000, 1.096675, 1425.476744, 3.070655, 35.631861, -119.569704]
+    np.testing.assert_allclose(table.features.mean(axis=0), means, rtol=0, atol=5.1e-7)
+    assert table.labels.mean() == pytest.approx(2.0685581690891, abs=1e-12)
+    assert table.feature_names == california_housing.FEATURE_NAMES
+    assert not table.official_test.any()
+    assert not table.stand_in
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("final", [True, False])
+def test_the_housing_checksum_forgives_line_ends_and_nothing_else(
+    directory: Path, tmp_path: Path, ends: bytes, final: bool
+) -> None:
+    (file,) = california_housing.FILES
+    lines = california_housing.canonical((directory / file.path).read_bytes()).split(b"\n")
+    copy = tmp_path / file.path
+    copy.parent.mkdir()
+    copy.write_bytes(ends.join(lines) + (ends if final else b""))
+    data.check(tmp_path)
+    copy.write_bytes(ends.join([*lines[1:], lines[0]]))
+    with pytest.raises(data.DataError, match=r"cal_housing\.data: SHA-256"):
+        data.check(tmp_path)
+
+
+def test_digits_stand_in() -> None:
+    table = stand_ins.digits("why")
+    assert table.shape == (361, 64)
+    assert (int((table.labels == 1).sum()), int((table.labels == -1).sum())) == (182, 179)
+    assert table.features.max() == table.feature_scale == 16
+    assert (table.name, table.stand_in, table.stand_in_reason) == ("mnist", True, "why")
+    assert not table.official_test.any()
+    assert [len(value) for value in table.checksums.values()] == [64]
+
+
+def test_diabetes_stand_in() -> None:
+    table = stand_ins.diabetes("why")
+    assert table.shape == (442, 10)
+    assert (table.labels.min(), table.labels.max()) == (25, 346)
+    assert (table.name, table.stand_in) == ("california_housing", True)
+    assert [len(value) for value in table.checksums.values()] == [64, 64]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b"no gzip at all", id="no-gzip"),
+        pytest.param(gzip.compress(b"\0\0\x08\x01\0\0\0\x02ab")[:-9], id="broken-gzip"),
+        pytest.param(gzip.compress(b"\0\0\x0d\x01\0\0\0\x02ab"), id="floats"),
+        pytest.param(gzip.compress(b"\0\0\x08\x01\0\0\0\x03ab"), id="too-short"),
+        pytest.param(gzip.compress(b"\0\0\x08\x01\0\0\0\x01ab"), id="too-long"),
+        pytest.param(gzip.compress(b"\0\0\x08\x03\0\0\0\x01"), id="half-a-header"),
+        pytest.param(gzip.compress(b""), id="empty"),
+    ],
+)
+def test_a_malformed_idx_file_is_refused_by_name(content: bytes) -> None:
+    with pytest.raises(data.DataError, match="images: "):
+        mnist.read_idx(content, "images")
+
+
+def test_idx_round_trip() -> None:
+    content = gzip.compress(b"\0\0\x08\x02\0\0\0\x02\0\0\0\x03" + bytes(range(6)))
+    np.testing.assert_array_equal(mnist.read_idx(content, "x"), np.arange(6).reshape(2, 3))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": np.zeros(3)},
+        {"official_test": np.zeros(3, dtype=bool)},
+        {"feature_names": ("one",)},
+        {"features": np.array([[1.0, np.nan], [0.0, 0.0]])},
+        {"labels": np.array([0.0, np.inf])},
+        {"features": np.zeros(2)},
+        {"feature_scale": 0.0},
+    ],
+)
+def test_a_table_that_does_not_fit_together_is_refused(change: dict[str, object]) -> None:
+    good: dict[str, object] = {
+        "name": "made",
+        "features": np.zeros((2, 2)),
+        "labels": np.zeros(2),
+        "feature_names": ("one", "two"),
+        "official_test": np.zeros(2, dtype=bool),
+        "source": "made",
+    }
+    data.Table(**good)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=next(iter(change))):
+        data.Table(**(good | change))  # type: ignore[arg-type]
+
+
+def test_import_leaves_the_slow_packages_out() -> None:
+    code = "import sys, privreg.data.splits; print([m for m in SLOW if m in sys.modules])"
+    slow = "SLOW = ('pooch', 'requests', 'sklearn', 'scipy', 'xarray', 'numba'); "
+    run = subprocess.run(
+        [sys.executable, "-c", slow + code], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "[]"

@@ -1,0 +1,77 @@
+"""Artifacts: complete attributes, whole files or none, the same bytes each time."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from privreg.experiment import datasets
+from privreg.experiment.summaries import mean_and_error
+from privreg.experiment.trials import Trials, shard_of
+
+
+def dataset():
+    samples = np.random.default_rng(0).normal(size=(40, 50))
+    return xr.Dataset(
+        mean_and_error("loss", samples, ("clip",), "the loss"),
+        coords={"clip": datasets.variable("clip", np.geomspace(0.1, 1, 40), "clipping constant")},
+    ).assign(name=datasets.variable("clip", [f"setting {i}" for i in range(40)], "name"))
+
+
+def test_round_trip_and_identical_bytes(tmp_path):
+    for name in ("first.nc", "second.nc"):
+        datasets.write(datasets.describe(dataset(), {"seed": 3}), tmp_path / name)
+    found = datasets.read(tmp_path / "first.nc")
+    xr.testing.assert_identical(found, datasets.describe(dataset(), {"seed": 3}))
+    assert datasets.file_digest(tmp_path / "first.nc") == datasets.file_digest(
+        tmp_path / "second.nc"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first.nc", "second.nc"]
+
+
+def test_mean_and_error_are_linked():
+    values = dataset()
+    assert values.loss.attrs["ancillary_variables"] == "loss_standard_error"
+    samples = np.random.default_rng(0).normal(size=(40, 50))
+    np.testing.assert_allclose(values.loss_standard_error, samples.std(axis=1, ddof=1) / 50**0.5)
+
+
+@pytest.mark.parametrize("attribute", ["long_name", "units"])
+def test_a_variable_without_its_attributes_is_refused(tmp_path, attribute):
+    values = dataset()
+    del values.loss.attrs[attribute]
+    with pytest.raises(ValueError, match=f"'loss': attribute '{attribute}'"):
+        datasets.write(values, tmp_path / "x.nc")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dangling_standard_error_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no ancillary variable 'loss_standard_error'"):
+        datasets.write(dataset().drop_vars("loss_standard_error"), tmp_path / "x.nc")
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("before")
+
+    def fail():
+        with datasets.atomic(path) as partial:
+            partial.write_text("half")
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_trials_do_not_depend_on_shards():
+    whole = [trial.rng.standard_normal() for trial in Trials(1, "paper/experiment", 0, 7)]
+    parts = [
+        trial.rng.standard_normal()
+        for index in range(3)
+        for trial in shard_of(1, "paper/experiment", 7, index=index, count=3)
+    ]
+    assert whole == parts
+    assert len(set(whole)) == 7
+    other = next(iter(Trials(1, "paper/other", 0, 1))).rng.standard_normal()
+    assert other not in whole

@@ -1,0 +1,187 @@
+"""Intervals from iterates and their exact coverage: definitions, limits, simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privreg.inference import coverage, intervals
+from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
+
+LEVEL = 0.95
+
+
+def isotropic_law(*, offset: float = 0.0, noise_std: float = 1.0) -> GradientDescentLaw:
+    return GradientDescentLaw([1.0], [[1.0]], [offset], [0.0], 0.25, noise_std)
+
+
+def simulate(law: GradientDescentLaw, *, runs: int, steps: int, seed: int) -> np.ndarray:
+    """Paths (runs, steps, p) of a law with a diagonal covariance."""
+    rng = np.random.default_rng(seed)
+    state = np.broadcast_to(law.start - law.minimiser, (runs, law.start.size)).copy()
+    path = np.empty((runs, steps, law.start.size))
+    for step in range(steps):
+        noise = law.noise_std * rng.standard_normal(state.shape)
+        state = law.contraction * state + law.step_size * noise
+        path[:, step] = state + law.minimiser
+    return path
+
+
+def correlated(m: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    order = np.arange(m)
+    matrix = 0.6 ** np.abs(order[:, None] - order) * np.sqrt(np.outer(1 + order, 1 + order))
+    return np.linspace(-0.3, 0.8, m), matrix
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"), [(100, 0.884), (200, 0.927), (300, 0.937), (500, 0.943), (1000, 0.947)]
+)
+def test_batch_means_undercover_by_a_known_amount(steps, expected):
+    bias, covariance = isotropic_law().functionals(intervals.batch_mean_weights(steps))
+    exact = coverage.t_interval_coverage(bias, covariance, level=LEVEL)
+    assert exact[0] == pytest.approx(expected, abs=0.002)
+
+
+@pytest.mark.parametrize("construction", [intervals.batch_means, intervals.checkpoints])
+def test_simulated_coverage_and_length_agree_with_the_exact_ones(construction):
+    # A start far away leaves a bias in the first replicate that the exact value must include.
+    law = isotropic_law(offset=60.0, noise_std=1.0)
+    runs, steps = 20_000, 70
+    path = simulate(law, runs=runs, steps=steps, seed=1)
+    result = construction(path, level=LEVEL)
+    weights = {
+        intervals.batch_means: intervals.batch_mean_weights,
+        intervals.checkpoints: intervals.checkpoint_weights,
+    }[construction](steps)
+    moments = law.functionals(weights)
+    exact = float(coverage.t_interval_coverage(*moments, level=LEVEL)[0])
+    observed = float(np.mean(result.covers(60.0)))
+    assert abs(observed - exact) < 4 * np.sqrt(exact * (1 - exact) / runs)
+    assert abs(observed - LEVEL) > 10 * np.sqrt(exact * (1 - exact) / runs)
+    half_width = float(coverage.expected_half_width(*moments, level=LEVEL)[0])
+    error = result.half_width.std(ddof=1) / np.sqrt(runs)
+    assert abs(result.half_width.mean() - half_width) < 4 * error
+    for factor in (2 / 3, 3 / 2):
+        assert abs(result.half_width.mean() - factor * half_width) > 4 * error
+
+
+def test_independent_runs_follow_the_noncentral_t_law():
+    law = isotropic_law(offset=3.0)
+    repetitions, m, steps, burn_in = 10_000, 10, 12, 8
+    path = simulate(law, runs=repetitions * m, steps=steps, seed=2)
+    path = path.reshape(repetitions, m, steps, 1)
+    result = intervals.independent_runs(path, level=LEVEL, burn_in=burn_in)
+    bias, variance = law.functionals(intervals.average_weights(steps, burn_in=burn_in))
+    exact = float(
+        coverage.independent_coverage(
+            bias[0, 0], np.sqrt(variance[0, 0, 0]), replicates=m, level=LEVEL
+        )
+    )
+    observed = float(np.mean(result.covers(3.0)))
+    error = np.sqrt(exact * (1 - exact) / repetitions)
+    assert abs(observed - exact) < 4 * error
+    assert LEVEL - exact > 10 * error
+
+
+@pytest.mark.parametrize("m", [2, 3, 10, 40])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_independent_unbiased_replicates_are_covered_at_the_level(m, level):
+    exact = coverage.t_interval_coverage(0.0, 3.0 * np.eye(m), level=level)
+    assert exact == pytest.approx(level, abs=1e-11)
+    assert coverage.independent_coverage(0.0, 1.0, replicates=m, level=level) == pytest.approx(
+        level, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("shift", [0.01, 0.5, -1.5, 4.0, 30.0, 1e6])
+def test_quadratic_form_and_noncentral_t_agree_under_a_common_bias(shift):
+    m, spread = 10, 1.7
+    form = coverage.t_interval_coverage(shift * spread, spread**2 * np.eye(m), level=LEVEL)
+    shifted_t = coverage.independent_coverage(shift * spread, spread, replicates=m, level=LEVEL)
+    assert form == pytest.approx(float(shifted_t), abs=1e-9)
+
+
+def test_coverage_does_not_depend_on_scale_and_broadcasts():
+    bias, covariance = correlated()
+    stack = np.stack([covariance, 1e-12 * covariance, 1e9 * covariance])
+    scaled = np.stack([bias, 1e-6 * bias, 10**4.5 * bias])
+    exact = coverage.t_interval_coverage(scaled, stack, level=LEVEL)
+    assert exact.shape == (3,)
+    np.testing.assert_allclose(exact, exact[0], atol=1e-10)
+
+
+def test_coverage_and_half_width_agree_with_draws_of_correlated_biased_replicates():
+    bias, covariance = correlated()
+    draws = np.random.default_rng(3).multivariate_normal(bias, covariance, size=200_000)
+    result = intervals.replicate_interval(draws[..., None], level=0.8)
+    exact = float(coverage.t_interval_coverage(bias, covariance, level=0.8))
+    error = np.sqrt(exact * (1 - exact) / len(draws))
+    assert abs(float(np.mean(result.covers(0.0))) - exact) < 4 * error
+    assert abs(exact - 0.8) > 20 * error
+    width = float(coverage.expected_half_width(bias, covariance, level=0.8))
+    assert abs(result.half_width.mean() - width) < 4 * result.half_width.std() / np.sqrt(len(draws))
+
+
+def test_expected_half_width_of_a_plain_sample_is_the_chi_mean():
+    for m in (2, 10):
+        chi_mean = stats.chi(m - 1).mean() / np.sqrt(m - 1)
+        expected = stats.t(m - 1).ppf(0.975) / np.sqrt(m) * 1.3 * chi_mean
+        exact = coverage.expected_half_width(0.7, 1.69 * np.eye(m), level=LEVEL)
+        assert exact == pytest.approx(expected, rel=1e-11)
+
+
+def test_interval_is_students_and_vectorised():
+    replicates = np.random.default_rng(0).standard_normal((4, 3, 10, 2))
+    result = intervals.replicate_interval(replicates, level=LEVEL)
+    assert result.centre.shape == result.half_width.shape == (4, 3, 2)
+    assert result.degrees_of_freedom == 9
+    assert intervals.t_quantile(10, level=LEVEL) == pytest.approx(2.262157, abs=1e-6)
+    low, high = stats.ttest_1samp(replicates[1, 2, :, 0], 0.0).confidence_interval(LEVEL)
+    centre, half = result.centre[1, 2, 0], result.half_width[1, 2, 0]
+    np.testing.assert_allclose([centre - half, centre + half], [low, high], rtol=1e-12)
+    np.testing.assert_allclose(result.length, 2 * result.half_width)
+
+
+def test_constructions_use_the_iterates_that_they_name():
+    steps = 127
+    path = np.random.default_rng(0).standard_normal((3, steps, 2))
+    blocks = path[:, 20:120].reshape(3, 10, 10, 2)
+    by_hand = intervals.replicate_interval(blocks.mean(axis=2), level=LEVEL)
+    result = intervals.batch_means(path, level=LEVEL)
+    np.testing.assert_allclose(result.centre, by_hand.centre, rtol=1e-11)
+    np.testing.assert_allclose(result.half_width, by_hand.half_width, rtol=1e-11)
+    by_hand = intervals.replicate_interval(path[:, 29:120:10], level=LEVEL)
+    result = intervals.checkpoints(path, level=LEVEL)
+    np.testing.assert_allclose(result.half_width, by_hand.half_width, rtol=1e-11)
+    runs = path[None]
+    last = intervals.independent_runs(runs, level=LEVEL, burn_in=steps - 1)
+    by_hand = intervals.replicate_interval(path[None, :, -1], level=LEVEL)
+    np.testing.assert_allclose(last.half_width, by_hand.half_width, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: intervals.batch_means(np.zeros((25, 1)), level=LEVEL), "burn_in"),
+        (lambda: intervals.checkpoints(np.zeros((99, 1)), level=LEVEL, replicates=1), "replicates"),
+        (lambda: intervals.batch_means(np.zeros(99), level=LEVEL), "iterates"),
+        (lambda: intervals.independent_runs(np.zeros((2, 20, 1)), level=LEVEL), "burn_in"),
+        (lambda: intervals.independent_runs(np.zeros((30, 1)), level=LEVEL), "iterates"),
+        (lambda: intervals.replicate_interval(np.zeros((1, 1)), level=LEVEL), "replicates"),
+        (lambda: intervals.replicate_interval(np.zeros((3, 1)), level=1.0), "level"),
+        (lambda: coverage.t_interval_coverage(0.0, -np.eye(3), level=LEVEL), "covariance"),
+        (lambda: coverage.t_interval_coverage(0.0, np.eye(3), level=0.0), "level"),
+        # A bias along a contrast as well as along the mean, on the edge of the interval.
+        (
+            lambda: coverage.t_interval_coverage(
+                1e4 * (stats.t(1).ppf(0.975) + np.array([1.0, -1.0])), np.eye(2), level=LEVEL
+            ),
+            "bias",
+        ),
+        (lambda: coverage.independent_coverage(0.0, 0.0, replicates=3, level=LEVEL), "std"),
+    ],
+)
+def test_errors_name_the_argument(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()

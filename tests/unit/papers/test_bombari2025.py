@@ -1,0 +1,137 @@
+"""The recipes of the heat-maps, sample sizes and lower bounds, at a small scale."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from privreg.experiment.trials import Trials
+from privreg.papers.bombari2025.experiments import (
+    isotropic_heat_maps,
+    optimal_rates,
+    sample_sizes,
+    table_sample_sizes,
+)
+
+SIZES = {
+    "dimension": 10,
+    "samples": [200, 1000],
+    "privacy": 1.0,
+    "clip": 0.3,
+    "noise_std": 0.3,
+    "exponents": [0.0, 0.5],
+    "spectra": ["uniform"],
+}
+MAPS = {
+    "dimension": 50,
+    "samples": [500, 2000],
+    "privacy": 0.5,
+    "noise_std": 0.3,
+    "exponents": [0.0, 0.5],
+    "clips": {"low": 0.01, "high": 10.0, "count": 7},
+    "initial_rates": {"low": 0.1, "high": 1000.0, "count": 9},
+}
+
+
+def trials(count: int, start: int = 0) -> Trials:
+    return Trials(5, "bombari2025/test", start, start + count)
+
+
+@pytest.fixture(scope="module")
+def tuned() -> tuple[sample_sizes.Parameters, xr.Dataset]:
+    parameters = sample_sizes.Parameters.model_validate(SIZES)
+    return parameters, sample_sizes.theory(parameters)
+
+
+def test_tuned_runs_follow_the_prediction(tuned):
+    parameters, theory = tuned
+    simulation = sample_sizes.simulate(parameters, trials(40), theory)
+    simulation = simulation.assign_coords(trial=np.arange(40))
+    summary = sample_sizes.summarise(parameters, simulation, theory)
+    distance = summary.prediction_distance.values
+    error = summary.prediction_distance_standard_error.values
+    # Runs deviate by the Monte-Carlo error and by order 1 / d.
+    assert np.all(np.abs(distance) < 4 * error + 2 / parameters.dimension)
+    assert np.any(np.abs(distance + np.log(1.5)) > 4 * error + 2 / parameters.dimension)
+    np.testing.assert_array_equal(summary.ratio.values[:, 0], 1.0)
+
+
+def test_shards_join_to_the_same_trials(tuned):
+    parameters, theory = tuned
+    whole = sample_sizes.simulate(parameters, trials(3), theory).risk.values
+    parts = [
+        sample_sizes.simulate(parameters, part, theory).risk.values
+        for part in (trials(1), trials(2, start=1))
+    ]
+    np.testing.assert_array_equal(whole, np.concatenate(parts, axis=-1))
+
+
+def test_heat_map_follows_the_deterministic_equivalent():
+    parameters = isotropic_heat_maps.Parameters.model_validate(MAPS)
+    theory = isotropic_heat_maps.theory(parameters)
+    assert np.all(theory.lowest_risk <= theory.risk.min(("clip", "initial_rate")))
+    assert np.all(theory.large_clip_excess >= 0)
+    simulation = isotropic_heat_maps.simulate(parameters, trials(20))
+    simulation = simulation.assign_coords(trial=np.arange(20))
+    summary = isotropic_heat_maps.summarise(parameters, simulation, theory)
+    assert summary.median_distance.max() < 0.05
+    assert np.all(np.abs(np.log(simulation.risk.mean("trial") * 1.5 / theory.risk)).median() > 0.3)
+
+
+def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
+    from privreg.data.tables import Table
+    from privreg.experiment.tables import to_dataset
+
+    rng = np.random.Generator(np.random.SFC64(2))
+    features = rng.standard_normal((rows, dimension))
+    labels = features @ np.ones(dimension) + 0.3 * rng.standard_normal(rows)
+    return to_dataset(
+        Table(
+            name="california_housing",
+            features=features,
+            labels=labels,
+            feature_names=tuple("abcde"[:dimension]),
+            official_test=np.zeros(rows, dtype=bool),
+            source="drawn for the test",
+        )
+    )
+
+
+def test_least_noisy_setting_is_chosen_and_refitted():
+    parameters = table_sample_sizes.Parameters.model_validate(
+        {
+            "dataset": "california_housing",
+            "train": [50, 300],
+            "normalisation": 100,
+            "validation": 200,
+            "privacy": 5.0,
+            "clip": 0.5,
+            "exponents": [0.0, 0.5],
+            "initial_rates": {"low": 1e-4, "high": 10.0, "count": 6},
+            "offsets": [0.1, 10.0],
+        }
+    )
+    simulation = table_sample_sizes.simulate(parameters, trials(4), table())
+    simulation = simulation.assign_coords(trial=np.arange(4))
+    loss = simulation.loss.values
+    assert np.all(loss[:, 1].mean(-1) < 0.1)
+    assert np.all(simulation.initial_rate.values > 1e-3)
+    assert set(np.unique(simulation.offset.values[-1])) <= {0.1, 10.0}
+    summary = table_sample_sizes.summarise(parameters, simulation)
+    assert summary.excluded.max() <= 1
+
+
+def test_harmonic_excess_uses_a_rival_from_other_trials():
+    loss = np.ones((3, 1, 4))
+    loss[0, 0] = [0.1, 2, 2, 2]
+    excess = table_sample_sizes._harmonic_excess(loss)
+    # Only in the first trial do the others prefer the second schedule.
+    np.testing.assert_allclose(excess[0], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5, 2.0])
+def test_stated_growth(exponent):
+    growth = optimal_rates._growth(exponent, 1e-4)
+    assert growth == pytest.approx(max(exponent, 1) * np.log(1e4) ** (1 / (1 + exponent)))
+    assert optimal_rates._growth(optimal_rates.HARMONIC, 1e-4) == 1

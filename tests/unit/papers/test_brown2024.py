@@ -1,0 +1,214 @@
+"""The recipes of brown2024: data, crossings, constructions, and shards that change nothing."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+from privreg.algorithms import adassp, screening
+from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
+from privreg.algorithms.samples import GaussianSamples, moments
+from privreg.experiment.trials import shard_of
+from privreg.papers.brown2024 import literal_constructions, size_crossings, synthetic_data
+from privreg.papers.brown2024.experiments import clipping_tradeoff, coverage, sample_sizes
+
+
+def stream(seed=0):
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+def sizes(**changes):
+    values = {
+        "dimension": 10,
+        "sizes": [1000, 100_000],
+        "rho": 0.015,
+        "steps": [20, 30],
+        "step_size": 0.25,
+        "clip_factor": 5.0,
+    }
+    return sample_sizes.Parameters(**(values | changes))
+
+
+def intervals(**changes):
+    values = {
+        "dimension": 4,
+        "samples": 2000,
+        "rho": 0.5,
+        "gradients": [60, 300],
+        "step_size": 0.25,
+        "clip_factor": 5.0,
+        "runs": 3,
+    }
+    return coverage.Parameters(**(values | changes))
+
+
+def test_anisotropic_covariance_has_its_spectrum_and_no_preferred_direction():
+    rng = stream()
+    roots = [synthetic_data.covariance_root(4, rng) for _ in range(4000)]
+    covariances = np.array([root @ root.T for root in roots])
+    spectra = np.linalg.eigvalsh(covariances)
+    assert np.allclose(spectra[:, [0, -1]], [1, 2])
+    # A uniform rotation makes each diagonal entry the mean eigenvalue, each other entry 0.
+    mean, error = covariances.mean(axis=0), covariances.std(axis=0) / np.sqrt(len(covariances))
+    assert np.all(np.abs(mean - 1.5 * np.eye(4)) < 4.5 * error)
+    assert np.trace(mean) == pytest.approx(
+        synthetic_data.mean_covariance_trace(4, anisotropic=True), abs=0.02
+    )
+    assert synthetic_data.covariance_root(1, rng).shape == (1, 1)
+
+
+def test_crossing_solves_its_quadratic_without_bias_and_is_later_with_it():
+    parameters = sizes()
+    zero = np.zeros(2)
+    found = size_crossings.law_crossing(parameters, False, zero)
+    # p (ηλ₁)² g / n² = p / (n - p - 1)
+    gain = (1 - 0.75 ** (2 * np.array([20, 30]))) / (1 - 0.75**2)
+    square = (0.25 * parameters.noise_std(1)) ** 2 * gain
+    for value, coefficient in zip(found, square, strict=True):
+        exact = max(np.roots([1, -coefficient, coefficient * 11]).real)
+        assert value == pytest.approx(exact, rel=1e-5)
+    whole = size_crossings.law_crossing(parameters, True, zero)
+    assert whole[0] > 1.1 * found[0]
+    assert whole[1] == pytest.approx(found[1], rel=1e-3)
+    # Half the relative error is reached at a quarter of the size, up to p + 1 samples.
+    halved = size_crossings.law_crossing(parameters, False, zero - np.log(2))
+    assert halved == pytest.approx(found / 4, rel=1e-3)
+    plateau = sizes(steps=[2], rho=1e9)
+    assert np.isinf(size_crossings.law_crossing(plateau, True, np.zeros(1))[0])
+
+
+def test_simulated_crossing_of_exact_errors_is_the_exact_one():
+    parameters = sizes(sizes=[50_000, 100_000, 200_000])
+    grid = np.asarray(parameters.sizes, dtype=float)
+    ones = np.ones((5, 1, 1))
+    whole, noise = (
+        np.sqrt(size_crossings.privacy_square(parameters, grid, bias)) * ones
+        for bias in (True, False)
+    )
+    sampling = np.sqrt(size_crossings.sampling_square(parameters, grid)) * ones[:, 0]
+    dataset = xr.Dataset(
+        {
+            "privacy_error": (("trial", "steps", "size"), whole),
+            "noise_error": (("trial", "steps", "size"), noise),
+            "sampling_error": (("trial", "size"), sampling),
+        }
+    )
+    found, error = size_crossings.simulated_crossings(parameters, dataset)
+    for row, bias in enumerate((True, False)):
+        exact = size_crossings.law_crossing(parameters, bias, np.zeros(2))
+        assert found[row] == pytest.approx(exact, rel=1e-9)
+    assert np.all(error < 1)
+
+
+def test_held_and_streamed_data_follow_the_same_law(monkeypatch):
+    parameters = sizes(dimension=5, sizes=[4000, 8000], rho=0.5)
+    for limit in (1 << 24, 1):
+        monkeypatch.setattr(sample_sizes, "HELD_NUMBERS", limit)
+        rng = stream(limit)
+        squares = []
+        for _ in range(60):
+            trial = sample_sizes._trial(parameters, 4000, rng)
+            squares.append(np.square(trial["privacy"]) / trial["law"])
+        ratio = np.array(squares)
+        assert np.all(np.abs(ratio.mean(0) - 1) < 4.5 * ratio.std(0) / np.sqrt(60))
+
+
+def test_a_pilot_screens_like_the_whole_data_set(monkeypatch):
+    data = GaussianSamples(20_000, np.full(4, 0.5), 1.0, np.random.SeedSequence(3))
+    settings = {"clip": 8.0, "step_size": 0.25, "noise_std": 0.02, "steps": 8}
+    plain = full_batch_dpgd(data, **settings, runs=3, rng=stream(1), screening=False)
+    monkeypatch.setattr(screening, "PILOT_ROWS", 3000)
+    screened = screening.screen(data, **settings, lanes=3, start=np.zeros(4))
+    assert 0 < len(screened.kept.labels) < 4000
+    for found, exact in zip(screened.moments(), moments(data), strict=True):
+        assert found == pytest.approx(exact, rel=1e-9, abs=1e-6)
+    for choice in (True, screened):
+        run = full_batch_dpgd(data, **settings, runs=3, rng=stream(1), screening=choice)
+        assert run.iterates == pytest.approx(plain.iterates, abs=1e-12)
+        assert np.array_equal(run.clipped_fraction, plain.clipped_fraction)
+
+
+def test_fits_share_sums_of_the_same_bounds():
+    data, _ = synthetic_data.draw(400, 5, stream())
+    bounds = adassp.Bounds(2.0, 1.5)
+    sums = adassp.clipped_sums(data, bounds=bounds)
+    for fit, budget in (
+        (adassp.adassp_zcdp, {"rho": 0.5}),
+        (adassp.adassp, {"epsilon": 1.0, "delta": 1e-6}),
+    ):
+        apart, shared = (fit(part, bounds=bounds, **budget, rng=stream(2)) for part in (data, sums))
+        assert np.array_equal(apart, shared)
+    with pytest.raises(ValueError, match="bounds"):
+        adassp.adassp_zcdp(sums, bounds=adassp.Bounds(2.0, 1.0), rho=0.5, rng=stream())
+
+
+def test_shards_give_the_trials_of_one_run():
+    parameters = intervals()
+    whole = coverage.simulate(parameters, shard_of(1, "x", 4, index=0, count=1))
+    parts = [coverage.simulate(parameters, shard_of(1, "x", 4, index=k, count=2)) for k in (0, 1)]
+    for name in ("batch_means", "checkpoints", "independent_runs", "clipped_fraction"):
+        joined = np.concatenate([part[name].values for part in parts])
+        assert np.array_equal(whole[name].values, joined)
+    assert np.array_equal(whole.gram, parts[1].gram)
+    assert whole.independent_runs.sizes["long_gradients"] == 1
+
+
+def test_intervals_agree_with_their_exact_coverage_and_length():
+    parameters = intervals(runs=150)
+    simulation = coverage.simulate(parameters, shard_of(2, "x", 2, index=0, count=1))
+    found = coverage.intervals(parameters, simulation)
+    assert found.attrs["runs"] == 300
+    for name in coverage.CONSTRUCTIONS:
+        for quantity, target in (("coverage_gap", 0), ("length_ratio", 1)):
+            gap = found[f"{name}_{quantity}"] - target
+            assert np.all(np.abs(gap) < 4.5 * found[f"{name}_{quantity}_standard_error"])
+    # Short blocks are correlated: their coverage is told apart from the nominal one.
+    short = found.batch_means_coverage[0]
+    assert short + 4 * found.batch_means_coverage_standard_error[0] < parameters.level
+
+
+def test_divergence_of_replicates_is_the_textbook_formula():
+    rng = stream()
+    bias, root = rng.standard_normal(6), rng.standard_normal((6, 6))
+    covariance = root @ root.T + np.eye(6)
+    found = literal_constructions._gaussian_divergence(bias, covariance, 1.7)
+    textbook = 0.5 * (
+        np.trace(covariance) / 1.7
+        + bias @ bias / 1.7
+        - 6
+        + 6 * np.log(1.7)
+        - np.linalg.slogdet(covariance)[1]
+    )
+    assert found == pytest.approx(textbook)
+
+
+def test_literal_coverage_of_final_iterates_is_a_noncentral_t():
+    parameters = intervals(dimension=1, samples=1000, literal_steps=[5, 12, 15])
+    found = literal_constructions.literal_coverage(parameters)["literal_coverage"][1][0]
+    for value, steps in zip(found, (5, 12, 15), strict=True):
+        noise = parameters.noise_std(10 * steps)
+        spread = 0.25 * noise * np.sqrt((1 - 0.75 ** (2 * steps)) / (1 - 0.75**2))
+        shift = 0.75**steps * np.sqrt(10) / spread
+        quantile = stats.t.ppf(0.975, 9)
+        exact = stats.nct.cdf(quantile, 9, shift) - stats.nct.sf(quantile, 9, -shift)
+        assert value == pytest.approx(exact, abs=1e-6)
+
+
+def test_squared_bias_is_free_of_the_runs_variance():
+    parameters = clipping_tradeoff.Parameters(
+        dimension=3,
+        samples=300,
+        rho=0.05,
+        steps=[40],
+        step_size=0.25,
+        lowest_clip=30,
+        highest_clip=60,
+        clips=3,
+        runs=5,
+    )
+    found = clipping_tradeoff.simulate(parameters, shard_of(5, "x", 150, index=0, count=1))
+    # Without clipping the law's bias is 0.75^40 of the start: nothing.
+    bias = found.squared_bias.sel(clip=60.0).values[:, 0]
+    assert abs(bias.mean()) < 4.5 * bias.std() / np.sqrt(len(bias))
+    plug_in = bias + found.variance.sel(clip=60.0).values[:, 0] / parameters.runs
+    assert plug_in.mean() > 4.5 * plug_in.std() / np.sqrt(len(bias))

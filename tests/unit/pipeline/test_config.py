@@ -1,0 +1,140 @@
+"""Configuration: what is wrong is said in one line, with the nearest valid name."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from privreg.experiment.parameters import ConfigError
+from privreg.pipeline.plan import Plan
+from privreg.pipeline.registry import known_papers, paper_files
+from privreg.pipeline.schema import schema
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def merged():
+    raw = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    for file in paper_files(raw):
+        raw |= yaml.safe_load((ROOT / file).read_text())
+    return raw
+
+
+def changed(raw, path, value):
+    raw = copy.deepcopy(raw)
+    *parents, last = path.split(".")
+    block = raw
+    for key in parents:
+        block = block[key]
+    block[last] = value
+    return raw
+
+
+def plan(raw):
+    return Plan(raw, ROOT / "config/claims")
+
+
+def test_the_configuration_is_valid(merged):
+    assert plan(merged).figures()
+
+
+TRAJECTORIES = "bombari2025.experiments.trajectories"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "parts"),
+    [
+        ("sead", 1, ["a key of config", "did you mean 'seed'"]),
+        ("seed", -1, ["config.seed", "-1", "greater than or equal to 0"]),
+        (
+            "papers",
+            ["bombary2025"],
+            ["config.papers", "'bombary2025'", "did you mean 'bombari2025'"],
+        ),
+        ("papers", "bombari2025", ["config.papers must be a list", "'bombari2025'"]),
+        ("scale", "small", ["config.scale must be 'paper' or 'quick'", "'small'"]),
+        (f"{TRAJECTORIES}.trails", 3, [TRAJECTORIES, "'trails'", "did you mean 'trials'"]),
+        (
+            f"{TRAJECTORIES}.trials",
+            0,
+            [f"{TRAJECTORIES}.trials must", "greater than or equal to 1"],
+        ),
+        (f"{TRAJECTORIES}.shards", 11, [TRAJECTORIES, "at most trials = 10, got 11"]),
+        (
+            f"{TRAJECTORIES}.parameters.clipp",
+            1.0,
+            [f"{TRAJECTORIES}.parameters", "'clipp'", "did you mean 'clip'"],
+        ),
+        (
+            f"{TRAJECTORIES}.parameters.privacy",
+            0.0,
+            [f"{TRAJECTORIES}.parameters.privacy must be greater than 0, got 0.0"],
+        ),
+        (f"{TRAJECTORIES}.recipe", "trajectory", ["'trajectory'", "did you mean 'trajectories'"]),
+        (
+            "bombari2025.experiments.mnist_heat_maps.parameters.dataset",
+            "mnits",
+            ["mnist_heat_maps.parameters.dataset must be 'mnist'", "'mnits'"],
+        ),
+        (
+            "bombari2025.figures.fig1.artifacts",
+            {"theory": "theory/trajectory"},
+            ["bombari2025.figures.fig1.theory", "did you mean 'trajectories'"],
+        ),
+        (
+            "bombari2025.figures.fig1.artifacts",
+            {"theory": "simulation/clipping_factors"},
+            ["bombari2025.figures.fig1.theory", "with the stage 'simulation'"],
+        ),
+        (
+            "bombari2025.experiments.clipping_factors.trials",
+            3,
+            ["clipping_factors.trials must be none (no simulation), got 3"],
+        ),
+    ],
+)
+def test_a_wrong_value_is_one_line(merged, path, value, parts):
+    with pytest.raises(ConfigError) as caught:
+        plan(changed(merged, path, value))
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in parts:
+        assert part in message
+
+
+def test_a_missing_block_is_named(merged):
+    raw = {key: value for key, value in merged.items() if key != "seed"}
+    with pytest.raises(ConfigError, match=r"config\.seed must be given"):
+        plan(raw)
+
+
+def test_a_corrupt_local_file_stops_before_any_job(merged, tmp_path, monkeypatch):
+    file = tmp_path / "california_housing" / "cal_housing.data"
+    file.parent.mkdir()
+    file.write_text("1,2,3\n")
+    monkeypatch.setenv("PRIVREG_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"cal_housing\.data") as caught:
+        plan(merged)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_schema_is_generated():
+    written = (ROOT / "workflow/schemas/config.schema.json").read_text()
+    assert written == schema(), "run `make schema`"
+    assert set(known_papers()) <= set(json.loads(written)["properties"])
+
+
+def test_the_quick_configuration_is_an_overlay(merged):
+    def overlay(base, over):
+        for key, value in over.items():
+            if isinstance(value, dict) and isinstance(base.get(key), dict):
+                overlay(base[key], value)
+            else:
+                base[key] = value
+        return base
+
+    quick = yaml.safe_load((ROOT / "config/quick.yaml").read_text())
+    assert plan(overlay(copy.deepcopy(merged), quick)).config.scale == "quick"

@@ -1,0 +1,247 @@
+"""The law of homogenised SGD, computed by routes that share nothing but the problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_ivp
+
+from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
+from privreg.theory.noisy_sgd.closed_forms import (
+    isotropic_risk,
+    stability_limit,
+    stationary_regularized_risk,
+    stationary_risk,
+)
+from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.discrete_moments import mean_risk
+from privreg.theory.noisy_sgd.volterra import solve_volterra
+
+SCHEDULES: list[RateWithIntegral] = [ConstantRate(0.8), InverseSquareRootRate(0.9)]
+
+
+def spread_problem(size: int = 40, *, ridge: float = 0.1) -> RidgeRegression:
+    rng = np.random.default_rng(1)
+    return RidgeRegression(
+        rng.uniform(0.0, 2.0, size),
+        rng.standard_normal(size),
+        rng.standard_normal(size),
+        label_noise_variance=0.3,
+        ridge=ridge,
+    )
+
+
+def paper_problem() -> RidgeRegression:
+    """d = 1000 centred features of variance 1/d, as in the experiments of lin2025."""
+    rng = np.random.default_rng(0)
+    target = np.sqrt(3 / 1000) * rng.uniform(-1, 1, 1000)
+    return RidgeRegression(
+        np.full(1000, 1e-3),
+        target / np.linalg.norm(target),
+        rng.standard_normal(1000),
+        label_noise_variance=0.995e-5,
+        ridge=0.1,
+    )
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_schedule_integral(schedule: RateWithIntegral) -> None:
+    integral = quad(lambda t: float(schedule.rate(t)), 0, 4, epsrel=1e-13)[0]
+    assert float(schedule.integral(4.0)) == pytest.approx(integral, rel=1e-12)
+
+
+def test_inverse_square_root_integral_in_closed_form() -> None:
+    expected = 1.8 * (np.sqrt(5) - 1)
+    assert float(InverseSquareRootRate(0.9).integral(4.0)) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_law_solves_the_modes_equations(schedule: RateWithIntegral, ridge: float) -> None:
+    problem = spread_problem(ridge=ridge)
+    size = problem.eigenvalues.size
+    law = HomogenizedSGD(problem, schedule, noise_std=0.7, horizon=3.0)
+
+    def slope(time: float, state: np.ndarray) -> np.ndarray:
+        mean, variance = state[:size], state[size:]
+        rate = float(schedule.rate(time))
+        drift = problem.eigenvalues * (mean - problem.target) + ridge * mean
+        source = 2 * problem.risk(mean, variance) * problem.eigenvalues + 0.7**2
+        return np.concatenate(
+            [
+                -rate * drift,
+                -2 * rate * problem.curvatures * variance + rate**2 / size * source,
+            ]
+        )
+
+    state = np.concatenate([problem.initial, np.zeros(size)])
+    for start, end in ((0.0, 0.013), (0.013, 0.9), (0.9, 3.0)):
+        state = solve_ivp(slope, (start, end), state, method="DOP853", rtol=1e-12, atol=1e-14).y[
+            :, -1
+        ]
+        np.testing.assert_allclose(law.mean(end), state[:size], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(law.variance(end), state[size:], rtol=1e-10)
+
+
+def test_variance_is_the_integral_of_the_propagated_noise() -> None:
+    problem, schedule = spread_problem(8), SCHEDULES[1]
+    law = HomogenizedSGD(problem, schedule, noise_std=0.7, horizon=2.0)
+    for mode in (0, 5):
+        curvature, eigenvalue = problem.curvatures[mode], problem.eigenvalues[mode]
+
+        def density(u: float, curvature: float = curvature, value: float = eigenvalue) -> float:
+            elapsed = schedule.integral(1.7) - schedule.integral(u)
+            noise = (2 * law.risk(u) * value + 0.49) / 8
+            return float(np.exp(-2 * curvature * elapsed) * schedule.rate(u) ** 2 * noise)
+
+        expected = quad(density, 0, 1.7, epsrel=1e-11)[0]
+        assert law.variance(1.7)[mode] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+@pytest.mark.parametrize("noise_std", [0.0, 0.7])
+def test_volterra_routes_agree(schedule: RateWithIntegral, ridge: float, noise_std: float) -> None:
+    problem = spread_problem(ridge=ridge)
+    law = HomogenizedSGD(problem, schedule, noise_std=noise_std, horizon=4.0)
+    volterra = solve_volterra(
+        problem, schedule, noise_std=noise_std, horizon=4.0, intervals=100, extrapolations=2
+    )
+    np.testing.assert_allclose(law.risk(volterra.time), volterra.risk, rtol=1e-8)
+    np.testing.assert_allclose(
+        law.regularized_risk(volterra.time), volterra.regularized_risk, rtol=1e-8
+    )
+
+
+def test_trapezoid_rule_has_second_order() -> None:
+    problem, schedule = spread_problem(), SCHEDULES[1]
+    law = HomogenizedSGD(problem, schedule, noise_std=0.7, horizon=4.0)
+    errors = [
+        solve_volterra(
+            problem, schedule, noise_std=0.7, horizon=4.0, intervals=n, extrapolations=0
+        ).risk[-1]
+        - law.risk(4.0)
+        for n in (200, 400)
+    ]
+    assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.01)
+
+
+@pytest.mark.parametrize("rate", [0.5, 1.1 / 0.7**2])
+@pytest.mark.parametrize("ridge", [0.0, 0.4])
+def test_isotropic_closed_form(rate: float, ridge: float) -> None:
+    """Both routes against the closed form, also where two of its exponentials meet."""
+    rng = np.random.default_rng(2)
+    target, initial = rng.standard_normal((2, 30))
+    options = {"ridge": ridge, "label_noise_variance": 0.2}
+    problem = RidgeRegression(np.full(30, 0.7), target, initial, **options)
+    law = HomogenizedSGD(problem, ConstantRate(rate), noise_std=0.6, horizon=3.0)
+    volterra = solve_volterra(problem, ConstantRate(rate), noise_std=0.6, horizon=3.0)
+    closed = isotropic_risk(
+        volterra.time,
+        eigenvalue=0.7,
+        target=target,
+        initial=initial,
+        rate=rate,
+        noise_std=0.6,
+        **options,
+    )
+    np.testing.assert_allclose(law.risk(volterra.time), closed, rtol=1e-8)
+    np.testing.assert_allclose(volterra.risk, closed, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("noise_std", "plateau"), [(1.0, 0.12428), (1.25, 0.19391), (1.5, 0.27902)]
+)
+def test_plateaus_of_the_default_design(noise_std: float, plateau: float) -> None:
+    problem = paper_problem()
+    law = HomogenizedSGD(problem, ConstantRate(50.0), noise_std=noise_std, horizon=1.5)
+    assert float(law.risk(1.5)) == pytest.approx(plateau, abs=1e-4)
+    assert stationary_risk(problem, rate=50.0, noise_std=noise_std) == pytest.approx(
+        float(law.risk(1.5)), rel=1e-5
+    )
+
+
+def test_stationary_risk_is_the_limit() -> None:
+    problem = spread_problem()
+    law = HomogenizedSGD(problem, ConstantRate(0.8), noise_std=0.7, horizon=200.0)
+    risk = stationary_risk(problem, rate=0.8, noise_std=0.7)
+    regularized = stationary_regularized_risk(problem, rate=0.8, noise_std=0.7)
+    assert float(law.risk(200.0)) == pytest.approx(risk, rel=1e-9)
+    assert float(law.regularized_risk(200.0)) == pytest.approx(regularized, rel=1e-9)
+
+
+def test_stability_condition() -> None:
+    problem = spread_problem()
+    limit = stability_limit(problem)
+    assert np.isfinite(stationary_risk(problem, rate=0.999 * limit, noise_std=0.1))
+    assert stationary_risk(problem, rate=1.001 * limit, noise_std=0.1) == np.inf
+    assert stationary_regularized_risk(problem, rate=1.001 * limit, noise_std=0.1) == np.inf
+    unstable = HomogenizedSGD(problem, ConstantRate(1.5 * limit), noise_std=0.1, horizon=40.0)
+    assert float(unstable.risk(40.0)) > 100 * float(unstable.risk(10.0)) > 0
+
+
+def test_multiplicities_stand_for_repeated_coordinates() -> None:
+    values: dict[str, Any] = {
+        "eigenvalues": [0.5, 2.0],
+        "target": [1.0, -1.0],
+        "initial": [0.3, 0.7],
+    }
+    copies: dict[str, Any] = {k: np.repeat(v, [3, 5]) for k, v in values.items()}
+    repeated = RidgeRegression(**copies, ridge=0.2)
+    weighted = RidgeRegression(**values, ridge=0.2, multiplicities=[3, 5])
+    laws = [
+        HomogenizedSGD(p, SCHEDULES[1], noise_std=0.4, horizon=2.0) for p in (repeated, weighted)
+    ]
+    times = np.linspace(0, 2, 9)
+    np.testing.assert_allclose(laws[0].risk(times), laws[1].risk(times), rtol=1e-13)
+    np.testing.assert_allclose(
+        laws[0].regularized_risk(times), laws[1].regularized_risk(times), rtol=1e-13
+    )
+    assert stationary_risk(repeated, rate=0.4, noise_std=0.4) == pytest.approx(
+        stationary_risk(weighted, rate=0.4, noise_std=0.4), rel=1e-14
+    )
+
+
+def test_direction_without_curvature_only_diffuses() -> None:
+    problem = RidgeRegression([0.0, 1.0], [2.0, 2.0], [0.5, 0.5])
+    law = HomogenizedSGD(problem, ConstantRate(0.5), noise_std=1.2, horizon=2.0)
+    assert law.mean(2.0)[0] == 0.5
+    assert law.variance(2.0)[0] == pytest.approx(0.5**2 * 1.2**2 * 2.0 / 2, rel=1e-12)
+    assert np.isfinite(stationary_risk(problem, rate=0.5, noise_std=1.2))
+
+
+def test_discrete_mean_approaches_the_theory_as_one_over_d() -> None:
+    dimensions = [50, 100, 200, 400, 800]
+    gaps = []
+    for d in dimensions:
+        grid = (np.arange(d) + 0.5) / d
+        problem = RidgeRegression(
+            0.2 + 1.6 * grid,
+            np.cos(6 * grid) / np.sqrt(d),
+            np.ones(d) / np.sqrt(d),
+            ridge=0.1,
+            label_noise_variance=0.3,
+        )
+        law = HomogenizedSGD(problem, ConstantRate(0.8), noise_std=0.5, horizon=2.0)
+        discrete = mean_risk(problem, np.full(2 * d, 0.8 / d), noise_std=0.5)
+        gaps.append(np.abs(discrete - law.risk(np.arange(2 * d + 1) / d)).max())
+    assert np.polyfit(np.log(dimensions), np.log(gaps), 1)[0] == pytest.approx(-1.0, abs=0.05)
+
+
+def test_refuses() -> None:
+    problem = spread_problem(3)
+    with pytest.raises(ValueError, match="eigenvalues must be at least 0"):
+        RidgeRegression([-1.0], [0.0], [0.0])
+    with pytest.raises(ValueError, match="target must be finite of shape"):
+        RidgeRegression([1.0], [0.0, 1.0], [0.0])
+    with pytest.raises(ValueError, match="ridge"):
+        RidgeRegression([1.0], [0.0], [0.0], ridge=-1.0)
+    with pytest.raises(ValueError, match="noise_std"):
+        HomogenizedSGD(problem, ConstantRate(1.0), noise_std=-1.0, horizon=1.0)
+    with pytest.raises(ValueError, match="schedule"):
+        HomogenizedSGD(problem, ConstantRate(0.0), noise_std=1.0, horizon=1.0)
+    law = HomogenizedSGD(problem, ConstantRate(1.0), noise_std=1.0, horizon=1.0)
+    with pytest.raises(ValueError, match="time must lie in"):
+        law.risk(1.5)

@@ -1,0 +1,222 @@
+"""The harmonic schedule's limits and explicit constants, the comparison equations, the prior."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_ivp
+
+from privreg import spectra
+from privreg.schedules import Harmonic, Polynomial
+from privreg.theory.one_pass_dpgd import (
+    deterministic_equivalent,
+    minimax_risk,
+    optimal_harmonic,
+    rate_search,
+)
+from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
+
+NOISE = 0.3
+
+
+def harmonic_risk(numerator, offset, *, gamma, rho, clip):
+    return deterministic_equivalent.solve(
+        spectra.isotropic(),
+        Harmonic(numerator, offset),
+        aspect_ratio=gamma,
+        privacy=rho,
+        clip=clip,
+        noise_std=NOISE,
+        times=[1.0],
+    ).final_risk
+
+
+@pytest.mark.parametrize("clip", [0.1, 1.0])
+def test_best_harmonic_risk_reaches_its_limit(clip):
+    best = rate_search.harmonic(
+        spectra.isotropic(), aspect_ratio=1e-7, privacy=1.0, clip=clip, noise_std=NOISE
+    )
+    limit = float(optimal_harmonic.sampling_limit(clip=clip, noise_std=NOISE))
+    assert best.final_risk / 1e-7 == pytest.approx(limit, rel=1e-2)
+    assert best.schedule.amplitude == pytest.approx(
+        1 / descent_factor(0.0, clip=clip, noise_std=NOISE), rel=0.05
+    )
+
+
+def test_sampling_limit_is_least_squares_without_clipping_and_signs_with_little():
+    loose = optimal_harmonic.sampling_limit(clip=50.0, noise_std=NOISE)
+    tight = optimal_harmonic.sampling_limit(clip=1e-5, noise_std=NOISE)
+    assert loose == pytest.approx(NOISE**2 / 2, rel=1e-12)
+    assert tight == pytest.approx(np.pi * NOISE**2 / 4, rel=1e-4)
+
+
+@pytest.mark.parametrize("clip", [0.1, 1.0])
+def test_private_noise_alone_is_least_at_three_halves(clip):
+    gamma = 1e-24
+    rho = gamma**0.75
+    scale = 1 / float(descent_factor(0.0, clip=clip, noise_std=NOISE))
+    offset = 1e-5
+    risk = harmonic_risk(np.array([1.2, 1.5, 2.0]) * scale, offset, gamma=gamma, rho=rho, clip=clip)
+    limit = float(optimal_harmonic.privacy_limit(clip=clip, noise_std=NOISE)) * (gamma / rho) ** 2
+    assert risk[1] == pytest.approx(limit, rel=0.01)
+    assert risk[1] < min(risk[0], risk[2])
+
+
+def test_private_noise_is_least_along_the_harmonic_schedule():
+    # kappa 27 / (4 mu^2) (u(1) - 1)^3 / u(1)^3 bounds any schedule; equality for u linear in time.
+    def left(schedule):
+        times = np.linspace(0, 1, 200001)
+        rate = schedule(times)
+        way = np.concatenate([[0], np.cumsum((rate[1:] + rate[:-1]) / 2 * np.diff(times))])
+        integrand = 2 * rate**3 * np.exp(-2 * (way[-1] - way))
+        growth = np.exp(2 / 3 * way[-1])
+        total = rate[0] ** 2 * np.exp(-2 * way[-1])
+        total += np.sum((integrand[1:] + integrand[:-1]) / 2 * np.diff(times))
+        return total - rate[0] ** 2 * np.exp(-2 * way[-1]), 27 / 4 * (1 - 1 / growth) ** 3
+
+    harmonic, bound = left(lambda t: 1.5 / (t + 0.05))
+    assert harmonic == pytest.approx(bound, rel=1e-6)
+    for other in (lambda t: 3 + 0 * t, lambda t: 6 * (1 - t), lambda t: 1.0 / (t + 0.05)):
+        value, bound = left(other)
+        assert value > bound * 1.01
+
+
+def test_no_schedule_gets_below_the_least_risk():
+    gamma, clip = 1e-3, 0.5
+    least = optimal_harmonic.least_risk(aspect_ratio=gamma, clip=clip, noise_std=NOISE)
+    found = [
+        rate_search.polynomial(
+            spectra.isotropic(),
+            exponent=exponent,
+            aspect_ratio=gamma,
+            privacy=np.inf,
+            clip=clip,
+            noise_std=NOISE,
+        ).final_risk
+        for exponent in (0.0, 0.5, 1.0)
+    ]
+    found.append(
+        rate_search.harmonic(
+            spectra.isotropic(), aspect_ratio=gamma, privacy=1e6, clip=clip, noise_std=NOISE
+        ).final_risk
+    )
+    assert least < min(found)
+    assert min(found) < 1.05 * least
+
+
+def test_least_risk_solves_the_best_rate_equation():
+    gamma, clip = 0.02, 0.7
+
+    def slope(_, risk):
+        drift = descent_factor(risk, clip=clip, noise_std=NOISE)
+        kick = variance_factor(risk, clip=clip, noise_std=NOISE) * (risk + NOISE**2 / 2)
+        return -((drift * risk) ** 2) / (kick * gamma)
+
+    solved = solve_ivp(slope, (0, 1), [0.5], rtol=1e-10, atol=1e-14).y[0, -1]
+    least = optimal_harmonic.least_risk(aspect_ratio=gamma, clip=clip, noise_std=NOISE)
+    assert least == pytest.approx(solved, rel=1e-6)
+
+
+@pytest.mark.parametrize("gamma", [1e-2, 1e-5, 1e-8])
+@pytest.mark.parametrize("rho", [1.0, 0.1])
+def test_explicit_constants_keep_their_bound(gamma, rho):
+    found = optimal_harmonic.explicit_constants(aspect_ratio=gamma, privacy=rho, noise_std=NOISE)
+    risk = harmonic_risk(
+        found.schedule.numerator, found.schedule.offset, gamma=gamma, rho=rho, clip=found.clip
+    )
+    assert 0 < risk < found.bound
+    # Equations (D.110) and (D.111): the descent rate of the proof times the numerator is 3.
+    total = 0.5 + NOISE**2 / 2
+    assert found.schedule.numerator / np.sqrt(total + 90) == pytest.approx(3)
+    assert found.schedule.numerator / found.schedule.offset < 2 / gamma
+
+
+def test_sandwich_holds_and_closes_on_the_identity():
+    times = np.array([0.0, 0.1, 0.5, 0.9, 1.0])
+    problem = {
+        "aspect_ratio": 0.1,
+        "privacy": 1.0,
+        "clip": 1.0,
+        "noise_std": NOISE,
+        "times": times,
+    }
+    for exponent in (0.0, 0.5, 2.0):
+        schedule = Polynomial(3.0, exponent)
+        closed = sandwich(schedule, smallest=1.0, largest=1.0, **problem)
+        identity = deterministic_equivalent.solve(spectra.isotropic(), schedule, **problem).risk
+        np.testing.assert_allclose(closed.lower, identity, rtol=1e-5)
+        np.testing.assert_allclose(closed.upper, identity, rtol=1e-5)
+        bounds = sandwich(schedule, smallest=0.5, largest=1.5, **problem)
+        risk = deterministic_equivalent.solve(spectra.uniform(0.5, 1.5), schedule, **problem).risk
+        assert np.all(bounds.lower[1:] < risk[1:])
+        assert np.all(risk[1:] < bounds.upper[1:])
+
+
+def test_prior_identities_and_draws():
+    dimension = 7
+    edge = dimension**-0.5
+
+    def mean(function):
+        return quad(
+            lambda z: minimax_risk.prior_density(z, dimension=dimension) * function(z), -edge, edge
+        )[0]
+
+    def score(z):
+        return float(minimax_risk.prior_score(z, dimension=dimension))
+
+    assert mean(lambda z: 1.0) == pytest.approx(1)
+    assert mean(lambda z: -z * score(z)) == pytest.approx(1)
+    assert mean(lambda z: score(z) ** 2) == pytest.approx(10 * dimension)
+    step = 1e-6
+    log_density = [
+        np.log(minimax_risk.prior_density(0.2 + s, dimension=dimension)) for s in (-step, step)
+    ]
+    assert (log_density[1] - log_density[0]) / (2 * step) == pytest.approx(score(0.2), rel=1e-6)
+    rng = np.random.Generator(np.random.SFC64(1))
+    draws = np.array([minimax_risk.sample_prior(rng, dimension=dimension) for _ in range(4000)])
+    squares = np.sum(draws**2, axis=1)
+    assert squares.max() < 1
+    error = squares.std() / np.sqrt(len(squares))
+    variance = dimension * mean(lambda z: z**2)
+    assert abs(squares.mean() - variance) < 4 * error
+    assert abs(squares.mean() - 1.5 * variance) > 20 * error
+
+
+def test_lower_bounds_are_below_the_best_harmonic_risk():
+    for gamma in (1e-3, 1e-5):
+        for rho in (1.0, 0.1, gamma**0.75):
+            best = rate_search.harmonic(
+                spectra.isotropic(), aspect_ratio=gamma, privacy=rho, clip=0.1, noise_std=NOISE
+            )
+            private = minimax_risk.private_bound(aspect_ratio=gamma, privacy=rho, noise_std=NOISE)
+            statistical = minimax_risk.statistical_bound(aspect_ratio=gamma, noise_std=NOISE)
+            assert best.final_risk > max(private, statistical)
+
+
+def test_private_bound_has_the_stated_rate():
+    bound = minimax_risk.private_bound(
+        aspect_ratio=np.array([1e-4, 1e-5]), privacy=0.1, noise_std=NOISE
+    )
+    assert bound[0] / bound[1] == pytest.approx(100)
+    assert minimax_risk.private_bound(
+        aspect_ratio=0.5, privacy=1e-9, noise_std=NOISE, smallest=0.4
+    ) == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        (optimal_harmonic.sampling_limit, {"clip": 1.0, "noise_std": 0.0}),
+        (optimal_harmonic.privacy_limit, {"clip": np.inf, "noise_std": 1.0}),
+        (
+            optimal_harmonic.explicit_constants,
+            {"aspect_ratio": 0.1, "privacy": 1.0, "noise_std": 1.0, "smallest": 2.0},
+        ),
+        (minimax_risk.statistical_bound, {"aspect_ratio": 1.5, "noise_std": 1.0}),
+        (minimax_risk.private_bound, {"aspect_ratio": 0.5, "privacy": 0.0, "noise_std": 1.0}),
+    ],
+)
+def test_out_of_range_is_named(function, arguments):
+    with pytest.raises(ValueError, match="expected"):
+        function(**arguments)
