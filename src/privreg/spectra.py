@@ -26,13 +26,13 @@ class Spectrum:
     def __post_init__(self) -> None:
         if self.eigenvalues.ndim != 1 or self.eigenvalues.shape != self.weights.shape:
             raise ValueError(
-                f"weights of shape {self.weights.shape}: expected one for each of the eigenvalues, "
-                f"shape {self.eigenvalues.shape}"
+                f"weights must be one for each of the eigenvalues, {self.eigenvalues.shape}, "
+                f"got shape {self.weights.shape}"
             )
         if not (np.all(self.eigenvalues >= 0) and np.all(self.weights >= 0)):
-            raise ValueError("eigenvalues and weights: expected no negative number")
+            raise ValueError("eigenvalues and weights must be at least 0, got a negative number")
         if not np.isclose(self.weights.sum(), 1.0, rtol=1e-9):
-            raise ValueError(f"weights of sum {self.weights.sum()}: expected sum 1")
+            raise ValueError(f"weights must have sum 1, got {self.weights.sum()}")
 
     @property
     def modes(self) -> int:
@@ -64,7 +64,7 @@ def explicit(eigenvalues: ArrayLike) -> Spectrum:
 def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum:
     """Eigenvalues uniform on [low, high] in the limit of many dimensions: Gauss-Legendre nodes."""
     if not 0 <= low < high:
-        raise ValueError(f"low = {low}, high = {high}: expected 0 <= low < high")
+        raise ValueError(f"low and high must satisfy 0 <= low < high, got {low} and {high}")
     points, weights = np.polynomial.legendre.leggauss(nodes)
     return Spectrum(low + (high - low) * (points + 1) / 2, weights / 2)
 
@@ -83,7 +83,7 @@ def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> ND
 def power_law_edge(exponent: float) -> float:
     r"""Largest eigenvalue :math:`C_\phi = (2-\phi)/(1-\phi)`, which makes the mean eigenvalue 1."""
     if not exponent < 1:
-        raise ValueError(f"exponent = {exponent}: expected less than 1")
+        raise ValueError(f"exponent must be less than 1, got {exponent}")
     return (2 - exponent) / (1 - exponent)
 
 

@@ -223,4 +223,4 @@ def _check(
         ("privacy_power", privacy_power, privacy_power < 1, "less than 1"),
     ):
         if not (valid and math.isfinite(value)):
-            raise ValueError(f"{name} = {value}: expected a number {bound}")
+            raise ValueError(f"{name} must be a number {bound}, got {value}")
