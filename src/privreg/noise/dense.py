@@ -56,7 +56,7 @@ def dense_optimum(
     *,
     epochs: int = 1,
     workload: ArrayLike | None = None,
-    tolerance: float = 1e-5,
+    tolerance: float = 1e-4,
 ) -> DenseOptimum:
     r"""Least mean error over all mechanisms for one or several epochs in a fixed order.
 
