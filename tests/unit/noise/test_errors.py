@@ -44,6 +44,14 @@ def test_largest_need_not_be_last():
     np.testing.assert_allclose(found, np.sqrt([7 / 3, 5, 1]), rtol=1e-15)
 
 
+def test_restarts_add_up_their_last_errors():
+    decoder = toeplitz.square_root(10)
+    once = step_variances(decoder)
+    found = step_variances(toeplitz.restarted(toeplitz.dense_matrix(decoder), copies=3))
+    expected = (once + once[-1] * np.arange(3)[:, None]).ravel()
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize(
     "call",
     [
