@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import betaincinv, ndtri
 
 from privreg.privacy.budget import Budget
-from privreg.validation import require_array, require_count, require_number
+from privreg.validation import require_array, require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 Mechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
@@ -112,8 +112,8 @@ def audit(
     Parameters
     ----------
     outputs, neighbour_outputs : array_like, shape (runs,) or (runs, p)
-        Independent outputs on each data set, equally many. An output that is not finite is an
-        outcome like any other: a mechanism that fails on one data set alone is caught.
+        Independent outputs on each data set, equally many. An output that is not finite, NaN or
+        `inf`, is an outcome like any other: a mechanism that fails on one data set alone is caught.
     direction : array_like, shape (p,), optional
         Vectors are reduced to their component along it. By default the better of the linear and the
         quadratic likelihood ratio of Gaussians fitted to the first half, which for Gaussian outputs
@@ -196,7 +196,8 @@ def audit_mechanism(
     mechanism : callable
         `mechanism(data, runs, rng)` returns independent outputs, shape (runs,) or (runs, p); what
         it makes of many runs at once decides how long an audit takes.
-    data, neighbour : object
+    data : object
+    neighbour : object
         Two neighbouring data sets, passed on as they are. The bound is about this pair: the worst
         pair known should be chosen, such as a data set of zeros and one that holds a single record
         whose gradient is as long as clipping allows.
@@ -217,7 +218,12 @@ def audit_mechanism(
     >>> 0.9 < loss.mu < 1
     True
     """
-    runs = require_count("runs", runs, least=LEAST_RUNS)
+    if not callable(mechanism):
+        raise ValueError(f"mechanism must be callable, got {mechanism!r}")
+    runs, rng = (
+        require_count("runs", runs, least=LEAST_RUNS),
+        require_instance("rng", rng, np.random.Generator),
+    )
     outputs, others = (np.asarray(mechanism(each, runs, rng)) for each in (data, neighbour))
     if outputs.shape[:1] != (runs,):
         raise ValueError(
@@ -227,7 +233,10 @@ def audit_mechanism(
 
 
 def _outputs(name: str, value: ArrayLike) -> FloatArray:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, got rows of unequal length") from None
     if array.dtype.kind not in "biuf" or array.ndim not in (1, 2) or array.shape[0] < LEAST_RUNS:
         raise ValueError(
             f"{name} must be numbers of shape (runs,) or (runs, p) with at least {LEAST_RUNS} "
@@ -255,9 +264,14 @@ def _statistics(
         return [lambda outputs: _apply(outputs, lambda rows: np.zeros(len(rows)))]
     # Coordinates of very different or no spread must not decide whether the fit is stable.
     pooled = np.concatenate(finite)
-    shift, scale = pooled.mean(axis=0), pooled.std(axis=0)
+    size = np.maximum(np.max(np.abs(pooled), axis=0), np.finfo(np.float64).tiny)
+    shift, scale = np.mean(pooled / size, axis=0), np.std(pooled / size, axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    whitened = [_Gaussian((rows - shift) / scale) for rows in finite]
+
+    def standard(rows: FloatArray) -> FloatArray:
+        return (rows / size - shift) / scale
+
+    whitened = [_Gaussian(standard(rows)) for rows in finite]
     gap = whitened[1].mean - whitened[0].mean
     between = (whitened[0].covariance + whitened[1].covariance) / 2
     linear = np.linalg.lstsq(between, gap, rcond=1e-12)[0]
@@ -266,8 +280,8 @@ def _statistics(
         return whitened[1].log_density(rows) - whitened[0].log_density(rows)
 
     return [
-        lambda outputs: _apply(outputs, lambda rows: ((rows - shift) / scale) @ linear),
-        lambda outputs: _apply(outputs, lambda rows: ratio((rows - shift) / scale)),
+        lambda outputs: _apply(outputs, lambda rows: standard(rows) @ linear),
+        lambda outputs: _apply(outputs, lambda rows: ratio(standard(rows))),
     ]
 
 
@@ -290,7 +304,7 @@ class _Gaussian:
         self._factor = np.linalg.cholesky(self.covariance + ridge)
 
     def log_density(self, rows: FloatArray) -> FloatArray:
-        white = solve_triangular(self._factor, (rows - self.mean).T, lower=True)
+        white = solve_triangular(self._factor, (rows - self.mean).T, lower=True, check_finite=False)
         return -0.5 * np.sum(white**2, axis=0) - np.sum(np.log(np.diag(self._factor)))
 
 

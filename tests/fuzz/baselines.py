@@ -47,7 +47,9 @@ def _law() -> Any:
     from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
 
     problem = RidgeRegression(EIGENVALUES, VECTOR, 0 * VECTOR, label_noise_variance=0.1, ridge=0.1)
-    return HomogenizedSGD(problem, schedules.ConstantRate(0.5), **_word(HomogenizedSGD, 0.5), horizon=4.0)
+    return HomogenizedSGD(
+        problem, schedules.ConstantRate(0.5), **_word(HomogenizedSGD, 0.5), horizon=4.0
+    )
 
 
 def _word(function: Any, value: float) -> dict[str, float]:
@@ -71,7 +73,9 @@ def _problem() -> Any:
 
 
 def _records() -> Any:
-    return noisy_sgd.LinearRecords.uniform(mean=0.2, half_width=1.0, target=VECTOR, label_noise_std=0.3)
+    return noisy_sgd.LinearRecords.uniform(
+        mean=0.2, half_width=1.0, target=VECTOR, label_noise_std=0.3
+    )
 
 
 def _mechanism() -> Any:
@@ -259,7 +263,9 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "clip_norm": np.array([1.0, 1.5]),
     },
     "collocation.interpolate": {
-        "edges": np.array([0.0, 0.5, 1.0]), "values": np.ones((2, 4, 2)), "time": np.array([0.2, 0.7])
+        "edges": np.array([0.0, 0.5, 1.0]),
+        "values": np.ones((2, 4, 2)),
+        "time": np.array([0.2, 0.7]),
     },
     "comparison_odes.sandwich": {"start": 0.5, "largest": 1.5, "smallest": 0.5},
     "coverage.independent_coverage": {"bias": VECTOR, "std": EIGENVALUES},
@@ -284,12 +290,23 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "full_batch_dpgd.full_batch_noise_std": {"samples": N},
     "gaussian.renyi_divergence": {},
     "hidden_state.hidden_state_divergence": {
-        "position": 3, "later_steps": 5, "strong_convexity": 0.5, "bound": "reconstruction"
+        "position": 3,
+        "later_steps": 5,
+        "strong_convexity": 0.5,
+        "bound": "reconstruction",
     },
     "hidden_state.shuffled_hidden_state_loss": {
-        "steps": 5, "records": 10, "strong_convexity": 0.5, "bound": "reconstruction"
+        "steps": 5,
+        "records": 10,
+        "strong_convexity": 0.5,
+        "bound": "reconstruction",
     },
-    "homogenised_sde.risk_path": {"samples": N, "steps": None, "form": "corrected", "sample_size": N},
+    "homogenised_sde.risk_path": {
+        "samples": N,
+        "steps": None,
+        "form": "corrected",
+        "sample_size": N,
+    },
     "intervals.batch_mean_weights": {"steps": 40},
     "intervals.checkpoint_weights": {"steps": 40},
     "intervals.independent_runs": {"iterates": PATH},
@@ -322,17 +339,29 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "rate_search.optimise": {"schedule_of": lambda amplitude: schedules.Harmonic(amplitude, 0.5)},
     "release.Diagnostic": {"non_private": 1.0},
     "release.Release": {"value": 1.0},
-    "renyi_loss.average_divergence": {"first": Made(_record), "second": Made(_other_record), "position": 0.2},
-    "renyi_loss.iterates_divergence": {"first": Made(_record), "second": Made(_other_record), "position": 0.2},
+    "renyi_loss.average_divergence": {
+        "first": Made(_record),
+        "second": Made(_other_record),
+        "position": 0.2,
+    },
+    "renyi_loss.iterates_divergence": {
+        "first": Made(_record),
+        "second": Made(_other_record),
+        "position": 0.2,
+    },
     "renyi_loss.last_iterate_divergence": {
-        "first": Made(_record), "second": Made(_other_record), "time": 2.0
+        "first": Made(_record),
+        "second": Made(_other_record),
+        "time": 2.0,
     },
     "scaling_laws.term_exponents": {"learning_rate": -0.3},
     "schedules.noise_multipliers": {},
     "schedules.step_shape": {"samples": N, "sample_size": N},
     "schedules.InverseSquareRootRate": {"scale": 1.0},
     "screening.ScreenedSamples.clipped_gradient_sum": {
-        "parameters": FEATURES[:D, :2], "clip": np.array([1.0, 1.5]), "clip_norm": np.array([1.0, 1.5])
+        "parameters": FEATURES[:D, :2],
+        "clip": np.array([1.0, 1.5]),
+        "clip_norm": np.array([1.0, 1.5]),
     },
     "screening.ScreenedSamples.holds": {"parameters": FEATURES[:D, :2], "step": 0},
     "second_moment.second_moment_basis": {"mean": VECTOR},
@@ -343,7 +372,9 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "spectra.uniform": {},
     "volterra.solve": {"kernels": Made(_kernels), "times": np.array([0.0, 0.5, 1.0])},
     "volterra.solve_volterra": {
-        "schedule": schedules.ConstantRate(0.5), "intervals": 20, "extrapolations": 1
+        "schedule": schedules.ConstantRate(0.5),
+        "intervals": 20,
+        "extrapolations": 1,
     },
     "volterra.power_law_kernels": {"signal_scale": 0.5},
     "worst_pairs.PairSearch.divergences": {"position": 0.2},

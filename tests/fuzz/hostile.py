@@ -47,7 +47,7 @@ def fixed(valid: Any) -> list[Any]:
         return [*_arrays(valid), *WRONG_TYPES]
     if isinstance(valid, str):
         return ["text", "", None, 1.0, np.nan, valid.upper()]
-    return [*WRONG_TYPES, np.nan, 1.0, [], np.zeros(2)]
+    return [*WRONG_TYPES, np.nan, 1.0, []]
 
 
 def holds_nan(value: Any) -> bool:

@@ -31,26 +31,29 @@ GOOD = (Outcome.REFUSED, Outcome.ANSWERED)
 
 def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
     """Call with one argument replaced, and what came of it."""
+    entry = _entry(target.docstring, parameter)
+    if re.match(rf"{parameter} : object", entry):
+        return Outcome.ANSWERED, "anything goes"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             result = target.call(**{parameter: value})
         except ValueError as error:
             text = str(error)
-            named = re.search(rf"\b{re.escape(parameter)}\b", text)
-            return (Outcome.REFUSED if named else Outcome.UNNAMED), text
+            return (Outcome.REFUSED if _named(target, text) else Outcome.UNNAMED), text
         except Exception as error:
             return Outcome.TRACEBACK, f"{type(error).__name__}: {error}"
     if _same(value, target.arguments[parameter]):
         return Outcome.ANSWERED, ""
-    default_none = value is None and "optional" in _entry(target.docstring, parameter)
-    if default_none:
+    if value is None and "optional" in entry:
         return Outcome.ANSWERED, ""
-    if holds_nan(value):
+    if holds_nan(value) and "not finite" not in entry:
         return Outcome.SILENT, "NaN taken"
     found = list(_numbers(result))
     if any(np.any(np.isnan(part)) for part in found):
         return Outcome.SILENT, "NaN given"
+    if np.size(value) == 0 and found and all(part.size == 0 for part in found):
+        return Outcome.ANSWERED, "nothing for nothing"
     wrong = _outside(target, parameter, value)
     if wrong:
         return Outcome.OUTSIDE, wrong
@@ -59,11 +62,21 @@ def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
     return Outcome.ANSWERED, ""
 
 
+def _named(target: Target, text: str) -> bool:
+    """Whether an error says which argument must be what; of two that do not fit, either."""
+    names = "|".join(re.escape(name) for name in target.arguments)
+    return re.match(rf"({names})\b.* must ", text) is not None
+
+
 def _outside(target: Target, parameter: str, value: Any) -> str | None:
     """Why a value that was answered should not have been, by the docstring."""
     entry = _entry(target.docstring, parameter)
     valid = target.arguments[parameter]
     found = numbers(value)
+    if np.size(value) == 0 and "empty" in entry:
+        return None
+    if isinstance(value, str) and f"{parameter} : str" in entry:
+        return None
     if isinstance(valid, (bool, str)) or numbers(valid) is None:
         return f"wrong type {type(value).__name__}"
     if found is None or isinstance(value, bool):
@@ -72,21 +85,28 @@ def _outside(target: Target, parameter: str, value: Any) -> str | None:
         return "empty"
     if isinstance(valid, int) and not np.all(found == np.round(found)):
         return "not whole"
-    if np.any(np.isinf(found)) and "inf" not in entry:
+    if np.any(np.isinf(found)) and not ("`inf`" in entry or "not finite" in entry):
         return "an infinity"
     for words, allowed in (
-        (r"more than (-?[\d.]+)", lambda bound: found > bound),
-        (r"at least (-?[\d.]+)", lambda bound: found >= bound),
-        (r"less than (-?[\d.]+)", lambda bound: found < bound),
-        (r"at most (-?[\d.]+)", lambda bound: found <= bound),
-        (r"in \((-?[\d.]+), ", lambda bound: found > bound),
-        (r"in \[(-?[\d.]+), ", lambda bound: found >= bound),
-        (r"in [\(\[]-?[\d.]+, (-?[\d.]+)\)", lambda bound: found < bound),
-        (r"in [\(\[]-?[\d.]+, (-?[\d.]+)\]", lambda bound: found <= bound),
+        (r"more than (-?[\d.]+(?:e[+-]?\d+)?)", lambda bound: found > bound),
+        (r"at least (-?[\d.]+(?:e[+-]?\d+)?)", lambda bound: found >= bound),
+        (r"less than (-?[\d.]+(?:e[+-]?\d+)?)", lambda bound: found < bound),
+        (r"at most (-?[\d.]+(?:e[+-]?\d+)?)", lambda bound: found <= bound),
+        (r"in \((-?[\d.]+(?:e[+-]?\d+)?), ", lambda bound: found > bound),
+        (r"in \[(-?[\d.]+(?:e[+-]?\d+)?), ", lambda bound: found >= bound),
+        (
+            r"in [\(\[]-?[\d.]+(?:e[+-]?\d+)?, (-?[\d.]+(?:e[+-]?\d+)?)\)",
+            lambda bound: found < bound,
+        ),
+        (
+            r"in [\(\[]-?[\d.]+(?:e[+-]?\d+)?, (-?[\d.]+(?:e[+-]?\d+)?)\]",
+            lambda bound: found <= bound,
+        ),
     ):
         for match in re.finditer(words, entry):
             bound = float(match.group(1).rstrip("."))
-            if not np.all(allowed(bound)):
+            # An infinity that came so far is named by the docstring.
+            if not np.all(allowed(bound) | np.isinf(found)):
                 return f"not {match.group(0)}"
     return None
 
@@ -116,7 +136,8 @@ def _numbers(result: Any, depth: int = 0) -> Any:
             yield array
     elif dataclasses.is_dataclass(result) and not isinstance(result, type):
         for field in dataclasses.fields(result):
-            yield from _numbers(getattr(result, field.name, None), depth + 1)
+            if not field.name.startswith("_"):
+                yield from _numbers(getattr(result, field.name, None), depth + 1)
     elif isinstance(result, dict):
         for part in result.values():
             yield from _numbers(part, depth + 1)

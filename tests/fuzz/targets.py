@@ -1,4 +1,4 @@
-"""What is fuzzed: every public function, constructor and method of the library, found by walking it.
+"""What is fuzzed: every public function, constructor and method, found by walking the library.
 
 A parameter's valid value comes from its name, since one word is one quantity throughout the house,
 or from the table of exceptions in `baselines`. A new function whose words are known is fuzzed
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import baselines
+
 import privreg
 
 NOT_THE_LIBRARY = {"papers", "experiment", "claims", "pipeline", "__main__", "version"}

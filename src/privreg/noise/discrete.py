@@ -75,23 +75,20 @@ def grid(norm: float, *, dimension: int, resolution: int = RESOLUTION) -> Grid:
     Parameters
     ----------
     norm : float
-        Largest norm C of a record's vector, more than 0 and finite.
+        Largest norm C of a record's vector, at least 1e-250 and at most 1e250.
     dimension : int
         Number p of its coordinates.
     resolution : int
         Units in C, at most 2³⁰; what rounding adds to the sensitivity is √p / 2 + 2 of them.
     """
-    norm = require_number("norm", norm, above=0)
+    norm = require_number("norm", norm, least=1e-250, most=1e250)
     dimension = require_count("dimension", dimension)
     resolution = require_count("resolution", resolution)
     reach = resolution + ceil(sqrt(dimension) / 2) + 1
     # Squares of norms are summed in 64 bits.
     if dimension * (reach + 1) ** 2 >= LARGEST_SUM:
         raise ValueError(f"resolution must be smaller for dimension {dimension}, got {resolution}")
-    unit = norm / resolution
-    if unit < np.finfo(np.float64).tiny:
-        raise ValueError(f"norm must be large enough to be divided by {resolution}, got {norm}")
-    return Grid(unit, resolution, reach)
+    return Grid(norm / resolution, resolution, reach)
 
 
 def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTION) -> IntArray:
@@ -167,7 +164,10 @@ def add_integer_noise(sums: ArrayLike, *, std: int) -> IntArray:
     ImportError
         If OpenDP is not installed.
     """
-    exact = np.asarray(sums)
+    try:
+        exact = np.asarray(sums)
+    except ValueError:
+        raise ValueError("sums must be integers, got rows of unequal length") from None
     if exact.dtype.kind not in "iu" or (exact.dtype.kind == "u" and exact.dtype.itemsize == 8):
         raise ValueError(f"sums must be integers of 64 bits, got {exact.dtype}")
     std = require_count("std", std)
@@ -185,7 +185,8 @@ def release_sum(vectors: ArrayLike, *, norm: float, budget: Budget) -> Release[F
     vectors : array_like, shape (n, p)
         One finite vector a record; longer ones are shortened to the norm.
     norm : float
-        Bound C on a record's vector, more than 0, chosen without looking at the data.
+        Bound C on a record's vector, at least 1e-250 and at most 1e250, chosen without looking at
+        the data.
     budget : Budget
         What the release may cost, and the neighbouring relation.
 
@@ -221,10 +222,20 @@ def square_sum_sensitivity(
 
 
 def require_exact_sum(sample_size: int, largest: int) -> None:
-    """Refuse a sum of so many integers of at most this size that 64 bits might not hold it."""
+    """Refuse a sum of so many integers of at most this size that 64 bits might not hold it.
+
+    Parameters
+    ----------
+    sample_size, largest : int
+        Number of integers and their largest size, at least 1.
+    """
+    sample_size, largest = (
+        require_count("sample_size", sample_size),
+        require_count("largest", largest),
+    )
     if sample_size * largest >= LARGEST_SUM:
         raise ValueError(
-            f"samples must have fewer than {LARGEST_SUM // largest} rows to be summed exactly, "
+            f"sample_size must be less than {LARGEST_SUM // largest} for an exact sum, "
             f"got {sample_size}"
         )
 

@@ -8,11 +8,12 @@ words, so that code written for the one does not run on the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
 from privreg.privacy.budget import Budget
+from privreg.validation import require_instance
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -29,6 +30,11 @@ class Diagnostic(Generic[T]):
     what : str
         What it is, in a few words.
 
+    Raises
+    ------
+    ValueError
+        If the description is no text.
+
     Examples
     --------
     >>> clipped = Diagnostic(0.25, "share of clipped rows")
@@ -40,6 +46,9 @@ class Diagnostic(Generic[T]):
 
     non_private: T
     what: str = "diagnostic"
+
+    def __post_init__(self) -> None:
+        require_instance("what", self.what, str)
 
     def __repr__(self) -> str:
         # The value stays out of logs and of notebooks that are shared.
@@ -63,7 +72,7 @@ class Release(Generic[T]):
     budget : Budget
         What releasing it costs, under the budget's neighbouring relation.
     assumptions : tuple of str
-        What must hold besides the code for the guarantee to hold, each a sentence.
+        What must hold besides the code for the guarantee to hold, each a sentence; may be empty.
 
     Raises
     ------
@@ -86,10 +95,11 @@ class Release(Generic[T]):
     assumptions: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.budget, Budget):
-            raise ValueError(f"budget must be a Budget, got {self.budget!r}")
-        if isinstance(self.assumptions, str):
+        require_instance("budget", self.budget, Budget)
+        if isinstance(self.assumptions, str) or not isinstance(self.assumptions, Sequence):
             raise ValueError(f"assumptions must be a tuple of texts, got {self.assumptions!r}")
+        for text in self.assumptions:
+            require_instance("assumptions", text, str)
         hidden = _diagnostic(self.value)
         if hidden is not None:
             raise ValueError(f"value must be private throughout, got {hidden!r}")
