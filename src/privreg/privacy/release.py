@@ -8,7 +8,7 @@ words, so that code written for the one does not run on the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -96,14 +96,13 @@ class Release(Generic[T]):
 
     def __post_init__(self) -> None:
         require_instance("budget", self.budget, Budget)
-        if isinstance(self.assumptions, str) or not isinstance(self.assumptions, Sequence):
+        if not isinstance(self.assumptions, tuple):
             raise ValueError(f"assumptions must be a tuple of texts, got {self.assumptions!r}")
         for text in self.assumptions:
             require_instance("assumptions", text, str)
         hidden = _diagnostic(self.value)
         if hidden is not None:
             raise ValueError(f"value must be private throughout, got {hidden!r}")
-        object.__setattr__(self, "assumptions", tuple(self.assumptions))
 
     def then(self, function: Callable[[T], U]) -> Release[U]:
         """The function's value at the released one, at no further cost.
