@@ -1,0 +1,1 @@
+"""Noise for private learning: Toeplitz-correlated and tree-aggregated, with its sensitivity."""

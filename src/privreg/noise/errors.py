@@ -1,0 +1,105 @@
+r"""What a mechanism's noise does to prefix sums, or to any workload: mean, largest, last error.
+
+With decoder B, workload A and noise of standard deviation γ (the sensitivity, for a noise
+multiplier of 1) the error of step t is normal in each coordinate with variance
+:math:`\gamma^2 \lVert (AB)_{t,:} \rVert_2^2`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privreg.noise.toeplitz import product_coefficients
+from privreg.validation import FloatArray, require_array, require_number
+
+
+class Errors(NamedTuple):
+    """Root mean square errors per coordinate, at a noise multiplier of 1.
+
+    Attributes
+    ----------
+    mean : float
+        Root of the mean over steps of the squared error.
+    largest : float
+        Over steps.
+    last : float
+        At the last step.
+    """
+
+    mean: float
+    largest: float
+    last: float
+
+
+def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> FloatArray:
+    r"""Variance of the workload's noise after each step, for unit noise.
+
+    .. math:: V_t = \lVert (A B)_{t,:} \rVert_2^2
+
+    Parameters
+    ----------
+    decoder : array_like, shape (steps,) or (steps, rows)
+        Toeplitz coefficients of B, or B itself.
+    workload : array_like, shape (steps,), optional
+        Toeplitz coefficients of A; prefix sums by default.
+
+    Returns
+    -------
+    ndarray, shape (steps,)
+
+    Examples
+    --------
+    >>> step_variances([1.0, -1.0, 0.0])
+    array([1., 1., 1.])
+    """
+    array = np.asarray(decoder)
+    matrix = require_array("decoder", array, shape=(None,) * min(max(array.ndim, 1), 2))
+    steps = matrix.shape[0]
+    kernel = None if workload is None else require_array("workload", workload, shape=(steps,))
+    if matrix.ndim == 1:
+        sums = np.cumsum(matrix) if kernel is None else product_coefficients(kernel, matrix)
+        return np.cumsum(sums**2)
+    if kernel is None:
+        return np.sum(np.cumsum(matrix, axis=0) ** 2, axis=1)
+    from privreg.noise.toeplitz import dense_matrix
+
+    return np.sum((dense_matrix(kernel) @ matrix) ** 2, axis=1)
+
+
+def workload_errors(
+    decoder: ArrayLike, *, sensitivity: float, workload: ArrayLike | None = None
+) -> Errors:
+    r"""Mean, largest and last error of a mechanism at a noise multiplier of 1.
+
+    Parameters
+    ----------
+    decoder : array_like, shape (steps,) or (steps, rows)
+        Toeplitz coefficients of B, or B itself.
+    sensitivity : float
+        Of the encoder under the participation in question (`privreg.noise.sensitivity`).
+    workload : array_like, shape (steps,), optional
+        Toeplitz coefficients of A; prefix sums by default.
+
+    Returns
+    -------
+    Errors
+
+    Examples
+    --------
+    >>> workload_errors([1.0, 0.0, 0.0, 0.0], sensitivity=1.0).last
+    2.0
+
+    Source
+    ------
+    choquettechoo2024, equation (3): steps times the square of `mean` is its objective.
+    """
+    scale = require_number("sensitivity", sensitivity, least=0)
+    variances = step_variances(decoder, workload=workload)
+    return Errors(
+        mean=scale * float(np.sqrt(variances.mean())),
+        largest=scale * float(np.sqrt(variances.max())),
+        last=scale * float(np.sqrt(variances[-1])),
+    )

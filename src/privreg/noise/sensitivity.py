@@ -1,0 +1,328 @@
+r"""How far one record moves the encoded gradients C G when each gradient moves by at most 1.
+
+The noise w that is added to C G needs this norm times the noise multiplier for its standard
+deviation. A record takes part once, or several times: at most `participations` times, any two of
+them at least `separation` steps apart. Nothing here returns less than the true sensitivity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ellipkm1
+
+from privreg.validation import FloatArray, require_array, require_count, require_number
+
+
+def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = None) -> float:
+    r"""Sensitivity where a record takes part in one step.
+
+    .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
+
+    Parameters
+    ----------
+    encoder : array_like, shape (T',) or (rows, T)
+        Coefficients of a Toeplitz encoder with T' at least T, or any matrix with a column a step.
+    steps : int, optional
+        T; by default all that the encoder has. A Toeplitz encoder that ends earlier is refused,
+        for what is left out would be missing from the norm.
+
+    Returns
+    -------
+    float
+
+    Guarantee
+    ---------
+    If each step releases a gradient of norm at most 1 and adding, removing or zeroing out a record
+    changes one of them, then C G + σγ_T w is 1/(2σ²)-zCDP, and so is everything computed from it,
+    all iterates together included. The gradients may be chosen adaptively.
+
+    Examples
+    --------
+    >>> single_participation_sensitivity([1.0, 1.0, 1.0, 1.0])
+    2.0
+
+    Source
+    ------
+    choquettechoo2024, Theorem 1.1 and equation (24).
+    """
+    matrix = _encoder(encoder)
+    if matrix.ndim == 1:
+        return float(np.linalg.norm(matrix[: _within(steps, matrix.size)]))
+    if steps is not None and steps != matrix.shape[1]:
+        raise ValueError(f"steps must be the encoder's columns, {matrix.shape[1]}, got {steps}")
+    return float(np.max(np.linalg.norm(matrix, axis=0)))
+
+
+def damped_square_root_limit(damping: float) -> float:
+    r"""Limit of the sensitivity of `toeplitz.damped_square_root` over infinitely many steps.
+
+    .. math:: \gamma_\infty^2 = \tfrac2\pi K(1-\nu)
+
+    with the complete elliptic integral K of modulus 1-ν.
+
+    Parameters
+    ----------
+    damping : float
+        ν in [0, 1]; infinite at 0.
+
+    Source
+    ------
+    choquettechoo2024, appendix B (its Landen transform derived).
+    """
+    damping = require_number("damping", damping, least=0, most=1)
+    # The parameter is m = (1-ν)², and 1 - m keeps its digits at small ν only in this form.
+    return float(np.sqrt(2 / np.pi * ellipkm1(damping * (2 - damping))))
+
+
+def damped_anti_pgd_limit(damping: float) -> float:
+    r"""Limit of the sensitivity of `toeplitz.damped_anti_pgd`: :math:`1/\sqrt{\nu(2-\nu)}`.
+
+    Source
+    ------
+    choquettechoo2024, Table 2.
+    """
+    damping = require_number("damping", damping, least=0, most=1)
+    return float(np.sqrt(1 / (damping * (2 - damping)))) if damping else np.inf
+
+
+def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
+    r"""Limit of the sensitivity of a minimum-phase decoder from its power spectrum.
+
+    .. math:: \gamma_\infty^2 = \frac1{2\pi} \int_{-\pi}^{\pi} \frac{d\omega}{|B(\omega)|^2}
+
+    Parameters
+    ----------
+    power : callable
+        |B(ω)|² of frequencies ω in (0, π], an array to an array, more than 0. It may vary on any
+        scale near 0 and is smooth on the scale of 1 elsewhere.
+
+    Returns
+    -------
+    float
+        Infinite where the integral diverges at 0.
+
+    Examples
+    --------
+    >>> damped = lambda frequency: np.sqrt(0.1**2 + 4 * 0.9 * np.sin(frequency / 2) ** 2)
+    >>> bool(np.isclose(limiting_sensitivity(damped), damped_square_root_limit(0.1)))
+    True
+
+    Source
+    ------
+    choquettechoo2024, equation (5) and Property C.1.
+    """
+    frequencies, weights = _frequency_rule()
+    values = np.asarray(power(frequencies), dtype=np.float64)
+    if values.shape != frequencies.shape or not np.all(np.isfinite(values) & (values > 0)):
+        raise ValueError("power must return one finite number above 0 for each frequency")
+    pieces = weights / values
+    total = float(np.sum(pieces))
+    # In the logarithm of the frequency a convergent integrand has died out at the lower end.
+    if np.sum(pieces[:_NODES]) > 1e-6 * total:
+        return float(np.inf)
+    return float(np.sqrt(total / np.pi))
+
+
+def multi_participation_sensitivity(
+    encoder: ArrayLike, *, participations: int, separation: int
+) -> float:
+    r"""Sensitivity of a Toeplitz encoder where a record takes part several times.
+
+    .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
+
+    for k participations at least b steps apart, which is exact where the coefficients are
+    non-negative and non-increasing. Others are refused: see `multi_participation_bound`.
+
+    Parameters
+    ----------
+    encoder : array_like, shape (steps,)
+        Coefficients of the encoder, non-negative and non-increasing, one a step.
+    participations : int
+        Largest number k of steps in which a record takes part.
+    separation : int
+        Smallest distance b between two of them.
+
+    Returns
+    -------
+    float
+
+    Guarantee
+    ---------
+    As in `single_participation_sensitivity`, for records that take part as stated.
+
+    Examples
+    --------
+    >>> multi_participation_sensitivity([1.0, 0.0, 0.0, 0.0], participations=2, separation=2) ** 2
+    2.0000000000000004
+
+    Source
+    ------
+    Kalinin and Lampert (2024), Theorem 2, used by choquettechoo2024 for Figure 4.
+    """
+    column = require_array("encoder", encoder, shape=(None,))
+    if np.any(column < 0) or np.any(np.diff(column) > 0):
+        raise ValueError(
+            "encoder must be non-negative and non-increasing (multi_participation_bound takes "
+            f"others), got smallest {column.min():g} and largest increase "
+            f"{np.max(np.diff(column), initial=0):g}"
+        )
+    return _spaced_column_sum(column, participations, separation)
+
+
+def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
+    r"""Upper bound of the sensitivity where a record takes part several times, for any encoder.
+
+    For a Toeplitz encoder, the sensitivity of its non-increasing majorant
+    :math:`\bar c_t = \max_{s \ge t} |c_s|`, equal to `multi_participation_sensitivity` where that
+    applies. For a matrix,
+
+    .. math:: \gamma^2 \le
+        \max_P \sum_{i \in P} \max_{Q \ni i} \sum_{j \in Q} |C_{:,i}^\top C_{:,j}|
+
+    over sets P, Q of at most k steps at least b apart.
+
+    Parameters
+    ----------
+    encoder : array_like, shape (steps,) or (rows, steps)
+    participations, separation : int
+        As in `multi_participation_sensitivity`.
+
+    Returns
+    -------
+    float
+
+    Guarantee
+    ---------
+    As in `multi_participation_sensitivity`; never less than the true sensitivity.
+    """
+    matrix = _encoder(encoder)
+    if matrix.ndim == 1:
+        majorant = np.maximum.accumulate(np.abs(matrix)[::-1])[::-1]
+        return _spaced_column_sum(majorant, participations, separation)
+    gram = np.abs(matrix.T @ matrix)
+    rows = [
+        _best_spaced_sum(row, participations, separation, through=index)
+        for index, row in enumerate(gram)
+    ]
+    return float(np.sqrt(_best_spaced_sum(np.array(rows), participations, separation)))
+
+
+def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separation: int) -> float:
+    r"""Sensitivity where every epoch visits the records in one and the same order.
+
+    .. math:: \gamma^2 = \max_{i < b} \sum_{j, l < k} |C_{:,i+jb}^\top C_{:,i+lb}|
+
+    exact where the columns' inner products are non-negative, an upper bound otherwise.
+
+    Parameters
+    ----------
+    encoder : array_like, shape (steps,) or (rows, steps)
+    participations : int
+        Number k of epochs.
+    separation : int
+        Steps b of an epoch: a record takes part in steps i, i + b, i + 2b, ...
+
+    Returns
+    -------
+    float
+
+    Guarantee
+    ---------
+    As in `single_participation_sensitivity`, for records that take part as stated.
+
+    Source
+    ------
+    Choquette-Choo et al. (2023), Multi-Epoch Matrix Factorization, used by choquettechoo2024.
+    """
+    from privreg.noise.toeplitz import dense_matrix
+
+    matrix = _encoder(encoder)
+    if matrix.ndim == 1:
+        matrix = dense_matrix(matrix)
+    steps = matrix.shape[1]
+    k, b = _participation(participations, separation)
+    largest = 0.0
+    for first in range(min(b, steps)):
+        columns = matrix[:, first::b]
+        largest = max(largest, _largest_window(np.abs(columns.T @ columns), k))
+    return float(np.sqrt(largest))
+
+
+_NODES, _PANELS = 16, 48
+
+
+def _frequency_rule() -> tuple[FloatArray, FloatArray]:
+    """Gauss-Legendre panels in the logarithm of the frequency, down to 1e-30."""
+    edges = np.linspace(np.log(1e-30), np.log(np.pi), _PANELS + 1)
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    half = np.diff(edges)[:, None] / 2
+    logarithm = edges[:-1, None] + half * (nodes + 1)
+    frequency = np.exp(logarithm)
+    return frequency.ravel(), (half * weights * frequency).ravel()
+
+
+def _encoder(encoder: ArrayLike) -> FloatArray:
+    array = np.asarray(encoder)
+    return require_array("encoder", array, shape=(None,) * min(max(array.ndim, 1), 2))
+
+
+def _within(steps: int | None, available: int) -> int:
+    if steps is None:
+        return available
+    if require_count("steps", steps) > available:
+        raise ValueError(f"steps must be at most the encoder's length, {available}, got {steps}")
+    return steps
+
+
+def _participation(participations: int, separation: int) -> tuple[int, int]:
+    return (
+        require_count("participations", participations),
+        require_count("separation", separation),
+    )
+
+
+def _spaced_column_sum(column: FloatArray, participations: int, separation: int) -> float:
+    k, b = _participation(participations, separation)
+    total = np.zeros_like(column)
+    for shift in range(0, min(k * b, column.size), b):
+        total[shift:] += column[: column.size - shift]
+    return float(np.linalg.norm(total))
+
+
+def _best_spaced_sum(
+    values: FloatArray, participations: int, separation: int, *, through: int | None = None
+) -> float:
+    """Largest sum of at most k entries at least b apart, one of them `through` if it is given."""
+    k, b = _participation(participations, separation)
+    if through is None:
+        return float(_best_prefix_sums(values, k, b)[-1, -1])
+    left = _best_prefix_sums(values[: max(through - b + 1, 0)], k - 1, b)[:, -1]
+    right = _best_prefix_sums(values[through + b :][::-1], k - 1, b)[:, -1]
+    return float(values[through] + np.max(left + right[::-1]))
+
+
+def _best_prefix_sums(values: FloatArray, count: int, separation: int) -> FloatArray:
+    """Row m, column t: largest sum of at most m of the first t entries, `separation` apart."""
+    best = np.zeros((count + 1, values.size + 1))
+    for m in range(1, count + 1):
+        earlier = best[m - 1, np.maximum(np.arange(values.size) - separation + 1, 0)]
+        best[m, 1:] = np.maximum(np.maximum.accumulate(earlier + values), 0.0)
+    return best
+
+
+def _largest_window(gram: FloatArray, size: int) -> float:
+    """Largest sum of a block of `size` consecutive rows and columns."""
+    length = gram.shape[0]
+    table = np.zeros((length + 1, length + 1))
+    table[1:, 1:] = gram.cumsum(axis=0).cumsum(axis=1)
+    size = min(size, length)
+    starts = np.arange(length - size + 1)
+    ends = starts + size
+    return float(
+        np.max(
+            table[ends, ends] - table[starts, ends] - table[ends, starts] + table[starts, starts]
+        )
+    )

@@ -1,0 +1,286 @@
+r"""Lower-triangular Toeplitz matrices that correlate noise, each as the list of its coefficients.
+
+A mechanism adds the noise :math:`\tilde w = B w` with independent normal w to the gradients. The
+*decoder* B has first column :math:`\beta`; the *encoder* :math:`C = B^{-1}` decides how much w is
+needed. Both are arrays of shape (steps,) here, B's first entry being 1, so that a product of two
+matrices is a convolution and nothing quadratic in the number of steps is ever stored.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+from scipy.linalg import toeplitz
+
+from privreg.validation import FloatArray, require_array, require_count, require_number
+
+
+def identity(steps: int) -> FloatArray:
+    """Decoder of independent noise (DP-SGD): 1, 0, 0, ...
+
+    Source
+    ------
+    choquettechoo2024, Table 3.
+    """
+    coefficients = np.zeros(require_count("steps", steps))
+    coefficients[0] = 1.0
+    return coefficients
+
+
+def damped_square_root(steps: int, *, damping: float) -> FloatArray:
+    r"""Decoder with generating function :math:`\sqrt{1 - (1-\nu)x}`, the paper's ν-DP-FTRL.
+
+    .. math:: \beta_t = (-1)^t \binom{1/2}{t} (1-\nu)^t
+
+    Parameters
+    ----------
+    steps : int
+        Number of coefficients.
+    damping : float
+        ν in [0, 1]: 0 is `square_root`, 1 is `identity`.
+
+    Returns
+    -------
+    ndarray, shape (steps,)
+        1, then negative numbers of size about t^(-3/2) (1-ν)^t / (2 √π).
+
+    Examples
+    --------
+    >>> damped_square_root(4, damping=0.5)
+    array([ 1.       , -0.25     , -0.03125  , -0.0078125])
+
+    Source
+    ------
+    choquettechoo2024, equation (7).
+    """
+    return _binomial_series(steps, 1.5, require_number("damping", damping, least=0, most=1))
+
+
+def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
+    r"""Inverse of `damped_square_root` in closed form.
+
+    .. math:: \alpha_t = \binom{2t}{t} 4^{-t} (1-\nu)^t
+
+    Parameters
+    ----------
+    steps : int
+        Number of coefficients.
+    damping : float
+        ν in [0, 1].
+
+    Returns
+    -------
+    ndarray, shape (steps,)
+        Non-negative and non-increasing.
+
+    Examples
+    --------
+    >>> damped_square_root_encoder(4, damping=0.0)
+    array([1.    , 0.5   , 0.375 , 0.3125])
+
+    Source
+    ------
+    choquettechoo2024, appendix B.
+    """
+    return _binomial_series(steps, 0.5, require_number("damping", damping, least=0, most=1))
+
+
+def square_root(steps: int) -> FloatArray:
+    """Decoder with generating function √(1-x), Fichtenberger's ("optimal CC").
+
+    Encoder and decoded prefix sums are one and the same matrix, which gives the least largest
+    prefix error of all Toeplitz mechanisms.
+
+    Source
+    ------
+    Fichtenberger, Henzinger and Upadhyay (2023); choquettechoo2024, Table 3.
+    """
+    return damped_square_root(steps, damping=0.0)
+
+
+def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
+    """Decoder with the least limiting error for mean estimation: `damped_square_root` at ν = η.
+
+    Parameters
+    ----------
+    steps : int
+        Number of coefficients.
+    step_size : float
+        η in (0, 1].
+
+    Source
+    ------
+    choquettechoo2024, Theorem 2.1.
+    """
+    damping = require_number("step_size", step_size, above=0, most=1)
+    return damped_square_root(steps, damping=damping)
+
+
+def anti_pgd(steps: int) -> FloatArray:
+    """Decoder 1, -1, 0, 0, ...: each step takes back the noise of the one before.
+
+    Its encoder is the matrix of ones, so its sensitivity grows as √steps.
+
+    Source
+    ------
+    choquettechoo2024, Table 2.
+    """
+    return damped_anti_pgd(steps, damping=0.0)
+
+
+def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
+    """Decoder 1, -(1-ν), 0, 0, ...: each step takes back most of the noise of the one before.
+
+    Parameters
+    ----------
+    steps : int
+        Number of coefficients.
+    damping : float
+        ν in [0, 1]: 0 is `anti_pgd`, 1 is `identity`.
+
+    Source
+    ------
+    choquettechoo2024, Proposition C.24.
+    """
+    coefficients = identity(steps)
+    coefficients[1:2] = require_number("damping", damping, least=0, most=1) - 1.0
+    return coefficients
+
+
+def banded_square_root(steps: int, *, bands: int) -> FloatArray:
+    r"""Decoder whose encoder is the first bands of :math:`1/\sqrt{1-x}`.
+
+    A record that takes part once in `bands` steps or less often enters the encoder's columns
+    without overlap, so that k participations cost a factor √k only.
+
+    Parameters
+    ----------
+    steps : int
+        Number of coefficients.
+    bands : int
+        Non-zero coefficients of the encoder, from 1 (`identity`) to steps (`square_root`).
+
+    Source
+    ------
+    Choquette-Choo et al. (2023), (Amplified) Banded Matrix Factorization.
+    """
+    require_count("steps", steps)
+    if require_count("bands", bands) > steps:
+        raise ValueError(f"bands must be at most steps, {steps}, got {bands}")
+    encoder = np.zeros(steps)
+    encoder[:bands] = damped_square_root_encoder(bands, damping=0.0)
+    return inverse_coefficients(encoder)
+
+
+def prefix_sums(steps: int) -> FloatArray:
+    """Workload of prefix sums: 1, 1, 1, ..."""
+    return np.ones(require_count("steps", steps))
+
+
+def decaying_sums(steps: int, *, contraction: ArrayLike) -> FloatArray:
+    r"""Workloads :math:`1, a, a^2, \dots` of gradient descent, one for each contraction a.
+
+    Noise that enters a gradient at step τ is worth :math:`(1-\eta\lambda)^{t-\tau}` of itself at
+    step t along an eigenvector of the covariance with eigenvalue λ.
+
+    Parameters
+    ----------
+    steps : int
+        Number of coefficients.
+    contraction : array_like, shape (...)
+        1 - ηλ, each in [-1, 1].
+
+    Returns
+    -------
+    ndarray, shape (..., steps)
+    """
+    factors = np.asarray(contraction)
+    if np.any(~(np.abs(factors) <= 1)):
+        raise ValueError(f"contraction must be at least -1 and at most 1, got {contraction!r}")
+    powers = np.arange(require_count("steps", steps))
+    return np.power(factors[..., None].astype(np.float64), powers)
+
+
+def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
+    """First column of the inverse of a lower-triangular Toeplitz matrix.
+
+    Parameters
+    ----------
+    coefficients : array_like, shape (steps,)
+        First column; its first entry is not 0.
+
+    Returns
+    -------
+    ndarray, shape (steps,)
+        Found by forward substitution in O(steps²), which is stable whatever the coefficients.
+
+    Raises
+    ------
+    ValueError
+        If an entry of the inverse is too large for double precision.
+
+    Examples
+    --------
+    >>> inverse_coefficients([1.0, -1.0, 0.0, 0.0])
+    array([1., 1., 1., 1.])
+    """
+    column = require_array("coefficients", coefficients, shape=(None,))
+    if column[0] == 0:
+        raise ValueError("coefficients must start with a number other than 0, got 0")
+    with np.errstate(over="ignore", invalid="ignore"):
+        inverse = _forward_substitution(column)
+    if not np.all(np.isfinite(inverse)):
+        raise ValueError("coefficients must have an inverse that double precision holds, got none")
+    return inverse
+
+
+def product_coefficients(first: ArrayLike, second: ArrayLike) -> FloatArray:
+    """First column of the product of two lower-triangular Toeplitz matrices of one size.
+
+    Parameters
+    ----------
+    first, second : array_like, shape (steps,)
+
+    Returns
+    -------
+    ndarray, shape (steps,)
+    """
+    left = require_array("first", first, shape=(None,))
+    right = require_array("second", second, shape=left.shape)
+    return np.convolve(left, right)[: left.size]
+
+
+def dense_matrix(coefficients: ArrayLike) -> FloatArray:
+    """The lower-triangular Toeplitz matrix itself, shape (steps, steps)."""
+    column = require_array("coefficients", coefficients, shape=(None,))
+    return np.asarray(toeplitz(column, np.zeros_like(column)))
+
+
+def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:
+    """Coefficients of (1 - (1-ν)x)^(offset - 1), by their ratio (t - offset)/t (1-ν)."""
+    index = np.arange(1, require_count("steps", steps))
+    ratios = np.concatenate([[1.0], (index - offset) / index * (1.0 - damping)])
+    return np.cumprod(ratios)
+
+
+@njit(nogil=True, cache=True)
+def _forward_substitution(column: FloatArray) -> FloatArray:
+    steps = column.size
+    inverse = np.zeros(steps)
+    inverse[0] = 1.0 / column[0]
+    for step in range(1, steps):
+        # Four partial sums let the processor overlap additions; their order stays ours.
+        total0, total1, total2, total3 = 0.0, 0.0, 0.0, 0.0
+        lag = 1
+        while lag + 3 <= step:
+            total0 += column[lag] * inverse[step - lag]
+            total1 += column[lag + 1] * inverse[step - lag - 1]
+            total2 += column[lag + 2] * inverse[step - lag - 2]
+            total3 += column[lag + 3] * inverse[step - lag - 3]
+            lag += 4
+        while lag <= step:
+            total0 += column[lag] * inverse[step - lag]
+            lag += 1
+        inverse[step] = -((total0 + total1) + (total2 + total3)) / column[0]
+    return inverse

@@ -1,0 +1,245 @@
+r"""Tree aggregation: noise of prefix sums with one node for each bit of the step count.
+
+After step t (counted from 1) the prefix noise is the sum of one independent normal vector for each
+1 in the binary digits of t: the nodes of a binary tree that together cover the steps 1 to t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from privreg.validation import FloatArray, require_count, require_number
+
+
+class TreeNoise:
+    r"""Stream of tree-aggregated noise in memory for one vector a level.
+
+    The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` that a gradient step takes;
+    `prefix` is :math:`\nu_t`, normal with covariance `std`² times `tree_shared_nodes(s, t)`
+    between ν_s and ν_t in each coordinate, independent across coordinates. A shaped covariance
+    Σ is had by multiplying items or prefixes by a root of Σ.
+
+    Parameters
+    ----------
+    dimension : int
+        Length of a vector.
+    rng : Generator
+        Source of the noise; one normal vector a step.
+    std : float
+        Standard deviation of a node's noise: the noise multiplier times `tree_sensitivity` times
+        the bound on the norm of a step's vector.
+    steps : int, optional
+        Where the stream ends; endless by default. Privacy accounted by `tree_sensitivity(steps)`
+        holds for that many steps and no more.
+
+    Attributes
+    ----------
+    count : int
+        Steps taken so far.
+    prefix : ndarray, shape (dimension,)
+        ν_count; 0 before the first step.
+
+    Examples
+    --------
+    >>> noise = TreeNoise(2, rng=np.random.default_rng(0), steps=4)
+    >>> increments = list(noise)
+    >>> bool(np.allclose(sum(increments), noise.prefix))
+    True
+
+    Source
+    ------
+    anon2024, Algorithm 3 (with steps counted from 1); choquettechoo2024, Table 3.
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        rng: np.random.Generator,
+        std: float = 1.0,
+        steps: int | None = None,
+    ) -> None:
+        self.dimension = require_count("dimension", dimension)
+        self.steps = None if steps is None else require_count("steps", steps)
+        self.count = 0
+        self._std = require_number("std", std, least=0)
+        self._rng = rng
+        self._nodes: dict[int, FloatArray] = {}
+
+    @property
+    def prefix(self) -> FloatArray:
+        """Noise of the sum of all steps so far."""
+        return (
+            np.sum(list(self._nodes.values()), axis=0) if self._nodes else np.zeros(self.dimension)
+        )
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return self
+
+    def __next__(self) -> FloatArray:
+        if self.count == self.steps:
+            raise StopIteration
+        self.count += 1
+        level = _trailing_zeros(self.count)
+        node = self._rng.standard_normal(self.dimension)
+        node *= self._std
+        increment = node.copy()
+        for below in range(level):
+            increment -= self._nodes.pop(below)
+        self._nodes[level] = node
+        return increment
+
+    def draw(self, count: int) -> FloatArray:
+        """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
+        require_count("count", count)
+        left = count if self.steps is None else min(count, self.steps - self.count)
+        block = np.empty((left, self.dimension))
+        for row in block:
+            row[:] = next(self)
+        return block
+
+
+def tree_levels(steps: int) -> int:
+    r"""Levels of the whole tree, :math:`\lceil \log_2 N \rceil + 1`.
+
+    Source
+    ------
+    anon2024, Algorithm 3.
+    """
+    return (require_count("steps", steps) - 1).bit_length() + 1
+
+
+def tree_nodes_entered(steps: int) -> NDArray[np.int64]:
+    r"""Number of nodes with a step in them whose noise enters some prefix up to `steps`.
+
+    A node of level l enters prefixes if it is a left child (or the root) that is complete by then.
+
+    Returns
+    -------
+    ndarray, shape (steps,)
+        Largest for the first step: :math:`\lfloor \log_2 N \rfloor + 1`.
+    """
+    index = np.arange(require_count("steps", steps))
+    counts = np.zeros(steps, dtype=np.int64)
+    for level in range(steps.bit_length()):
+        block = index >> level
+        counts += (block % 2 == 0) & ((block + 1) << level <= steps)
+    return counts
+
+
+def tree_sensitivity(steps: int) -> float:
+    r"""Sensitivity of the tree where a record takes part in one step: root of the nodes it enters.
+
+    .. math:: \gamma = \sqrt{\lfloor \log_2 N \rfloor + 1}
+
+    Guarantee
+    ---------
+    With node noise of standard deviation σγ and steps of norm at most 1, all prefix sums together
+    are 1/(2σ²)-zCDP where adding, removing or zeroing out a record changes one step. Only nodes
+    that enter a prefix count; `tree_levels` counts all of them and is never less.
+    """
+    return float(np.sqrt(require_count("steps", steps).bit_length()))
+
+
+def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
+    r"""Covariance of the prefix noises ν_s and ν_t in units of a node's variance.
+
+    .. math:: \operatorname{shared}(s, s) = \operatorname{popcount}(s), \qquad
+        \operatorname{shared}(s, t) = \operatorname{popcount}(t \gg (h + 1))
+
+    with h the highest binary digit in which s and t differ.
+
+    Parameters
+    ----------
+    s, t : array_like of int, at least 0
+        Step counts (from 1; 0 has no noise), broadcast against each other.
+
+    Returns
+    -------
+    ndarray of int
+
+    Examples
+    --------
+    >>> tree_shared_nodes([3, 3, 7], [3, 7, 6])
+    array([2, 0, 2])
+
+    Source
+    ------
+    anon2024, Algorithm 3 (derived).
+    """
+    first, second = np.broadcast_arrays(np.asarray(s), np.asarray(t))
+    for name, counts in (("s", first), ("t", second)):
+        if counts.dtype.kind not in "iu" or np.any(counts < 0):
+            raise ValueError(f"{name} must be whole numbers, at least 0, got {counts!r}")
+    common, later = first.astype(np.int64), second.astype(np.int64)
+    # Filling a number's digits below its highest 1 leaves exactly the digits not shared.
+    differ = common ^ later
+    for shift in (1, 2, 4, 8, 16, 32):
+        differ |= differ >> shift
+    return np.bitwise_count(later & ~differ).astype(np.int64)
+
+
+def tree_matrices(steps: int) -> tuple[FloatArray, FloatArray]:
+    """Encoder (nodes, steps) and decoder (steps, nodes) of the nodes that enter a prefix.
+
+    The decoder maps node noise to the increments that `TreeNoise` yields; its product with the
+    encoder is the identity.
+
+    Source
+    ------
+    choquettechoo2024, Table 3 (TreeAgg).
+    """
+    require_count("steps", steps)
+    rows, prefix_rows = [], []
+    index = np.arange(1, steps + 1)
+    for level in range(steps.bit_length()):
+        for block in range(0, steps >> level, 2):
+            first, last = block << level, (block + 1) << level
+            rows.append((index > first) & (index <= last))
+            # The node is in use from its completion until its right sibling completes.
+            prefix_rows.append((index >= last) & (index < last + (1 << level)))
+    encoder = np.array(rows, dtype=np.float64)
+    prefixes = np.array(prefix_rows, dtype=np.float64).T
+    return encoder, np.diff(prefixes, axis=0, prepend=0.0)
+
+
+def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
+    r"""Encoder and decoder of the whole tree with the least-variance estimate of each prefix.
+
+    .. math:: B = C^+ = (C^\top C)^{-1} C^\top
+
+    with one row of C for each node of the tree, right children included, that is complete.
+
+    Parameters
+    ----------
+    steps : int
+        Number T of steps.
+
+    Returns
+    -------
+    encoder : ndarray, shape (nodes, steps)
+    decoder : ndarray, shape (steps, nodes)
+        Not lower-triangular in time: a prefix uses nodes that later steps complete, so the whole
+        noise is drawn before the first step.
+
+    Source
+    ------
+    Honaker (2015); choquettechoo2024, Table 3 (Full Honaker).
+    """
+    require_count("steps", steps)
+    index = np.arange(steps)
+    encoder = np.concatenate(
+        [
+            (index >> level == np.arange(steps >> level)[:, None]).astype(np.float64)
+            for level in range(steps.bit_length())
+        ]
+    )
+    return encoder, cho_solve(cho_factor(encoder.T @ encoder), encoder.T)
+
+
+def _trailing_zeros(count: int) -> int:
+    return (count & -count).bit_length() - 1
