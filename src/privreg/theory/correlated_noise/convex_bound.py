@@ -73,10 +73,10 @@ class SectorProgram:
     lags : int
         Longest lag of the multiplier.
     multiplier : {"sound", "printed"}
-        :math:`\Lambda = \lambda_0 - \sum_{t\ne0}\lambda_te^{i\omega t}`, which holds for the gradient of
-        every convex function, or the printed sum with a plus, which does not: for the scalar
-        gradient max(x, 0) and the signal 1, -1, 1, -1, ... the inequality (91) fails.
-        In both λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
+        :math:`\Lambda = \lambda_0 - \sum_{t\ne0}\lambda_te^{i\omega t}`, which holds for the
+        gradient of every convex function, or the printed sum with a plus, which does not: for the
+        scalar gradient max(x, 0) and the signal 1, -1, 1, -1, ... the inequality (91) fails. In
+        both λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
     nodes_per_panel : int
         Frequencies per octave.
 

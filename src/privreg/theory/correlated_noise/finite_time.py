@@ -2,7 +2,7 @@ r"""Best excess risk after a given number of steps, by tuning the step size on t
 
 The noise is calibrated to the sensitivity of the steps that are run, and nothing is clipped: a
 record's gradient is taken to have norm at most `clip_norm`, as on the event of the paper's Section
-2.3. Its printed step sizes need numbers of steps that no one runs; the curves need no such condition.
+2.3. Its printed step sizes hold from numbers of steps on that no one runs; the curves always hold.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
     """
     values = _curvatures(eigenvalues)
     largest = 1.0 / float(values.max())
-    # The sum is convex, 0 at 0 and infinite at 1/λ1; both ends below bracket its one crossing of 1.
+    # The sum increases from 0 at 0 to infinity at 1/λ1; the ends bracket its crossing of 1.
     low, high = 0.5 / float(values.sum()), largest * (1.0 - 1e-12)
     return float(
         brentq(lambda eta: _feedback(eta, values) - 1.0, low, high, xtol=1e-300, rtol=1e-14)

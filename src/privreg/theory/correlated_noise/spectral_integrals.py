@@ -1,4 +1,4 @@
-r"""Integrals over frequencies of powers of :math:`|1-c-e^{i\omega}|`, in closed form and by quadrature.
+r"""Integrals over frequencies of powers of :math:`|1-c-e^{i\omega}|`, closed forms and quadrature.
 
 A direction of curvature λ forgets at the rate c = ηλ a step, and
 :math:`|1-c-e^{i\omega}|^{-2}` is how strongly it answers noise of frequency ω. The integrands have

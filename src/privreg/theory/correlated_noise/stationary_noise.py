@@ -1,9 +1,9 @@
-r"""Correlated noise in its stationary state: what it costs in privacy and what it does to a direction.
+r"""Correlated noise in its stationary state: its price in privacy and its effect on a direction.
 
-White noise w enters through coefficients β as :math:`\tilde w_t = \sum_\tau \beta_\tau w_{t-\tau}`.
-Two numbers say all that the stationary theory needs: the limiting squared sensitivity, which the
-variance of w is proportional to, and how much more or less the correlated noise moves a direction of
-rate ηλ than independent noise of the same variance does.
+White noise w enters as :math:`\tilde w_t = \sum_\tau \beta_\tau w_{t-\tau}`. Two numbers say all
+that the stationary theory needs: the limiting squared sensitivity, which the variance of w is
+proportional to, and how much more or less the correlated noise moves a direction of rate ηλ than
+independent noise of the same variance does.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class StationaryNoise:
     @classmethod
     def independent(cls) -> StationaryNoise:
         """No correlation, β = (1, 0, ...): DP-SGD."""
-        return cls(1.0, lambda w: np.ones_like(w), lambda b: np.ones_like(b))
+        return cls(1.0, np.ones_like, np.ones_like)
 
     @classmethod
     def damped_square_root(cls, damping: float) -> StationaryNoise:
@@ -90,7 +90,7 @@ class StationaryNoise:
         Examples
         --------
         >>> round(StationaryNoise.damped_square_root(0.01).squared_sensitivity, 4)
-        2.1263
+        2.1369
 
         Source
         ------
