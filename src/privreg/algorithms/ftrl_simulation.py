@@ -49,7 +49,7 @@ def simulate_ftrl(
     record: ArrayLike | None = None,
     runs: int = 1,
 ) -> FTRLRisks:
-    r"""Run one-pass FTRL, batches of one, on fresh samples :math:`x\sim N(0,\mathrm{diag}\,\lambda)`.
+    r"""Run one-pass FTRL on fresh samples of :math:`N(0,\mathrm{diag}\,\lambda)`, one a step.
 
     Parameters
     ----------
