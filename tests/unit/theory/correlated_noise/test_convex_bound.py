@@ -103,7 +103,7 @@ def test_grid_is_fine_enough_and_scales_are_those_of_the_formula():
         risks.append(program.bound(powers(program.frequencies)).excess_risk)
     assert risks[0] == pytest.approx(risks[1], rel=1e-4)
     scaled = program.bound(powers(program.frequencies), dimension=3, clip_norm=2.0, rho=0.5)
-    assert scaled.excess_risk == pytest.approx(24 * risks[1], rel=1e-6)
+    assert scaled.excess_risk == pytest.approx(24 * risks[1], rel=1e-5)
 
 
 @pytest.mark.parametrize(
