@@ -56,7 +56,7 @@ def dense_optimum(
     *,
     epochs: int = 1,
     workload: ArrayLike | None = None,
-    tolerance: float = 1e-6,
+    tolerance: float = 1e-5,
 ) -> DenseOptimum:
     r"""Least mean error over all mechanisms for one or several epochs in a fixed order.
 
@@ -230,11 +230,20 @@ def _direction(
         share = inverse_curvature * float(np.vdot(move, direction))
         direction -= share * change
         shares.append(share)
-    spectrum = kernel * dctn(direction, norm="ortho")
-    direction = problem.project(np.asarray(idctn(spectrum, norm="ortho")))
+    direction = _precondition(problem, kernel, direction)
+    if pairs:
+        # The scale that the last step's curvature shows.
+        _, change, inverse_curvature = pairs[-1]
+        expected = float(np.vdot(change, _precondition(problem, kernel, change)))
+        direction /= inverse_curvature * expected
     for (move, change, inverse_curvature), share in zip(pairs, reversed(shares), strict=True):
         direction += (share - inverse_curvature * float(np.vdot(change, direction))) * move
     return direction
+
+
+def _precondition(problem: _Problem, kernel: FloatArray, matrix: FloatArray) -> FloatArray:
+    spectrum = kernel * dctn(matrix, norm="ortho")
+    return problem.project(np.asarray(idctn(spectrum, norm="ortho")))
 
 
 def _preconditioner(gram: FloatArray, gradient: FloatArray) -> FloatArray:
