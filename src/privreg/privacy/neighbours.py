@@ -14,7 +14,9 @@ class Neighbours(Enum):
     """Which pairs of data sets privacy must make indistinguishable.
 
     REPLACE_ONE: equal size, one record differs. ADD_REMOVE: one has a record more; a mean then
-    divides by a public number of records, the same for both.
+    divides by a public number of records, the same for both. ZERO_OUT: equal size, one record of
+    one is a blank whose contribution is 0; the others keep their places, which algorithms that
+    visit records in an order need.
 
     Every function that takes a relation also takes its value as text; `Neighbours(value)` makes
     either a member, and refuses anything else.
@@ -22,6 +24,7 @@ class Neighbours(Enum):
 
     REPLACE_ONE = "replace-one"
     ADD_REMOVE = "add-remove"
+    ZERO_OUT = "zero-out"
 
     @classmethod
     def _missing_(cls, value: object) -> None:
@@ -34,7 +37,7 @@ def sum_sensitivity(
 ) -> NDArray[np.float64]:
     r"""ℓ2 sensitivity of a sum of vectors of bounded norm.
 
-    .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove)}
+    .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove, zero-out)}
 
     Parameters
     ----------

@@ -1,0 +1,363 @@
+r"""DP-FTRL for least squares: clipped gradients and private noise that is correlated over steps.
+
+.. math:: \theta_{t+1} = \theta_t - \eta_t\Big(\frac1m\sum_{i\in\mathcal B_t}
+    \mathrm{clip}_G\big(x_i(x_i^\top\theta_t-y_i)\big) + \delta\theta_t
+    + \sum_{\tau\le t}B_{t,\tau}w_\tau\Big),\qquad w_\tau\sim N(0,\sigma^2I)
+
+DP-SGD is B = I; without clipping it is called Noisy-FTRL, which promises nothing. The records are
+visited in their own order, the same in every epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import ceil, inf, isinf
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
+
+from privreg.algorithms.dp_ftrl_kernels import step_rows
+from privreg.algorithms.samples import Samples
+from privreg.noise.sensitivity import (
+    fixed_order_sensitivity,
+    multi_participation_bound,
+    multi_participation_sensitivity,
+    single_participation_sensitivity,
+)
+from privreg.noise.streams import ToeplitzNoise
+from privreg.noise.toeplitz import inverse_coefficients
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours, sum_sensitivity
+from privreg.validation import require_array, require_count, require_number, require_real
+
+FloatArray = NDArray[np.float64]
+
+# Above this many steps the matrix of a Toeplitz encoder is not built.
+DENSE_STEPS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class FTRLMechanism:
+    r"""Everything that decides the privacy of a run of DP-FTRL, and nothing else.
+
+    Parameters
+    ----------
+    decoder : array_like, shape (steps,) or (steps, steps)
+        B: the first column of a Toeplitz matrix (`privreg.noise.toeplitz`), or a lower-triangular
+        matrix. Its diagonal is not 0.
+    gradient_noise_std : float
+        Standard deviation σ of each coordinate of the white noise w, in units of the mean
+        gradient; at least 0.
+    clip_norm : float
+        G, more than 0; `inf` clips nothing and promises nothing.
+    sample_size : int
+        Number n of records, public.
+    epochs : int
+        Passes over the records.
+    batch_size : int
+        Records a step, m; the last step of an epoch may have fewer, and is divided by m too. The
+        number of steps must be epochs × ⌈n/m⌉.
+
+    Attributes
+    ----------
+    sensitivity : float
+        γ: the norm of what one record moves in :math:`B^{-1}` times the gradients, if it moves
+        each mean gradient that it enters by at most 1. Exact for one epoch, and for several where
+        the columns of the encoder have non-negative products; an upper bound otherwise.
+
+    Guarantee
+    ---------
+    All iterates together, and so everything computed from them, are ρ-zCDP with ρ = `spent`. The
+    record enters steps i, i + b, i + 2b, ... for b steps an epoch, and one Gaussian mechanism
+    releases :math:`B^{-1}g + w` for all steps at once: its budget comes from the norm of the
+    whole difference, never from composing the steps, whose noise is not independent. Gradients
+    may depend on earlier iterates because B is lower triangular.
+
+    Source
+    ------
+    choquettechoo2024, Theorem 1.1 (one epoch); Choquette-Choo et al. (2023), Multi-Epoch Matrix
+    Factorization Mechanisms.
+    """
+
+    decoder: FloatArray
+    gradient_noise_std: float
+    clip_norm: float
+    sample_size: int
+    epochs: int = 1
+    batch_size: int = 1
+    sensitivity: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = require_count("sample_size", self.sample_size)
+        batch = require_count("batch_size", self.batch_size)
+        steps = require_count("epochs", self.epochs) * ceil(size / batch)
+        dense = np.ndim(self.decoder) == 2
+        decoder = require_array("decoder", self.decoder, shape=(steps,) * (2 if dense else 1))
+        require_number("gradient_noise_std", self.gradient_noise_std, least=0)
+        require_number("clip_norm", self.clip_norm, above=0, infinite=True)
+        object.__setattr__(self, "decoder", decoder)
+        gamma = _sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
+        object.__setattr__(self, "sensitivity", gamma)
+
+    @classmethod
+    def for_budget(
+        cls,
+        decoder: ArrayLike,
+        *,
+        clip_norm: float,
+        budget: Budget,
+        sample_size: int,
+        epochs: int = 1,
+        batch_size: int = 1,
+    ) -> FTRLMechanism:
+        r"""The least noise at which all iterates together keep a budget.
+
+        .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
+            \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
+
+        Parameters
+        ----------
+        decoder, clip_norm, sample_size, epochs, batch_size
+            Those of the class; the clip norm is finite.
+        budget : Budget
+            Of the release of all iterates; its neighbours are replace-one or zero-out.
+
+        Examples
+        --------
+        >>> from privreg.noise.toeplitz import damped_square_root
+        >>> mechanism = FTRLMechanism.for_budget(
+        ...     damped_square_root(1000, damping=0.01),
+        ...     clip_norm=1.0,
+        ...     budget=Budget.zcdp(0.5, neighbours="zero-out"),
+        ...     sample_size=1000,
+        ... )
+        >>> round(mechanism.gradient_noise_std, 4)
+        1.4618
+        """
+        change = _record_change(clip_norm, budget.neighbours)
+        if isinf(change):
+            raise ValueError("clip_norm must be finite for a budget to hold, got inf")
+        silent = cls(np.asarray(decoder), 0.0, clip_norm, sample_size, epochs, batch_size)
+        std = silent.sensitivity * change / (batch_size * budget.root)
+        return cls(silent.decoder, std, clip_norm, sample_size, epochs, batch_size)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number b of steps of an epoch, ⌈n/m⌉."""
+        return ceil(self.sample_size / self.batch_size)
+
+    @property
+    def steps(self) -> int:
+        """Number of steps, epochs × ⌈n/m⌉."""
+        return self.epochs * self.steps_per_epoch
+
+    def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
+        r"""zCDP budget of releasing all iterates, :math:`\rho = (\gamma\Delta/m)^2/(2\sigma^2)`.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            Replace-one or zero-out. Adding or removing a record would move the later ones to other
+            steps, which nothing here covers.
+
+        Returns
+        -------
+        float
+            `inf` without noise or without clipping.
+        """
+        change = self.sensitivity * _record_change(self.clip_norm, Neighbours(neighbours))
+        if self.gradient_noise_std == 0 or isinf(change):
+            return inf
+        return 0.5 * (change / (self.batch_size * self.gradient_noise_std)) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class FTRLRun:
+    """What a run of DP-FTRL leaves.
+
+    Attributes
+    ----------
+    iterates : ndarray, shape (len(times), p)
+        The released iterates.
+    times : ndarray of int, shape (len(times),)
+        Their steps, counted from 1.
+    clipped_fraction : float
+        Share of all gradients that were clipped. A non-private diagnostic: no guarantee covers it.
+    """
+
+    iterates: FloatArray
+    times: NDArray[np.int64]
+    clipped_fraction: float
+
+
+def dp_ftrl(
+    samples: Samples,
+    *,
+    mechanism: FTRLMechanism,
+    step_size: ArrayLike,
+    rng: np.random.Generator,
+    ridge: float = 0.0,
+    start: ArrayLike | None = None,
+    times: ArrayLike | None = None,
+) -> FTRLRun:
+    r"""Run DP-FTRL on a data set, one or several epochs in the order of its rows.
+
+    Parameters
+    ----------
+    samples : Samples
+        Data of n rows and p features, as many as the mechanism's `sample_size`.
+    mechanism : FTRLMechanism
+        Correlation, noise, clipping, epochs and batches.
+    step_size : array_like, shape () or (steps,)
+        η, more than 0, chosen without looking at the data.
+    rng : Generator
+        Source of the noise.
+    ridge : float
+        Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; at least 0.
+    start : array_like, shape (p,), optional
+        θ_0, independent of the data; 0 by default.
+    times : array_like of int, shape (k,), optional
+        Increasing steps in 1..steps whose iterates are returned; the last alone by default.
+
+    Returns
+    -------
+    FTRLRun
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or the iterates overflow because the steps are too large.
+
+    Guarantee
+    ---------
+    The iterates, all of them together, are ρ-zCDP with ρ = `mechanism.spent()`: for data sets of
+    one size that differ in one replaced record, and with ``neighbours="zero-out"`` for those in
+    which one record is a blank (features and label 0) in one of the two. `clipped_fraction` is not
+    private. The guarantee is that of exact Gaussian noise; sampling in floating point is not
+    covered.
+
+    Examples
+    --------
+    >>> from privreg.algorithms.samples import ArraySamples
+    >>> from privreg.noise.toeplitz import damped_square_root
+    >>> rng = np.random.Generator(np.random.SFC64(0))
+    >>> features = rng.standard_normal((2000, 3))
+    >>> labels = features @ [1.0, -1.0, 0.5] + 0.1 * rng.standard_normal(2000)
+    >>> mechanism = FTRLMechanism.for_budget(
+    ...     damped_square_root(2000, damping=0.01),
+    ...     clip_norm=2.0,
+    ...     budget=Budget.zcdp(0.5),
+    ...     sample_size=2000,
+    ... )
+    >>> run = dp_ftrl(ArraySamples(features, labels), mechanism=mechanism, step_size=0.01, rng=rng)
+    >>> bool(np.linalg.norm(run.iterates[-1] - [1.0, -1.0, 0.5]) < 0.2)
+    True
+
+    Source
+    ------
+    choquettechoo2024, Algorithm 1 (batches of one, one epoch).
+    """
+    if samples.count != mechanism.sample_size:
+        raise ValueError(
+            f"samples must have the mechanism's sample_size rows, {mechanism.sample_size}, "
+            f"got {samples.count}"
+        )
+    steps, p = mechanism.steps, samples.dimension
+    sizes = require_real("step_size", step_size, above=0)
+    if sizes.shape not in ((), (steps,)):
+        raise ValueError(f"step_size must have shape () or ({steps},), got {sizes.shape}")
+    penalty = require_number("ridge", ridge, least=0)
+    theta = require_array("start", np.zeros(p) if start is None else start, shape=(p,)).copy()
+    wanted = _checked_times(times, steps)
+    etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
+    take_noise = _noise_source(mechanism, p, rng)
+    released = np.zeros((wanted.size, p))
+    gradient = np.zeros(p)
+    progress = np.zeros(4, dtype=np.int64)
+    for epoch in range(mechanism.epochs):
+        seen = 0
+        for features, labels, norms in samples.chunks():
+            seen += len(features)
+            last = seen == mechanism.sample_size
+            full = mechanism.steps_per_epoch if last else seen // mechanism.batch_size
+            ahead = epoch * mechanism.steps_per_epoch + full - int(progress[0])
+            step_rows(
+                features,
+                labels,
+                norms,
+                take_noise(ahead),
+                theta,
+                gradient,
+                progress,
+                etas,
+                penalty,
+                mechanism.clip_norm,
+                mechanism.batch_size,
+                last,
+                wanted,
+                released,
+            )
+    if not np.all(np.isfinite(theta)):
+        raise ValueError(
+            f"step_size must be small enough for the iterates to stay finite, got "
+            f"{float(sizes.max())}"
+        )
+    clipped = int(progress[3]) / (mechanism.epochs * mechanism.sample_size)
+    return FTRLRun(iterates=released, times=wanted, clipped_fraction=clipped)
+
+
+def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
+    if neighbours is Neighbours.ADD_REMOVE:
+        raise ValueError(
+            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
+            "move the later ones to other steps"
+        )
+    return float(sum_sensitivity(clip_norm, neighbours=neighbours))
+
+
+def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
+    if decoder.ndim == 2:
+        if np.any(np.triu(decoder, 1)) or np.any(np.diag(decoder) == 0):
+            raise ValueError("decoder must be lower triangular with a diagonal other than 0")
+        encoder = solve_triangular(decoder, np.eye(len(decoder)), lower=True)
+    else:
+        encoder = inverse_coefficients(decoder)
+    if epochs == 1:
+        return single_participation_sensitivity(encoder)
+    if encoder.ndim == 1:
+        if np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
+            measure = multi_participation_sensitivity
+        elif encoder.size > DENSE_STEPS:
+            measure = multi_participation_bound
+        else:
+            measure = fixed_order_sensitivity
+        return measure(encoder, participations=epochs, separation=steps_per_epoch)
+    return fixed_order_sensitivity(encoder, participations=epochs, separation=steps_per_epoch)
+
+
+def _noise_source(
+    mechanism: FTRLMechanism, dimension: int, rng: np.random.Generator
+) -> Callable[[int], FloatArray]:
+    """A function that returns the correlated noise of the next `count` steps, maybe none."""
+    std = mechanism.gradient_noise_std
+    if mechanism.decoder.ndim == 1:
+        stream = ToeplitzNoise(mechanism.decoder, dimension=dimension, rng=rng, std=std)
+        return lambda count: stream.draw(count) if count else np.zeros((0, dimension))
+    rows = iter(
+        mechanism.decoder @ (std * rng.standard_normal((len(mechanism.decoder), dimension)))
+    )
+    return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
+
+
+def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
+    if times is None:
+        return np.array([steps], dtype=np.int64)
+    wanted = np.asarray(times)
+    whole = wanted.dtype.kind in "iu" and wanted.ndim == 1 and wanted.size > 0
+    if not whole or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1):
+        raise ValueError(
+            f"times must be whole numbers that increase within 1..{steps}, got {times}"
+        )
+    return wanted.astype(np.int64)

@@ -1,0 +1,142 @@
+r"""Noisy-FTRL and DP-FTRL on Gaussian data drawn on the fly, to set beside the theory.
+
+The samples are never stored; the correlated noise of a run, steps × dimension numbers, is.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.algorithms.dp_ftrl_kernels import draw_and_step
+from privreg.noise.streams import correlate_noise
+from privreg.validation import require_array, require_count, require_number, require_real
+
+FloatArray = NDArray[np.float64]
+
+# Columns of noise transformed at once: the transform of a column is twice its size, and complex.
+COLUMNS = 16
+
+
+class FTRLRisks(NamedTuple):
+    """Excess risks of independent runs, half the squared error in the norm of the covariance.
+
+    `risks`, shape (runs, len(record)), stand at the recorded steps; `averages`, shape (runs,), are
+    means over the steps from `burn_in` to the last; `clipped_fraction`, shape (runs,), is the share
+    of gradients that were clipped. None of them is a private release.
+    """
+
+    risks: FloatArray
+    averages: FloatArray
+    clipped_fraction: FloatArray
+
+
+def simulate_ftrl(
+    eigenvalues: ArrayLike,
+    *,
+    step_size: float,
+    decoder: ArrayLike,
+    gradient_noise_std: float,
+    steps: int,
+    rng: np.random.Generator,
+    label_noise_std: float = 0.0,
+    clip_norm: float = inf,
+    initial_error: ArrayLike | None = None,
+    burn_in: int = 0,
+    record: ArrayLike | None = None,
+    runs: int = 1,
+) -> FTRLRisks:
+    r"""Run one-pass FTRL on fresh samples of :math:`N(0,\mathrm{diag}\,\lambda)`, one a step.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        λ, at least 0.
+    step_size : float
+        η, more than 0.
+    decoder : array_like, shape (at most steps,)
+        Coefficients β of `privreg.noise.toeplitz`; what is missing is 0.
+    gradient_noise_std : float
+        Standard deviation of each coordinate of the white noise w, at least 0.
+    steps : int
+        T.
+    rng : Generator
+        Draws noise and samples.
+    label_noise_std : float
+        At least 0.
+    clip_norm : float
+        More than 0; `inf` clips nothing (Noisy-FTRL).
+    initial_error : array_like, shape (d,), optional
+        θ_0 - θ* in the eigenbasis; 0 by default.
+    burn_in : int
+        First step of the average over time, from 0 to `steps`.
+    record : array_like of int, shape (k,), optional
+        Increasing steps in 0..steps whose risk is recorded; the last alone by default.
+    runs : int
+        Number of independent runs.
+
+    Returns
+    -------
+    FTRLRisks
+        Not finite where the iteration is unstable.
+    """
+    scales = np.sqrt(
+        require_real(
+            "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
+        )
+    )
+    eta = require_number("step_size", step_size, above=0)
+    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0)
+    zeta = require_number("label_noise_std", label_noise_std, least=0)
+    clip = require_number("clip_norm", clip_norm, above=0, infinite=True)
+    count, repeats = require_count("steps", steps), require_count("runs", runs)
+    first = require_count("burn_in", burn_in, least=0)
+    if first > count:
+        raise ValueError(f"burn_in must be at most steps, {count}, got {first}")
+    d = scales.size
+    start = require_array(
+        "initial_error", np.zeros(d) if initial_error is None else initial_error, shape=(d,)
+    )
+    coefficients = require_array("decoder", decoder, shape=(None,))
+    if coefficients.size > count:
+        raise ValueError(
+            f"decoder must have at most steps, {count}, entries, got {coefficients.size}"
+        )
+    wanted = _record(record, count)
+    risks = np.zeros((repeats, wanted.size))
+    averages, clipped = np.zeros(repeats), np.zeros(repeats)
+    noise = np.zeros((count, d))
+    for run in range(repeats):
+        if sigma > 0:
+            _fill_noise(noise, coefficients, sigma, rng)
+        averages[run], clips = draw_and_step(
+            rng, scales, start.copy(), zeta, eta, clip, noise, first, wanted, risks[run]
+        )
+        clipped[run] = clips / count
+    return FTRLRisks(risks=risks, averages=averages, clipped_fraction=clipped)
+
+
+def _fill_noise(
+    noise: FloatArray, decoder: FloatArray, std: float, rng: np.random.Generator
+) -> None:
+    steps, d = noise.shape
+    kernel = np.trim_zeros(decoder, "b")
+    for left in range(0, d, COLUMNS):
+        block = std * rng.standard_normal((steps, min(COLUMNS, d - left)))
+        if kernel.size:
+            noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
+
+
+def _record(record: ArrayLike | None, steps: int) -> NDArray[np.int64]:
+    if record is None:
+        return np.array([steps], dtype=np.int64)
+    wanted = np.asarray(record)
+    whole = wanted.dtype.kind in "iu" and wanted.ndim == 1 and wanted.size > 0
+    if not whole or np.any(np.diff(wanted, prepend=-1, append=steps + 1) < 1):
+        raise ValueError(
+            f"record must be whole numbers that increase within 0..{steps}, got {record}"
+        )
+    return wanted.astype(np.int64)
