@@ -11,16 +11,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 
+from privreg.noise.buffered import BufferedToeplitz
 from privreg.validation import FloatArray, require_array, require_count, require_number
 
 _FIRST_BLOCK = 64
 
 
 class NoiseStream(ABC):
-    """Iterator over correlated noise vectors; see the module's description."""
+    """Iterator over noise vectors; see the module's description.
+
+    Attributes
+    ----------
+    dimension : int
+    steps : int or None
+        Where the stream ends.
+    count : int
+        Steps taken so far.
+    """
 
     def __init__(
         self, dimension: int, *, steps: int | None, rng: np.random.Generator, std: float
@@ -30,8 +41,6 @@ class NoiseStream(ABC):
         self.count = 0
         self._std = require_number("std", std, least=0)
         self._rng = rng
-        self._ready = np.empty((0, self.dimension))
-        self._taken = 0
 
     def __iter__(self) -> Iterator[FloatArray]:
         return self
@@ -39,24 +48,20 @@ class NoiseStream(ABC):
     def __next__(self) -> FloatArray:
         if self.count == self.steps:
             raise StopIteration
-        if self._taken == len(self._ready):
-            self._ready, self._taken = self._next_block(), 0
-        self._taken += 1
-        self.count += 1
-        return self._ready[self._taken - 1]
+        return self.draw(1)[0]
 
     def draw(self, count: int) -> FloatArray:
         """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
         require_count("count", count)
         left = count if self.steps is None else min(count, self.steps - self.count)
-        block = np.empty((left, self.dimension))
-        for row in block:
-            row[:] = next(self)
+        block = np.zeros((left, self.dimension))
+        self._fill(block)
+        self.count += left
         return block
 
     @abstractmethod
-    def _next_block(self) -> FloatArray:
-        """One or more further steps, shape (any, dimension)."""
+    def _fill(self, block: FloatArray) -> None:
+        """Write the next steps into the rows of a block of zeros."""
 
     def _white(self, count: int) -> FloatArray:
         noise = self._rng.standard_normal((count, self.dimension))
@@ -65,7 +70,7 @@ class NoiseStream(ABC):
 
 
 class WhiteNoise(NoiseStream):
-    """Independent noise.
+    """Independent noise, of sensitivity 1 at any length.
 
     Parameters
     ----------
@@ -73,7 +78,7 @@ class WhiteNoise(NoiseStream):
     rng : Generator
     std : float
     steps : int, optional
-        Endless by default: its sensitivity is 1 at any length.
+        Endless by default.
     """
 
     def __init__(
@@ -86,8 +91,8 @@ class WhiteNoise(NoiseStream):
     ) -> None:
         super().__init__(dimension, steps=steps, rng=rng, std=std)
 
-    def _next_block(self) -> FloatArray:
-        return self._white(1)
+    def _fill(self, block: FloatArray) -> None:
+        block[:] = self._white(len(block))
 
 
 class ToeplitzNoise(NoiseStream):
@@ -101,13 +106,15 @@ class ToeplitzNoise(NoiseStream):
     rng : Generator
         Draws w step by step in one order, whatever the blocks.
     std : float
+        Standard deviation of w: the noise multiplier times the encoder's sensitivity times the
+        bound on the norm of a step's gradient.
     steps : int, optional
         By default as many as there are coefficients; more only continue a decoder that is 0 from
         there on, such as anti-PGD's.
 
     Notes
     -----
-    Memory for about 3 min(bands, steps) vectors, and O(log² bands) time a step and coordinate.
+    Memory for about 4 min(bands, steps) vectors, and O(log² bands) time a step and coordinate.
 
     Examples
     --------
@@ -125,22 +132,73 @@ class ToeplitzNoise(NoiseStream):
         std: float = 1.0,
         steps: int | None = None,
     ) -> None:
-        self._decoder = require_array("decoder", decoder, shape=(None,))
-        steps = self._decoder.size if steps is None else steps
-        super().__init__(dimension, steps=steps, rng=rng, std=std)
-        self._decoder = np.trim_zeros(self._decoder[:steps], "b")
-        self._past = np.empty((0, self.dimension))
-        self._length = _FIRST_BLOCK
+        coefficients = require_array("decoder", decoder, shape=(None,))
+        self._last = coefficients.size if steps is None else require_count("steps", steps)
+        super().__init__(dimension, steps=self._last, rng=rng, std=std)
+        self._decoder = np.trim_zeros(coefficients[: self._last], "b")
+        self._past = np.zeros((0, self.dimension))
+        self._ready = np.zeros((0, self.dimension))
+        self._made = 0
+
+    def _fill(self, block: FloatArray) -> None:
+        filled = 0
+        while filled < len(block):
+            if not len(self._ready):
+                self._ready = self._next_block()
+            taken = min(len(self._ready), len(block) - filled)
+            block[filled : filled + taken] = self._ready[:taken]
+            self._ready = self._ready[taken:]
+            filled += taken
 
     def _next_block(self) -> FloatArray:
-        assert self.steps is not None
-        length = min(self._length, self.steps - self.count)
+        longest = max(self._decoder.size, _FIRST_BLOCK)
+        length = min(max(self._made, _FIRST_BLOCK), longest, self._last - self._made)
         history = len(self._past)
         white = np.concatenate([self._past, self._white(length)])
-        block = correlate_noise(self._decoder, white)[history:]
-        self._past = white[max(len(white) - self._decoder.size + 1, 0) :]
-        self._length = min(2 * self._length, max(self._decoder.size, _FIRST_BLOCK))
-        return block
+        self._past = white[max(len(white) - self._decoder.size + 1, 0) :].copy()
+        self._made += length
+        return correlate_noise(self._decoder, white)[history:]
+
+
+class BufferedNoise(NoiseStream):
+    r"""Noise of a buffered Toeplitz mechanism, in memory for one vector a buffer.
+
+    .. math:: \tilde w_t = w_t - \sum_j \omega_j s_{j,t}, \qquad
+        s_{j,t+1} = \theta_j (s_{j,t} + \tilde w_t)
+
+    Parameters
+    ----------
+    mechanism : BufferedToeplitz
+        For example `buffered_square_root(steps)`; it says how far its error is from the exact
+        mechanism's. The noise is its own, exactly, and so is its sensitivity.
+    dimension : int
+    rng : Generator
+    std : float
+        As in `ToeplitzNoise`, with the sensitivity of `mechanism.encoder()`.
+
+    Examples
+    --------
+    >>> from privreg.noise.buffered import buffered_square_root
+    >>> noise = BufferedNoise(buffered_square_root(100), dimension=3, rng=np.random.default_rng(0))
+    >>> noise.draw(1000).shape
+    (100, 3)
+    """
+
+    def __init__(
+        self,
+        mechanism: BufferedToeplitz,
+        *,
+        dimension: int,
+        rng: np.random.Generator,
+        std: float = 1.0,
+    ) -> None:
+        super().__init__(dimension, steps=mechanism.steps, rng=rng, std=std)
+        self._mechanism = mechanism
+        self._sums = np.zeros((mechanism.decays.size, self.dimension))
+
+    def _fill(self, block: FloatArray) -> None:
+        mechanism = self._mechanism
+        _fill_buffered(block, self._sums, mechanism.decays, mechanism.weights, self._std, self._rng)
 
 
 def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
@@ -167,3 +225,27 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
     size = next_fast_len(steps + kernel.size - 1, real=True)
     spectrum = rfft(kernel, size)[:, None] * rfft(noise, size, axis=0)
     return np.asarray(irfft(spectrum, size, axis=0))[:steps]
+
+
+@njit(nogil=True, cache=True)
+def _fill_buffered(
+    block: FloatArray,
+    sums: FloatArray,
+    decays: FloatArray,
+    weights: FloatArray,
+    std: float,
+    rng: np.random.Generator,
+) -> None:
+    steps, dimension = block.shape
+    for step in range(steps):
+        row = block[step]
+        for i in range(dimension):
+            row[i] = std * rng.standard_normal()
+        for j in range(decays.size):
+            weight, total = weights[j], sums[j]
+            for i in range(dimension):
+                row[i] -= weight * total[i]
+        for j in range(decays.size):
+            decay, total = decays[j], sums[j]
+            for i in range(dimension):
+                total[i] = decay * (total[i] + row[i])

@@ -6,16 +6,15 @@ After step t (counted from 1) the prefix noise is the sum of one independent nor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from privreg.validation import FloatArray, require_count, require_number
+from privreg.noise.streams import NoiseStream
+from privreg.validation import FloatArray, require_count
 
 
-class TreeNoise:
+class TreeNoise(NoiseStream):
     r"""Stream of tree-aggregated noise in memory for one vector a level.
 
     The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` that a gradient step takes;
@@ -63,11 +62,7 @@ class TreeNoise:
         std: float = 1.0,
         steps: int | None = None,
     ) -> None:
-        self.dimension = require_count("dimension", dimension)
-        self.steps = None if steps is None else require_count("steps", steps)
-        self.count = 0
-        self._std = require_number("std", std, least=0)
-        self._rng = rng
+        super().__init__(dimension, steps=steps, rng=rng, std=std)
         self._nodes: dict[int, FloatArray] = {}
 
     @property
@@ -77,30 +72,14 @@ class TreeNoise:
             np.sum(list(self._nodes.values()), axis=0) if self._nodes else np.zeros(self.dimension)
         )
 
-    def __iter__(self) -> Iterator[FloatArray]:
-        return self
-
-    def __next__(self) -> FloatArray:
-        if self.count == self.steps:
-            raise StopIteration
-        self.count += 1
-        level = _trailing_zeros(self.count)
-        node = self._rng.standard_normal(self.dimension)
-        node *= self._std
-        increment = node.copy()
-        for below in range(level):
-            increment -= self._nodes.pop(below)
-        self._nodes[level] = node
-        return increment
-
-    def draw(self, count: int) -> FloatArray:
-        """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
-        require_count("count", count)
-        left = count if self.steps is None else min(count, self.steps - self.count)
-        block = np.empty((left, self.dimension))
-        for row in block:
-            row[:] = next(self)
-        return block
+    def _fill(self, block: FloatArray) -> None:
+        for row, count in enumerate(range(self.count + 1, self.count + len(block) + 1)):
+            level = (count & -count).bit_length() - 1
+            node = self._white(1)[0]
+            block[row] = node
+            for below in range(level):
+                block[row] -= self._nodes.pop(below)
+            self._nodes[level] = node
 
 
 def tree_levels(steps: int) -> int:
@@ -239,7 +218,3 @@ def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
         ]
     )
     return encoder, cho_solve(cho_factor(encoder.T @ encoder), encoder.T)
-
-
-def _trailing_zeros(count: int) -> int:
-    return (count & -count).bit_length() - 1
