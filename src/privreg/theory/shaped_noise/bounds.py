@@ -82,7 +82,7 @@ def identity_bound(
     ------
     anon2024, Corollary 4.3, which prints L² for l².
     """
-    size, eta, dimension, bias, variance = _nonprivate(
+    _, eta, dimension, bias, variance = _nonprivate(
         decay, sample_size, step_size, target_norm, label_noise_std
     )
     scale = _private_scale(noise_multiplier, residual_scale)

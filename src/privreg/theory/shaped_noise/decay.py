@@ -1,4 +1,4 @@
-r"""Decays of a covariance's eigenvalues, and the sums over head and tail that the bounds are made of.
+r"""Decays of a covariance's eigenvalues, with the sums over head and tail that bounds are made of.
 
 A cutoff k splits the eigenvalues λ_1 ≥ λ_2 ≥ ... into a head i ≤ k and a tail i > k. An infinite
 decay has all its sums in closed form, so that nothing grows with a dimension.
@@ -99,8 +99,8 @@ class ExponentialDecay:
 
     Examples
     --------
-    >>> ExponentialDecay().cutoff(100.0)
-    array(4.)
+    >>> ExponentialDecay().cutoff([10.0, 100.0])
+    array([2., 4.])
     """
 
     @property
@@ -190,8 +190,8 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> effective_dimension(FiniteDecay([1.0, 0.25, 0.01]), 10.0)
-    array(2.1)
+    >>> effective_dimension(FiniteDecay([1.0, 0.25, 0.01]), [1.0, 10.0])
+    array([1.26, 2.1 ])
 
     Source
     ------
