@@ -66,7 +66,9 @@ def run_settings(
     if clips.shape != (count,):
         raise ValueError(f"clip_norm must have shape ({count},), got {clips.shape}")
     common, weights = np.zeros((0, dimension)), np.zeros(count)
-    if shared_noise is not None:
+    if (shared_noise is None) != (shared_scale is None):
+        raise ValueError("shared_noise and shared_scale must be given together")
+    if shared_noise is not None and shared_scale is not None:
         common = require_array("shared_noise", shared_noise, shape=(size - 1, dimension))
         weights = require_array("shared_scale", shared_scale, shape=(count,))
     averages = np.zeros((count, dimension))

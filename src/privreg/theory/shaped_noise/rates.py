@@ -149,7 +149,9 @@ def exponential_exponents(*, epsilon_power: Number | int = 0) -> tuple[Number | 
     ------
     anon2024, Corollaries 4.4 and 4.6, second parts.
     """
-    shortfall = max(Fraction(0), Fraction(1) - 2 * epsilon_power)
+    shortfall: Number | Fraction = Fraction(1) - 2 * epsilon_power
+    if shortfall <= 0:
+        return Fraction(1), Fraction(1), Fraction(1)
     return Fraction(1), 1 - shortfall / 2, 1 - shortfall / 3
 
 
