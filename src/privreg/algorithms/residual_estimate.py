@@ -1,0 +1,164 @@
+"""How large a model's residuals are, from public rows or privately: the scale of a clip norm."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privreg.validation import FloatArray, require_array, require_count, require_number
+
+# β_1 of the paper, "some large constant": groups that a private estimate needs, per log/ε.
+GROUPS_FACTOR = 8.0
+
+
+def public_residual_scale(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> float:
+    r"""Root of twice the mean squared residual of public rows (Option 1).
+
+    .. math:: l = \sqrt{\frac2m\sum_{i\le m}(\tilde y_i - \tilde x_i^\top w)^2}
+
+    Parameters
+    ----------
+    features : array_like, shape (m, d)
+    labels : array_like, shape (m,)
+        Public rows: nothing hides them.
+    parameters : array_like, shape (d,)
+        w.
+
+    Returns
+    -------
+    float
+        l; its square estimates twice ‖w - w*‖²_H + σ².
+
+    Source
+    ------
+    anon2024, Algorithm 2, Option 1.
+    """
+    return float(np.sqrt(2.0 * np.mean(_squared_residuals(features, labels, parameters))))
+
+
+def private_residual_scale(
+    features: ArrayLike,
+    labels: ArrayLike,
+    parameters: ArrayLike,
+    *,
+    epsilon: float,
+    delta: float,
+    failure_probability: float,
+    rng: np.random.Generator,
+) -> float:
+    r"""Private version: the fullest dyadic bin of group means, by a stability histogram (Option 2).
+
+    The squared residuals are split into groups; a bin [2^k, 2^(k+1)) that holds a share of the
+    group means gets Laplace noise of scale 2/(εg) for g groups, and only a noisy share of at least
+    2 ln(2/δ)/(εg) + 1/g counts.
+
+    Parameters
+    ----------
+    features : array_like, shape (m, d)
+    labels : array_like, shape (m,)
+        Private rows, none of which is used elsewhere.
+    parameters : array_like, shape (d,)
+        w.
+    epsilon, delta : float
+        Budget of this one call; more than 0, δ below 1.
+    failure_probability : float
+        Chance of a wrong bin that is accepted, in (0, 1).
+    rng : Generator
+
+    Returns
+    -------
+    float
+        √(2 b) for the upper end b of the bin, so that its square is 2 to 4 times the mean of a
+        typical group; 0 if the group means are 0.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than `private_groups_needed`: the histogram would be noise.
+
+    Guarantee
+    ---------
+    The estimate is (ε, δ)-DP for replacing one of these rows: one group's mean moves from one bin
+    to another, which changes two shares by 1/g each.
+
+    Source
+    ------
+    anon2024, Algorithm 2, Option 2, after Karwa and Vadhan (2017), Lemma 2.3. As printed, lines 9
+    to 12 add noise only to shares below the threshold and drop those above, which would return an
+    almost empty bin without privacy; here the noisy share is compared, as in the lemma.
+    """
+    squared = _squared_residuals(features, labels, parameters)
+    epsilon = require_number("epsilon", epsilon, above=0)
+    delta = require_number("delta", delta, above=0, below=1)
+    groups = private_groups_needed(
+        epsilon=epsilon, delta=delta, failure_probability=failure_probability
+    )
+    if squared.size < groups:
+        raise ValueError(
+            f"labels must have at least {groups} rows for a private residual estimate at "
+            f"epsilon = {epsilon:.3g}, got {squared.size}; use public rows or a fixed clip norm"
+        )
+    means = np.array([np.mean(part) for part in np.array_split(squared, groups)])
+    with np.errstate(divide="ignore"):
+        exponents = np.floor(np.log2(means))
+    bins, counts = np.unique(exponents, return_counts=True)
+    noisy = counts / groups + rng.laplace(0.0, 2.0 / (epsilon * groups), bins.size)
+    threshold = 2.0 * np.log(2.0 / delta) / (epsilon * groups) + 1.0 / groups
+    fullest = int(np.argmax(noisy))
+    if noisy[fullest] < threshold:
+        # No bin is full enough to be named; the widest that a caller can still clip by is none.
+        return float("inf")
+    return float(np.sqrt(2.0 * np.exp2(bins[fullest] + 1))) if np.isfinite(bins[fullest]) else 0.0
+
+
+def private_groups_needed(*, epsilon: float, delta: float, failure_probability: float) -> int:
+    r"""Groups, and so rows at least, for a private estimate: ⌈β_1 ln(1/(βδ)) / ε⌉.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget of one call.
+    failure_probability : float
+        β in (0, 1).
+
+    Examples
+    --------
+    A thousand steps at (1, 1e-5) in total leave each call an ε of 0.003:
+
+    >>> share = private_share(epsilon=1.0, delta=1e-5, calls=1000)
+    >>> private_groups_needed(epsilon=share[0], delta=share[1], failure_probability=0.01)
+    59296
+    """
+    share = require_number("epsilon", epsilon, above=0)
+    small = require_number("delta", delta, above=0, below=1)
+    chance = require_number("failure_probability", failure_probability, above=0, below=1)
+    return int(np.ceil(GROUPS_FACTOR * np.log(1.0 / (chance * small)) / share))
+
+
+def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, float]:
+    r"""(ε, δ) of each of many private estimates: ε/√(8 N ln(2/δ)) and δ/(2N).
+
+    Guarantee
+    ---------
+    All calls together are (ε, δ)-DP by advanced composition, for ε below about 4 ln(2/δ).
+
+    Source
+    ------
+    anon2024, Theorem 4.1.
+    """
+    total = require_number("epsilon", epsilon, above=0)
+    small = require_number("delta", delta, above=0, below=1)
+    number = require_count("calls", calls)
+    largest = 4 * np.log(2 / small)
+    share = float(total / np.sqrt(2 * number * largest))
+    # What composition adds to ε/2 is Nε̃(e^ε̃ - 1), at most ε²(1 + ε̃)/(2·largest) for ε̃ ≤ 1.
+    if total * (1 + share) > largest or share > 1:
+        raise ValueError(f"epsilon must be less than {largest:.3g}, got {total}")
+    return share, small / (2 * number)
+
+
+def _squared_residuals(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> FloatArray:
+    rows = require_array("features", features, shape=(None, None))
+    values = require_array("labels", labels, shape=(len(rows),))
+    weights = require_array("parameters", parameters, shape=(rows.shape[1],))
+    return (values - rows @ weights) ** 2

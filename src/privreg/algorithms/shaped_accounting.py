@@ -1,0 +1,184 @@
+r"""What shaped one-pass noise guarantees, from the noise that is added.
+
+Node noise N(0, (τψ)²Σ) hides gradients of norm √(gᵀΣ⁻¹g) ≤ ψ. With the correlation's sensitivity
+γ (for the tree √k, k the nodes that hold a record and enter a prefix), releasing all prefixes is
+one Gaussian mechanism of budget
+
+.. math:: \rho = \frac{(s\gamma)^2}{2\tau^2},
+    \qquad s = 2 \text{ (replace-one)},\ s = 1 \text{ (zero-out)}.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log2, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from privreg.noise.correlations import Correlation
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours, sum_sensitivity
+from privreg.privacy.zcdp import to_approximate
+from privreg.validation import require_count, require_number
+
+
+def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: int) -> float:
+    r"""Least noise multiplier τ at which all iterates of one pass keep a budget, sγ/√(2ρ).
+
+    Parameters
+    ----------
+    budget : Budget
+        For replace-one or zero-out neighbours.
+    correlation : Correlation
+        Of the noise over the steps.
+    steps : int
+        Number N of gradients, public.
+
+    Returns
+    -------
+    float
+        τ: a node's noise over the clip norm, both in the norm of Σ⁻¹.
+
+    Guarantee
+    ---------
+    Releasing every prefix sum of gradients clipped at ψ with node noise τψ keeps the budget, and
+    so do the iterates that depend on them, also where ψ follows earlier iterates and public rows
+    and a node takes the largest ψ so far.
+
+    Examples
+    --------
+    >>> from privreg.noise.correlations import TreeCorrelation
+    >>> budget = Budget.approximate(1.0, 1e-5)
+    >>> round(shaped_noise_multiplier(budget, correlation=TreeCorrelation(), steps=1000), 2)
+    25.58
+    """
+    factor = _sensitivity(budget.neighbours, correlation, steps)
+    return factor / budget.root
+
+
+def shaped_budget(
+    noise_multiplier: float,
+    *,
+    correlation: Correlation,
+    steps: int,
+    neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+) -> Budget:
+    """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`."""
+    multiplier = require_number("noise_multiplier", noise_multiplier, above=0)
+    relation = Neighbours(neighbours)
+    ratio = _sensitivity(relation, correlation, steps) / multiplier
+    return Budget.half_square(ratio, neighbours=relation)
+
+
+def published_noise_multiplier(*, epsilon: float, delta: float, steps: int) -> float:
+    r"""The paper's τ, which keeps (ε, δ) for zero-out neighbours but not for its own replace-one.
+
+    .. math:: \tau^2 = \frac{4\bar k(\ln(1/\delta)+\varepsilon)}{\varepsilon^2},
+        \qquad \bar k = \lceil\log_2 N\rceil + 1
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The target; ε more than 0, δ in (0, 1).
+    steps : int
+        N.
+
+    Source
+    ------
+    anon2024, Theorem 4.1. Its proof bounds the sensitivity of a node by 2ψ and then charges
+    α/(2τ²) a node, which is what a sensitivity of ψ costs; `published_readings` says what holds.
+    """
+    target = require_number("epsilon", epsilon, above=0)
+    log_inverse = -np.log(require_number("delta", delta, above=0, below=1))
+    levels = ceil(log2(require_count("steps", steps))) + 1
+    return float(sqrt(4 * levels * (log_inverse + target)) / target)
+
+
+class PublishedReadings(NamedTuple):
+    """ε at the paper's τ, by what the proof's steps say and by what holds."""
+
+    stated: float
+    replace_one: float
+    zero_out: float
+    exact_stated: float
+    exact_replace_one: float
+    exact_zero_out: float
+
+
+def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
+    r"""What the paper's noise guarantees, whatever N: ρ = k/τ², 2k/τ² and k/(2τ²).
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What the paper promises.
+
+    Returns
+    -------
+    PublishedReadings
+        ε by the paper's conversion ρ + 2√(ρ ln(1/δ)), and exactly for one Gaussian mechanism.
+
+    Examples
+    --------
+    >>> found = published_readings(epsilon=1.0, delta=1e-5)
+    >>> [round(value, 3) for value in found[:3]]
+    [0.979, 1.396, 0.688]
+
+    Source
+    ------
+    anon2024, proof of Theorem 4.1: "(α, αk/τ²)-RDP".
+    """
+    target = require_number("epsilon", epsilon, above=0)
+    log_inverse = -np.log(require_number("delta", delta, above=0, below=1))
+    stated = target**2 / (4 * (log_inverse + target))
+    budgets = np.array([stated, 2 * stated, stated / 2])
+    closed = to_approximate(budgets, delta=delta)
+    exact = [gaussian_epsilon(rho, delta=delta) for rho in budgets]
+    return PublishedReadings(*map(float, closed), *exact)
+
+
+def gaussian_epsilon(rho: float, *, delta: float) -> float:
+    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ.
+
+    .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
+        - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
+
+    Parameters
+    ----------
+    rho : float
+        More than 0.
+    delta : float
+        In (0, 1).
+
+    Guarantee
+    ---------
+    It holds for prefix sums of fixed gradients and, as Gaussian noise on adaptive queries is no
+    worse, for those of a run.
+
+    Source
+    ------
+    Balle and Wang (2018), Theorem 8.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr
+
+    mu = sqrt(2 * require_number("rho", rho, above=0))
+    wanted = require_number("delta", delta, above=0, below=1)
+
+    def excess(value: float) -> float:
+        upper = log_ndtr(mu / 2 - value / mu)
+        return float(np.exp(upper) - np.exp(value + log_ndtr(-mu / 2 - value / mu)) - wanted)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return float(brentq(excess, 0.0, mu**2 / 2 + mu * sqrt(-2 * np.log(wanted)), xtol=1e-12))
+
+
+def _sensitivity(neighbours: Neighbours, correlation: Correlation, steps: int) -> float:
+    if neighbours is Neighbours.ADD_REMOVE:
+        raise ValueError(
+            "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
+            "move the later ones to other steps"
+        )
+    change = float(sum_sensitivity(1.0, neighbours=neighbours))
+    return change * correlation.sensitivity(require_count("steps", steps))

@@ -1,0 +1,362 @@
+r"""One-pass DP-FTRL whose private noise has a shape in space and a correlation in time.
+
+.. math:: w_{t+1} = w_t - \eta\big(\mathrm{clip}_\psi(x_t(x_t^\top w_t - y_t)) + \xi_t\big),
+    \qquad \bar w_N = \frac1N\sum_{t<N} w_t
+
+from w_0 = 0, where gradients are clipped in the norm √(gᵀΣ⁻¹g) and the increments ξ_t are made of
+N(0, (τψ)²Σ) noise. Only the average is released. The tree makes it anon2024's DP-FTRL-Σ,
+independent noise makes it DP-SGD, Σ = I the usual algorithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf, isinf
+
+import numpy as np
+
+from privreg.algorithms.samples import Samples
+from privreg.algorithms.shaped_accounting import shaped_budget, shaped_noise_multiplier
+from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
+from privreg.noise.correlations import Correlation
+from privreg.noise.covariance import NoiseCovariance
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.validation import FloatArray, require_array, require_count, require_number
+
+# Rows taken at once: noise for all of them is held.
+_ROWS = 32
+
+
+@dataclass(frozen=True)
+class FixedClip:
+    """Clipping at one norm ψ, chosen without looking at the private rows.
+
+    Parameters
+    ----------
+    clip_norm : float
+        ψ in the norm of Σ⁻¹, more than 0; `inf` clips nothing.
+    """
+
+    clip_norm: float
+
+    def __post_init__(self) -> None:
+        require_number("clip_norm", self.clip_norm, above=0, infinite=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualClip:
+    r"""Clipping at ψ_t = C l_t, where l_t estimates the current residuals from public rows.
+
+    Noise takes the largest ψ so far. The loop feeds back: more noise makes larger residuals, which
+    make a larger ψ, and beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) it runs away.
+
+    Parameters
+    ----------
+    per_residual : float
+        C, more than 0: a bound on the inverse norm of a feature vector.
+    features : array_like, shape (m, d)
+    labels : array_like, shape (m,)
+        Public rows with labels, which nothing hides.
+
+    Source
+    ------
+    anon2024, Algorithm 1, lines 4 to 7, and Algorithm 2, Option 1.
+    """
+
+    per_residual: float
+    features: FloatArray
+    labels: FloatArray
+
+    def __post_init__(self) -> None:
+        require_number("per_residual", self.per_residual, above=0)
+        features = require_array("features", self.features, shape=(None, None))
+        labels = require_array("labels", self.labels, shape=(len(features),))
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "labels", labels)
+
+    def clip_norm(self, parameters: FloatArray) -> float:
+        """C l for the current parameters; infinite or NaN where these are."""
+        residuals = self.features @ parameters - self.labels
+        return self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedMechanism:
+    r"""Everything that decides the privacy of a run, and nothing else.
+
+    Parameters
+    ----------
+    covariance : NoiseCovariance
+        Σ, made without the private rows.
+    correlation : Correlation
+        Of the noise over the steps: the tree, independent, or the damped square root.
+    clipping : FixedClip or ResidualClip
+        Where gradients are clipped.
+    noise_multiplier : float
+        τ: noise over clip norm, both in the norm of Σ⁻¹; 0 adds none and promises nothing.
+    sample_size : int
+        Number N of rows, public; at least 2. The last row enters no released iterate.
+
+    Guarantee
+    ---------
+    The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`,
+    for replace-one neighbours by default. It is computed from the noise that is added: N - 1
+    gradients, and for the tree only the nodes that enter a prefix. Rows used by `ResidualClip`
+    and by Σ are public and not covered.
+
+    Source
+    ------
+    anon2024, Algorithm 1; the accounting is that of `shaped_budget`, since the constant of its
+    Theorem 4.1 covers zero-out but not replace-one neighbours.
+    """
+
+    covariance: NoiseCovariance
+    correlation: Correlation
+    clipping: FixedClip | ResidualClip
+    noise_multiplier: float
+    sample_size: int
+
+    def __post_init__(self) -> None:
+        require_count("sample_size", self.sample_size, least=2)
+        multiplier = require_number("noise_multiplier", self.noise_multiplier, least=0)
+        if isinstance(self.clipping, FixedClip):
+            if isinf(self.clipping.clip_norm) and multiplier > 0:
+                raise ValueError("clip_norm must be finite where noise is added, got inf")
+        elif self.correlation.increment_terms(1) is None:
+            raise ValueError(
+                "clipping must be FixedClip where noise is correlated over all steps, "
+                "got ResidualClip: its scale would change inside the correlation"
+            )
+        elif self.clipping.features.shape[1] != self.covariance.dimension:
+            raise ValueError(
+                f"features of the clipping must have {self.covariance.dimension} columns, "
+                f"got {self.clipping.features.shape[1]}"
+            )
+
+    @classmethod
+    def for_budget(
+        cls,
+        budget: Budget,
+        *,
+        covariance: NoiseCovariance,
+        correlation: Correlation,
+        clipping: FixedClip | ResidualClip,
+        sample_size: int,
+    ) -> ShapedMechanism:
+        """The least noise at which all iterates together keep a budget.
+
+        Parameters
+        ----------
+        budget : Budget
+            For replace-one or zero-out neighbours.
+        covariance, correlation, clipping, sample_size
+            Those of the class.
+        """
+        steps = require_count("sample_size", sample_size, least=2) - 1
+        multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=steps)
+        return cls(covariance, correlation, clipping, multiplier, sample_size)
+
+    def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
+        """zCDP budget of releasing all iterates; `inf` without noise."""
+        if self.noise_multiplier == 0:
+            return inf
+        return shaped_budget(
+            self.noise_multiplier,
+            correlation=self.correlation,
+            steps=self.sample_size - 1,
+            neighbours=neighbours,
+        ).rho
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedRun:
+    """What a run leaves.
+
+    Attributes
+    ----------
+    average : ndarray, shape (d,)
+        The released average iterate; all `inf` for a run that overflowed.
+    diverged : bool
+        Whether it did.
+    clipped_fraction : float
+        Share of clipped gradients. A non-private diagnostic.
+    largest_clip_norm : float
+        Largest ψ used.
+    """
+
+    average: FloatArray
+    diverged: bool
+    clipped_fraction: float
+    largest_clip_norm: float
+
+
+def shaped_dp_ftrl(
+    samples: Samples, *, mechanism: ShapedMechanism, step_size: float, rng: np.random.Generator
+) -> ShapedRun:
+    r"""Run DP-FTRL with shaped noise once over the rows, in their order.
+
+    Parameters
+    ----------
+    samples : Samples
+        As many rows as the mechanism's `sample_size`; walked once, in chunks, so that rows drawn
+        from a seed are never held together.
+    mechanism : ShapedMechanism
+        Shape, correlation, clipping and noise.
+    step_size : float
+        η, more than 0, chosen without looking at the data.
+    rng : Generator
+        Source of the noise.
+
+    Returns
+    -------
+    ShapedRun
+        A run that overflows is kept, with an infinite average.
+
+    Guarantee
+    ---------
+    `average` is ρ-zCDP with ρ = `mechanism.spent()` for data sets that differ in one replaced row,
+    and `mechanism.spent(neighbours="zero-out")` for those where one row is blank in one of the two.
+    `clipped_fraction` is not private. The guarantee is that of exact Gaussian noise; sampling in
+    floating point is not covered.
+
+    Examples
+    --------
+    >>> from privreg.algorithms.samples import ArraySamples
+    >>> from privreg.noise.correlations import TreeCorrelation
+    >>> from privreg.noise.covariance import population_covariance
+    >>> rng = np.random.Generator(np.random.SFC64(0))
+    >>> eigenvalues = np.arange(1, 401) ** -2.0
+    >>> features = rng.standard_normal((200, 400)) * np.sqrt(eigenvalues)
+    >>> labels = features[:, 0] + 0.1 * rng.standard_normal(200)
+    >>> mechanism = ShapedMechanism.for_budget(
+    ...     Budget.approximate(8.0, 1e-5),
+    ...     covariance=population_covariance(eigenvalues, horizon=200 * 0.2),
+    ...     correlation=TreeCorrelation(),
+    ...     clipping=FixedClip(8.0),
+    ...     sample_size=200,
+    ... )
+    >>> run = shaped_dp_ftrl(
+    ...     ArraySamples(features, labels), mechanism=mechanism, step_size=0.2, rng=rng
+    ... )
+    >>> run.average.shape, run.diverged
+    ((400,), False)
+
+    Source
+    ------
+    anon2024, Algorithms 1 and 3, with steps counted from 1.
+    """
+    size, dimension = mechanism.sample_size, mechanism.covariance.dimension
+    if samples.count != size:
+        raise ValueError(
+            f"samples must have the mechanism's sample_size rows, {size}, got {samples.count}"
+        )
+    if samples.dimension != dimension:
+        raise ValueError(
+            f"samples must have the covariance's dimension, {dimension}, got {samples.dimension}"
+        )
+    eta = require_number("step_size", step_size, above=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(mechanism.clipping, FixedClip):
+            total, clipped, largest = _fixed(samples, mechanism, mechanism.clipping, eta, rng)
+        else:
+            total, clipped, largest = _adaptive(samples, mechanism, mechanism.clipping, eta, rng)
+    diverged = not np.all(np.isfinite(total))
+    average = np.full(dimension, inf) if diverged else total / size
+    return ShapedRun(average, diverged, clipped / (size - 1), largest)
+
+
+def _fixed(
+    samples: Samples,
+    mechanism: ShapedMechanism,
+    clipping: FixedClip,
+    step_size: float,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, float, float]:
+    covariance, dimension = mechanism.covariance, mechanism.covariance.dimension
+    noisy = mechanism.noise_multiplier > 0
+    parameters, total = np.zeros((dimension, 1)), np.zeros((dimension, 1))
+    clipped = np.zeros(1)
+    strength = step_size * mechanism.noise_multiplier * clipping.clip_norm if noisy else 0.0
+    scale = np.full((dimension, 1), strength)
+    steps = mechanism.sample_size - 1
+    stream = mechanism.correlation.stream(covariance.draws, steps=steps, rng=rng)
+    none, one = np.zeros((0, dimension)), np.ones(1)
+    for features, labels in _rows_but_last(samples):
+        if noisy:
+            noise = covariance.root_multiply(stream.draw(len(features)))
+        else:
+            noise = np.zeros_like(features)
+        norms = covariance.inverse_norms(features)[:, None]
+        step_rows(
+            features,
+            labels,
+            norms,
+            noise,
+            none,
+            scale,
+            0 * one,
+            step_size * one,
+            clipping.clip_norm * one,
+            parameters,
+            total,
+            clipped,
+        )
+    return total[:, 0], float(clipped[0]), clipping.clip_norm
+
+
+def _adaptive(
+    samples: Samples,
+    mechanism: ShapedMechanism,
+    clipping: ResidualClip,
+    step_size: float,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, float, float]:
+    covariance = mechanism.covariance
+    parameters, total = np.zeros(covariance.dimension), np.zeros(covariance.dimension)
+    clipped, largest, step = 0.0, 0.0, 0
+    # The nodes that later steps take back: each with the scale that it was made with.
+    kept: dict[int, FloatArray] = {}
+    for features, labels in _rows_but_last(samples):
+        norms = covariance.inverse_norms(features)
+        for row, label, norm in zip(features, labels, norms, strict=True):
+            step += 1
+            clip_norm = clipping.clip_norm(parameters)
+            largest = max(largest, clip_norm)
+            if not np.isfinite(clip_norm):
+                return np.full_like(total, inf), clipped, inf
+            residual = float(row @ parameters - label)
+            if abs(residual) * norm > clip_norm:
+                residual, clipped = float(np.copysign(clip_norm / norm, residual)), clipped + 1
+            move = residual * row
+            if mechanism.noise_multiplier > 0:
+                normals = rng.standard_normal(covariance.draws)
+                kept[step] = (
+                    mechanism.noise_multiplier * largest * covariance.root_multiply(normals)
+                )
+                taken_back, forgotten = _terms(mechanism.correlation, step)
+                move = move + kept[step]
+                for earlier in taken_back:
+                    move -= kept[earlier]
+                for earlier in forgotten:
+                    del kept[earlier]
+            parameters = parameters - step_size * move
+            total += parameters
+    return total, clipped, largest
+
+
+def _terms(correlation: Correlation, step: int) -> tuple[list[int], list[int]]:
+    terms = correlation.increment_terms(step)
+    assert terms is not None
+    return terms
+
+
+def _rows_but_last(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Small blocks of rows; the last row of all enters no iterate that is averaged."""
+    left = samples.count - 1
+    for features, labels, _ in samples.chunks():
+        for first in range(0, min(len(features), left), _ROWS):
+            rows = slice(first, min(first + _ROWS, left))
+            yield features[rows], labels[rows]
+        left -= len(features)

@@ -1,0 +1,97 @@
+"""Many settings of shaped DP-FTRL over the same rows and the same noise, for studies."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
+from privreg.validation import FloatArray, require_array, require_count, require_real
+
+
+def run_settings(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    inverse_norms: ArrayLike,
+    noise: ArrayLike,
+    noise_scale: ArrayLike,
+    step_size: ArrayLike,
+    clip_norm: ArrayLike,
+    shared_noise: ArrayLike | None = None,
+    shared_scale: ArrayLike | None = None,
+    block: int = 64,
+) -> tuple[FloatArray, FloatArray]:
+    r"""Average iterates of many settings over the same rows and noise, with fixed clip norms.
+
+    It is the loop of `shaped_dp_ftrl` for studies that compare settings; each setting by itself has
+    that function's law, but their comparison is not private.
+
+    Parameters
+    ----------
+    features : array_like, shape (N, d)
+    labels : array_like, shape (N,)
+    inverse_norms : array_like, shape (settings, N)
+        √(xᵀΣ⁻¹x) of each row under each setting's Σ.
+    noise : array_like, shape (N - 1, d)
+        Increments of standard normal noise in the chosen correlation.
+    noise_scale : array_like, shape (settings, d)
+        What multiplies them, coordinate by coordinate: τψ times the root of a diagonal Σ.
+    step_size, clip_norm : array_like, shape (settings,)
+        η more than 0, and ψ, which may be `inf` where the scale is 0.
+    shared_noise : array_like, shape (N - 1, d), optional
+        A second part of the noise, the low-rank one of `PublicCovariance`.
+    shared_scale : array_like, shape (settings,), optional
+        Its multiplier.
+    block : int
+        Settings that pass over the rows together; their state should fit the cache.
+
+    Returns
+    -------
+    averages : ndarray, shape (settings, d)
+        All `inf` for a setting that overflowed.
+    clipped_fraction : ndarray, shape (settings,)
+    """
+    rows = require_array("features", features, shape=(None, None))
+    size, dimension = rows.shape
+    values = require_array("labels", labels, shape=(size,))
+    norms = require_array("inverse_norms", inverse_norms, shape=(None, size))
+    count = len(norms)
+    increments = require_array("noise", noise, shape=(size - 1, dimension))
+    scale = require_array("noise_scale", noise_scale, shape=(count, dimension))
+    eta = require_real("step_size", require_array("step_size", step_size, shape=(count,)), above=0)
+    clips = require_real("clip_norm", clip_norm, above=0, infinite=True)
+    if clips.shape != (count,):
+        raise ValueError(f"clip_norm must have shape ({count},), got {clips.shape}")
+    common, weights = np.zeros((0, dimension)), np.zeros(count)
+    if (shared_noise is None) != (shared_scale is None):
+        raise ValueError("shared_noise and shared_scale must be given together")
+    if shared_noise is not None and shared_scale is not None:
+        common = require_array("shared_noise", shared_noise, shape=(size - 1, dimension))
+        weights = require_array("shared_scale", shared_scale, shape=(count,))
+    averages = np.zeros((count, dimension))
+    clipped = np.zeros(count)
+    for first in range(0, count, require_count("block", block)):
+        some = slice(first, first + block)
+        width = len(eta[some])
+        total = np.zeros((dimension, width))
+        hits = np.zeros(width)
+        step_rows(
+            rows[:-1],
+            values,
+            np.ascontiguousarray(norms[some].T),
+            increments,
+            common,
+            np.ascontiguousarray((eta[some, None] * scale[some]).T),
+            eta[some] * weights[some],
+            eta[some],
+            clips[some],
+            np.zeros((dimension, width)),
+            total,
+            hits,
+        )
+        averages[some], clipped[some] = total.T / size, hits / (size - 1)
+    averages[~np.all(np.isfinite(averages), axis=1)] = inf
+    return averages, clipped

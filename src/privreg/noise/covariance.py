@@ -1,0 +1,250 @@
+r"""Noise with a shape: covariances Σ of private noise that are never held as d × d matrices.
+
+A Gaussian mechanism that adds N(0, σ²Σ) has the sensitivity of what it releases in the norm
+√(vᵀΣ⁻¹v), so a covariance has to do two things: multiply standard normals by a root of Σ, and
+measure vectors in the inverse norm. Both are linear in the dimension here: Σ is diagonal, or the
+low-rank plus identity matrix of public features, whose inverse Woodbury's identity gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.validation import require_array, require_count, require_number, require_real
+
+FloatArray = NDArray[np.float64]
+
+
+class NoiseCovariance(Protocol):
+    """A positive definite Σ of `dimension` rows, known through its root and its inverse norm."""
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates d."""
+
+    @property
+    def draws(self) -> int:
+        """Standard normals that one noise vector takes."""
+
+    def root_multiply(self, normals: ArrayLike) -> FloatArray:
+        """Vectors of covariance Σ, shape (..., d), from normals of shape (..., draws)."""
+
+    def inverse_norms(self, rows: ArrayLike) -> FloatArray:
+        """√(vᵀΣ⁻¹v) of each row v, shape (n,), from rows of shape (n, d)."""
+
+    def inverse_trace(self, eigenvalues: ArrayLike) -> float:
+        """tr(Σ⁻¹H) of a diagonal H: the mean squared inverse norm of features of covariance H."""
+
+    def trace(self, eigenvalues: ArrayLike) -> float:
+        """tr(ΣH) of a diagonal H."""
+
+
+@dataclass(frozen=True)
+class DiagonalCovariance:
+    r"""Noise that is independent from coordinate to coordinate, Σ = diag(s).
+
+    Parameters
+    ----------
+    diagonal : array_like, shape (d,)
+        Variances s, more than 0.
+
+    Examples
+    --------
+    >>> shape = population_covariance([1.0, 0.25], horizon=4.0)
+    >>> shape.diagonal
+    array([1.25, 0.5 ])
+    >>> round(float(shape.inverse_norms([[1.0, 1.0]])[0]), 4)
+    1.6733
+    """
+
+    diagonal: FloatArray
+
+    def __post_init__(self) -> None:
+        diagonal = require_real(
+            "diagonal", require_array("diagonal", self.diagonal, shape=(None,)), above=0
+        )
+        object.__setattr__(self, "diagonal", diagonal)
+
+    @property
+    def dimension(self) -> int:
+        return self.diagonal.size
+
+    @property
+    def draws(self) -> int:
+        return self.diagonal.size
+
+    def root_multiply(self, normals: ArrayLike) -> FloatArray:
+        return _last_axis("normals", normals, self.draws) * np.sqrt(self.diagonal)
+
+    def inverse_norms(self, rows: ArrayLike) -> FloatArray:
+        values = require_array("rows", rows, shape=(None, self.dimension))
+        return np.sqrt(np.einsum("ij,ij,j->i", values, values, 1.0 / self.diagonal))
+
+    def inverse_trace(self, eigenvalues: ArrayLike) -> float:
+        return float(np.sum(_eigenvalues(eigenvalues, self.dimension) / self.diagonal))
+
+    def trace(self, eigenvalues: ArrayLike) -> float:
+        return float(np.sum(_eigenvalues(eigenvalues, self.dimension) * self.diagonal))
+
+
+def identity_covariance(dimension: int) -> DiagonalCovariance:
+    """Noise that treats all directions alike, Σ = I."""
+    return DiagonalCovariance(np.ones(require_count("dimension", dimension)))
+
+
+def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> DiagonalCovariance:
+    r"""The shape that follows the features' covariance, in its eigenbasis.
+
+    .. math:: \Sigma = H + \frac{1}{N\eta} I
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        Eigenvalues of H, at least 0. Noise whose shape is computed from private features is not
+        covered by any guarantee: H must be known without them.
+    horizon : float
+        N η, the number of steps times the step size, more than 0.
+
+    Source
+    ------
+    anon2024, equation (3.1) with the λ that Corollary 4.5 chooses.
+    """
+    values = require_real(
+        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
+    )
+    return DiagonalCovariance(values + 1.0 / require_number("horizon", horizon, above=0))
+
+
+@dataclass(frozen=True)
+class PublicCovariance:
+    r"""The shape of public, unlabelled features: low rank plus identity.
+
+    .. math:: \Sigma = \frac1M\big(\lambda I + \tilde X^\top\tilde X\big)
+
+    where the rows of X̃, shape (M, d), are the public features. A draw takes d + M normals,
+    √(λ/M) g + X̃ᵀ h / √M, which is exact; the inverse norm needs the eigenvectors of the smaller of
+    X̃X̃ᵀ and X̃ᵀX̃, never more numbers than X̃ has. Several ridges λ share them through `with_ridge`.
+
+    Parameters
+    ----------
+    features : array_like, shape (M, d)
+        X̃. They must be public: the guarantee of a mechanism does not cover them.
+    ridge : float
+        λ, more than 0; M/(Nη) makes it the estimate of `population_covariance`.
+
+    Examples
+    --------
+    >>> shape = PublicCovariance([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]], ridge=1.0)
+    >>> shape.inverse_norms(np.eye(3))
+    array([1.        , 0.63245553, 1.41421356])
+
+    Source
+    ------
+    anon2024, equation (3.2), whose X̃ has the features as columns.
+    """
+
+    features: FloatArray
+    ridge: float
+    gram_eigenvalues: FloatArray = field(init=False, repr=False)
+    directions: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        features = require_array("features", self.features, shape=(None, None))
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "ridge", require_number("ridge", self.ridge, above=0))
+        rows, dimension = features.shape
+        gram = features @ features.T if rows < dimension else features.T @ features
+        values, vectors = np.linalg.eigh(gram)
+        object.__setattr__(self, "gram_eigenvalues", np.maximum(values, 0.0))
+        object.__setattr__(self, "directions", vectors)
+
+    def with_ridge(self, ridge: float) -> PublicCovariance:
+        """The same features with another λ."""
+        other = object.__new__(PublicCovariance)
+        for name in ("features", "gram_eigenvalues", "directions"):
+            object.__setattr__(other, name, getattr(self, name))
+        object.__setattr__(other, "ridge", require_number("ridge", ridge, above=0))
+        return other
+
+    @property
+    def dimension(self) -> int:
+        return self.features.shape[1]
+
+    @property
+    def draws(self) -> int:
+        return self.dimension + len(self.features)
+
+    def root_multiply(self, normals: ArrayLike) -> FloatArray:
+        values = _last_axis("normals", normals, self.draws)
+        isotropic, shaped = values[..., : self.dimension], values[..., self.dimension :]
+        return (np.sqrt(self.ridge) * isotropic + shaped @ self.features) / np.sqrt(
+            len(self.features)
+        )
+
+    def inverse_norms(self, rows: ArrayLike) -> FloatArray:
+        return self.inverse_norms_by_ridge(rows, ridges=[self.ridge])[0]
+
+    def inverse_norms_by_ridge(self, rows: ArrayLike, *, ridges: ArrayLike) -> FloatArray:
+        r"""Inverse norms under several ridges, which share their one product with the features.
+
+        .. math:: v^\top\Sigma^{-1}v
+            = \frac M\lambda\Big(\|v\|^2 - \sum_j\frac{(u_j^\top\tilde X v)^2}{\lambda+w_j}\Big)
+
+        where w_j, u_j are the eigenvalues and eigenvectors of X̃X̃ᵀ; with more public rows than
+        coordinates u_jᵀX̃v = √w_j r_jᵀv for the eigenvectors r_j of X̃ᵀX̃.
+
+        Parameters
+        ----------
+        rows : array_like, shape (n, d)
+            The vectors v.
+        ridges : array_like, shape (k,)
+            The ridges λ, more than 0.
+
+        Returns
+        -------
+        ndarray, shape (k, n)
+        """
+        values = require_array("rows", rows, shape=(None, self.dimension))
+        ridge = require_real("ridges", require_array("ridges", ridges, shape=(None,)), above=0)
+        shared = self._overlaps(values) ** 2
+        squared = np.einsum("ij,ij->i", values, values)
+        weights = 1.0 / (ridge[:, None] + self.gram_eigenvalues)
+        remainder = np.maximum(squared - weights @ shared.T, 0.0)
+        return np.sqrt(len(self.features) / ridge[:, None] * remainder)
+
+    def inverse_trace(self, eigenvalues: ArrayLike) -> float:
+        values = _eigenvalues(eigenvalues, self.dimension)
+        if len(self.features) < self.dimension:
+            weighted = (self.features * values) @ self.features.T
+            along = np.einsum("ij,ij->j", self.directions, weighted @ self.directions)
+        else:
+            along = self.gram_eigenvalues * (values @ self.directions**2)
+        covered = np.sum(along / (self.ridge + self.gram_eigenvalues))
+        return float(len(self.features) / self.ridge * (np.sum(values) - covered))
+
+    def trace(self, eigenvalues: ArrayLike) -> float:
+        values = _eigenvalues(eigenvalues, self.dimension)
+        sampled = np.sum(self.features**2 @ values)
+        return float((self.ridge * np.sum(values) + sampled) / len(self.features))
+
+    def _overlaps(self, rows: FloatArray) -> FloatArray:
+        if len(self.features) < self.dimension:
+            return np.asarray(rows @ self.features.T @ self.directions)
+        return np.asarray(rows @ self.directions * np.sqrt(self.gram_eigenvalues))
+
+
+def _last_axis(name: str, value: ArrayLike, length: int) -> FloatArray:
+    array = require_real(name, value)
+    if array.ndim == 0 or array.shape[-1] != length:
+        raise ValueError(f"{name} must have shape (..., {length}), got {array.shape}")
+    return array
+
+
+def _eigenvalues(value: ArrayLike, dimension: int) -> FloatArray:
+    return require_real(
+        "eigenvalues", require_array("eigenvalues", value, shape=(dimension,)), least=0
+    )

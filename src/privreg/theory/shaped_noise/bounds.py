@@ -1,0 +1,315 @@
+r"""The paper's bounds on the excess risk as functions of the step size, and their minimum.
+
+The paper states them up to constants and powers of log N; here those are 1, so that a value means
+nothing by itself and slopes, orders and ratios do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privreg.theory.shaped_noise.decay import Decay, effective_dimension
+from privreg.validation import (
+    FloatArray,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
+
+
+class BoundParts(NamedTuple):
+    """Summands of a bound, each of the shape of the step sizes."""
+
+    bias: FloatArray
+    variance: FloatArray
+    private: FloatArray
+
+    @property
+    def total(self) -> FloatArray:
+        """Their sum."""
+        return self.bias + self.variance + self.private
+
+
+class Minimum(NamedTuple):
+    """Best step size of a bound and the bound there."""
+
+    step_size: float
+    value: float
+
+
+def identity_bound(
+    decay: Decay,
+    *,
+    sample_size: float,
+    step_size: ArrayLike,
+    noise_multiplier: float,
+    target_norm: float = 1.0,
+    label_noise_std: float = 1.0,
+    residual_scale: float = 1.0,
+) -> BoundParts:
+    r"""Bound for Σ = I.
+
+    .. math:: \frac{B^2}{N\eta} + \Big(\frac{\sigma_\zeta^2}{N} + \frac{B^2}{N^2\eta}\Big) D
+        + l^2\tau^2\eta D, \qquad D = D(N\eta)
+
+    Parameters
+    ----------
+    decay : Decay
+        Eigenvalues of the features' covariance.
+    sample_size : float
+        N, at least 1; a float because asymptotics need N beyond every whole-number type.
+    step_size : array_like, shape (...)
+        η, more than 0.
+    noise_multiplier : float
+        τ, at least 0; 0 gives the bound without privacy.
+    target_norm : float
+        B, a bound on ‖w_0 - w*‖, at least 0.
+    label_noise_std : float
+        σ_ζ, at least 0.
+    residual_scale : float
+        l, the largest residual estimate, at least 0.
+
+    Returns
+    -------
+    BoundParts
+
+    Source
+    ------
+    anon2024, Corollary 4.3, which prints L² for l².
+    """
+    _, eta, dimension, bias, variance = _nonprivate(
+        decay, sample_size, step_size, target_norm, label_noise_std
+    )
+    scale = _private_scale(noise_multiplier, residual_scale)
+    return BoundParts(bias, variance, scale * eta * dimension)
+
+
+def designed_bound(
+    decay: Decay,
+    *,
+    sample_size: float,
+    step_size: ArrayLike,
+    noise_multiplier: float,
+    target_norm: float = 1.0,
+    label_noise_std: float = 1.0,
+    residual_scale: float = 1.0,
+    clip_power: int = 4,
+) -> BoundParts:
+    r"""Bound for Σ = H + I/(Nη), the population's version of the public-data design.
+
+    .. math:: \dots + l^2\tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
+
+    with the bias and variance of `identity_bound`.
+
+    Parameters
+    ----------
+    decay, sample_size, step_size, noise_multiplier, target_norm, label_noise_std, residual_scale
+        As in `identity_bound`.
+    clip_power : int
+        Power of the clip norm that multiplies Σ in the proof, whose square is of order D: 4 as
+        printed, which makes D³; 2, the noise's own variance, makes D².
+
+    Returns
+    -------
+    BoundParts
+
+    Source
+    ------
+    anon2024, Corollary 4.5 with λ = M/(Nη); equation (B.16) for the fourth power.
+    """
+    if clip_power not in (2, 4):
+        raise ValueError(f"clip_power must be 2 or 4, got {clip_power}")
+    size, eta, dimension, bias, variance = _nonprivate(
+        decay, sample_size, step_size, target_norm, label_noise_std
+    )
+    scale = _private_scale(noise_multiplier, residual_scale)
+    private = eta**2 * decay.squared_trace * dimension + dimension ** (1 + clip_power // 2) / size
+    return BoundParts(bias, variance, scale * private)
+
+
+def general_bound(
+    eigenvalues: ArrayLike,
+    *,
+    target: ArrayLike,
+    covariance: ArrayLike,
+    sample_size: int,
+    step_size: float,
+    noise_multiplier: float,
+    clip_norm: float,
+    label_noise_std: float,
+    feature_scale: float = 1.0,
+) -> BoundParts:
+    r"""Bound for any Σ that shares H's eigenvectors, at the cutoff k ≥ 1 with the least sum.
+
+    With Λ = k/N + Nη² Σ_{i>k} λ_i², Q = I_{0:k} + NηH_{k:∞}, R = H_{0:k}^{-1} + N²η²H_{k:∞} and
+    Ḡ = ησ_z⁴ tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ,
+
+    .. math::
+        \frac{\|w^*\|^2_{H_{0:k}^{-1}}}{\eta^2N^2} + \|w^*\|^2_{H_{k:\infty}}
+        + \frac{\sigma_z^4\|w^*\|_Q^2}{N\eta(1-\sigma_z^4\eta\operatorname{tr}H)}\Lambda
+        + \sigma_\zeta^2\sigma_z^4(1+\eta\langle Q, H\rangle)\Lambda
+        + \tau^2\sigma_z^4\eta\langle Q,\bar G\rangle\Lambda
+        + \frac{\tau^2}{N}\langle R,\bar G\rangle
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        λ, more than 0, non-increasing.
+    target : array_like, shape (d,)
+        w* in the eigenbasis; the start is 0.
+    covariance : array_like, shape (d,)
+        Diagonal of Σ in the eigenbasis, more than 0.
+    sample_size : int
+        N.
+    step_size : float
+        η, more than 0.
+    noise_multiplier, clip_norm : float
+        τ and ψ_max, at least 0.
+    label_noise_std : float
+        σ_ζ, at least 0.
+    feature_scale : float
+        σ_z, more than 0; the theorem's is that of the sub-Gaussian norm, 1 leaves constants out.
+
+    Returns
+    -------
+    BoundParts
+        Infinite where σ_z⁴ η tr H ≥ 1, for which the theorem says nothing.
+
+    Source
+    ------
+    anon2024, Theorem 4.2.
+    """
+    lam = require_real(
+        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), above=0
+    )
+    if np.any(np.diff(lam) > 0):
+        raise ValueError("eigenvalues must be non-increasing, got an increase")
+    weight = require_array("target", target, shape=lam.shape) ** 2
+    shape = require_real(
+        "covariance", require_array("covariance", covariance, shape=lam.shape), above=0
+    )
+    size = require_count("sample_size", sample_size)
+    eta = require_number("step_size", step_size, above=0)
+    tau2 = require_number("noise_multiplier", noise_multiplier, least=0) ** 2
+    psi2 = require_number("clip_norm", clip_norm, least=0) ** 2
+    zeta2 = require_number("label_noise_std", label_noise_std, least=0) ** 2
+    sigma4 = require_number("feature_scale", feature_scale, above=0) ** 4
+    horizon = size * eta
+    room = 1 - sigma4 * eta * np.sum(lam)
+    if room <= 0:
+        infinite = np.asarray(np.inf)
+        return BoundParts(infinite, infinite, infinite)
+    k = np.arange(1, lam.size + 1)
+    # Against Q and R: sums over head and tail for every cutoff at once.
+    q_of_q = k + horizon**2 * _tail(lam**2)
+    spread = q_of_q / size
+    bias = _head(weight / lam) / horizon**2 + _tail(lam * weight)
+    q_of_target = _head(weight) + horizon * _tail(lam * weight)
+    bias += sigma4 * q_of_target / (horizon * room) * spread
+    q_of_h = _head(lam) + horizon * _tail(lam**2)
+    variance = zeta2 * sigma4 * (1 + eta * q_of_h) * spread
+    along = eta * sigma4 * np.sum(lam * shape)
+    clipped = psi2 + psi2**2 + 1
+    q_of_g = along * q_of_q + clipped * (_head(shape) + horizon * _tail(lam * shape))
+    r_of_q = _head(1 / lam) + horizon**3 * _tail(lam**2)
+    r_of_g = along * r_of_q + clipped * (_head(shape / lam) + horizon**2 * _tail(lam * shape))
+    private = tau2 * (sigma4 * eta * q_of_g * spread + r_of_g / size)
+    best = int(np.argmin(bias + variance + private))
+    return BoundParts(np.asarray(bias[best]), np.asarray(variance[best]), np.asarray(private[best]))
+
+
+def minimise_over_step_size(
+    bound: Callable[[FloatArray], ArrayLike], *, sample_size: float, largest: float = 1.0
+) -> Minimum:
+    """Least value of a bound over step sizes between 1/N and `largest`.
+
+    The floor in k* makes bounds jump, so that no derivative is used: 600 steps even in the
+    logarithm, then two finer grids around the best.
+
+    Parameters
+    ----------
+    bound : callable
+        From step sizes, shape (m,), to values, shape (m,).
+    sample_size : float
+        N, at least 1.
+    largest : float
+        Largest step size, more than 1/N.
+
+    Returns
+    -------
+    Minimum
+
+    Examples
+    --------
+    >>> best = minimise_over_step_size(lambda eta: 1 / (1e6 * eta) + eta, sample_size=1e6)
+    >>> round(best.step_size * 1e3, 3)
+    1.0
+    """
+    size = require_number("sample_size", sample_size, least=1)
+    top = require_number("largest", largest, above=1 / size if size > 1 else 0)
+    low, high = np.log(1 / size), np.log(top)
+    step, value = np.nan, np.inf
+    for points in (600, 200, 200):
+        grid = np.linspace(low, high, points)
+        values = np.asarray(bound(np.exp(grid)), dtype=np.float64)
+        at = int(np.argmin(values))
+        if values[at] < value or np.isnan(step):
+            step, value = float(np.exp(grid[at])), float(values[at])
+        low, high = grid[max(at - 1, 0)], grid[min(at + 1, points - 1)]
+    return Minimum(step, value)
+
+
+def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
+    """x of the least-squares fit log(value) = c - x log(N).
+
+    Parameters
+    ----------
+    sample_sizes, values : array_like, shape (m,)
+        More than 0; at least two different sizes.
+    """
+    sizes = require_real(
+        "sample_sizes", require_array("sample_sizes", sample_sizes, shape=(None,)), above=0
+    )
+    risks = require_real("values", require_array("values", values, shape=sizes.shape), above=0)
+    logs = np.log(sizes) - np.mean(np.log(sizes))
+    if not np.any(logs):
+        raise ValueError("sample_sizes must hold at least two sizes, got one")
+    return float(-(logs @ np.log(risks)) / (logs @ logs))
+
+
+def _nonprivate(
+    decay: Decay,
+    sample_size: float,
+    step_size: ArrayLike,
+    target_norm: float,
+    label_noise_std: float,
+) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
+    size = require_number("sample_size", sample_size, least=1)
+    eta = require_real("step_size", step_size, above=0)
+    norm2 = require_number("target_norm", target_norm, least=0) ** 2
+    zeta2 = require_number("label_noise_std", label_noise_std, least=0) ** 2
+    dimension = effective_dimension(decay, size * eta)
+    bias = norm2 / (size * eta)
+    variance = (zeta2 / size + norm2 / (size * eta) / size) * dimension
+    return size, eta, dimension, bias, variance
+
+
+def _private_scale(noise_multiplier: float, residual_scale: float) -> float:
+    multiplier = require_number("noise_multiplier", noise_multiplier, least=0)
+    return (require_number("residual_scale", residual_scale, least=0) * multiplier) ** 2
+
+
+def _head(values: FloatArray) -> FloatArray:
+    """Sums of the first k entries, k from 1."""
+    return np.cumsum(values)
+
+
+def _tail(values: FloatArray) -> FloatArray:
+    """Sums of the entries after the first k, k from 1."""
+    sums: FloatArray = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
+    return sums

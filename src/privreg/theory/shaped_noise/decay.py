@@ -1,0 +1,202 @@
+r"""Decays of a covariance's eigenvalues, with the sums over head and tail that bounds are made of.
+
+A cutoff k splits the eigenvalues λ_1 ≥ λ_2 ≥ ... into a head i ≤ k and a tail i > k. An infinite
+decay has all its sums in closed form, so that nothing grows with a dimension.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import zeta
+
+from privreg.validation import FloatArray, require_array, require_number, require_real
+
+_MOST_TERMS = 20_000_000
+
+
+class Decay(Protocol):
+    """Eigenvalues in non-increasing order, known through their sums; methods broadcast over k."""
+
+    @property
+    def trace(self) -> float:
+        """Sum of all eigenvalues."""
+
+    @property
+    def squared_trace(self) -> float:
+        """Sum of their squares."""
+
+    def cutoff(self, horizon: ArrayLike) -> FloatArray:
+        """k* = max{k : λ_k ≥ 1/a} for a horizon a = N η, 0 if there is none."""
+
+    def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
+        """Sum of λ_i over i > k."""
+
+    def shaped_trace(self, horizon: float) -> float:
+        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), what `effective_dimension` approximates."""
+
+
+@dataclass(frozen=True)
+class PowerLawDecay:
+    r"""Infinitely many eigenvalues :math:`\lambda_i = i^{-r}`.
+
+    Parameters
+    ----------
+    exponent : float
+        r, more than 1, so that the trace is finite.
+
+    Examples
+    --------
+    >>> round(PowerLawDecay(2.0).trace, 6)
+    1.644934
+    """
+
+    exponent: float
+
+    def __post_init__(self) -> None:
+        require_number("exponent", self.exponent, above=1)
+
+    @property
+    def trace(self) -> float:
+        return float(zeta(self.exponent))
+
+    @property
+    def squared_trace(self) -> float:
+        return float(zeta(2 * self.exponent))
+
+    def cutoff(self, horizon: ArrayLike) -> FloatArray:
+        a = require_real("horizon", horizon, above=0)
+        k = np.floor(a ** (1.0 / self.exponent))
+        # The root of a perfect power may round to just below a whole number.
+        return k + ((k + 1) ** self.exponent <= a)
+
+    def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
+        return np.asarray(zeta(self.exponent, require_real("cutoff", cutoff, least=0) + 1))
+
+    def shaped_trace(self, horizon: float) -> float:
+        a = require_number("horizon", horizon, above=0)
+        # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
+        terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
+        if terms > _MOST_TERMS:
+            raise ValueError(
+                f"horizon must be at most {_MOST_TERMS**self.exponent / 8:.3g} at this decay, "
+                f"got {a:g}"
+            )
+        head = a * np.arange(1.0, terms + 1) ** -self.exponent
+        total = float(np.sum(head / (1 + head)))
+        for power in range(1, 24):
+            term = a**power * float(zeta(power * self.exponent, terms + 1.0))
+            total -= (-1) ** power * term
+        return total
+
+
+@dataclass(frozen=True)
+class ExponentialDecay:
+    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i from 1.
+
+    Examples
+    --------
+    >>> ExponentialDecay().cutoff([10.0, 100.0])
+    array([2., 4.])
+    """
+
+    @property
+    def trace(self) -> float:
+        return float(1 / np.expm1(1.0))
+
+    @property
+    def squared_trace(self) -> float:
+        return float(1 / np.expm1(2.0))
+
+    def cutoff(self, horizon: ArrayLike) -> FloatArray:
+        return np.floor(np.maximum(np.log(require_real("horizon", horizon, above=0)), 0.0))
+
+    def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
+        return np.exp(-require_real("cutoff", cutoff, least=0)) * self.trace
+
+    def shaped_trace(self, horizon: float) -> float:
+        a = require_number("horizon", horizon, above=0)
+        values = a * np.exp(-np.arange(1.0, np.log(a) + 45 if a > 1 else 46))
+        return float(np.sum(values / (1 + values)))
+
+
+@dataclass(frozen=True)
+class FiniteDecay:
+    """The eigenvalues of a covariance, listed.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        At least 0, in any order.
+
+    Examples
+    --------
+    >>> FiniteDecay([0.5, 1.0]).tail_sum([0, 1, 2])
+    array([1.5, 0.5, 0. ])
+    """
+
+    eigenvalues: FloatArray
+
+    def __post_init__(self) -> None:
+        values = require_real(
+            "eigenvalues", require_array("eigenvalues", self.eigenvalues, shape=(None,)), least=0
+        )
+        object.__setattr__(self, "eigenvalues", np.sort(values)[::-1])
+
+    @property
+    def trace(self) -> float:
+        return float(np.sum(self.eigenvalues))
+
+    @property
+    def squared_trace(self) -> float:
+        return float(np.sum(self.eigenvalues**2))
+
+    def cutoff(self, horizon: ArrayLike) -> FloatArray:
+        threshold = 1.0 / require_real("horizon", horizon, above=0)
+        return np.asarray(
+            np.searchsorted(-self.eigenvalues, -threshold, side="right"), dtype=np.float64
+        )
+
+    def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
+        k = require_real("cutoff", cutoff, least=0, most=self.eigenvalues.size)
+        tails = np.concatenate([np.cumsum(self.eigenvalues[::-1])[::-1], [0.0]])
+        return np.asarray(tails[k.astype(np.int64)])
+
+    def shaped_trace(self, horizon: float) -> float:
+        values = require_number("horizon", horizon, above=0) * self.eigenvalues
+        return float(np.sum(values / (1 + values)))
+
+
+def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
+    r"""Number of directions that N steps of size η can learn.
+
+    .. math:: D(a) = k^* + a\sum_{i>k^*}\lambda_i = \sum_i\min(1, a\lambda_i),
+        \qquad a = N\eta,\ k^* = \max\{k : \lambda_k \ge 1/a\}
+
+    Parameters
+    ----------
+    decay : Decay
+        Eigenvalues; a power law's tail is a Hurwitz zeta function.
+    horizon : array_like, shape (...)
+        a, more than 0.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        D, between `decay.shaped_trace` and twice that.
+
+    Examples
+    --------
+    >>> effective_dimension(FiniteDecay([1.0, 0.25, 0.01]), [1.0, 10.0])
+    array([1.26, 2.1 ])
+
+    Source
+    ------
+    anon2024, Corollary 4.3 and what follows it.
+    """
+    a = require_real("horizon", horizon, above=0)
+    cutoff = decay.cutoff(a)
+    return cutoff + a * decay.tail_sum(cutoff)

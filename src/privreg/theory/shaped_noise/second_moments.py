@@ -1,0 +1,192 @@
+r"""Exact mean excess risk of one-pass DP-FTRL without clipping, for Gaussian features.
+
+The deviation u_t = w_t - w* follows :math:`u_{t+1} = (I - \eta x_tx_t^\top)u_t + \eta\zeta_tx_t
+- \eta\xi_t`. For Gaussian x the diagonal m of a second moment E[uu^⊤] in H's eigenbasis moves by
+itself,
+
+.. math:: m' = T m = (1 - 2\eta\lambda + 2\eta^2\lambda^2)\,m + \eta^2\lambda\,(\lambda^\top m),
+
+and the start, the label noise and each vector of white noise contribute to the risk of the average
+separately, since they are independent with mean 0. The last term is what mean gradients miss: the
+noise in w_t comes back as if it were label noise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from privreg.validation import (
+    FloatArray,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
+
+
+class RiskParts(NamedTuple):
+    """Mean excess risk of the average iterate by its causes."""
+
+    bias: float
+    label_noise: float
+    private: float
+
+    @property
+    def total(self) -> float:
+        """Their sum."""
+        return self.bias + self.label_noise + self.private
+
+
+def sgd_risk(
+    eigenvalues: ArrayLike,
+    *,
+    target: ArrayLike,
+    label_noise_std: float,
+    step_size: float,
+    sample_size: int,
+) -> RiskParts:
+    r"""Mean excess risk of the average of one-pass SGD's first N iterates, without private noise.
+
+    .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        λ of the features' covariance, at least 0.
+    target : array_like, shape (d,)
+        w* in the eigenbasis; the start is 0.
+    label_noise_std : float
+        σ_ζ, at least 0.
+    step_size : float
+        η, more than 0.
+    sample_size : int
+        N.
+
+    Returns
+    -------
+    RiskParts
+        Infinite where the second moment overflows because the step is too large.
+
+    Source
+    ------
+    anon2024, Lemma B.6 with equality, for Gaussian features.
+    """
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    start = require_array("target", target, shape=lam.shape) ** 2
+    zeta2 = require_number("label_noise_std", label_noise_std, least=0) ** 2
+    moments = np.stack([start, np.zeros_like(start)])
+    source = np.stack([np.zeros_like(lam), eta**2 * zeta2 * lam])
+    # E[S_t u_t] of the partial sums S_t, and E[S_t²], by direction.
+    cross, squares = moments.copy(), moments.copy()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(1, size):
+            moments = _transport(moments, lam, eta) + source
+            cross = (1 - eta * lam) * cross + moments
+            squares += 2 * cross - moments
+        bias, label = _finite_or_infinite(squares @ lam / (2 * size**2))
+    return RiskParts(float(bias), float(label), 0.0)
+
+
+def private_risk(
+    eigenvalues: ArrayLike,
+    *,
+    covariance: ArrayLike,
+    noise_std: float,
+    step_size: float,
+    sample_size: int,
+    decoder: ArrayLike | None = None,
+) -> float:
+    """Mean excess risk that shaped private noise adds to the average, gradients unclipped.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        λ, at least 0.
+    covariance : array_like, shape (d,)
+        Σ_ii in the eigenbasis, at least 0; only the diagonal enters.
+    noise_std : float
+        σ, noise multiplier times clip norm, at least 0.
+    step_size, sample_size
+        As in `sgd_risk`.
+    decoder : array_like, shape (steps,), optional
+        β of Toeplitz-correlated noise, at least N - 1 coefficients; 1, 0, 0, ... is independent
+        noise. The tree by default.
+
+    Returns
+    -------
+    float
+        Infinite where the second moment overflows.
+    """
+    lam, eta, size = _setting(eigenvalues, step_size, sample_size)
+    shape = require_real(
+        "covariance", require_array("covariance", covariance, shape=lam.shape), least=0
+    )
+    std = require_number("noise_std", noise_std, least=0)
+    steps = size - 1
+    if steps == 0 or std == 0:
+        return 0.0
+    total = 0.0
+    if decoder is not None:
+        beta = require_array("decoder", decoder, shape=(None,))
+        if beta.size < steps:
+            raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+        total = float(np.sum(_impulse_risks(lam, shape, eta, beta[:steps])))
+    else:
+        for height in range(steps.bit_length()):
+            span = 1 << height
+            entries = np.arange(span, steps + 1, 2 * span)
+            kicks = np.zeros(size - span)
+            kicks[0] = 1.0
+            if span < kicks.size:
+                kicks[span] = -1.0
+            total += float(np.sum(_impulse_risks(lam, shape, eta, kicks)[size - entries - 1]))
+    return std**2 * total / size**2
+
+
+def _setting(
+    eigenvalues: ArrayLike, step_size: float, sample_size: int
+) -> tuple[FloatArray, float, int]:
+    lam = require_real(
+        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
+    )
+    eta = require_number("step_size", step_size, above=0)
+    return lam, eta, require_count("sample_size", sample_size)
+
+
+def _transport(moments: FloatArray, lam: FloatArray, eta: float) -> FloatArray:
+    shrunk = (1 - 2 * eta * lam + 2 * (eta * lam) ** 2) * moments
+    return shrunk + eta**2 * lam * (moments @ lam)[..., None]
+
+
+def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray) -> FloatArray:
+    """½ λᵀE[S²] of the sum S of the first L iterates after z entered, for L from 1.
+
+    z of covariance diag(shape) is added -η β_l times in step l, where β are the kicks.
+    """
+    risks = np.zeros(kicks.size)
+    contraction = 1 - eta * lam
+    # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.
+    moments = np.zeros_like(lam)
+    with_kick, sum_with_kick, cross, squares = (np.zeros_like(lam) for _ in range(4))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step, kick in enumerate(kicks):
+            moved = -eta * kick
+            moments = _transport(moments, lam, eta)
+            if moved:
+                moments += 2 * moved * contraction * with_kick + moved**2 * shape
+                cross = contraction * cross + moved * sum_with_kick + moments
+                with_kick = contraction * with_kick + moved * shape
+            else:
+                cross = contraction * cross + moments
+                with_kick = contraction * with_kick
+            squares += 2 * cross - moments
+            sum_with_kick += with_kick
+            risks[step] = 0.5 * squares @ lam
+    return _finite_or_infinite(risks)
+
+
+def _finite_or_infinite(values: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(values), values, np.inf)

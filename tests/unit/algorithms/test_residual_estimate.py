@@ -1,0 +1,94 @@
+"""Residual estimates: the public formula, the private histogram and when it is refused."""
+
+import numpy as np
+import pytest
+
+from privreg.algorithms.residual_estimate import (
+    private_groups_needed,
+    private_residual_scale,
+    private_share,
+    public_residual_scale,
+)
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "failure_probability": 0.01}
+
+
+def rows(count, residual, seed=0):
+    """Rows whose residual at w = 0 is normal of a given standard deviation."""
+    rng = np.random.Generator(np.random.SFC64(seed))
+    return rng.standard_normal((count, 2)), residual * rng.standard_normal(count)
+
+
+def test_public_scale_by_hand():
+    scale = public_residual_scale([[1.0, 0.0], [0.0, 2.0]], [1.0, 5.0], [3.0, 1.0])
+    assert scale == pytest.approx(np.sqrt(4 + 9))
+
+
+@pytest.mark.parametrize("m", [50, 200])
+def test_square_of_the_public_scale_is_twice_the_truth(m):
+    # So that "l² ≤ 2 (truth)" of Lemma B.3 fails for Option 1 in about every second sample.
+    squares = [public_residual_scale(*rows(m, 1.0, seed), [0.0, 0.0]) ** 2 for seed in range(2000)]
+    deviation = 2 * np.sqrt(2 / m)
+    assert np.mean(squares) == pytest.approx(2.0, abs=4 * deviation / np.sqrt(2000))
+    assert np.std(squares) == pytest.approx(deviation, rel=0.1)
+    assert 0.4 < np.mean(np.array(squares) <= 2.0) < 0.6
+
+
+@pytest.mark.parametrize("residual", [0.01, 1.0, 300.0])
+def test_private_scale_brackets_the_truth(residual):
+    groups = private_groups_needed(**BUDGET)
+    features, labels = rows(groups * 200, residual)
+    found = private_residual_scale(
+        features, labels, [0.0, 0.0], rng=np.random.Generator(np.random.SFC64(1)), **BUDGET
+    )
+    # 2 b for the end b of the bin of a mean of 200 squares, each within ±30 % of the truth.
+    assert 2 * 0.7 <= found**2 / residual**2 <= 4 * 1.3
+
+
+def test_a_perfect_fit_has_scale_zero():
+    groups = private_groups_needed(**BUDGET)
+    features = np.ones((groups, 1))
+    rng = np.random.Generator(np.random.SFC64(1))
+    assert private_residual_scale(features, np.ones(groups), [1.0], rng=rng, **BUDGET) == 0.0
+
+
+def test_one_row_moves_two_shares_by_one_group():
+    # The noise must hide that: replacing a row changes the histogram by 2/g in ℓ1.
+    groups = private_groups_needed(**BUDGET)
+    _, labels = rows(groups * 3, 1.0)
+    changed = labels.copy()
+    changed[0] = 1e6
+    histograms = []
+    for values in (labels, changed):
+        means = np.array([np.mean(part) for part in np.array_split(values**2, groups)])
+        bins, counts = np.unique(np.floor(np.log2(means)), return_counts=True)
+        histograms.append(dict(zip(bins, counts / groups, strict=True)))
+    keys = set(histograms[0]) | set(histograms[1])
+    distance = sum(abs(histograms[0].get(k, 0) - histograms[1].get(k, 0)) for k in keys)
+    assert distance == pytest.approx(2 / groups)
+
+
+def test_too_few_rows_are_a_clear_error():
+    share = private_share(epsilon=1.0, delta=1e-5, calls=1000)
+    assert share == (pytest.approx(0.0032, abs=5e-5), 5e-9)
+    features, labels = rows(1000, 1.0)
+    with pytest.raises(ValueError, match=r"labels must have at least \d{5} rows .* got 1000; use"):
+        private_residual_scale(
+            features,
+            labels,
+            [0.0, 0.0],
+            epsilon=share[0],
+            delta=share[1],
+            failure_probability=0.01,
+            rng=np.random.default_rng(0),
+        )
+
+
+def test_advanced_composition_of_the_shares_keeps_the_total():
+    for epsilon, delta, calls in ((1.0, 1e-5, 1000), (8.0, 1e-6, 300), (0.1, 1e-9, 50)):
+        share, small = private_share(epsilon=epsilon, delta=delta, calls=calls)
+        slack = delta - calls * small
+        total = share * np.sqrt(2 * calls * np.log(1 / slack)) + calls * share * np.expm1(share)
+        assert total <= epsilon
+    with pytest.raises(ValueError, match="epsilon must be less than"):
+        private_share(epsilon=60.0, delta=1e-5, calls=10)

@@ -1,0 +1,88 @@
+"""Accounting of shaped noise: the paper's constant, both neighbouring relations, inverses."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privreg.algorithms.shaped_accounting import (
+    gaussian_epsilon,
+    published_noise_multiplier,
+    published_readings,
+    shaped_budget,
+    shaped_noise_multiplier,
+)
+from privreg.noise.correlations import (
+    IndependentCorrelation,
+    SquareRootCorrelation,
+    TreeCorrelation,
+)
+from privreg.privacy.budget import Budget
+
+
+def test_three_readings_of_the_published_constant():
+    found = published_readings(epsilon=1.0, delta=1e-5)
+    np.testing.assert_allclose(found[:3], [0.979, 1.396, 0.688], atol=0.002)
+    np.testing.assert_allclose(found[3:], [0.725, 1.060, 0.497], atol=0.002)
+
+
+def test_published_constant_for_a_thousand_rows():
+    assert published_noise_multiplier(epsilon=1.0, delta=1e-5, steps=1000) ** 2 == pytest.approx(
+        550.6, abs=0.05
+    )
+
+
+def test_published_constant_falls_short_for_replaced_rows_and_not_for_blank_ones():
+    multiplier = published_noise_multiplier(epsilon=1.0, delta=1e-5, steps=1024)
+    tree = {"correlation": TreeCorrelation(), "steps": 1024}
+    replaced = shaped_budget(multiplier, **tree)
+    blank = shaped_budget(multiplier, **tree, neighbours="zero-out")
+    assert gaussian_epsilon(replaced.rho, delta=1e-5) == pytest.approx(1.060, abs=0.002)
+    assert blank.epsilon(delta=1e-5) < 1.0 < replaced.epsilon(delta=1e-5)
+    # Twice the variance is enough.
+    safe = shaped_budget(math.sqrt(2) * multiplier, **tree)
+    assert safe.epsilon(delta=1e-5) < 1.0
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "zero-out"])
+@pytest.mark.parametrize(
+    "correlation", [TreeCorrelation(), IndependentCorrelation(), SquareRootCorrelation(0.01)]
+)
+def test_multiplier_and_budget_are_inverses(correlation, neighbours):
+    budget = Budget.zcdp(0.3, neighbours=neighbours)
+    multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=777)
+    found = shaped_budget(multiplier, correlation=correlation, steps=777, neighbours=neighbours)
+    assert found.rho == pytest.approx(0.3, rel=1e-12)
+    assert found.neighbours is budget.neighbours
+
+
+def test_budget_of_the_tree_is_that_of_its_nodes():
+    # A record in k nodes, each a Gaussian mechanism of sensitivity 2 (or 1) over τ.
+    tau, steps = 7.0, 100
+    nodes = math.floor(math.log2(steps)) + 1
+    tree = {"correlation": TreeCorrelation(), "steps": steps}
+    assert shaped_budget(tau, **tree).rho == pytest.approx(nodes * 2 / tau**2)
+    assert shaped_budget(tau, **tree, neighbours="zero-out").rho == pytest.approx(
+        nodes / (2 * tau**2)
+    )
+
+
+def test_adding_a_record_would_move_the_others():
+    with pytest.raises(ValueError, match="got 'add-remove': a record more"):
+        shaped_budget(1.0, correlation=TreeCorrelation(), steps=8, neighbours="add-remove")
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 5.0])
+def test_gaussian_epsilon_solves_the_exact_trade_off(mu):
+    delta = 1e-6
+    epsilon = gaussian_epsilon(mu**2 / 2, delta=delta)
+    back = stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(
+        -mu / 2 - epsilon / mu
+    )
+    assert back == pytest.approx(delta, rel=1e-6)
+    assert epsilon <= Budget.zcdp(mu**2 / 2).epsilon(delta=delta)
+
+
+def test_little_privacy_loss_needs_no_epsilon():
+    assert gaussian_epsilon(1e-14, delta=1e-3) == 0.0

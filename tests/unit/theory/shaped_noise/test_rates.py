@@ -1,0 +1,71 @@
+"""Exponents of Table 1: printed forms, limits, crossings."""
+
+from fractions import Fraction
+
+import pytest
+
+from privreg.theory.shaped_noise import rates
+
+DECAYS = [Fraction(3, 2), Fraction(2), Fraction(3), Fraction(5), Fraction(8)]
+
+
+@pytest.mark.parametrize("r", DECAYS)
+def test_constant_epsilon_gives_the_table(r):
+    assert rates.identity_exponent(r) == r / (1 + 2 * r)
+    assert rates.designed_exponent(r) == min(r / (3 + r), 2 * r / (1 + 3 * r))
+    assert rates.designed_exponent(r) == min(branch(r) for branch in rates.DESIGNED_BRANCHES)
+
+
+@pytest.mark.parametrize("r", DECAYS)
+def test_thresholds_are_where_the_nonprivate_rate_begins(r):
+    tiny = Fraction(1, 10**9)
+    for exponent, threshold in (
+        (rates.identity_exponent, rates.identity_threshold),
+        (rates.designed_exponent, rates.designed_threshold),
+    ):
+        p = threshold(r)
+        assert exponent(r, epsilon_power=p) == rates.nonprivate_exponent(r)
+        assert exponent(r, epsilon_power=p - tiny) < rates.nonprivate_exponent(r)
+
+
+def test_a_power_of_epsilon_enters_as_its_square_in_the_bound():
+    # ε = N^p makes τ² = N^-2p; the exponents of τ² in Corollaries 4.4 and 4.6.
+    r, p = Fraction(3), Fraction(1, 20)
+    assert rates.identity_exponent(r, epsilon_power=p) - rates.identity_exponent(r) == (
+        2 * p * r / (1 + 2 * r)
+    )
+    assert rates.designed_exponent(r, epsilon_power=p) - rates.designed_exponent(r) == (
+        2 * p * r / (3 + r)
+    )
+
+
+def test_switch_points():
+    found = rates.switch_points()
+    assert found == {"better": 2, "branch": 5, "threshold": 3, "threshold_better": 2}
+    below, above = Fraction(199, 100), Fraction(201, 100)
+    assert rates.designed_exponent(below) < rates.identity_exponent(below)
+    assert rates.designed_exponent(above) > rates.identity_exponent(above)
+
+
+def test_exponential_decay_is_the_limit():
+    assert rates.exponential_exponents() == (1, Fraction(1, 2), Fraction(2, 3))
+    assert rates.NON_PRIVATE.limit == 1
+    assert rates.IDENTITY.limit == Fraction(1, 2)
+    assert min(branch.limit for branch in rates.DESIGNED_BRANCHES) == Fraction(2, 3)
+    assert rates.exponential_exponents(epsilon_power=Fraction(1, 2)) == (1, 1, 1)
+
+
+def test_a_squared_clip_norm_beats_identity_for_every_decay():
+    for r in [Fraction(k, 10) for k in range(11, 100)]:
+        ours = min(branch(r) for branch in rates.SQUARED_CLIP_BRANCHES)
+        assert ours > rates.identity_exponent(r)
+        assert ours >= rates.designed_exponent(r)
+
+
+def test_branches_that_never_meet_have_no_crossing():
+    assert rates.NON_PRIVATE.crossings(rates.IDENTITY) == []
+
+
+def test_decay_out_of_range_is_named():
+    with pytest.raises(ValueError, match="decay must be more than 1, got 1"):
+        rates.identity_exponent(Fraction(1))
