@@ -110,7 +110,8 @@ class ToeplitzNoise(NoiseStream):
         bound on the norm of a step's gradient.
     steps : int, optional
         By default as many as there are coefficients; more only continue a decoder that is 0 from
-        there on, such as anti-PGD's.
+        there on, such as anti-PGD's. The encoder that privacy is accounted with is the inverse of
+        the coefficients with those zeros.
 
     Notes
     -----
