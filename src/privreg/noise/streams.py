@@ -110,7 +110,8 @@ class ToeplitzNoise(NoiseStream):
         bound on the norm of a step's gradient.
     steps : int, optional
         By default as many as there are coefficients; more only continue a decoder that is 0 from
-        there on, such as anti-PGD's.
+        there on, such as anti-PGD's. The encoder that privacy is accounted with is the inverse of
+        the coefficients with those zeros.
 
     Notes
     -----
@@ -201,6 +202,42 @@ class BufferedNoise(NoiseStream):
     def _fill(self, block: FloatArray) -> None:
         mechanism = self._mechanism
         _fill_buffered(block, self._sums, mechanism.decays, mechanism.weights, self._std, self._rng)
+
+
+class DenseNoise(NoiseStream):
+    r"""Noise of any decoder matrix, for mechanisms that are not Toeplitz or that restart.
+
+    Parameters
+    ----------
+    decoder : array_like, shape (steps, rows)
+        Row t mixes the white noise of step t: from `dense_optimum`, `full_honaker`, `restarted`.
+    dimension : int
+    rng : Generator
+    std : float
+        As in `ToeplitzNoise`.
+
+    Notes
+    -----
+    All of w, shape (rows, dimension), is drawn before the first step and stays in memory, since
+    an early step may use any of it; O(rows) time a step and coordinate.
+    """
+
+    def __init__(
+        self,
+        decoder: ArrayLike,
+        *,
+        dimension: int,
+        rng: np.random.Generator,
+        std: float = 1.0,
+    ) -> None:
+        self._decoder = require_array("decoder", decoder, shape=(None, None))
+        super().__init__(dimension, steps=len(self._decoder), rng=rng, std=std)
+        self._all_white: FloatArray | None = None
+
+    def _fill(self, block: FloatArray) -> None:
+        if self._all_white is None:
+            self._all_white = self._white(self._decoder.shape[1])
+        np.matmul(self._decoder[self.count : self.count + len(block)], self._all_white, out=block)
 
 
 def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:

@@ -284,7 +284,7 @@ def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
     choquettechoo2024, section 4 and Figure 4.
     """
     block = require_array("matrix", matrix, shape=(None, None))
-    return np.kron(np.eye(require_count("copies", copies)), block)
+    return np.asarray(np.kron(np.eye(require_count("copies", copies)), block), dtype=np.float64)
 
 
 def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:

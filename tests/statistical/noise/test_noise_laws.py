@@ -12,8 +12,8 @@ from scipy import stats
 
 from privreg.noise import errors, toeplitz
 from privreg.noise.buffered import buffered_square_root
-from privreg.noise.streams import BufferedNoise, ToeplitzNoise, WhiteNoise
-from privreg.noise.tree import TreeNoise, tree_matrices
+from privreg.noise.streams import BufferedNoise, DenseNoise, ToeplitzNoise, WhiteNoise
+from privreg.noise.tree import TreeNoise, full_honaker, tree_matrices
 
 LEVEL = 1e-6
 STEPS, DIMENSION, STD = 48, 400, 1.7
@@ -42,6 +42,14 @@ def tree(rng):
     return TreeNoise(DIMENSION, rng=rng, std=STD, steps=STEPS), tree_matrices(STEPS)[1]
 
 
+def honaker(rng):
+    decoder = full_honaker(STEPS)[1]
+    return DenseNoise(decoder, dimension=DIMENSION, rng=rng, std=STD), decoder
+
+
+MAKERS = [white, damped_square_root, anti_pgd, buffered, tree, honaker]
+
+
 def as_matrix(decoder):
     return toeplitz.dense_matrix(decoder) if decoder.ndim == 1 else decoder
 
@@ -51,7 +59,7 @@ def chi_square_level(squares: float, degrees: int) -> float:
     return 2 * min(stats.chi2.cdf(squares, degrees), stats.chi2.sf(squares, degrees))
 
 
-@pytest.mark.parametrize("make", [white, damped_square_root, anti_pgd, buffered, tree])
+@pytest.mark.parametrize("make", MAKERS)
 def test_scale(make, rng):
     noise, decoder = make(rng)
     matrix = as_matrix(decoder)
@@ -64,7 +72,7 @@ def test_scale(make, rng):
         assert chi_square_level(squares / (wrong * STD) ** 2, degrees) < LEVEL
 
 
-@pytest.mark.parametrize("make", [white, damped_square_root, anti_pgd, buffered, tree])
+@pytest.mark.parametrize("make", MAKERS)
 def test_whitened_noise_is_standard_normal(make, rng):
     noise, decoder = make(rng)
     matrix = as_matrix(decoder)
@@ -79,7 +87,7 @@ def test_whitened_noise_is_standard_normal(make, rng):
     assert np.max(cosines**2) < bound
 
 
-@pytest.mark.parametrize("make", [white, damped_square_root, anti_pgd, buffered, tree])
+@pytest.mark.parametrize("make", MAKERS)
 def test_prefix_error_is_the_computed_one(make, rng):
     noise, decoder = make(rng)
     last = noise.draw(STEPS).sum(axis=0)

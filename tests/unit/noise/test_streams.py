@@ -56,6 +56,14 @@ def test_buffered_stream_equals_the_dense_product(mechanism, seed):
     np.testing.assert_allclose(np.array(list(noise)), expected, atol=1e-10)
 
 
+def test_dense_stream_equals_the_product(rng):
+    decoder = rng.standard_normal((7, 9))
+    noise = streams.DenseNoise(decoder, dimension=3, rng=generator(5), std=2.0)
+    expected = decoder @ (2.0 * generator(5).standard_normal((9, 3)))
+    parts = [noise.draw(2), [next(noise)], noise.draw(50)]
+    np.testing.assert_allclose(np.concatenate(parts), expected, atol=1e-13)
+
+
 def test_a_stream_does_not_depend_on_how_it_is_taken(rng):
     makers = [
         lambda rng: streams.WhiteNoise(4, rng=rng, steps=200),
@@ -111,6 +119,7 @@ def test_buffered_memory_does_not_grow_with_the_run():
         lambda: streams.ToeplitzNoise([0.0, 1.0], dimension=1, rng=generator(1)),
         lambda: streams.ToeplitzNoise([np.nan], dimension=1, rng=generator(1)),
         lambda: streams.ToeplitzNoise([1.0], dimension=1, rng=generator(1), steps=0),
+        lambda: streams.DenseNoise([1.0], dimension=1, rng=generator(1)),
         lambda: streams.correlate_noise([1.0], np.zeros(3)),
     ],
 )
