@@ -84,7 +84,7 @@ def sound_adassp(
     p = samples.dimension
     rows = discrete.grid(bounds.feature_norm, dimension=p, resolution=RESOLUTION)
     labels = discrete.grid(bounds.label, dimension=1, resolution=RESOLUTION)
-    discrete.require_exact_sum(samples.count, rows.reach * max(rows.reach, labels.reach))
+    discrete.require_exact_sum(samples.sample_size, rows.reach * max(rows.reach, labels.reach))
     gram, moment = _integer_sums(samples, rows, labels)
 
     replace = budget.neighbours is Neighbours.REPLACE_ONE

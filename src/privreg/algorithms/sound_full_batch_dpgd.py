@@ -76,7 +76,7 @@ def sound_full_batch_dpgd(
     steps = require_count("steps", steps)
     if not isinstance(budget, Budget):
         raise ValueError(f"budget must be a Budget, got {budget!r}")
-    n, p = samples.count, samples.dimension
+    n, p = samples.sample_size, samples.dimension
     theta = np.zeros(p) if start is None else require_array("start", start, shape=(p,)).copy()
     lattice = discrete.grid(clip_norm, dimension=p)
     discrete.require_exact_sum(n, lattice.reach)
