@@ -80,7 +80,11 @@ def _records() -> Any:
 
 def _mechanism() -> Any:
     return one_pass_dpgd.Mechanism(
-        np.full(N, 0.05), np.full(N, 0.05), np.array([1.0, 2.0]), np.array([1.0, 1.5]), Budget.half_square(2.0)
+        np.full(N, 0.05),
+        np.full(N, 0.05),
+        np.array([1.0, 2.0]),
+        np.array([1.0, 1.5]),
+        Budget.half_square(2.0),
     )
 
 
@@ -106,7 +110,13 @@ def _screened() -> Any:
     from privreg.algorithms.screening import ScreenedSamples
 
     return ScreenedSamples(
-        np.eye(D), VECTOR, samples.Chunk(FEATURES, LABELS, SAMPLES.norms), VECTOR[None], 1.0
+        np.eye(D),
+        VECTOR,
+        samples.Chunk(FEATURES, LABELS, SAMPLES.norms),
+        VECTOR[None],
+        1.0,
+        1.0,
+        SAMPLES,
     )
 
 
@@ -157,6 +167,7 @@ WORDS: dict[str, Any] = {
     "first_weight": 0.5,
     "fraction": 0.3,
     "gradient_noise_std": 0.5,
+    "gradient_noise_stds": np.array([0.5, 1.0]),
     "gradients": 10,
     "gram": FEATURES.T @ FEATURES,
     "half_width": 1.0,
