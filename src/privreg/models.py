@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import require_array, require_count, require_instance, require_number
+
 
 @dataclass(frozen=True)
 class LinearModel:
@@ -17,12 +19,12 @@ class LinearModel:
 
     Parameters
     ----------
-    eigenvalues : ndarray, shape (dimension,)
-        Diagonal of the covariance, at least 0.
-    target : ndarray, shape (dimension,)
-        theta*.
+    eigenvalues : array_like, shape (dimension,)
+        Diagonal of the covariance, at least 0 and at most 1e50.
+    target : array_like, shape (dimension,)
+        theta*, at least -1e50 and at most 1e50.
     label_noise_std : float
-        zeta, at least 0.
+        zeta, at least 0 and at most 1e50.
     """
 
     eigenvalues: NDArray[np.float64]
@@ -30,16 +32,25 @@ class LinearModel:
     label_noise_std: float
 
     def __post_init__(self) -> None:
-        if self.eigenvalues.shape != self.target.shape:
-            raise ValueError(
-                f"target must have the shape of the eigenvalues, {self.eigenvalues.shape}, "
-                f"got {self.target.shape}"
-            )
+        values = require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=1e50)
+        target = require_array("target", self.target, shape=values.shape, least=-1e50, most=1e50)
+        noise = require_number("label_noise_std", self.label_noise_std, least=0, most=1e50)
+        for name, value in (("eigenvalues", values), ("target", target)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "label_noise_std", noise)
 
     @classmethod
     def even_target(cls, eigenvalues: ArrayLike, *, label_noise_std: float) -> LinearModel:
-        """A target of norm 1 spread evenly over the eigenvectors."""
-        values = np.asarray(eigenvalues, dtype=float)
+        """A target of norm 1 spread evenly over the eigenvectors.
+
+        Parameters
+        ----------
+        eigenvalues : array_like, shape (dimension,)
+            At least 0 and at most 1e50.
+        label_noise_std : float
+            At least 0 and at most 1e50.
+        """
+        values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
         return cls(values, np.full(values.shape, len(values) ** -0.5), label_noise_std)
 
     @property
@@ -52,19 +63,32 @@ class LinearModel:
         Parameters
         ----------
         parameters : array_like, shape (..., dimension)
-            theta.
+            theta, at least -1e100 and at most 1e100.
 
         Returns
         -------
         ndarray, shape (...)
             At least 0; the label noise adds zeta^2 / 2 to make the population risk.
         """
-        return (np.asarray(parameters) - self.target) ** 2 @ self.eigenvalues / 2
+        point = require_array(
+            "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
+        )
+        return np.asarray((point - self.target) ** 2 @ self.eigenvalues / 2)
 
     def sample(
         self, sample_size: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw features, shape (sample_size, dimension), and labels, shape (sample_size,)."""
+        """Draw features, shape (sample_size, dimension), and labels, shape (sample_size,).
+
+        Parameters
+        ----------
+        sample_size : int
+            At least 1.
+        rng : Generator
+            Source of both.
+        """
+        sample_size = require_count("sample_size", sample_size)
+        require_instance("rng", rng, np.random.Generator)
         features = rng.standard_normal((sample_size, self.dimension)) * np.sqrt(self.eigenvalues)
         noise = self.label_noise_std * rng.standard_normal(sample_size)
         return features, features @ self.target + noise

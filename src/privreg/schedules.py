@@ -12,6 +12,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import require_array, require_count, require_number, require_real
+
+# Rates up to here stay far from overflow in every sum and square.
+LARGEST = 1e50
+
 
 class Schedule(Protocol):
     """A non-increasing rate: an amplitude, or an array of them, times one shape in time."""
@@ -36,9 +41,9 @@ class Polynomial:
     Parameters
     ----------
     initial : array_like, shape (...)
-        Initial rates, more than 0.
+        Initial rates, more than 0 and at most 1e50.
     exponent : float
-        alpha, at least 0.
+        alpha, at least 0 and at most 1e12.
 
     Source
     ------
@@ -48,12 +53,23 @@ class Polynomial:
     initial: ArrayLike
     exponent: float
 
+    def __post_init__(self) -> None:
+        require_real("initial", self.initial, above=0, most=LARGEST)
+        require_number("exponent", self.exponent, least=0, most=1e12)
+
     @property
     def amplitude(self) -> ArrayLike:
         return self.initial
 
     def shape(self, times: ArrayLike) -> NDArray[np.float64]:
-        return np.maximum(1.0 - np.asarray(times, dtype=float), 0.0) ** self.exponent
+        """Shape at the times.
+
+        Parameters
+        ----------
+        times : array_like
+            In [0, 1].
+        """
+        return np.maximum(1.0 - require_real("times", times, least=0, most=1), 0.0) ** self.exponent
 
 
 @dataclass(frozen=True)
@@ -65,9 +81,9 @@ class Harmonic:
     Parameters
     ----------
     numerator : array_like, shape (...)
-        beta, more than 0.
+        beta, more than 0 and at most 1e50.
     offset : float
-        tau, more than 0.
+        tau, at least 1e-50 and at most 1e50.
 
     Source
     ------
@@ -77,23 +93,34 @@ class Harmonic:
     numerator: ArrayLike
     offset: float
 
+    def __post_init__(self) -> None:
+        require_real("numerator", self.numerator, above=0, most=LARGEST)
+        require_number("offset", self.offset, least=1 / LARGEST, most=LARGEST)
+
     @property
     def amplitude(self) -> ArrayLike:
         return self.numerator
 
     def shape(self, times: ArrayLike) -> NDArray[np.float64]:
-        return 1.0 / (np.asarray(times, dtype=float) + self.offset)
+        """Shape at the times.
+
+        Parameters
+        ----------
+        times : array_like
+            In [0, 1].
+        """
+        return 1.0 / (require_real("times", times, least=0, most=1) + self.offset)
 
 
 class RateWithIntegral(Protocol):
     """A scaled learning rate γ(t) = d · η at step k = t d, with its integral from 0."""
 
     def rate(self, time: ArrayLike) -> NDArray[np.float64]:
-        """γ(t), elementwise."""
+        """γ(t), elementwise, at times of at least 0."""
         ...
 
     def integral(self, time: ArrayLike) -> NDArray[np.float64]:
-        """Γ(t), the integral of γ from 0 to t, elementwise."""
+        """Γ(t), the integral of γ from 0 to t, elementwise, at times of at least 0."""
         ...
 
 
@@ -106,7 +133,7 @@ class ConstantRate:
     Parameters
     ----------
     value : float
-        gamma_0, more than 0.
+        gamma_0, more than 0 and at most 1e50.
 
     Source
     ------
@@ -115,11 +142,14 @@ class ConstantRate:
 
     value: float
 
+    def __post_init__(self) -> None:
+        require_number("value", self.value, above=0, most=LARGEST)
+
     def rate(self, time: ArrayLike) -> NDArray[np.float64]:
-        return np.full(np.shape(time), self.value)
+        return np.full(_time(time).shape, self.value)
 
     def integral(self, time: ArrayLike) -> NDArray[np.float64]:
-        return self.value * np.asarray(time, dtype=np.float64)
+        return self.value * _time(time)
 
 
 @dataclass(frozen=True)
@@ -133,9 +163,9 @@ class InverseSquareRootRate:
     Parameters
     ----------
     value : float
-        gamma_0, more than 0.
+        gamma_0, more than 0 and at most 1e50.
     scale : float
-        tau, more than 0.
+        tau, at least 1e-50 and at most 1e50.
 
     Source
     ------
@@ -145,28 +175,57 @@ class InverseSquareRootRate:
     value: float
     scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        require_number("value", self.value, above=0, most=LARGEST)
+        require_number("scale", self.scale, least=1 / LARGEST, most=LARGEST)
+
     def rate(self, time: ArrayLike) -> NDArray[np.float64]:
-        return self.value / np.sqrt(1.0 + np.asarray(time, dtype=np.float64) / self.scale)
+        return self.value / np.sqrt(1.0 + _time(time) / self.scale)
 
     def integral(self, time: ArrayLike) -> NDArray[np.float64]:
-        t = np.asarray(time, dtype=np.float64)
+        t = _time(time)
         # The difference of roots, without the cancellation at small t.
         return 2.0 * self.value * t / (np.sqrt(1.0 + t / self.scale) + 1.0)
 
 
 def rate(schedule: Schedule, times: ArrayLike) -> NDArray[np.float64]:
-    """Rates of a schedule, shape (*amplitude.shape, *times.shape)."""
+    """Rates of a schedule, shape (*amplitude.shape, *times.shape).
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Amplitudes and shape.
+    times : array_like
+        In [0, 1].
+    """
+    require_schedule(schedule)
     return np.multiply.outer(np.asarray(schedule.amplitude, dtype=float), schedule.shape(times))
 
 
 def step_shape(schedule: Schedule, sample_size: int) -> NDArray[np.float64]:
     r"""Step sizes :math:`\eta_k = \tilde\eta(k/n)/n`, k = 1..n, of a schedule of unit amplitude.
 
+    Parameters
+    ----------
+    schedule : Schedule
+        Its amplitudes are left out.
+    sample_size : int
+        n, at least 1.
+
     Source
     ------
     bombari2025, equation (4.4).
     """
+    require_schedule(schedule)
+    sample_size = require_count("sample_size", sample_size)
     return schedule.shape(np.arange(1, sample_size + 1) / sample_size) / sample_size
+
+
+def require_schedule(schedule: Schedule) -> Schedule:
+    """The schedule, or an error for what has no amplitude and shape."""
+    if not (hasattr(schedule, "amplitude") and callable(getattr(schedule, "shape", None))):
+        raise ValueError(f"schedule must be a Schedule, got {type(schedule).__name__}")
+    return schedule
 
 
 def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.float64]:
@@ -177,9 +236,9 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.
     Parameters
     ----------
     step_sizes : array_like, shape (..., n)
-        Non-increasing, at least 0.
+        Non-increasing, at least 0 and at most 1e100.
     zcdp_root : float
-        rho, more than 0; the run is then rho^2/2-zCDP. `inf` adds no noise.
+        rho, at least 1e-100; the run is then rho^2/2-zCDP. `inf` adds no noise.
 
     Returns
     -------
@@ -196,11 +255,14 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.
     ------
     bombari2025, equation (4.2).
     """
-    if not zcdp_root > 0:
-        raise ValueError(f"zcdp_root must be more than 0, got {zcdp_root}")
-    steps = np.asarray(step_sizes, dtype=float)
+    zcdp_root = require_number("zcdp_root", zcdp_root, least=1e-100, infinite=True)
+    steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0, most=1e100)
     following = np.concatenate([steps[..., 1:], np.zeros((*steps.shape[:-1], 1))], axis=-1)
     if np.any(following > steps * (1 + 1e-12)):
         raise ValueError("step_sizes must not increase, got a larger step after a smaller one")
     # The product form keeps all digits where neighbours almost agree.
     return np.sqrt(np.maximum(steps - following, 0.0) * (steps + following)) / zcdp_root
+
+
+def _time(time: ArrayLike) -> NDArray[np.float64]:
+    return require_real("time", time, least=0, most=LARGEST)

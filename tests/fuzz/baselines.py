@@ -80,7 +80,11 @@ def _records() -> Any:
 
 def _mechanism() -> Any:
     return one_pass_dpgd.Mechanism(
-        np.full(N, 0.05), np.full(N, 0.05), np.array([1.0, 2.0]), np.array([1.0, 1.5]), 2.0
+        np.full(N, 0.05),
+        np.full(N, 0.05),
+        np.array([1.0, 2.0]),
+        np.array([1.0, 1.5]),
+        Budget.half_square(2.0),
     )
 
 
@@ -106,7 +110,13 @@ def _screened() -> Any:
     from privreg.algorithms.screening import ScreenedSamples
 
     return ScreenedSamples(
-        np.eye(D), VECTOR, samples.Chunk(FEATURES, LABELS, SAMPLES.norms), VECTOR[None], 1.0
+        np.eye(D),
+        VECTOR,
+        samples.Chunk(FEATURES, LABELS, SAMPLES.norms),
+        VECTOR[None],
+        1.0,
+        1.0,
+        SAMPLES,
     )
 
 
@@ -125,7 +135,7 @@ WORDS: dict[str, Any] = {
     "bias": np.zeros(4),
     "bound": 1.5,
     "bounds": adassp.Bounds(2.0, 1.5),
-    "budget": Budget.zcdp(0.5),
+    "budget": Budget.half_square(2.0),
     "budgets": np.array([0.1, 0.2]),
     "burn_in": 5,
     "centre": VECTOR,
@@ -157,6 +167,7 @@ WORDS: dict[str, Any] = {
     "first_weight": 0.5,
     "fraction": 0.3,
     "gradient_noise_std": 0.5,
+    "gradient_noise_stds": np.array([0.5, 1.0]),
     "gradients": 10,
     "gram": FEATURES.T @ FEATURES,
     "half_width": 1.0,
@@ -245,6 +256,7 @@ WORDS: dict[str, Any] = {
     "time": 1.0,
     "times": TIMES,
     "value": 0.5,
+    "zcdp_root": 2.0,
     "vectors": FEATURES,
     "weights": EIGENVALUES / 3,
 }
@@ -324,14 +336,14 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "low_rank.combine": {},
     "minimax_risk.prior_density": {"coordinate": 0.1},
     "minimax_risk.prior_score": {"coordinate": 0.1},
-    "models.LinearModel.sample": {"samples": N, "sample_size": N},
+    "models.LinearModel.sample": {"sample_size": N},
     "no_clipping.generative_constant": {"samples": 1000, "sample_size": 1000},
     "no_clipping.no_clipping_demand": {"constant": 2.0, "features": D, "dimension": D},
     "noisy_sgd.LinearRecords": {"std": EIGENVALUES},
     "noisy_sgd.LinearRecords.uniform": {"mean": 0.2},
     "noisy_sgd.clipped_normal_variance": {},
     "one_pass_dpgd.Mechanism": {"clip_norm": np.array([1.0, 1.5]), "privacy": 2.0},
-    "one_pass_dpgd.Mechanism.from_schedule": {"samples": N, "sample_size": N},
+    "one_pass_dpgd.Mechanism.from_schedule": {"sample_size": N},
     "optimal_harmonic.least_risk": {"start": 0.5},
     "optimal_harmonic.explicit_constants": {"start": 0.5, "smallest": 0.5, "largest": 1.5},
     "pair_proxies.candidate_records": {"references": FEATURES[:2]},
@@ -357,7 +369,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
     "scaling_laws.term_exponents": {"learning_rate": -0.3},
     "schedules.noise_multipliers": {},
-    "schedules.step_shape": {"samples": N, "sample_size": N},
+    "schedules.step_shape": {"sample_size": N},
     "schedules.InverseSquareRootRate": {"scale": 1.0},
     "screening.ScreenedSamples.clipped_gradient_sum": {
         "parameters": FEATURES[:D, :2],

@@ -52,7 +52,7 @@ def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
     found = list(_numbers(result))
     if any(np.any(np.isnan(part)) for part in found):
         return Outcome.SILENT, "NaN given"
-    if np.size(value) == 0 and found and all(part.size == 0 for part in found):
+    if _is_empty(value) and found and all(part.size == 0 for part in found):
         return Outcome.ANSWERED, "nothing for nothing"
     wrong = _outside(target, parameter, value)
     if wrong:
@@ -73,7 +73,7 @@ def _outside(target: Target, parameter: str, value: Any) -> str | None:
     entry = _entry(target.docstring, parameter)
     valid = target.arguments[parameter]
     found = numbers(value)
-    if np.size(value) == 0 and "empty" in entry:
+    if _is_empty(value) and "empty" in entry:
         return None
     if isinstance(value, str) and f"{parameter} : str" in entry:
         return None
@@ -155,3 +155,8 @@ def _same(value: Any, valid: Any) -> bool:
         return bool(np.array_equal(value, valid))
     except (TypeError, ValueError):
         return False
+
+
+def _is_empty(value: Any) -> bool:
+    found = numbers(value)
+    return found is not None and found.size == 0

@@ -7,18 +7,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.samples import Samples
+from privreg.algorithms.samples import Samples, as_samples
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.zcdp import to_approximate
-from privreg.validation import require_number
+from privreg.validation import require_answer, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 RELEASES = 3
 
 
 class Bounds(NamedTuple):
-    """Bounds on the data: norm of a feature row, absolute value of a label."""
+    """Bounds on the data: norm of a feature row, absolute value of a label, in [1e-50, 1e50]."""
 
     feature_norm: float
     label: float
@@ -59,6 +59,7 @@ def bounds_from_data(samples: Samples) -> Bounds:
     ------
     brown2024 names no bounds; its text says that AdaSSP relies on prior ones.
     """
+    as_samples(samples)
     extremes = [
         (float(np.max(norms)), float(np.max(np.abs(labels))))
         for _, labels, norms in samples.chunks()
@@ -68,17 +69,27 @@ def bounds_from_data(samples: Samples) -> Bounds:
 
 def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
     """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
-    for name, value in zip(("bounds.feature_norm", "bounds.label"), bounds, strict=True):
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be finite and more than 0, got {value}")
-    p = samples.dimension
+    bounds = require_bounds(bounds)
+    p = as_samples(samples).dimension
     gram, moment = np.zeros((p, p)), np.zeros(p)
     for features, labels, norms in samples.chunks():
         # Without this the bounds would be a promise of the caller's, and so would the privacy.
-        rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
+        with np.errstate(over="ignore"):
+            rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
         gram += rows.T @ rows
         moment += rows.T @ np.clip(labels, -bounds.label, bounds.label)
+    for array in (gram, moment):
+        array.flags.writeable = False
     return ClippedSums(bounds, gram, moment)
+
+
+def require_bounds(bounds: Bounds) -> Bounds:
+    """Bounds whose squares and products are numbers."""
+    require_instance("bounds", bounds, Bounds)
+    return Bounds(
+        require_number("bounds.feature_norm", bounds.feature_norm, least=1e-50, most=1e50),
+        require_number("bounds.label", bounds.label, least=1e-50, most=1e50),
+    )
 
 
 def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivities:
@@ -95,6 +106,7 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
     ------
     Wang (2018), Algorithm 2, for add-remove; replace-one derived as above.
     """
+    bounds = require_bounds(bounds)
     replace = Neighbours(neighbours) is Neighbours.REPLACE_ONE
     square = bounds.feature_norm**2
     return Sensitivities(
@@ -136,7 +148,7 @@ def adassp(
         A priori bounds, chosen without looking at the data; longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
     epsilon, delta : float
-        Budget, ε more than 0 and at most 1.1 ln(6/δ), δ in (0, 1).
+        Budget, ε at least 1e-50 and at most 1.1 ln(6/δ), δ in (0, 1).
     rng : Generator
         Source of the noise.
     neighbours : Neighbours
@@ -160,8 +172,8 @@ def adassp(
     ------
     Wang (2018), Algorithm 2; brown2024, section 4.1.
     """
-    require_number("epsilon", epsilon, above=0)
-    require_number("delta", delta, above=0, below=1)
+    epsilon = require_number("epsilon", epsilon, least=1e-50)
+    delta = require_number("delta", delta, above=0, below=1)
     log_term = np.log(6 / delta)
     multiplier = RELEASES * np.sqrt(log_term) / epsilon
     if to_approximate(RELEASES / (2 * multiplier**2), delta=delta) > epsilon:
@@ -212,7 +224,8 @@ def adassp_zcdp(
     ------
     Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
-    require_number("ridge_failure", ridge_failure, above=0, below=1)
+    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
+    require_instance("budget", budget, Budget)
     return _fit(
         samples,
         bounds,
@@ -234,8 +247,9 @@ def _fit(
     ridge_failure: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    if not 0 < ridge_failure < 1:
-        raise ValueError(f"ridge_failure must lie in (0, 1), got {ridge_failure}")
+    ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
+    bounds = require_bounds(bounds)
+    require_instance("rng", rng, np.random.Generator)
     sums = samples if isinstance(samples, ClippedSums) else clipped_sums(samples, bounds=bounds)
     if sums.bounds != bounds:
         raise ValueError(f"bounds must be those of the sums, {sums.bounds}, got {bounds}")
@@ -252,4 +266,10 @@ def _fit(
     symmetric = upper + np.triu(upper, 1).T
     noisy_gram = gram + multiplier * limits.gram * symmetric + ridge * np.eye(p)
     noisy_moment = moment + multiplier * limits.moment * rng.standard_normal(p)
-    return np.linalg.solve(noisy_gram, noisy_moment)
+    try:
+        estimate = np.linalg.solve(noisy_gram, noisy_moment)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "samples must have linearly independent features where there is no noise, got others"
+        ) from None
+    return require_answer("samples and bounds", estimate)

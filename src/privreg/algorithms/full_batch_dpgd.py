@@ -8,12 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.clipped_gradient import clipped_gradient_sum
-from privreg.algorithms.samples import Samples
+from privreg.algorithms.clipped_gradient import (
+    LARGEST_PARAMETER,
+    require_clip_norm,
+    sum_clipped,
+    tame_samples,
+)
+from privreg.algorithms.samples import Samples, as_samples
 from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.privacy.zcdp import gaussian_noise_std
-from privreg.validation import require_count, require_real
+from privreg.validation import (
+    require_array,
+    require_broadcast,
+    require_count,
+    require_counts,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -55,14 +68,14 @@ def full_batch_noise_std(
     Parameters
     ----------
     clip_norm : array_like, shape (...)
-        Clipping bound γ on a row's gradient norm, more than 0.
+        Clipping bound γ on a row's gradient norm, more than 0; `inf` is none.
     rho : array_like, shape (...)
-        Total zCDP budget ρ, more than 0.
+        Total zCDP budget ρ, more than 0; `inf` asks for nothing.
     sample_size : int
         Number of rows n, public.
     gradients : array_like, shape (...)
-        TOTAL number T of noisy gradients released: steps times runs if several runs on the same
-        data are released.
+        TOTAL number T of noisy gradients released, at least 1: steps times runs if several runs on
+        the same data are released.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 
@@ -81,9 +94,15 @@ def full_batch_noise_std(
     """
     n = require_count("sample_size", sample_size)
     count = require_real("gradients", gradients, least=1)
-    sensitivity = sum_sensitivity(clip_norm, neighbours=neighbours) / n
+    bound = require_real("clip_norm", clip_norm, above=0, infinite=True)
     total = require_real("rho", rho, above=0, infinite=True)
-    return gaussian_noise_std(sensitivity=sensitivity, rho=total / count)
+    require_broadcast(clip_norm=bound, rho=total, gradients=count)
+    # The root of the ratio from roots, since the ratio itself can underflow.
+    per_gradient = gaussian_noise_std(
+        sensitivity=sum_sensitivity(bound, neighbours=neighbours) / n, rho=total
+    )
+    with np.errstate(over="ignore"):
+        return np.sqrt(count) * per_gradient
 
 
 def full_batch_dpgd(
@@ -114,12 +133,12 @@ def full_batch_dpgd(
     samples : Samples
         Data: `ArraySamples(features, labels)`, or `GaussianSamples` that are never held.
     clip_norm : array_like, shape settings
-        Clipping bound γ, more than 0; `inf` clips nothing.
+        Clipping bound γ, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
     step_size : float
-        Step size η, more than 0.
+        Step size η, more than 0 and at most 1e50.
     gradient_noise_std : array_like, shape settings
-        λ of `full_batch_noise_std`, at least 0; broadcast with `clip_norm`. All settings of a
-        run share its standard normal draws.
+        λ of `full_batch_noise_std`, at least 0 and at most 1e50; broadcast with `clip_norm`. All
+        settings of a run share its standard normal draws: only one of them may be released.
     steps : int
         Number of steps T of each run, at least 1.
     rng : Generator
@@ -132,8 +151,8 @@ def full_batch_dpgd(
         Steps in 1..T to return, increasing; all by default.
     screening : bool or ScreenedSamples
         Let rows that provably cannot clip enter through their Gram matrix (`screening`), or take
-        the caller's screening of these samples at a bound no larger than any in `clip_norm`. The
-        iterates agree with those of the plain pass up to rounding.
+        the caller's screening of these samples at a bound no larger than any in `clip_norm`, which
+        is checked. The iterates agree with those of the plain pass up to rounding.
     progress : callable, optional
         Called with 1 after each step.
 
@@ -150,6 +169,8 @@ def full_batch_dpgd(
     ---------
     One run's iterates together are ρ-zCDP with ρ = T (2γ/n)² / (2λ²) under replace-one neighbours,
     and T (γ/n)² / (2λ²) under add-remove ones with n public; m released runs cost m times as much.
+    It is a statement about real numbers and one setting: settings share noise, so that differences
+    between them carry less of it, and floating point adds what `sound_full_batch_dpgd` avoids.
     `times` and any function of the iterates are post-processing. `clipped_fraction` is not private,
     and a running time that depends on the data is not protected.
 
@@ -157,26 +178,32 @@ def full_batch_dpgd(
     ------
     brown2024, Algorithm 1 and Lemma 2.1. The algorithm numbers the noise z_t, equation (2) z_{t-1}.
     """
-    bounds, noise = np.broadcast_arrays(
-        require_real("clip_norm", clip_norm, above=0, infinite=True),
-        require_real("gradient_noise_std", gradient_noise_std, least=0),
-    )
-    for name, value in (("steps", steps), ("runs", runs)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if not (np.isfinite(step_size) and step_size > 0):
-        raise ValueError(f"step_size must be finite and more than 0, got {step_size}")
-    n, p = samples.sample_size, samples.dimension
-    origin = np.zeros(p) if start is None else np.asarray(start, dtype=np.float64)
-    if origin.shape != (p,):
-        raise ValueError(f"start must have shape ({p},), got {origin.shape}")
+    noise = require_real("gradient_noise_std", gradient_noise_std, least=0, most=1e50)
+    bounds = require_clip_norm(clip_norm)
+    require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
+    bounds, noise = np.broadcast_arrays(bounds, noise)
+    if bounds.size == 0:
+        raise ValueError("clip_norm must have at least one entry, got none")
+    steps, runs = require_count("steps", steps), require_count("runs", runs)
+    step_size = require_number("step_size", step_size, above=0, most=1e50)
+    require_instance("rng", rng, np.random.Generator)
+    n, p = as_samples(samples).sample_size, samples.dimension
+    origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,))
+    if np.max(np.abs(origin)) > LARGEST_PARAMETER:
+        raise ValueError(f"start must be at most {LARGEST_PARAMETER:g}, got {np.max(origin)}")
     wanted = _checked_times(times, steps)
+    if not isinstance(screening, (bool, np.bool_, ScreenedSamples)):
+        raise ValueError(f"screening must be a truth value or ScreenedSamples, got {screening!r}")
+    if progress is not None and not callable(progress):
+        raise ValueError(f"progress must be callable, got {progress!r}")
 
     settings, lanes = bounds.size, bounds.size * runs
     lane_clip_norm = np.repeat(bounds.ravel(), runs)
     scale = step_size * noise.reshape(1, settings, 1)
     screened = screening if isinstance(screening, ScreenedSamples) else None
-    if screening is True:
+    if screened is not None:
+        _check_screening(screened, samples, float(np.min(bounds)))
+    if screened is None and screening:
         screened = screen(
             samples,
             clip_norm=float(np.min(lane_clip_norm)),
@@ -186,6 +213,7 @@ def full_batch_dpgd(
             lanes=lanes,
             start=origin,
         )
+    tame = tame_samples(samples, lane_clip_norm)
     theta = np.repeat(origin[:, None], lanes, axis=1)
     iterates = np.empty((lanes, wanted.size, p))
     clipped_fraction = np.empty((lanes, steps))
@@ -194,13 +222,12 @@ def full_batch_dpgd(
         if screened is not None and screened.holds(theta, step=step - 1):
             descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
         else:
-            descent, clipped = clipped_gradient_sum(
-                samples.chunks(), theta, clip_norm=lane_clip_norm
-            )
+            descent, clipped = sum_clipped(tame.chunks(), theta, lane_clip_norm)
         normals = rng.standard_normal((runs, p)).T[:, None, :]
         with np.errstate(over="ignore", invalid="ignore"):
             theta += (step_size / n) * descent + (scale * normals).reshape(p, lanes)
-        if not np.all(np.isfinite(theta)):
+        # Larger ones would leave double precision inside a sum; NaN compares as too large.
+        if not np.max(np.abs(theta)) <= LARGEST_PARAMETER:
             raise ValueError(
                 f"step_size must be small enough for descent to be stable, got {step_size}: "
                 f"the iterates overflow at step {step}"
@@ -219,10 +246,20 @@ def full_batch_dpgd(
     )
 
 
+def _check_screening(screened: ScreenedSamples, samples: Samples, smallest: float) -> None:
+    if screened.samples is not samples:
+        raise ValueError("screening must be of these samples, got one of others")
+    if screened.clip_norm > smallest:
+        raise ValueError(
+            f"screening must be at a bound of at most {smallest:g}, the smallest in clip_norm, "
+            f"got {screened.clip_norm:g}"
+        )
+
+
 def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
     if times is None:
         return np.arange(1, steps + 1)
-    wanted = np.asarray(times, dtype=np.int64)
+    wanted = require_counts("times", times)
     if wanted.ndim != 1 or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1):
-        raise ValueError(f"times must increase within 1..{steps}, got {times}")
+        raise ValueError(f"times must be increasing within 1..{steps}, got {times}")
     return wanted

@@ -18,13 +18,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms import one_pass_dpgd_kernels as kernels
+from privreg.algorithms.samples import Chunk, checked_data, row_norms, tamed
 from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
 from privreg.privacy.iteration import one_pass_zcdp_root
 from privreg.privacy.neighbours import Neighbours
 from privreg.schedules import Schedule, noise_multipliers, step_shape
+from privreg.validation import (
+    require_array,
+    require_broadcast,
+    require_count,
+    require_counts,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 CHUNK = 32
+# Steps, norms and their products up to here stay far from overflow in every intermediate.
+LARGEST = 1e50
 
 
 @dataclass(frozen=True)
@@ -36,10 +48,11 @@ class Mechanism:
 
     Parameters
     ----------
-    step_shape, noise_shape : ndarray, shape (sample_size,)
-        Step sizes and noise multipliers at unit amplitude.
-    amplitude, clip_norm : ndarray, shape (settings,)
-        More than 0.
+    step_shape, noise_shape : array_like, shape (sample_size,)
+        Step sizes and noise multipliers at unit amplitude, at least 0 and at most 1e50; kept as
+        read-only copies.
+    amplitude, clip_norm : array_like, shape (settings,)
+        At least 1e-50 and at most 1e50, with a product of the largest step of at most 1e50.
     budget : Budget
         The promise; an infinite one promises nothing.
 
@@ -69,6 +82,28 @@ class Mechanism:
     budget: Budget
 
     def __post_init__(self) -> None:
+        require_instance("budget", self.budget, Budget)
+        limits = {"least": 0.0, "most": LARGEST}
+        steps = require_array("step_shape", self.step_shape, shape=(None,), **limits)
+        noise = require_array("noise_shape", self.noise_shape, shape=steps.shape, **limits)
+        limits = {"least": 1 / LARGEST, "most": LARGEST}
+        amplitude = require_array("amplitude", self.amplitude, shape=(None,), **limits)
+        norms = require_array("clip_norm", self.clip_norm, shape=amplitude.shape, **limits)
+        if np.max(amplitude) * np.max(norms) * max(np.max(steps), np.max(noise)) > LARGEST:
+            raise ValueError(
+                f"amplitude must be such that steps of clipped gradients are at most {LARGEST:g}, "
+                f"got {np.max(amplitude)}"
+            )
+        for name, array in (
+            ("step_shape", steps),
+            ("noise_shape", noise),
+            ("amplitude", amplitude),
+            ("clip_norm", norms),
+        ):
+            # What was checked is what will be used: nobody else holds these arrays.
+            kept = array.copy()
+            kept.flags.writeable = False
+            object.__setattr__(self, name, kept)
         if self.budget.neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(f"budget must be for replace-one neighbours, got {self.budget}")
         # The amplitude scales steps and noise alike, so the budget is the same for all settings.
@@ -99,15 +134,16 @@ class Mechanism:
         budget : Budget
             For replace-one neighbours.
         clip_constant : array_like
-            Clipping constant c in units of the residual: the norm is c sqrt(dimension).
+            Clipping constant c in units of the residual, more than 0 and at most 1e50: the norm is
+            c sqrt(dimension).
         """
         steps = step_shape(schedule, sample_size)
-        amplitude, constant = np.broadcast_arrays(
-            np.asarray(schedule.amplitude, float), np.asarray(clip_constant, float)
-        )
-        for name, values in (("amplitude", amplitude), ("clip_constant", constant)):
-            if not np.all(values > 0):
-                raise ValueError(f"{name} must be more than 0, got {values[~(values > 0)].flat[0]}")
+        dimension = require_count("dimension", dimension)
+        require_instance("budget", budget, Budget)
+        initial = require_real("schedule", schedule.amplitude, above=0)
+        constant = require_real("clip_constant", clip_constant, above=0, most=LARGEST)
+        require_broadcast(schedule=initial, clip_constant=constant)
+        amplitude, constant = np.broadcast_arrays(initial, constant)
         noise = noise_multipliers(steps, zcdp_root=budget.root)
         norm = constant.ravel() * np.sqrt(dimension)
         return cls(steps, noise, amplitude.ravel().copy(), norm, budget)
@@ -123,8 +159,8 @@ class Mechanism:
 
 def fit(
     mechanism: Mechanism,
-    features: NDArray[np.float64],
-    labels: NDArray[np.float64],
+    features: ArrayLike,
+    labels: ArrayLike,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Run every setting of a mechanism over given samples, with the same private noise directions.
@@ -136,22 +172,30 @@ def fit(
     ----------
     mechanism : Mechanism
         Which settings; see its guarantee.
-    features : ndarray, shape (sample_size, dimension)
-        In the order of use; as many as the mechanism has steps.
-    labels : ndarray, shape (sample_size,)
+    features : array_like, shape (sample_size, dimension)
+        Finite, in the order of use; as many as the mechanism has steps.
+    labels : array_like, shape (sample_size,)
+        Finite.
     rng : Generator
         Draws the private noise.
 
     Returns
     -------
     ndarray, shape (settings, dimension)
-        The private output of each setting.
+        The private output of each setting, of which only one may be released: they share noise.
+
+    Guarantee
+    ---------
+    Each row of the result keeps the mechanism's budget, for every finite data set from subnormal
+    to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
+    integers can make up for what floating point reveals.
     """
-    if len(features) != mechanism.sample_size or len(labels) != mechanism.sample_size:
-        raise ValueError(
-            f"features and labels must be {mechanism.sample_size} rows, one a step, "
-            f"got {len(features)} and {len(labels)}"
-        )
+    require_instance("mechanism", mechanism, Mechanism)
+    require_instance("rng", rng, np.random.Generator)
+    features, labels = checked_data(features, labels, sample_size=mechanism.sample_size)
+    # A row longer than this moves nothing, since its step is at most 2 / |x|^2 of a clipped
+    # gradient; shortened to 1e50 it still moves nothing.
+    features, labels, _ = tamed(Chunk(features, labels, row_norms(features)))
     dimension = features.shape[1]
     parameters = np.zeros((mechanism.settings, dimension))
     for start in range(0, mechanism.sample_size, CHUNK):
@@ -206,7 +250,8 @@ def risk_path(
     ndarray, shape (settings, len(record))
         Excess risk; the last step's includes the output noise.
     """
-    recorded = np.asarray([mechanism.sample_size] if record is None else record, dtype=np.int64)
+    require_instance("model", model, LinearModel)
+    recorded = _recorded(mechanism, rng, record)
     risk = np.empty((mechanism.settings, len(recorded)))
     kernels.draw_and_step(
         rng,
@@ -245,18 +290,19 @@ def isotropic_risk_path(
     dimension : int
         At least 3.
     target_norm : float
-        Norm of theta*.
+        Norm of theta*, at least 0 and at most 1e50.
     label_noise_std : float
-        Standard deviation of the label noise.
+        Standard deviation of the label noise, at least 0 and at most 1e50.
 
     Returns
     -------
     ndarray, shape (settings, len(record))
         Excess risk, half the squared error.
     """
-    if dimension < 3:
-        raise ValueError(f"dimension must be at least 3, got {dimension}")
-    recorded = np.asarray([mechanism.sample_size] if record is None else record, dtype=np.int64)
+    dimension = require_count("dimension", dimension, least=3)
+    target_norm = require_number("target_norm", target_norm, least=0, most=LARGEST)
+    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
+    recorded = _recorded(mechanism, rng, record)
     risk = np.empty((mechanism.settings, len(recorded)))
     kernels.isotropic_steps(
         rng,
@@ -271,3 +317,17 @@ def isotropic_risk_path(
         risk,
     )
     return risk
+
+
+def _recorded(
+    mechanism: Mechanism, rng: np.random.Generator, record: ArrayLike | None
+) -> NDArray[np.int64]:
+    """Steps to record, each of which the kernel will reach and fill."""
+    require_instance("mechanism", mechanism, Mechanism)
+    require_instance("rng", rng, np.random.Generator)
+    if record is None:
+        return np.array([mechanism.sample_size])
+    steps = require_counts("record", record, least=0, most=mechanism.sample_size)
+    if steps.ndim != 1 or np.any(np.diff(steps) < 0):
+        raise ValueError(f"record must be increasing steps, got {record!r}")
+    return steps

@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_instance,
+    require_number,
+)
 
 FloatArray = NDArray[np.float64]
 ROWS_PER_CHUNK = 1024
+# Between these lengths no product of a clipped step leaves double precision.
+SHORTEST, LONGEST = 1e-50, 1e50
+LARGEST_LABEL = 1e110
 
 
 class Chunk(NamedTuple):
@@ -25,6 +36,7 @@ class Chunk(NamedTuple):
     norms: FloatArray
 
 
+@runtime_checkable
 class Samples(Protocol):
     """A data set of n rows with p features that can be walked any number of times."""
 
@@ -47,28 +59,30 @@ class ArraySamples:
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features.
+        Finite features; integers become floats, and the values are copied unless they are
+        read-only, so that the norms stay those of the rows.
     labels : array_like, shape (n,)
         Finite labels.
+
+    Attributes
+    ----------
+    norms : ndarray, shape (n,)
+        Euclidean norms of the rows, correct for every finite row; `inf` beyond double precision.
+    is_tame : bool
+        Whether clipped gradients can be computed from the rows as they are; see `tamed`.
     """
 
     features: FloatArray
     labels: FloatArray
     norms: FloatArray = field(init=False, repr=False)
+    is_tame: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        features = np.ascontiguousarray(self.features, dtype=np.float64)
-        labels = np.ascontiguousarray(self.labels, dtype=np.float64)
-        if features.ndim != 2 or 0 in features.shape:
-            raise ValueError(f"features must be a matrix (n, p), got shape {features.shape}")
-        if labels.shape != features.shape[:1]:
-            raise ValueError(f"labels must have shape {features.shape[:1]}, got {labels.shape}")
-        for name, array in (("features", features), ("labels", labels)):
-            if not np.all(np.isfinite(array)):
-                raise ValueError(f"{name} must be finite")
-        object.__setattr__(self, "features", features)
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "norms", _row_norms(features))
+        features, labels = checked_data(self.features, self.labels)
+        arrays = {"features": features, "labels": labels, "norms": row_norms(features)}
+        for name, array in arrays.items():
+            object.__setattr__(self, name, frozen(array, beside=getattr(self, name, None)))
+        object.__setattr__(self, "is_tame", is_tame(self.labels, self.norms))
 
     @property
     def sample_size(self) -> int:
@@ -122,11 +136,15 @@ class GaussianSamples:
     label_noise_mean: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.sample_size < 1:
-            raise ValueError(f"sample_size must be at least 1, got {self.sample_size}")
-        if not self.label_noise_std >= 0:
-            raise ValueError(f"label_noise_std must be at least 0, got {self.label_noise_std}")
-        object.__setattr__(self, "target", np.asarray(self.target, dtype=np.float64))
+        require_count("sample_size", self.sample_size)
+        require_number("label_noise_std", self.label_noise_std, least=0)
+        require_number("label_noise_mean", self.label_noise_mean)
+        require_instance("seed", self.seed, np.random.SeedSequence)
+        target = require_array("target", self.target, shape=(None,))
+        object.__setattr__(self, "target", target)
+        if self.covariance_root is not None:
+            root = require_array("covariance_root", self.covariance_root, shape=(target.size,) * 2)
+            object.__setattr__(self, "covariance_root", root)
 
     @property
     def dimension(self) -> int:
@@ -145,18 +163,106 @@ class GaussianSamples:
             if self.covariance_root is not None:
                 features = features @ np.asarray(self.covariance_root).T
             noise = self.label_noise_mean + self.label_noise_std * draws[:, -1]
-            yield Chunk(features, features @ self.target + noise, _row_norms(features))
+            yield Chunk(features, features @ self.target + noise, row_norms(features))
 
 
 def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
     """Gram matrix XᵀX, shape (p, p), and moment Xᵀy, shape (p,), in one pass. Not private."""
-    p = samples.dimension
+    p = as_samples(samples).dimension
     gram, moment = np.zeros((p, p)), np.zeros(p)
-    for features, labels, _ in samples.chunks():
-        gram += features.T @ features
-        moment += features.T @ labels
-    return gram, moment
+    with np.errstate(over="ignore", invalid="ignore"):
+        for features, labels, _ in samples.chunks():
+            gram += features.T @ features
+            moment += features.T @ labels
+    require_answer("samples", gram)
+    return gram, require_answer("samples", moment)
 
 
-def _row_norms(features: FloatArray) -> FloatArray:
-    return np.sqrt(np.einsum("ij,ij->i", features, features))
+def as_samples(samples: Samples) -> Samples:
+    """The data set itself, or an error for what is none."""
+    if not isinstance(samples, Samples):
+        raise ValueError(
+            f"samples must be ArraySamples or GaussianSamples, got {type(samples).__name__}"
+        )
+    return samples
+
+
+def checked_data(
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_size: int | None = None,
+    dimension: int | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Features (n, p) and labels (n,), finite and in double precision: the door of every algorithm.
+
+    Parameters
+    ----------
+    features : array_like, shape (n, p)
+        Integers or floats.
+    labels : array_like, shape (n,)
+        Integers or floats.
+    sample_size, dimension : int, optional
+        Required n and p.
+    """
+    rows = require_array("features", features, shape=(sample_size, dimension))
+    return rows, require_array("labels", labels, shape=rows.shape[:1])
+
+
+def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
+    """The array read-only, copied if the caller could still write to it."""
+    if beside is not None and np.shares_memory(array, np.asarray(beside)):
+        source = np.asarray(beside)
+        if source.flags.writeable or source.base is not None:
+            array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def row_norms(features: FloatArray) -> FloatArray:
+    """Euclidean norms of finite rows, `inf` beyond double precision."""
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", features, features)
+        norms = np.sqrt(squares)
+        # Squares outside this range have lost digits, or everything.
+        lost = ~((squares > 1e-280) & (squares < 1e280))
+        if np.any(lost):
+            largest = np.max(np.abs(features[lost]), axis=1, keepdims=True)
+            relative = features[lost] / np.where(largest > 0, largest, 1.0)
+            norms[lost] = largest[:, 0] * np.sqrt(np.einsum("ij,ij->i", relative, relative))
+    return norms
+
+
+def tamed(chunk: Chunk) -> Chunk:
+    r"""Rows whose clipped gradients are those of the chunk, of lengths that squares can hold.
+
+    A row longer than 1e50 is shortened to it together with its label, which keeps the gradient's
+    direction, and its length where it is clipped. A row shorter than 1e-50 is lengthened to it, and
+    its label divided by as much: :math:`\|x\|y` stays, and beside it :math:`\|x\|^2	heta` is
+    nothing. A label beyond 1e110 is set to it; at these lengths its gradient is clipped either way.
+    Each row is changed by itself, whatever rows are beside it.
+    """
+    features, labels, norms = chunk
+    if is_tame(labels, norms):
+        return chunk
+    wild = (norms > LONGEST) | ((norms < SHORTEST) & (norms > 0))
+    if np.any(wild):
+        rows = features[wild]
+        largest = np.max(np.abs(rows), axis=1)
+        relative = rows / largest[:, None]
+        root = np.sqrt(np.einsum("ij,ij->i", relative, relative))
+        long = norms[wild] > LONGEST
+        length = np.where(long, LONGEST, SHORTEST)
+        features, labels, norms = features.copy(), labels.copy(), norms.copy()
+        features[wild] = relative * (length / root)[:, None]
+        with np.errstate(over="ignore", under="ignore"):
+            factor = np.where(long, LONGEST / largest / root, largest / SHORTEST * root)
+            labels[wild] *= factor
+        norms[wild] = length
+    return Chunk(features, np.clip(labels, -LARGEST_LABEL, LARGEST_LABEL), norms)
+
+
+def is_tame(labels: FloatArray, norms: FloatArray) -> bool:
+    """Whether `tamed` would change none of the rows."""
+    inside = ((norms >= SHORTEST) & (norms <= LONGEST)) | (norms == 0)
+    return bool(np.all(inside) and np.max(np.abs(labels), initial=0.0) <= LARGEST_LABEL)

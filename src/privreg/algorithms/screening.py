@@ -15,13 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.clipped_gradient import clipped_gradient_sum
-from privreg.algorithms.samples import Chunk, Samples, moments
+from privreg.algorithms.clipped_gradient import require_clip_norm, sum_clipped, tame_samples
+from privreg.algorithms.samples import Chunk, Samples, as_samples, moments
+from privreg.validation import require_array, require_count, require_number
 
 FloatArray = NDArray[np.float64]
 KEPT_SHARE = 0.25
 KEPT_NUMBERS = 1 << 24
 PILOT_ROWS = 1 << 16
+POSITIVE = {"above": 0.0, "infinite": True}
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class ScreenedSamples:
         Centre path by step; the last point stands for all later steps.
     radius : float
         Radius R of the tube.
+    clip_norm : float
+        Clipping bound that no row of the sums reaches; smaller ones are refused.
+    samples : Samples
+        The data set that was screened; others are refused.
     """
 
     gram: FloatArray
@@ -47,6 +53,8 @@ class ScreenedSamples:
     kept: Chunk
     centres: FloatArray
     radius: float
+    clip_norm: float
+    samples: Samples
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
         """Whether all columns of `parameters` (p, lanes) lie in the tube at this step."""
@@ -58,7 +66,7 @@ class ScreenedSamples:
         self, parameters: FloatArray, *, clip_norm: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
         """As `clipped_gradient.clipped_gradient_sum`, at a cost of p² and the kept rows."""
-        sums, clipped = clipped_gradient_sum(iter([self.kept]), parameters, clip_norm=clip_norm)
+        sums, clipped = sum_clipped(iter([self.kept]), parameters, clip_norm)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
@@ -102,6 +110,14 @@ def screen(
     ScreenedSamples or None
         None where a quarter of the rows or 128 MB would have to be kept, or the descent diverges.
     """
+    as_samples(samples)
+    clip_norm = float(require_clip_norm(require_number("clip_norm", clip_norm, **POSITIVE)))
+    step_size = require_number("step_size", step_size, above=0)
+    gradient_noise_std = require_number("gradient_noise_std", gradient_noise_std, least=0)
+    steps, lanes = require_count("steps", steps), require_count("lanes", lanes)
+    start = require_array("start", start, shape=(samples.dimension,))
+    source = samples
+    samples = tame_samples(samples, np.array([clip_norm]))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         radius, centres = _tube(
             samples,
@@ -118,9 +134,10 @@ def screen(
     kept: list[Chunk] = [Chunk(np.empty((0, p)), np.empty(0), np.empty(0))]
     room = min(KEPT_SHARE * samples.sample_size, KEPT_NUMBERS / p)
     for features, labels, norms in samples.chunks():
-        residual = np.max(np.abs(labels[:, None] - features @ centres.T), axis=1)
-        # The margin covers rounding of the residuals, so that no row is called safe by an ulp.
-        longest = norms * (residual + norms * radius) * (1 + 1e-9)
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = np.max(np.abs(labels[:, None] - features @ centres.T), axis=1)
+            # The margin covers rounding of the residuals, so that no row is called safe by an ulp.
+            longest = norms * (residual + norms * radius) * (1 + 1e-9)
         safe = longest <= clip_norm
         if not np.all(safe):
             risky = ~safe
@@ -132,7 +149,7 @@ def screen(
         gram += features.T @ features
         moment += features.T @ labels
     rows = Chunk(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
-    return ScreenedSamples(gram, moment, rows, centres, radius)
+    return ScreenedSamples(gram, moment, rows, centres, radius, clip_norm, source)
 
 
 @dataclass(frozen=True)

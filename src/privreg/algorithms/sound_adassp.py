@@ -18,13 +18,13 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.adassp import RELEASES, Bounds
-from privreg.algorithms.samples import Samples
+from privreg.algorithms.adassp import RELEASES, Bounds, require_bounds
+from privreg.algorithms.samples import Samples, as_samples
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
-from privreg.validation import require_number
+from privreg.validation import require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -74,13 +74,10 @@ def sound_adassp(
     ------
     Wang (2018), Algorithm 2; Canonne, Kamath and Steinke (2020) for the noise.
     """
-    bounds = Bounds(
-        require_number("bounds.feature_norm", bounds.feature_norm, above=0),
-        require_number("bounds.label", bounds.label, above=0),
-    )
+    bounds = require_bounds(bounds)
+    as_samples(samples)
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
-    if not isinstance(budget, Budget):
-        raise ValueError(f"budget must be a Budget, got {budget!r}")
+    require_instance("budget", budget, Budget)
     p = samples.dimension
     rows = discrete.grid(bounds.feature_norm, dimension=p, resolution=RESOLUTION)
     labels = discrete.grid(bounds.label, dimension=1, resolution=RESOLUTION)

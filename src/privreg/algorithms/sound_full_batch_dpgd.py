@@ -6,11 +6,12 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.samples import Samples
+from privreg.algorithms.clipped_gradient import LARGEST_PARAMETER
+from privreg.algorithms.samples import Samples, as_samples
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
-from privreg.validation import require_array, require_count, require_number
+from privreg.validation import require_array, require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -38,9 +39,9 @@ def sound_full_batch_dpgd(
     samples : Samples
         Data; each row's values must not depend on other rows.
     clip_norm : float
-        Clipping bound γ on a row's gradient norm, more than 0 and finite.
+        Clipping bound γ on a row's gradient norm, at least 1e-50 and at most 1e50.
     step_size : float
-        Step size η, more than 0.
+        Step size η, more than 0 and at most 1e50.
     steps : int
         Number of steps T, at least 1.
     budget : Budget
@@ -71,11 +72,11 @@ def sound_full_batch_dpgd(
     ------
     brown2024, Algorithm 1; Canonne, Kamath and Steinke (2020) for the noise.
     """
-    clip_norm = require_number("clip_norm", clip_norm, above=0)
-    step_size = require_number("step_size", step_size, above=0)
+    clip_norm = require_number("clip_norm", clip_norm, least=1e-50, most=1e50)
+    step_size = require_number("step_size", step_size, above=0, most=1e50)
     steps = require_count("steps", steps)
-    if not isinstance(budget, Budget):
-        raise ValueError(f"budget must be a Budget, got {budget!r}")
+    require_instance("budget", budget, Budget)
+    as_samples(samples)
     n, p = samples.sample_size, samples.dimension
     theta = np.zeros(p) if start is None else require_array("start", start, shape=(p,)).copy()
     lattice = discrete.grid(clip_norm, dimension=p)
@@ -91,7 +92,7 @@ def sound_full_batch_dpgd(
         noisy = discrete.add_integer_noise(total, std=std)
         with np.errstate(over="ignore", invalid="ignore"):
             theta = theta + (step_size * lattice.unit / n) * noisy
-        if not np.all(np.isfinite(theta)):
+        if not np.max(np.abs(theta)) <= LARGEST_PARAMETER:
             raise ValueError(
                 f"step_size must be small enough for descent to be stable, got {step_size}: "
                 f"the iterates overflow at step {step + 1}"

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
-from privreg.validation import require_array, require_count, require_number
+from privreg.validation import require_array, require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -201,8 +201,7 @@ def release_sum(vectors: ArrayLike, *, norm: float, budget: Budget) -> Release[F
     ρ-zCDP under the budget's relation, in the arithmetic of the machine: see the module's proof.
     """
     rows = require_array("vectors", vectors, shape=(None, None))
-    if not isinstance(budget, Budget):
-        raise ValueError(f"budget must be a Budget, got {budget!r}")
+    require_instance("budget", budget, Budget)
     lattice = grid(norm, dimension=rows.shape[1])
     require_exact_sum(rows.shape[0], lattice.reach)
     std = integer_noise_std(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import require_array, require_broadcast
+
 
 def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> NDArray[np.float64]:
     r"""Privacy parameter of one-pass DP-GD that releases its last iterate.
@@ -16,8 +18,8 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> N
     step_sizes : array_like, shape (..., n)
         At least 0. The step really taken on a sample may be smaller.
     noise_multipliers : array_like, shape (..., n)
-        sigma_k: step k adds noise of standard deviation 2 C sigma_k a coordinate, where C is the
-        norm that gradients are clipped to.
+        sigma_k, at least 0: step k adds noise of standard deviation 2 C sigma_k a coordinate, where
+        C is the norm that gradients are clipped to.
 
     Returns
     -------
@@ -34,9 +36,13 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> N
     ------
     bombari2025, Proposition 4.1 and equation (4.1), after Feldman, Mironov, Talwar and Thakurta.
     """
-    steps = np.asarray(step_sizes, dtype=float)
-    variances = np.asarray(noise_multipliers, dtype=float) ** 2
-    remaining = np.cumsum(variances[..., ::-1], axis=-1)[..., ::-1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(steps > 0, steps / np.sqrt(remaining), 0.0)
+    steps = require_array("step_sizes", step_sizes, shape=(..., None), least=0)
+    noise = require_array("noise_multipliers", noise_multipliers, shape=(..., None), least=0)
+    require_broadcast(step_sizes=steps, noise_multipliers=noise)
+    # In units of the largest noise its squares neither overflow nor lose what matters.
+    scale = np.max(noise, axis=-1, keepdims=True)
+    relative = noise / np.where(scale > 0, scale, 1.0)
+    remaining = np.cumsum((relative**2)[..., ::-1], axis=-1)[..., ::-1]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(steps > 0, steps / scale / np.sqrt(remaining), 0.0)
     return ratio.max(axis=-1)

@@ -176,7 +176,7 @@ def _compare(
     return pairs
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@nb.njit(cache=True, nogil=True)
 def _propagate(
     moves: NDArray[np.float64],
     active: NDArray[np.bool_],
@@ -198,7 +198,7 @@ def _propagate(
                 vector[i] = shrink * vector[i] - total * row[i]
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@nb.njit(cache=True, nogil=True)
 def _advance(
     covariance: NDArray[np.float64],
     image: NDArray[np.float64],

@@ -107,7 +107,7 @@ def risk_path(
     return found
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True)
 def _paths(  # type: ignore[no-untyped-def]
     rng,
     eigenvalues,
