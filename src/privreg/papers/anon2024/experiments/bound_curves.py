@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -11,7 +12,11 @@ from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import LogAxis, Strict
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import xarray as xr
+
+    from privreg.theory.shaped_noise.bounds import BoundParts
 
 PLACE = "Corollaries 4.3 and 4.5, Theorem 4.1"
 METHODS = ("non-private", "identity", "designed")
@@ -39,29 +44,20 @@ def theory(parameters: Parameters) -> xr.Dataset:
     from privreg.theory.shaped_noise.decay import PowerLawDecay
 
     sizes = parameters.sample_sizes.values()
-    noises: tuple[Literal["unit", "published"], ...] = ("unit", "published")
+    noises = ("unit", "published")
     shape = (len(noises), len(METHODS), len(parameters.decays), len(sizes))
     bound, step_size = np.zeros(shape), np.zeros(shape)
     exponent = np.zeros(shape[:-1])
     for index in np.ndindex(shape):
-        noise, method = noises[index[0]], METHODS[index[1]]
-        decay, size = PowerLawDecay(parameters.decays[index[2]]), sizes[index[3]]
-        multiplier = 0.0
-        if method != "non-private":
-            multiplier = (
-                1.0
-                if noise == "unit"
-                else published_noise_multiplier(
-                    epsilon=parameters.epsilon, delta=size**-2, steps=round(size)
-                )
+        method, decay = METHODS[index[1]], PowerLawDecay(parameters.decays[index[2]])
+        size, multiplier = float(sizes[index[3]]), 0.0 if method == "non-private" else 1.0
+        if noises[index[0]] == "published" and multiplier:
+            multiplier = published_noise_multiplier(
+                epsilon=parameters.epsilon, delta=size**-2, steps=round(size)
             )
         formula = designed_bound if method == "designed" else identity_bound
-        best = minimise_over_step_size(
-            lambda eta, formula=formula, decay=decay, size=size, multiplier=multiplier: (
-                formula(decay, sample_size=size, step_size=eta, noise_multiplier=multiplier).total
-            ),
-            sample_size=size,
-        )
+        bound_at = partial(formula, decay, sample_size=size, noise_multiplier=multiplier)
+        best = minimise_over_step_size(_total(bound_at), sample_size=size)
         bound[index], step_size[index] = best.value, best.step_size
     for index in np.ndindex(shape[:-1]):
         exponent[index] = fitted_exponent(sizes, bound[index])
@@ -79,3 +75,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "sample_size": variable("sample_size", sizes, "number of rows N"),
         },
     )
+
+
+def _total(bound: Callable[..., BoundParts]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda eta: bound(step_size=eta).total

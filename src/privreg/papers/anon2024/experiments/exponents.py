@@ -41,7 +41,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     decays = [Fraction(r).limit_denominator(1000) for r in parameters.decays]
     sizes = parameters.sample_sizes.values()
     powers, fitted_powers = np.array(parameters.powers), np.array(parameters.fitted_powers)
-    printed = np.array([[float(_printed(m, r)) for r in decays] for m in METHODS])
+    printed = np.array([[_printed(m, r)) for r in decays] for m in METHODS])
     fitted = np.array([[_fit(m, PowerLawDecay(float(r)), sizes) for r in decays] for m in METHODS])
     squared = np.array(
         [_fit("designed", PowerLawDecay(float(r)), sizes, clip_power=2) for r in decays]
@@ -67,7 +67,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         ]
     )
     with_budget = np.array(
-        [[[float(_printed(m, r, p)) for p in powers] for r in decays] for m in METHODS]
+        [[[_printed(m, r, p)) for p in powers] for r in decays] for m in METHODS]
     )
     with_budget_fitted = np.array(
         [
@@ -77,7 +77,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         ]
     )  # fmt: skip
     curve = parameters.curve_decays.values()
-    curves = np.array([[float(_printed(m, r)) for r in curve] for m in METHODS])
+    curves = np.array([[_printed(m, r)) for r in curve] for m in METHODS])
     switches = rates.switch_points()
     table, budget = ("method", "decay"), ("method", "decay", "power")
     return xr.Dataset(
@@ -129,13 +129,15 @@ def theory(parameters: Parameters) -> xr.Dataset:
     )
 
 
-def _printed(method: str, decay: Fraction | float, power: float = 0.0) -> Fraction | float:
+def _printed(method: str, decay: Fraction | float, power: float = 0.0) -> float:
     from privreg.theory.shaped_noise import rates
 
+    # Exact for the rational decays of the table at a constant budget.
+    r = Fraction(decay) if power == 0 else float(decay)
     if method == "non-private":
-        return rates.nonprivate_exponent(decay)
+        return float(rates.nonprivate_exponent(r))
     formula = rates.identity_exponent if method == "identity" else rates.designed_exponent
-    return formula(decay, epsilon_power=power) if power else formula(decay)
+    return float(formula(r, epsilon_power=power or 0))
 
 
 def _fit(
@@ -149,14 +151,22 @@ def _fit(
         minimise_over_step_size,
     )
 
-    def bound(eta: np.ndarray, size: float) -> np.ndarray:
+    values = []
+    for size in map(float, sizes):
         noise = 0.0 if method == "non-private" else size**-power
-        shared = {"sample_size": size, "step_size": eta, "noise_multiplier": noise}
-        if method == "designed":
-            return designed_bound(decay, **shared, clip_power=clip_power).total
-        return identity_bound(decay, **shared).total
 
-    values = [
-        minimise_over_step_size(lambda eta, n=n: bound(eta, n), sample_size=n).value for n in sizes
-    ]
+        def total(eta: np.ndarray, size: float = size, noise: float = noise) -> np.ndarray:
+            if method == "designed":
+                return designed_bound(
+                    decay,
+                    sample_size=size,
+                    step_size=eta,
+                    noise_multiplier=noise,
+                    clip_power=clip_power,
+                ).total
+            return identity_bound(
+                decay, sample_size=size, step_size=eta, noise_multiplier=noise
+            ).total
+
+        values.append(minimise_over_step_size(total, sample_size=size).value)
     return fitted_exponent(sizes, values)

@@ -48,13 +48,16 @@ def theory(parameters: Parameters) -> xr.Dataset:
     rows = np.zeros(shape)
     for i, epsilon in enumerate(epsilons):
         for j, size in enumerate(sizes):
-            tree = {"correlation": TreeCorrelation(), "steps": size}
             tau = published_noise_multiplier(epsilon=epsilon, delta=delta, steps=size)
             published[i, j] = tau
             for k, neighbours in enumerate(READINGS[1:]):
                 budget = Budget.approximate(epsilon, delta, neighbours=neighbours)
-                needed[k, i, j] = shaped_noise_multiplier(budget, **tree)
-                spent = shaped_budget(tau, **tree, neighbours=neighbours)
+                needed[k, i, j] = shaped_noise_multiplier(
+                    budget, correlation=TreeCorrelation(), steps=size
+                )
+                spent = shaped_budget(
+                    tau, correlation=TreeCorrelation(), steps=size, neighbours=neighbours
+                )
                 delivered[k, i, j] = gaussian_epsilon(spent.rho, delta=delta)
             share, small = private_share(epsilon=epsilon, delta=delta, calls=size)
             rows[i, j] = private_groups_needed(
