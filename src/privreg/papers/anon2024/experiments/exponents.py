@@ -41,7 +41,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     decays = [Fraction(r).limit_denominator(1000) for r in parameters.decays]
     sizes = parameters.sample_sizes.values()
     powers, fitted_powers = np.array(parameters.powers), np.array(parameters.fitted_powers)
-    printed = np.array([[_printed(m, r)) for r in decays] for m in METHODS])
+    printed = np.array([[_printed(m, r) for r in decays] for m in METHODS])
     fitted = np.array([[_fit(m, PowerLawDecay(float(r)), sizes) for r in decays] for m in METHODS])
     squared = np.array(
         [_fit("designed", PowerLawDecay(float(r)), sizes, clip_power=2) for r in decays]
@@ -66,9 +66,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             for i, m in enumerate(METHODS[1:])
         ]
     )
-    with_budget = np.array(
-        [[[_printed(m, r, p)) for p in powers] for r in decays] for m in METHODS]
-    )
+    with_budget = np.array([[[_printed(m, r, p) for p in powers] for r in decays] for m in METHODS])
     with_budget_fitted = np.array(
         [
             [[_fit(m, PowerLawDecay(float(r)), sizes, power=p) for p in fitted_powers]
@@ -77,7 +75,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         ]
     )  # fmt: skip
     curve = parameters.curve_decays.values()
-    curves = np.array([[_printed(m, r)) for r in curve] for m in METHODS])
+    curves = np.array([[_printed(m, r) for r in curve] for m in METHODS])
     switches = rates.switch_points()
     table, budget = ("method", "decay"), ("method", "decay", "power")
     return xr.Dataset(
