@@ -44,11 +44,12 @@ schema: setup
 	python -m privreg schema --output workflow/schemas/config.schema.json
 
 lock:
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra workflow --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --output-file requirements.lock
 
 benchmarks: setup
 	for file in benchmarks/*.py; do echo "$$file" && python "$$file" || exit 1; done
 
 clean:
-	rm -rf results/* .snakemake
+	find results -mindepth 1 ! -name README.md -delete
+	rm -rf .snakemake

@@ -50,14 +50,14 @@ rule all:
     input:
         plan.figures(),
         plan.tables(),
-        layout.ledger("html"),
+        layout.page(),
         layout.gate(),
 
 
 rule claims:
     """The ledger of claims."""
     input:
-        layout.ledger("html"),
+        layout.page(),
 
 
 for paper in plan.config.papers:
@@ -68,7 +68,7 @@ for paper in plan.config.papers:
         input:
             plan.figures(paper),
             plan.tables(paper),
-            plan.verdicts(paper),
+            plan.ledgers.verdicts(paper),
 
 
 onsuccess:

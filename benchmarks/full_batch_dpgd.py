@@ -21,7 +21,13 @@ RHO, STEP_SIZE = 0.015, 0.25
 
 
 def plain_loop(
-    data: ArraySamples, *, clip: float, noise_std: float, steps: int, runs: int, seed: int
+    data: ArraySamples,
+    *,
+    clip_norm: float,
+    gradient_noise_std: float,
+    steps: int,
+    runs: int,
+    seed: int,
 ) -> NDArray[np.float64]:
     """One run after another, the n × p gradients of a step in one array."""
     rng = np.random.default_rng(seed)
@@ -32,8 +38,8 @@ def plain_loop(
         for step in range(steps):
             gradients = data.features * (data.features @ theta - data.labels)[:, None]
             norms = np.linalg.norm(gradients, axis=1)
-            gradients *= np.minimum(1.0, clip / norms)[:, None]
-            theta += STEP_SIZE * (noise_std * noise[step, run] - gradients.mean(axis=0))
+            gradients *= np.minimum(1.0, clip_norm / norms)[:, None]
+            theta += STEP_SIZE * (gradient_noise_std * noise[step, run] - gradients.mean(axis=0))
     return last
 
 
@@ -63,9 +69,11 @@ def main() -> None:
     features = rng.standard_normal((n, p))
     labels = features @ (np.ones(p) / np.sqrt(p)) + rng.standard_normal(n)
     data = ArraySamples(features, labels)
-    clip = 5 * np.sqrt(p)
-    noise_std = float(full_batch_noise_std(clip=clip, rho=RHO, samples=n, gradients=steps))
-    common = {"clip": clip, "noise_std": noise_std, "steps": steps}
+    clip_norm = 5 * np.sqrt(p)
+    gradient_noise_std = float(
+        full_batch_noise_std(clip_norm=clip_norm, rho=RHO, sample_size=n, gradients=steps)
+    )
+    common = {"clip_norm": clip_norm, "gradient_noise_std": gradient_noise_std, "steps": steps}
 
     def library(screening: bool) -> NDArray[np.float64]:
         return full_batch_dpgd(

@@ -16,6 +16,7 @@ import numpy as np
 
 from privreg.algorithms import one_pass_dpgd
 from privreg.models import LinearModel
+from privreg.privacy.budget import Budget
 from privreg.schedules import Polynomial
 
 SAMPLES, DIMENSION, REPEATS, BLOCK = 20_000, 1_000, 5, 256
@@ -31,8 +32,8 @@ def numpy_run(
     """Algorithm 1 with vectorised rows, samples and noise drawn in blocks."""
     theta = np.zeros(model.dimension)
     amplitude, norm = mechanism.amplitude[0], mechanism.clip_norm[0]
-    for start in range(0, mechanism.samples, BLOCK):
-        count = min(BLOCK, mechanism.samples - start)
+    for start in range(0, mechanism.sample_size, BLOCK):
+        count = min(BLOCK, mechanism.sample_size - start)
         features, labels = model.sample(count, rng)
         noise = mechanism.noise_shape[start : start + count]
         noisy = bool(np.any(noise > 0))
@@ -63,15 +64,19 @@ def median_seconds(run: Callable[[int], object]) -> float:
     return float(np.median(seconds))
 
 
-def mechanism_for(exponent: float, samples: int, dimension: int) -> one_pass_dpgd.Mechanism:
+def mechanism_for(exponent: float, sample_size: int, dimension: int) -> one_pass_dpgd.Mechanism:
     return one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(3.0, exponent), samples=samples, dimension=dimension, privacy=1.0, clip=1.0
+        Polynomial(3.0, exponent),
+        sample_size=sample_size,
+        dimension=dimension,
+        budget=Budget.half_square(1.0),
+        clip_constant=1.0,
     )
 
 
 def million_samples() -> None:
     """Run n = 10^6, d = 100 and print the peak memory of this process."""
-    model = LinearModel.even_target(np.ones(100), noise_std=0.3)
+    model = LinearModel.even_target(np.ones(100), label_noise_std=0.3)
     started = time.perf_counter()
     kernel_run(mechanism_for(0.5, 1_000_000, 100), model, generator(0))
     seconds = time.perf_counter() - started
@@ -82,7 +87,7 @@ def million_samples() -> None:
 def main() -> None:
     # First, and in a process of its own: a child's peak begins at its parent's.
     subprocess.run([sys.executable, __file__, "million"], check=True)
-    model = LinearModel.even_target(np.ones(DIMENSION), noise_std=0.3)
+    model = LinearModel.even_target(np.ones(DIMENSION), label_noise_std=0.3)
     kernel_run(mechanism_for(0.5, 10, DIMENSION), model, generator(0))
     print(f"n = {SAMPLES:,}, d = {DIMENSION:,}, medians of {REPEATS}")
     for exponent, name in ((0.0, "noise on the output"), (0.5, "noise on every step")):

@@ -45,7 +45,7 @@ def main() -> int:
         label_noise_variance=records.label_noise_variance,
         ridge=0.1,
     )
-    law = HomogenizedSGD(problem, ConstantRate(0.05 * d), noise_std=1.5, horizon=1.5)
+    law = HomogenizedSGD(problem, ConstantRate(0.05 * d), gradient_noise_std=1.5, horizon=1.5)
     features, labels = records.sample(2, rng)
     first, second, shift = neighbouring_laws(law, features, labels, time=0.75, position=0.7)
 
@@ -79,7 +79,7 @@ def neighbouring_laws(
     shrink = 1 - step * law.problem.ridge
     decay, before = law.transition(time, position), law.variance(position)
     diagonal = law.variance(time) - decay**2 * before
-    diagonal += decay**2 * (shrink**2 * before + (step * law.noise_std) ** 2)
+    diagonal += decay**2 * (shrink**2 * before + (step * law.gradient_noise_std) ** 2)
     mean = law.mean(position)
     covariances, means = [], []
     for row, label in zip(features, labels, strict=True):

@@ -21,26 +21,26 @@ class LinearModel:
         Diagonal of the covariance, at least 0.
     target : ndarray, shape (dimension,)
         theta*.
-    noise_std : float
+    label_noise_std : float
         zeta, at least 0.
     """
 
     eigenvalues: NDArray[np.float64]
     target: NDArray[np.float64]
-    noise_std: float
+    label_noise_std: float
 
     def __post_init__(self) -> None:
         if self.eigenvalues.shape != self.target.shape:
             raise ValueError(
-                f"target of shape {self.target.shape}: expected that of the eigenvalues, "
-                f"{self.eigenvalues.shape}"
+                f"target must have the shape of the eigenvalues, {self.eigenvalues.shape}, "
+                f"got {self.target.shape}"
             )
 
     @classmethod
-    def even_target(cls, eigenvalues: ArrayLike, *, noise_std: float) -> LinearModel:
+    def even_target(cls, eigenvalues: ArrayLike, *, label_noise_std: float) -> LinearModel:
         """A target of norm 1 spread evenly over the eigenvectors."""
         values = np.asarray(eigenvalues, dtype=float)
-        return cls(values, np.full(values.shape, len(values) ** -0.5), noise_std)
+        return cls(values, np.full(values.shape, len(values) ** -0.5), label_noise_std)
 
     @property
     def dimension(self) -> int:
@@ -62,9 +62,9 @@ class LinearModel:
         return (np.asarray(parameters) - self.target) ** 2 @ self.eigenvalues / 2
 
     def sample(
-        self, samples: int, rng: np.random.Generator
+        self, sample_size: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Draw features, shape (samples, dimension), and labels, shape (samples,)."""
-        features = rng.standard_normal((samples, self.dimension)) * np.sqrt(self.eigenvalues)
-        noise = self.noise_std * rng.standard_normal(samples)
+        """Draw features, shape (sample_size, dimension), and labels, shape (sample_size,)."""
+        features = rng.standard_normal((sample_size, self.dimension)) * np.sqrt(self.eigenvalues)
+        noise = self.label_noise_std * rng.standard_normal(sample_size)
         return features, features @ self.target + noise

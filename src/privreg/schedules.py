@@ -159,17 +159,17 @@ def rate(schedule: Schedule, times: ArrayLike) -> NDArray[np.float64]:
     return np.multiply.outer(np.asarray(schedule.amplitude, dtype=float), schedule.shape(times))
 
 
-def step_shape(schedule: Schedule, samples: int) -> NDArray[np.float64]:
+def step_shape(schedule: Schedule, sample_size: int) -> NDArray[np.float64]:
     r"""Step sizes :math:`\eta_k = \tilde\eta(k/n)/n`, k = 1..n, of a schedule of unit amplitude.
 
     Source
     ------
     bombari2025, equation (4.4).
     """
-    return schedule.shape(np.arange(1, samples + 1) / samples) / samples
+    return schedule.shape(np.arange(1, sample_size + 1) / sample_size) / sample_size
 
 
-def noise_multipliers(step_sizes: ArrayLike, *, privacy: float) -> NDArray[np.float64]:
+def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.float64]:
     r"""Private noise that spends the same budget on every sample of a one-pass run.
 
     .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
@@ -178,7 +178,7 @@ def noise_multipliers(step_sizes: ArrayLike, *, privacy: float) -> NDArray[np.fl
     ----------
     step_sizes : array_like, shape (..., n)
         Non-increasing, at least 0.
-    privacy : float
+    zcdp_root : float
         rho, more than 0; the run is then rho^2/2-zCDP. `inf` adds no noise.
 
     Returns
@@ -196,11 +196,11 @@ def noise_multipliers(step_sizes: ArrayLike, *, privacy: float) -> NDArray[np.fl
     ------
     bombari2025, equation (4.2).
     """
-    if not privacy > 0:
-        raise ValueError(f"privacy = {privacy}: expected more than 0")
+    if not zcdp_root > 0:
+        raise ValueError(f"zcdp_root must be more than 0, got {zcdp_root}")
     steps = np.asarray(step_sizes, dtype=float)
     following = np.concatenate([steps[..., 1:], np.zeros((*steps.shape[:-1], 1))], axis=-1)
     if np.any(following > steps * (1 + 1e-12)):
-        raise ValueError("step_sizes: expected a non-increasing sequence")
+        raise ValueError("step_sizes must not increase, got a larger step after a smaller one")
     # The product form keeps all digits where neighbours almost agree.
-    return np.sqrt(np.maximum(steps - following, 0.0) * (steps + following)) / privacy
+    return np.sqrt(np.maximum(steps - following, 0.0) * (steps + following)) / zcdp_root

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import require_answer, require_array, require_count, require_number
+
 
 @dataclass(frozen=True)
 class Spectrum:
@@ -24,15 +26,12 @@ class Spectrum:
     weights: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        if self.eigenvalues.ndim != 1 or self.eigenvalues.shape != self.weights.shape:
-            raise ValueError(
-                f"weights of shape {self.weights.shape}: expected one for each of the eigenvalues, "
-                f"shape {self.eigenvalues.shape}"
-            )
-        if not (np.all(self.eigenvalues >= 0) and np.all(self.weights >= 0)):
-            raise ValueError("eigenvalues and weights: expected no negative number")
-        if not np.isclose(self.weights.sum(), 1.0, rtol=1e-9):
-            raise ValueError(f"weights of sum {self.weights.sum()}: expected sum 1")
+        values = require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0)
+        shares = require_array("weights", self.weights, shape=values.shape, least=0, most=1 + 1e-9)
+        if not np.isclose(shares.sum(), 1.0, rtol=1e-9):
+            raise ValueError(f"weights must have sum 1, got {shares.sum()}")
+        object.__setattr__(self, "eigenvalues", values)
+        object.__setattr__(self, "weights", shares)
 
     @property
     def modes(self) -> int:
@@ -41,7 +40,11 @@ class Spectrum:
 
     def mean(self, values: ArrayLike = 1.0) -> float:
         r"""Normalised trace :math:`\frac1d \mathrm{tr}\, f(\Sigma)` of `values`, shape (modes,)."""
-        return float(np.sum(self.weights * np.asarray(values)))
+        function = require_array("values", values, shape=np.shape(values))
+        if function.shape not in ((), self.weights.shape):
+            raise ValueError(f"values must have shape {self.weights.shape}, got {function.shape}")
+        with np.errstate(over="ignore"):
+            return float(require_answer("values", np.asarray(np.sum(self.weights * function))))
 
 
 def isotropic() -> Spectrum:
@@ -57,14 +60,23 @@ def explicit(eigenvalues: ArrayLike) -> Spectrum:
     eigenvalues : array_like, shape (dimension,)
         At least 0.
     """
-    values, counts = np.unique(np.asarray(eigenvalues, dtype=float), return_counts=True)
+    listed = require_array("eigenvalues", eigenvalues, shape=(None,), least=0)
+    values, counts = np.unique(listed, return_counts=True)
     return Spectrum(values, counts / counts.sum())
 
 
 def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum:
-    """Eigenvalues uniform on [low, high] in the limit of many dimensions: Gauss-Legendre nodes."""
-    if not 0 <= low < high:
-        raise ValueError(f"low = {low}, high = {high}: expected 0 <= low < high")
+    """Eigenvalues uniform on [low, high] in the limit of many dimensions: Gauss-Legendre nodes.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends of the range, at least 0 and at most 1e300, the first the smaller.
+    nodes : int
+        Number of nodes, at least 1.
+    """
+    low, high = _range(low, high)
+    nodes = require_count("nodes", nodes)
     points, weights = np.polynomial.legendre.leggauss(nodes)
     return Spectrum(low + (high - low) * (points + 1) / 2, weights / 2)
 
@@ -72,18 +84,32 @@ def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum
 def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> NDArray[np.float64]:
     """`dimension` equally spaced eigenvalues whose mean is exactly that of the uniform law.
 
+    Parameters
+    ----------
+    dimension : int
+        At least 1.
+    low, high : float
+        Ends of the range, at least 0 and at most 1e300, the first the smaller.
+
     Returns
     -------
     ndarray, shape (dimension,)
         Midpoints of equal cells of [low, high], increasing.
     """
-    return low + (high - low) * (np.arange(dimension) + 0.5) / dimension
+    low, high = _range(low, high)
+    dimension = require_count("dimension", dimension)
+    return low + (high - low) * ((np.arange(dimension) + 0.5) / dimension)
 
 
 def power_law_edge(exponent: float) -> float:
-    r"""Largest eigenvalue :math:`C_\phi = (2-\phi)/(1-\phi)`, which makes the mean eigenvalue 1."""
-    if not exponent < 1:
-        raise ValueError(f"exponent = {exponent}: expected less than 1")
+    r"""Largest eigenvalue :math:`C_\phi = (2-\phi)/(1-\phi)`, which makes the mean eigenvalue 1.
+
+    Parameters
+    ----------
+    exponent : float
+        phi, less than 1.
+    """
+    exponent = require_number("exponent", exponent, below=1)
     return (2 - exponent) / (1 - exponent)
 
 
@@ -105,23 +131,32 @@ def power_law(
         Density exponent phi, less than 1; 0 is the uniform law on [0, 2].
     panels : int
         Geometric panels between `smallest` and 1, in units of the largest eigenvalue; one more
-        panel covers what lies below.
+        panel covers what lies below. At least 1.
     nodes : int
-        Nodes a panel.
+        Nodes a panel, at least 1.
     smallest : float
-        Upper end of the lowest panel, in units of the largest eigenvalue.
+        Upper end of the lowest panel, in units of the largest eigenvalue, in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range, or so extreme that the weights are not numbers.
 
     Source
     ------
     bombari2025, Assumption 3; the quantile function is derived from it.
     """
     edge = power_law_edge(exponent)
+    panels, nodes = require_count("panels", panels), require_count("nodes", nodes)
+    smallest = require_number("smallest", smallest, above=0, below=1)
     points, weights = np.polynomial.legendre.leggauss(nodes)
     ends = np.geomspace(smallest, 1.0, panels + 1)
     growth = ends[1] / ends[0]
     inner = ends[:-1, None] * growth ** ((points + 1) / 2)
-    share = weights * inner ** (1 - exponent)
-    share *= np.diff(ends ** (1 - exponent))[:, None] / share.sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        share = weights * inner ** (1 - exponent)
+        share *= np.diff(ends ** (1 - exponent))[:, None] / share.sum(axis=1, keepdims=True)
+    require_answer("exponent and smallest", share)
     # Below the lowest end the mass itself is the coordinate.
     lowest_mass = smallest ** (1 - exponent)
     lowest = smallest * ((points + 1) / 2) ** (1 / (1 - exponent))
@@ -134,10 +169,24 @@ def power_law(
 def power_law_quantiles(dimension: int, exponent: float) -> NDArray[np.float64]:
     """Eigenvalues of a finite power-law covariance: the law's quantiles at cell midpoints.
 
+    Parameters
+    ----------
+    dimension : int
+        At least 1.
+    exponent : float
+        Density exponent phi, less than 1.
+
     Returns
     -------
     ndarray, shape (dimension,)
         Increasing.
     """
+    dimension = require_count("dimension", dimension)
+    edge = power_law_edge(exponent)
     mass = (np.arange(dimension) + 0.5) / dimension
-    return power_law_edge(exponent) * mass ** (1 / (1 - exponent))
+    return edge * mass ** (1 / (1 - exponent))
+
+
+def _range(low: float, high: float) -> tuple[float, float]:
+    low = require_number("low", low, least=0)
+    return low, require_number("high", high, above=low, most=1e300)

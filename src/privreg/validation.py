@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from types import EllipsisType
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
+T = TypeVar("T")
 
 
 def require_real(
@@ -76,10 +78,10 @@ def require_real(
 
 def require_number(name: str, value: Any, **bounds: Any) -> float:
     """One real number in a range; the bounds are those of `require_real`."""
-    array = require_real(name, value, **bounds)
+    array = _floats(name, value)
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
-    return float(array)
+    return float(require_real(name, array, **bounds))
 
 
 def require_count(name: str, value: Any, *, least: int = 1) -> int:
@@ -97,8 +99,10 @@ def require_count(name: str, value: Any, *, least: int = 1) -> int:
     return int(value)
 
 
-def require_array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...]) -> FloatArray:
-    """A finite array of a given shape, contiguous and in double precision.
+def require_array(
+    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
+) -> FloatArray:
+    """An array of a given shape, contiguous and in double precision, finite unless bounds say else.
 
     Parameters
     ----------
@@ -107,20 +111,104 @@ def require_array(name: str, value: ArrayLike, *, shape: tuple[int | None, ...])
     value : array_like
         Its entries.
     shape : tuple
-        Expected length of each axis; None for any length that is at least 1.
+        Expected length of each axis; None for any length that is at least 1, and a leading
+        ellipsis for any number of further axes.
+    bounds
+        Those of `require_real`.
+
+    Examples
+    --------
+    >>> require_array("weights", [[0.5, 0.5]], shape=(..., 3))
+    Traceback (most recent call last):
+    ValueError: weights must have shape (..., 3), got (1, 2)
     """
-    array = np.ascontiguousarray(_floats(name, value))
-    fits = array.ndim == len(shape) and all(
+    array = _floats(name, value)
+    lengths = shape[1:] if shape[:1] == (...,) else shape
+    ahead = array.ndim - len(lengths)
+    fits = (ahead >= 0 if len(lengths) < len(shape) else ahead == 0) and all(
         found >= 1 if wanted is None else found == wanted
-        for found, wanted in zip(array.shape, shape, strict=True)
+        for found, wanted in zip(array.shape[ahead:], lengths, strict=True)
     )
-    if not fits:
-        words = ", ".join("any" if wanted is None else str(wanted) for wanted in shape)
+    if not fits or 0 in array.shape[:ahead]:
+        words = ", ".join(
+            "any" if each is None else "..." if each is ... else str(each) for each in shape
+        )
         raise ValueError(f"{name} must have shape ({words}), got {array.shape}")
-    if not np.all(np.isfinite(array)):
-        found = array[~np.isfinite(array)].flat[0]
-        raise ValueError(f"{name} must be finite, got {found}")
-    return array
+    return np.ascontiguousarray(require_real(name, array, **bounds)).reshape(array.shape)
+
+
+def require_counts(
+    name: str, value: ArrayLike, *, least: int = 1, most: int | None = None
+) -> NDArray[np.int64]:
+    """Whole numbers in a range, of any shape.
+
+    Examples
+    --------
+    >>> require_counts("times", [1, 2.5])
+    Traceback (most recent call last):
+    ValueError: times must be whole numbers, got 2.5
+    """
+    array = require_real(name, value, least=least, most=most, below=2.0**63)
+    if not np.all(array == np.floor(array)):
+        raise ValueError(
+            f"{name} must be whole numbers, got {array[array != np.floor(array)].flat[0]}"
+        )
+    # From the value itself, since doubles do not hold every whole number beyond 2^53.
+    return np.asarray(value).astype(np.int64)
+
+
+def require_instance(name: str, value: Any, kind: type[T]) -> T:
+    """A value of a type.
+
+    Examples
+    --------
+    >>> require_instance("rng", None, np.random.Generator)
+    Traceback (most recent call last):
+    ValueError: rng must be a Generator, got None
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise ValueError(f"{name} must be {article} {kind.__name__}, got {_short(value)}")
+    return value
+
+
+def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
+    """Shape that arrays have together; the error names them and their shapes.
+
+    Examples
+    --------
+    >>> require_broadcast(bias=np.zeros(3), std=np.ones(2))
+    Traceback (most recent call last):
+    ValueError: bias and std must have shapes that broadcast, got (3,) and (2,)
+    """
+    shapes = [np.shape(array) for array in arrays.values()]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        listed = " and ".join(map(str, shapes))
+        names = " and ".join(arrays)
+        raise ValueError(f"{names} must have shapes that broadcast, got {listed}") from None
+
+
+def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) -> FloatArray:
+    """An answer without NaN; where there is one the arguments are beyond double precision.
+
+    Parameters
+    ----------
+    names : str
+        The arguments that decide, such as "bias and covariance".
+    answer : ndarray
+        What they gave.
+    infinite : bool
+        Whether an infinity is an answer too.
+    """
+    sound = ~np.isnan(answer) if infinite else np.isfinite(answer)
+    if not np.all(sound):
+        raise ValueError(
+            f"{names} must be of a size that double precision can compute with, "
+            f"got an answer of {np.asarray(answer)[~sound].flat[0]}"
+        )
+    return answer
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:

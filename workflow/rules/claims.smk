@@ -1,14 +1,15 @@
-# Needs   config/claims/<paper>.yaml and the artifacts that its entries name.
-# Makes   verdicts/<paper>/<stage>/<experiment>.json; claims/<paper>/<claim>.json on demand;
-#         claims.csv, .json and .html; gate.txt
-# Steps   judge the claims, one job for all that share an artifact, which always succeeds; join the
-#         verdicts; the gate fails on a verdict that is not the expected one.
+# Needs   config/claims/<paper>/<topic>.yaml and the artifacts that its entries name.
+# Makes   verdicts/<paper>/<group>.json; claims/<paper>/<entry>.json on demand;
+#         claims.csv and .json, findings.csv; index.html; gate.txt
+# Steps   judge the entries, one job for all that read the same artifacts, which always succeeds;
+#         join the verdicts with the ledger's words; the page shows them beside the figures; the
+#         gate fails on a verdict that is not the expected one.
 
 
 rule judge:
-    """Judge the claims that one artifact decides; always succeeds."""
+    """Judge the entries that read the same artifacts; always succeeds."""
     input:
-        evidence=lambda w: layout.artifact(w.paper, f"{w.stage}/{w.experiment}"),
+        artifacts=lambda w: plan.ledgers.reads(w.paper, w.group).values(),
         sources=plan.claim_sources("judge"),
     output:
         layout.verdicts(),
@@ -23,19 +24,20 @@ rule judge:
         mem_mb=300,
         runtime=5,
     params:
-        entries=lambda w: plan.entries(w.paper, f"{w.stage}/{w.experiment}"),
+        cases=lambda w: plan.ledgers.cases(w.paper, w.group),
+        artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
         scale=plan.config.scale,
     message:
-        "Claims: {wildcards.paper}, by {wildcards.stage}/{wildcards.experiment}"
+        "Claims: {wildcards.paper}, by {wildcards.group}"
     shell:
-        "python -m privreg judge {wildcards.paper} --entries {params.entries:q}"
-        " --evidence {input.evidence:q} --scale {params.scale} --output {output:q} --log {log:q}"
+        "python -m privreg judge {wildcards.paper} --cases {params.cases:q}"
+        " --artifacts {params.artifacts:q} --scale {params.scale} --output {output:q} --log {log:q}"
 
 
 rule claim:
-    """Write the verdict on one claim to a file of its own."""
+    """Write the verdict on one entry to a file of its own."""
     input:
-        verdicts=lambda w: plan.verdicts_on(w.paper, w.claim),
+        verdicts=lambda w: plan.ledgers.verdicts_on(w.paper, w.claim),
         sources=plan.claim_sources("claim"),
     output:
         layout.claim(),
@@ -57,16 +59,15 @@ rule claim:
 
 
 rule ledger:
-    """Join all verdicts into a table and a page."""
+    """Join the ledgers with the verdicts on their entries."""
     input:
-        verdicts=plan.verdicts(),
+        verdicts=plan.ledgers.verdicts(),
+        ledgers=plan.ledgers.files(),
         sources=plan.claim_sources("ledger"),
     output:
         csv=layout.ledger("csv"),
         json=layout.ledger("json"),
-        html=report(
-            layout.ledger("html"), caption="../report/claims.rst", category="Ledger"
-        ),
+        findings=layout.findings(),
     log:
         layout.log(layout.ledger("json")),
     benchmark:
@@ -77,11 +78,42 @@ rule ledger:
     resources:
         mem_mb=300,
         runtime=5,
+    params:
+        ledgers=assignments(plan.ledgers.folders()),
     message:
         "Ledger of claims"
     shell:
-        "python -m privreg ledger {input.verdicts:q} --csv {output.csv:q} --json {output.json:q}"
-        " --html {output.html:q} --log {log:q}"
+        "python -m privreg ledger {input.verdicts:q} --ledgers {params.ledgers:q}"
+        " --csv {output.csv:q} --json {output.json:q} --findings {output.findings:q} --log {log:q}"
+
+
+rule page:
+    """Show the ledger beside the figures, with the costs that this run measured."""
+    input:
+        ledger=layout.ledger("json"),
+        images=[path for path in plan.figures() if path.endswith(".png")],
+        sources=plan.claim_sources("page"),
+    output:
+        report(layout.page(), caption="../report/claims.rst", category="Ledger"),
+    log:
+        layout.log(layout.page()),
+    benchmark:
+        layout.benchmark(layout.page())
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        drawings=plan.drawings(),
+        benchmarks=layout.benchmarks(),
+    message:
+        "Page of the ledger"
+    shell:
+        "python -m privreg page {input.ledger:q} --drawings {params.drawings:q}"
+        " --images {input.images:q} --benchmarks {params.benchmarks:q}"
+        " --output {output:q} --log {log:q}"
 
 
 rule gate:

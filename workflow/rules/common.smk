@@ -9,8 +9,8 @@ wildcard_constraints:
     dataset="[a-z][a-z0-9_]*",
     figure="[a-z][a-z0-9_]*",
     table="[a-z][a-z0-9_]*",
-    stage="data|theory|simulation|intervals",
     claim="[a-z0-9-]+",
+    group="[a-z0-9_+-]+",
     shard=r"\d+",
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
+from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.zcdp import to_approximate
 from privreg.validation import require_number
@@ -80,7 +81,7 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
     return ClippedSums(bounds, gram, moment)
 
 
-def sensitivities(bounds: Bounds, *, neighbours: Neighbours) -> Sensitivities:
+def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivities:
     r"""How far one record moves each released statistic.
 
     .. math::
@@ -94,7 +95,7 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours) -> Sensitivities:
     ------
     Wang (2018), Algorithm 2, for add-remove; replace-one derived as above.
     """
-    replace = neighbours is Neighbours.REPLACE_ONE
+    replace = Neighbours(neighbours) is Neighbours.REPLACE_ONE
     square = bounds.feature_norm**2
     return Sensitivities(
         eigenvalue=square,
@@ -110,7 +111,7 @@ def adassp(
     epsilon: float,
     delta: float,
     rng: np.random.Generator,
-    neighbours: Neighbours = Neighbours.REPLACE_ONE,
+    neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ridge_failure: float = 0.05,
 ) -> FloatArray:
     r"""AdaSSP at an (ε, δ) budget, with Wang's noise scale.
@@ -183,9 +184,8 @@ def adassp_zcdp(
     samples: Samples | ClippedSums,
     *,
     bounds: Bounds,
-    rho: float,
+    budget: Budget,
     rng: np.random.Generator,
-    neighbours: Neighbours = Neighbours.REPLACE_ONE,
     ridge_failure: float = 0.05,
 ) -> FloatArray:
     r"""AdaSSP at a zCDP budget, a third of it to each of the three releases.
@@ -195,10 +195,10 @@ def adassp_zcdp(
 
     Parameters
     ----------
-    samples, bounds, rng, neighbours, ridge_failure
+    samples, bounds, rng, ridge_failure
         As in `adassp`.
-    rho : float
-        Budget ρ, more than 0.
+    budget : Budget
+        Budget ρ and its neighbouring relation.
 
     Returns
     -------
@@ -206,20 +206,19 @@ def adassp_zcdp(
 
     Guarantee
     ---------
-    The estimate is ρ-zCDP under the named relation if the bounds are a priori.
+    The estimate keeps the budget under its relation if the bounds are a priori.
 
     Source
     ------
     Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
-    require_number("rho", rho, above=0, infinite=True)
     require_number("ridge_failure", ridge_failure, above=0, below=1)
     return _fit(
         samples,
         bounds,
-        float(np.sqrt(RELEASES / (2 * rho))),
+        float(np.sqrt(RELEASES / (2 * budget.rho))),
         eigenvalue_shift=float(np.sqrt(-2 * np.log(ridge_failure))),
-        neighbours=neighbours,
+        neighbours=budget.neighbours,
         ridge_failure=ridge_failure,
         rng=rng,
     )
@@ -231,7 +230,7 @@ def _fit(
     multiplier: float,
     *,
     eigenvalue_shift: float,
-    neighbours: Neighbours,
+    neighbours: Neighbours | str,
     ridge_failure: float,
     rng: np.random.Generator,
 ) -> FloatArray:

@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 
 
 def clipped_gradient_sum(
-    chunks: Iterator[Chunk], parameters: ArrayLike, *, clip: ArrayLike
+    chunks: Iterator[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     r"""Negative sum of clipped gradients, and how many were clipped.
 
@@ -36,7 +36,7 @@ def clipped_gradient_sum(
         The data.
     parameters : array_like, shape (p, lanes)
         One parameter vector θ a column.
-    clip : array_like, shape (lanes,)
+    clip_norm : array_like, shape (lanes,)
         Largest gradient norm γ, more than 0; `inf` clips nothing.
 
     Returns
@@ -50,7 +50,7 @@ def clipped_gradient_sum(
     brown2024, Algorithm 1 line 3 and section 2.5.
     """
     theta = np.ascontiguousarray(parameters, dtype=np.float64)
-    bounds = np.ascontiguousarray(clip, dtype=np.float64)
+    bounds = np.ascontiguousarray(clip_norm, dtype=np.float64)
     lanes = theta.shape[1]
     sums = np.zeros_like(theta)
     clipped = np.zeros(lanes, dtype=np.int64)
@@ -71,7 +71,7 @@ def _clip_residuals(
     fitted: FloatArray,
     labels: FloatArray,
     norms: FloatArray,
-    clip: FloatArray,
+    clip_norm: FloatArray,
     clipped: NDArray[np.int64],
 ) -> None:
     rows, lanes = fitted.shape
@@ -79,7 +79,7 @@ def _clip_residuals(
         # A row of zeros has no gradient to clip: its width is infinite.
         inverse = 1.0 / norms[i]
         for lane in range(lanes):
-            width = clip[lane] * inverse
+            width = clip_norm[lane] * inverse
             residual = labels[i] - fitted[i, lane]
             clipped[lane] += abs(residual) > width
             fitted[i, lane] = min(max(residual, -width), width)

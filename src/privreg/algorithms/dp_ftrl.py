@@ -259,10 +259,10 @@ def dp_ftrl(
     ------
     choquettechoo2024, Algorithm 1 (batches of one, one epoch).
     """
-    if samples.count != mechanism.sample_size:
+    if samples.sample_size != mechanism.sample_size:
         raise ValueError(
             f"samples must have the mechanism's sample_size rows, {mechanism.sample_size}, "
-            f"got {samples.count}"
+            f"got {samples.sample_size}"
         )
     steps, p = mechanism.steps, samples.dimension
     sizes = require_real("step_size", step_size, above=0)

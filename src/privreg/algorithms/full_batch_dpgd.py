@@ -13,7 +13,7 @@ from privreg.algorithms.samples import Samples
 from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.privacy.zcdp import gaussian_noise_std
-from privreg.validation import require_real
+from privreg.validation import require_count, require_real
 
 FloatArray = NDArray[np.float64]
 
@@ -40,11 +40,11 @@ class FullBatchIterates:
 
 def full_batch_noise_std(
     *,
-    clip: ArrayLike,
+    clip_norm: ArrayLike,
     rho: ArrayLike,
-    samples: int,
+    sample_size: int,
     gradients: ArrayLike,
-    neighbours: Neighbours = Neighbours.REPLACE_ONE,
+    neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> FloatArray:
     r"""Noise of the mean clipped gradient at which all released iterates together cost ρ.
 
@@ -54,11 +54,11 @@ def full_batch_noise_std(
 
     Parameters
     ----------
-    clip : array_like, shape (...)
+    clip_norm : array_like, shape (...)
         Clipping bound γ on a row's gradient norm, more than 0.
     rho : array_like, shape (...)
         Total zCDP budget ρ, more than 0.
-    samples : int
+    sample_size : int
         Number of rows n, public.
     gradients : array_like, shape (...)
         TOTAL number T of noisy gradients released: steps times runs if several runs on the same
@@ -79,10 +79,9 @@ def full_batch_noise_std(
     ------
     brown2024, Lemma 2.1 with equality.
     """
-    if samples < 1:
-        raise ValueError(f"samples must be at least 1, got {samples}")
+    n = require_count("sample_size", sample_size)
     count = require_real("gradients", gradients, least=1)
-    sensitivity = sum_sensitivity(clip, neighbours=neighbours) / samples
+    sensitivity = sum_sensitivity(clip_norm, neighbours=neighbours) / n
     total = require_real("rho", rho, above=0, infinite=True)
     return gaussian_noise_std(sensitivity=sensitivity, rho=total / count)
 
@@ -90,9 +89,9 @@ def full_batch_noise_std(
 def full_batch_dpgd(
     samples: Samples,
     *,
-    clip: ArrayLike,
+    clip_norm: ArrayLike,
     step_size: float,
-    noise_std: ArrayLike,
+    gradient_noise_std: ArrayLike,
     steps: int,
     rng: np.random.Generator,
     runs: int = 1,
@@ -114,13 +113,13 @@ def full_batch_dpgd(
     ----------
     samples : Samples
         Data: `ArraySamples(features, labels)`, or `GaussianSamples` that are never held.
-    clip : array_like, shape settings
+    clip_norm : array_like, shape settings
         Clipping bound γ, more than 0; `inf` clips nothing.
     step_size : float
         Step size η, more than 0.
-    noise_std : array_like, shape settings
-        λ of `full_batch_noise_std`, at least 0; broadcast with `clip`. All settings of a run share
-        its standard normal draws.
+    gradient_noise_std : array_like, shape settings
+        λ of `full_batch_noise_std`, at least 0; broadcast with `clip_norm`. All settings of a
+        run share its standard normal draws.
     steps : int
         Number of steps T of each run, at least 1.
     rng : Generator
@@ -133,7 +132,7 @@ def full_batch_dpgd(
         Steps in 1..T to return, increasing; all by default.
     screening : bool or ScreenedSamples
         Let rows that provably cannot clip enter through their Gram matrix (`screening`), or take
-        the caller's screening of these samples at a bound no larger than any in `clip`. The
+        the caller's screening of these samples at a bound no larger than any in `clip_norm`. The
         iterates agree with those of the plain pass up to rounding.
     progress : callable, optional
         Called with 1 after each step.
@@ -159,30 +158,30 @@ def full_batch_dpgd(
     brown2024, Algorithm 1 and Lemma 2.1. The algorithm numbers the noise z_t, equation (2) z_{t-1}.
     """
     bounds, noise = np.broadcast_arrays(
-        require_real("clip", clip, above=0, infinite=True),
-        require_real("noise_std", noise_std, least=0),
+        require_real("clip_norm", clip_norm, above=0, infinite=True),
+        require_real("gradient_noise_std", gradient_noise_std, least=0),
     )
     for name, value in (("steps", steps), ("runs", runs)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     if not (np.isfinite(step_size) and step_size > 0):
         raise ValueError(f"step_size must be finite and more than 0, got {step_size}")
-    n, p = samples.count, samples.dimension
+    n, p = samples.sample_size, samples.dimension
     origin = np.zeros(p) if start is None else np.asarray(start, dtype=np.float64)
     if origin.shape != (p,):
         raise ValueError(f"start must have shape ({p},), got {origin.shape}")
     wanted = _checked_times(times, steps)
 
     settings, lanes = bounds.size, bounds.size * runs
-    lane_clip = np.repeat(bounds.ravel(), runs)
+    lane_clip_norm = np.repeat(bounds.ravel(), runs)
     scale = step_size * noise.reshape(1, settings, 1)
     screened = screening if isinstance(screening, ScreenedSamples) else None
     if screening is True:
         screened = screen(
             samples,
-            clip=float(np.min(lane_clip)),
+            clip_norm=float(np.min(lane_clip_norm)),
             step_size=step_size,
-            noise_std=float(np.max(noise)),
+            gradient_noise_std=float(np.max(noise)),
             steps=steps,
             lanes=lanes,
             start=origin,
@@ -193,9 +192,11 @@ def full_batch_dpgd(
     slot = 0
     for step in range(1, steps + 1):
         if screened is not None and screened.holds(theta, step=step - 1):
-            descent, clipped = screened.clipped_gradient_sum(theta, clip=lane_clip)
+            descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
         else:
-            descent, clipped = clipped_gradient_sum(samples.chunks(), theta, clip=lane_clip)
+            descent, clipped = clipped_gradient_sum(
+                samples.chunks(), theta, clip_norm=lane_clip_norm
+            )
         normals = rng.standard_normal((runs, p)).T[:, None, :]
         with np.errstate(over="ignore", invalid="ignore"):
             theta += (step_size / n) * descent + (scale * normals).reshape(p, lanes)

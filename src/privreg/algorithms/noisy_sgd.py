@@ -21,7 +21,7 @@ class LinearRecords:
         \mathbb E[aa^\top] = \mathrm{diag}(s^2) + \mu\mu^\top
 
     with u standard uniform (on ±3^{1/2}) or Gaussian, and ξ normal, set to the nearer end beyond
-    ± `label_clip` standard deviations.
+    ± `label_noise_clip` standard deviations.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class LinearRecords:
         Ground truth x̃.
     label_noise_std : float
         Standard deviation of the label noise before it is clipped, at least 0.
-    label_clip : float
+    label_noise_clip : float
         More than 0, in standard deviations; `inf` clips nothing.
     """
 
@@ -42,7 +42,7 @@ class LinearRecords:
     std: NDArray[np.float64]
     target: NDArray[np.float64]
     label_noise_std: float = 0.0
-    label_clip: float = inf
+    label_noise_clip: float = inf
 
     def __post_init__(self) -> None:
         if self.shape not in ("uniform", "gaussian"):
@@ -54,7 +54,7 @@ class LinearRecords:
                     f"{name} must have shape ({np.size(self.target)},), got {array.shape}"
                 )
             object.__setattr__(self, name, array)
-        if np.any(self.std < 0) or not self.label_noise_std >= 0 or not self.label_clip > 0:
+        if np.any(self.std < 0) or not self.label_noise_std >= 0 or not self.label_noise_clip > 0:
             raise ValueError("std and label_noise_std must be at least 0, label_clip more than 0")
 
     @classmethod
@@ -65,7 +65,7 @@ class LinearRecords:
         half_width: float,
         target: ArrayLike,
         label_noise_std: float = 0.0,
-        label_clip: float = inf,
+        label_noise_clip: float = inf,
     ) -> LinearRecords:
         """Features whose coordinates are i.i.d. uniform on mean ± half_width."""
         truth = np.asarray(target, dtype=np.float64)
@@ -75,7 +75,7 @@ class LinearRecords:
             np.full(truth.size, half_width / sqrt(3.0)),
             truth,
             label_noise_std,
-            label_clip,
+            label_noise_clip,
         )
 
     @property
@@ -85,7 +85,7 @@ class LinearRecords:
     @property
     def label_noise_variance(self) -> float:
         """Variance of the label noise after it is clipped."""
-        return self.label_noise_std**2 * clipped_normal_variance(self.label_clip)
+        return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
     def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
         """Population risk, half the mean squared error of a fresh label, (..., d) -> (...)."""
@@ -103,7 +103,7 @@ class LinearRecords:
         else:
             standard = rng.standard_normal(size)
         features = self.mean + self.std * standard
-        noise = np.clip(rng.standard_normal(count), -self.label_clip, self.label_clip)
+        noise = np.clip(rng.standard_normal(count), -self.label_noise_clip, self.label_noise_clip)
         return features, features @ self.target + self.label_noise_std * noise
 
 
@@ -123,7 +123,7 @@ def simulate_noisy_sgd(
     *,
     initial: ArrayLike,
     step_sizes: ArrayLike,
-    noise_stds: ArrayLike,
+    gradient_noise_stds: ArrayLike,
     clip_norms: ArrayLike = (inf,),
     ridge: float = 0.0,
     rng: np.random.Generator,
@@ -145,7 +145,7 @@ def simulate_noisy_sgd(
         Start x_0.
     step_sizes : array_like, shape (n,)
         Discrete steps η, one a record, at least 0.
-    noise_stds : array_like, shape (S,)
+    gradient_noise_stds : array_like, shape (S,)
         Standard deviations σ of the gradient noise, at least 0.
     clip_norms : array_like, shape (C,)
         Norms c, more than 0; `inf` clips nothing.
@@ -172,7 +172,15 @@ def simulate_noisy_sgd(
     """
     steps = np.asarray(step_sizes, dtype=np.float64)
     return _run(
-        records, np.empty((0, 0)), np.empty(0), initial, steps, noise_stds, clip_norms, ridge, rng
+        records,
+        np.empty((0, 0)),
+        np.empty(0),
+        initial,
+        steps,
+        gradient_noise_stds,
+        clip_norms,
+        ridge,
+        rng,
     )
 
 
@@ -183,7 +191,7 @@ def run_noisy_sgd(
     records: LinearRecords,
     initial: ArrayLike,
     step_sizes: ArrayLike,
-    noise_stds: ArrayLike,
+    gradient_noise_stds: ArrayLike,
     clip_norms: ArrayLike = (inf,),
     ridge: float = 0.0,
     rng: np.random.Generator,
@@ -196,7 +204,7 @@ def run_noisy_sgd(
     labels : array_like, shape (n,)
     records : LinearRecords
         The law that the recorded population risk refers to; nothing is drawn from it.
-    initial, step_sizes, noise_stds, clip_norms, ridge, rng
+    initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
         As for :func:`simulate_noisy_sgd`.
 
     Guarantee
@@ -211,24 +219,24 @@ def run_noisy_sgd(
             f"features must have shape {(steps.size, records.dimension)}, got {rows.shape}, "
             f"and labels {(steps.size,)}, got {targets.shape}"
         )
-    return _run(records, rows, targets, initial, steps, noise_stds, clip_norms, ridge, rng)
+    return _run(records, rows, targets, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
 
 
-def clipped_normal_variance(clip: float) -> float:
+def clipped_normal_variance(clip_norm: float) -> float:
     r"""Variance of a standard normal that is set to ±c beyond ±c.
 
     .. math:: 1 - 2\bar\Phi(c) - 2c\varphi(c) + 2c^2\bar\Phi(c)
 
     Parameters
     ----------
-    clip : float
+    clip_norm : float
         c, more than 0; `inf` gives 1.
     """
-    if clip == inf:
+    if clip_norm == inf:
         return 1.0
-    tail = 0.5 * erfc(clip / sqrt(2.0))
-    density = exp(-0.5 * clip**2) / sqrt(2.0 * pi)
-    return 1.0 - 2.0 * tail - 2.0 * clip * density + 2.0 * clip**2 * tail
+    tail = 0.5 * erfc(clip_norm / sqrt(2.0))
+    density = exp(-0.5 * clip_norm**2) / sqrt(2.0 * pi)
+    return 1.0 - 2.0 * tail - 2.0 * clip_norm * density + 2.0 * clip_norm**2 * tail
 
 
 def _run(
@@ -237,25 +245,25 @@ def _run(
     labels: NDArray[np.float64],
     initial: ArrayLike,
     steps: NDArray[np.float64],
-    noise_stds: ArrayLike,
+    gradient_noise_stds: ArrayLike,
     clip_norms: ArrayLike,
     ridge: float,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
     start = np.asarray(initial, dtype=np.float64)
-    noises = np.atleast_1d(np.asarray(noise_stds, dtype=np.float64))
-    clips = np.atleast_1d(np.asarray(clip_norms, dtype=np.float64))
+    noises = np.atleast_1d(np.asarray(gradient_noise_stds, dtype=np.float64))
+    clip_norms = np.atleast_1d(np.asarray(clip_norms, dtype=np.float64))
     if start.shape != (records.dimension,):
         raise ValueError(f"initial must have shape ({records.dimension},), got {start.shape}")
     if steps.ndim != 1 or not np.all(steps >= 0):
         raise ValueError("step_sizes must be a vector of numbers that are at least 0")
     if not (np.all(noises >= 0) and np.all(np.isfinite(noises))):
-        raise ValueError(f"noise_stds must be finite and at least 0, got {noises}")
-    if not np.all(clips > 0):
-        raise ValueError(f"clip_norms must be more than 0, got {clips}")
+        raise ValueError(f"gradient_noise_stds must be finite and at least 0, got {noises}")
+    if not np.all(clip_norms > 0):
+        raise ValueError(f"clip_norms must be more than 0, got {clip_norms}")
     if not ridge >= 0:
         raise ValueError(f"ridge must be at least 0, got {ridge}")
-    settings = noises.size * clips.size
+    settings = noises.size * clip_norms.size
     iterate = np.tile(start, (settings, 1))
     risk = np.empty((settings, steps.size + 1))
     risk[:, 0] = records.risk(start)
@@ -270,14 +278,14 @@ def _run(
         records.std,
         records.target,
         records.label_noise_std,
-        min(records.label_clip, 1e9),
+        min(records.label_noise_clip, 1e9),
         records.label_noise_variance,
         steps,
-        np.repeat(noises, clips.size),
-        np.tile(np.where(np.isinf(clips), -1.0, clips), noises.size),
+        np.repeat(noises, clip_norms.size),
+        np.tile(np.where(np.isinf(clip_norms), -1.0, clip_norms), noises.size),
         float(ridge),
         iterate,
         risk,
     )
-    shape = (noises.size, clips.size)
+    shape = (noises.size, clip_norms.size)
     return NoisySGDRuns(risk.reshape(*shape, -1), iterate.reshape(*shape, -1))

@@ -20,10 +20,10 @@ def one_pass(
     std: NDArray[np.float64],
     target: NDArray[np.float64],
     label_noise_std: float,
-    label_clip: float,
+    label_noise_clip: float,
     label_noise_variance: float,
     step_sizes: NDArray[np.float64],
-    noise_stds: NDArray[np.float64],
+    gradient_noise_stds: NDArray[np.float64],
     clip_norms: NDArray[np.float64],
     ridge: float,
     iterate: NDArray[np.float64],
@@ -55,7 +55,7 @@ def one_pass(
                 for i in range(dimension):
                     row[i] = mean[i] + std[i] * rng.standard_normal()
             draw = rng.standard_normal()
-            label = label_noise_std * max(-label_clip, min(label_clip, draw))
+            label = label_noise_std * max(-label_noise_clip, min(label_noise_clip, draw))
             for i in range(dimension):
                 label += row[i] * target[i]
         for i in range(dimension):
@@ -85,7 +85,7 @@ def one_pass(
                     scale = clip_norms[s] / norm
             shrink = 1.0 - step * scale * ridge
             pull = step * scale * residual
-            kick = step * noise_stds[s]
+            kick = step * gradient_noise_stds[s]
             spread = 0.0
             along = 0.0
             for i in range(dimension):

@@ -78,7 +78,7 @@ def ols(samples: Samples) -> LeastSquares:
     ------
     brown2024, section 1.
     """
-    n, p = samples.count, samples.dimension
+    n, p = samples.sample_size, samples.dimension
     if n <= p:
         raise ValueError(f"samples must have more rows than features, got n = {n} and p = {p}")
     gram, moment = moments(samples)

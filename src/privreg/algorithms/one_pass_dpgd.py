@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms import one_pass_dpgd_kernels as kernels
 from privreg.models import LinearModel
-from privreg.privacy.iteration import one_pass_privacy
+from privreg.privacy.budget import Budget
+from privreg.privacy.iteration import one_pass_zcdp_root
+from privreg.privacy.neighbours import Neighbours
 from privreg.schedules import Schedule, noise_multipliers, step_shape
 
 CHUNK = 32
@@ -34,12 +36,12 @@ class Mechanism:
 
     Parameters
     ----------
-    step_shape, noise_shape : ndarray, shape (samples,)
+    step_shape, noise_shape : ndarray, shape (sample_size,)
         Step sizes and noise multipliers at unit amplitude.
     amplitude, clip_norm : ndarray, shape (settings,)
         More than 0.
-    privacy : float
-        rho, the promise; `inf` promises nothing.
+    budget : Budget
+        The promise; an infinite one promises nothing.
 
     Raises
     ------
@@ -48,11 +50,12 @@ class Mechanism:
 
     Guarantee
     ---------
-    Each setting's output is rho^2/2-zCDP with rho = `privacy`, for data sets that differ in one
-    sample (replace one), when features are scaled and one setting is chosen without looking at
-    these data, and only the last iterate is released. The budget is computed from the steps and
-    the noise that will be used (equation (4.1)), and a mechanism over its budget is refused. Risks
-    along the path, and comparisons of many settings, are not private.
+    Each setting's output keeps `budget` for data sets that differ in one sample (replace one), when
+    features are scaled and one setting is chosen without looking at these data, and only the last
+    iterate is released. The budget is computed from the steps and the noise that will be used
+    (equation (4.1)), and a mechanism over its budget is refused. Settings share noise directions:
+    only one of them may be released. Risks along the path, and comparisons of many settings, are
+    not private.
 
     Source
     ------
@@ -63,14 +66,16 @@ class Mechanism:
     noise_shape: NDArray[np.float64]
     amplitude: NDArray[np.float64]
     clip_norm: NDArray[np.float64]
-    privacy: float
+    budget: Budget
 
     def __post_init__(self) -> None:
+        if self.budget.neighbours is not Neighbours.REPLACE_ONE:
+            raise ValueError(f"budget must be for replace-one neighbours, got {self.budget}")
         # The amplitude scales steps and noise alike, so the budget is the same for all settings.
-        spent = float(one_pass_privacy(self.step_shape, self.noise_shape))
-        if isfinite(self.privacy) and not spent <= self.privacy * (1 + 1e-9):
+        spent = float(one_pass_zcdp_root(self.step_shape, self.noise_shape))
+        if isfinite(self.budget.root) and not spent <= self.budget.root * (1 + 1e-9):
             raise ValueError(
-                f"privacy = {self.privacy}: the noise gives {spent:.6g}, expected no more"
+                f"noise_shape must keep {self.budget}, got noise that spends rho = {spent**2 / 2:g}"
             )
 
     @classmethod
@@ -78,37 +83,37 @@ class Mechanism:
         cls,
         schedule: Schedule,
         *,
-        samples: int,
+        sample_size: int,
         dimension: int,
-        privacy: float,
-        clip: ArrayLike,
+        budget: Budget,
+        clip_constant: ArrayLike,
     ) -> Mechanism:
         """The noise that spends the whole budget on every sample, equation (4.2).
 
         Parameters
         ----------
         schedule : Schedule
-            Learning rate; its amplitudes are broadcast with `clip`, and flattened.
-        samples, dimension : int
+            Learning rate; its amplitudes are broadcast with `clip_constant`, and flattened.
+        sample_size, dimension : int
             At least 1.
-        privacy : float
-            rho, more than 0.
-        clip : array_like
+        budget : Budget
+            For replace-one neighbours.
+        clip_constant : array_like
             Clipping constant c in units of the residual: the norm is c sqrt(dimension).
         """
-        steps = step_shape(schedule, samples)
+        steps = step_shape(schedule, sample_size)
         amplitude, constant = np.broadcast_arrays(
-            np.asarray(schedule.amplitude, float), np.asarray(clip, float)
+            np.asarray(schedule.amplitude, float), np.asarray(clip_constant, float)
         )
-        for name, values in (("amplitude", amplitude), ("clip", constant)):
+        for name, values in (("amplitude", amplitude), ("clip_constant", constant)):
             if not np.all(values > 0):
-                raise ValueError(f"{name} = {values[~(values > 0)].flat[0]}: expected more than 0")
-        noise = noise_multipliers(steps, privacy=privacy)
+                raise ValueError(f"{name} must be more than 0, got {values[~(values > 0)].flat[0]}")
+        noise = noise_multipliers(steps, zcdp_root=budget.root)
         norm = constant.ravel() * np.sqrt(dimension)
-        return cls(steps, noise, amplitude.ravel().copy(), norm, privacy)
+        return cls(steps, noise, amplitude.ravel().copy(), norm, budget)
 
     @property
-    def samples(self) -> int:
+    def sample_size(self) -> int:
         return len(self.step_shape)
 
     @property
@@ -131,9 +136,9 @@ def fit(
     ----------
     mechanism : Mechanism
         Which settings; see its guarantee.
-    features : ndarray, shape (samples, dimension)
+    features : ndarray, shape (sample_size, dimension)
         In the order of use; as many as the mechanism has steps.
-    labels : ndarray, shape (samples,)
+    labels : ndarray, shape (sample_size,)
     rng : Generator
         Draws the private noise.
 
@@ -142,14 +147,14 @@ def fit(
     ndarray, shape (settings, dimension)
         The private output of each setting.
     """
-    if len(features) != mechanism.samples or len(labels) != mechanism.samples:
+    if len(features) != mechanism.sample_size or len(labels) != mechanism.sample_size:
         raise ValueError(
-            f"features, labels of length {len(features)}, {len(labels)}: "
-            f"expected {mechanism.samples}, one a step"
+            f"features and labels must be {mechanism.sample_size} rows, one a step, "
+            f"got {len(features)} and {len(labels)}"
         )
     dimension = features.shape[1]
     parameters = np.zeros((mechanism.settings, dimension))
-    for start in range(0, mechanism.samples, CHUNK):
+    for start in range(0, mechanism.sample_size, CHUNK):
         block = slice(start, start + CHUNK)
         rows, noise = features[block], mechanism.noise_shape[block]
         noisy = bool(np.any(noise > 0))
@@ -201,13 +206,13 @@ def risk_path(
     ndarray, shape (settings, len(record))
         Excess risk; the last step's includes the output noise.
     """
-    recorded = np.asarray([mechanism.samples] if record is None else record, dtype=np.int64)
+    recorded = np.asarray([mechanism.sample_size] if record is None else record, dtype=np.int64)
     risk = np.empty((mechanism.settings, len(recorded)))
     kernels.draw_and_step(
         rng,
         model.eigenvalues,
         np.tile(-model.target, (mechanism.settings, 1)),
-        model.noise_std,
+        model.label_noise_std,
         mechanism.step_shape,
         mechanism.noise_shape,
         mechanism.amplitude,
@@ -224,7 +229,7 @@ def isotropic_risk_path(
     *,
     dimension: int,
     target_norm: float,
-    noise_std: float,
+    label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     r"""The same for an isotropic covariance, exactly in law, at a cost that does not depend on d.
@@ -241,7 +246,7 @@ def isotropic_risk_path(
         At least 3.
     target_norm : float
         Norm of theta*.
-    noise_std : float
+    label_noise_std : float
         Standard deviation of the label noise.
 
     Returns
@@ -250,14 +255,14 @@ def isotropic_risk_path(
         Excess risk, half the squared error.
     """
     if dimension < 3:
-        raise ValueError(f"dimension = {dimension}: expected at least 3")
-    recorded = np.asarray([mechanism.samples] if record is None else record, dtype=np.int64)
+        raise ValueError(f"dimension must be at least 3, got {dimension}")
+    recorded = np.asarray([mechanism.sample_size] if record is None else record, dtype=np.int64)
     risk = np.empty((mechanism.settings, len(recorded)))
     kernels.isotropic_steps(
         rng,
         dimension,
         target_norm**2,
-        noise_std,
+        label_noise_std,
         mechanism.step_shape,
         mechanism.noise_shape,
         mechanism.amplitude,

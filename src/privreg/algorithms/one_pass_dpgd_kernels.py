@@ -13,7 +13,7 @@ def draw_and_step(  # type: ignore[no-untyped-def]
     rng,
     eigenvalues,
     deviation,
-    noise_std,
+    label_noise_std,
     step_shape,
     noise_shape,
     amplitude,
@@ -33,7 +33,7 @@ def draw_and_step(  # type: ignore[no-untyped-def]
             for i in range(dimension):
                 sample[i] = scale[i] * rng.standard_normal()
                 squared_norm += sample[i] * sample[i]
-            label_noise = noise_std * rng.standard_normal()
+            label_noise = label_noise_std * rng.standard_normal()
             noise = noise_shape[step - 1]
             if noise > 0:
                 for i in range(dimension):
@@ -78,13 +78,13 @@ def step_block(  # type: ignore[no-untyped-def]
 ):
     """Moves along each sample of a block.
 
-    `predictions` (samples, settings) are those of the parameters before the block; `gram` and
-    `noise_overlap` (samples, samples) are inner products of samples with samples and with the
+    `predictions` (sample_size, settings) are those of the parameters before the block; `gram` and
+    `noise_overlap` (sample_size, samples) are inner products of samples with samples and with the
     directions of the private noise (no column if the block has none).
     """
-    samples, settings = predictions.shape
+    sample_size, settings = predictions.shape
     noisy = noise_overlap.shape[1] > 0
-    for k in range(samples):
+    for k in range(sample_size):
         drift = 0.0
         if noisy:
             for j in range(k):
@@ -114,7 +114,7 @@ def isotropic_steps(  # type: ignore[no-untyped-def]
     rng,
     dimension,
     squared_error,
-    noise_std,
+    label_noise_std,
     step_shape,
     noise_shape,
     amplitude,
@@ -130,7 +130,7 @@ def isotropic_steps(  # type: ignore[no-untyped-def]
         if step > 0:
             along = rng.standard_normal()
             across = math.sqrt(rng.chisquare(dimension - 1))
-            label_noise = noise_std * rng.standard_normal()
+            label_noise = label_noise_std * rng.standard_normal()
             squared_norm = along * along + across * across
             cap = 2 / squared_norm
             inverse_norm = 1 / math.sqrt(squared_norm)

@@ -29,7 +29,7 @@ class Samples(Protocol):
     """A data set of n rows with p features that can be walked any number of times."""
 
     @property
-    def count(self) -> int:
+    def sample_size(self) -> int:
         """Number of rows n."""
 
     @property
@@ -71,7 +71,7 @@ class ArraySamples:
         object.__setattr__(self, "norms", _row_norms(features))
 
     @property
-    def count(self) -> int:
+    def sample_size(self) -> int:
         return self.features.shape[0]
 
     @property
@@ -79,7 +79,7 @@ class ArraySamples:
         return self.features.shape[1]
 
     def chunks(self) -> Iterator[Chunk]:
-        for first in range(0, self.count, ROWS_PER_CHUNK):
+        for first in range(0, self.sample_size, ROWS_PER_CHUNK):
             rows = slice(first, first + ROWS_PER_CHUNK)
             yield Chunk(self.features[rows], self.labels[rows], self.norms[rows])
 
@@ -92,11 +92,11 @@ class GaussianSamples:
         \mathbf x_i = C \mathbf g_i,\ \mathbf g_i \sim N(0, I_p), \qquad
         y_i = \mathbf x_i^\top\theta^* + \xi_i,\ \xi_i \sim N(m, \sigma^2)
 
-    The first rows do not depend on `count`: data sets of growing size with one seed are nested.
+    The first rows do not depend on `sample_size`: growing data sets of one seed are nested.
 
     Parameters
     ----------
-    count : int
+    sample_size : int
         Number of rows n, at least 1.
     target : array_like, shape (p,)
         θ*.
@@ -114,7 +114,7 @@ class GaussianSamples:
     brown2024, Definition 1.1 and Appendix B (anisotropic features).
     """
 
-    count: int
+    sample_size: int
     target: FloatArray
     label_noise_std: float
     seed: np.random.SeedSequence
@@ -122,8 +122,8 @@ class GaussianSamples:
     label_noise_mean: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise ValueError(f"count must be at least 1, got {self.count}")
+        if self.sample_size < 1:
+            raise ValueError(f"sample_size must be at least 1, got {self.sample_size}")
         if not self.label_noise_std >= 0:
             raise ValueError(f"label_noise_std must be at least 0, got {self.label_noise_std}")
         object.__setattr__(self, "target", np.asarray(self.target, dtype=np.float64))
@@ -133,8 +133,8 @@ class GaussianSamples:
         return self.target.size
 
     def chunks(self) -> Iterator[Chunk]:
-        for number, first in enumerate(range(0, self.count, ROWS_PER_CHUNK)):
-            rows = min(ROWS_PER_CHUNK, self.count - first)
+        for number, first in enumerate(range(0, self.sample_size, ROWS_PER_CHUNK)):
+            rows = min(ROWS_PER_CHUNK, self.sample_size - first)
             child = np.random.SeedSequence(
                 self.seed.entropy, spawn_key=(*self.seed.spawn_key, number)
             )

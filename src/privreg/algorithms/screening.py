@@ -55,10 +55,10 @@ class ScreenedSamples:
         return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)
 
     def clipped_gradient_sum(
-        self, parameters: FloatArray, *, clip: FloatArray
+        self, parameters: FloatArray, *, clip_norm: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
         """As `clipped_gradient.clipped_gradient_sum`, at a cost of p² and the kept rows."""
-        sums, clipped = clipped_gradient_sum(iter([self.kept]), parameters, clip=clip)
+        sums, clipped = clipped_gradient_sum(iter([self.kept]), parameters, clip_norm=clip_norm)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
@@ -70,9 +70,9 @@ class ScreenedSamples:
 def screen(
     samples: Samples,
     *,
-    clip: float,
+    clip_norm: float,
     step_size: float,
-    noise_std: float,
+    gradient_noise_std: float,
     steps: int,
     lanes: int,
     start: FloatArray,
@@ -88,9 +88,9 @@ def screen(
     ----------
     samples : Samples
         The data.
-    clip : float
+    clip_norm : float
         Smallest clipping bound in use; `inf` makes every row linear.
-    step_size, noise_std : float
+    step_size, gradient_noise_std : float
         Step size η and noise λ of the descent.
     steps, lanes : int
         Number of steps and of parameter vectors.
@@ -104,19 +104,24 @@ def screen(
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         radius, centres = _tube(
-            samples, step_size=step_size, noise_std=noise_std, steps=steps, lanes=lanes, start=start
+            samples,
+            step_size=step_size,
+            gradient_noise_std=gradient_noise_std,
+            steps=steps,
+            lanes=lanes,
+            start=start,
         )
     if not (np.isfinite(radius) and np.all(np.isfinite(centres))):
         return None
     p = samples.dimension
     gram, moment = np.zeros((p, p)), np.zeros(p)
     kept: list[Chunk] = [Chunk(np.empty((0, p)), np.empty(0), np.empty(0))]
-    room = min(KEPT_SHARE * samples.count, KEPT_NUMBERS / p)
+    room = min(KEPT_SHARE * samples.sample_size, KEPT_NUMBERS / p)
     for features, labels, norms in samples.chunks():
         residual = np.max(np.abs(labels[:, None] - features @ centres.T), axis=1)
         # The margin covers rounding of the residuals, so that no row is called safe by an ulp.
         longest = norms * (residual + norms * radius) * (1 + 1e-9)
-        safe = longest <= clip
+        safe = longest <= clip_norm
         if not np.all(safe):
             risky = ~safe
             kept.append(Chunk(features[risky], labels[risky], norms[risky]))
@@ -137,15 +142,15 @@ class _Pilot:
     samples: Samples
 
     @property
-    def count(self) -> int:
-        return min(self.samples.count, PILOT_ROWS)
+    def sample_size(self) -> int:
+        return min(self.samples.sample_size, PILOT_ROWS)
 
     @property
     def dimension(self) -> int:
         return self.samples.dimension
 
     def chunks(self) -> Iterator[Chunk]:
-        left = self.count
+        left = self.sample_size
         for features, labels, norms in self.samples.chunks():
             yield Chunk(features[:left], labels[:left], norms[:left])
             left -= labels.size
@@ -157,13 +162,13 @@ def _tube(
     samples: Samples,
     *,
     step_size: float,
-    noise_std: float,
+    gradient_noise_std: float,
     steps: int,
     lanes: int,
     start: FloatArray,
 ) -> tuple[float, FloatArray]:
     pilot = _Pilot(samples)
-    covariance, moment = (total / pilot.count for total in moments(pilot))
+    covariance, moment = (total / pilot.sample_size for total in moments(pilot))
     if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(moment))):
         return np.inf, start[None]
     eigenvalues = np.linalg.eigvalsh(covariance)
@@ -171,7 +176,7 @@ def _tube(
     powers = np.zeros_like(contraction)
     for _ in range(min(steps, 10_000)):
         powers = 1 + contraction**2 * powers
-    variances = (step_size * noise_std) ** 2 * powers
+    variances = (step_size * gradient_noise_std) ** 2 * powers
     # A Gaussian vector's norm exceeds √tr C + √(2 ‖C‖ ln(1/β)) with probability at most β.
     radius = np.sqrt(np.sum(variances)) + np.sqrt(
         2 * np.max(variances) * np.log(1000.0 * steps * lanes)
@@ -183,9 +188,9 @@ def _tube(
         if not np.linalg.norm(move) > 1e-3 * radius:
             break
     path = np.array(centres)
-    if pilot.count < samples.count:
+    if pilot.sample_size < samples.sample_size:
         # Twice the sampling error of a least-squares fit to the pilot rows alone.
         square = np.mean(np.concatenate([labels for _, labels, _ in pilot.chunks()]) ** 2)
-        radius += 2 * np.sqrt(square * np.sum(1 / np.maximum(eigenvalues, 0)) / pilot.count)
+        radius += 2 * np.sqrt(square * np.sum(1 / np.maximum(eigenvalues, 0)) / pilot.sample_size)
     # Without noise the radius is rounding's alone.
     return float(radius + 1e-9 * np.max(np.linalg.norm(path, axis=1))), path

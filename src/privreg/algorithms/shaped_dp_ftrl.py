@@ -248,9 +248,9 @@ def shaped_dp_ftrl(
     anon2024, Algorithms 1 and 3, with steps counted from 1.
     """
     size, dimension = mechanism.sample_size, mechanism.covariance.dimension
-    if samples.count != size:
+    if samples.sample_size != size:
         raise ValueError(
-            f"samples must have the mechanism's sample_size rows, {size}, got {samples.count}"
+            f"samples must have the mechanism's sample_size rows, {size}, got {samples.sample_size}"
         )
     if samples.dimension != dimension:
         raise ValueError(
@@ -354,7 +354,7 @@ def _terms(correlation: Correlation, step: int) -> tuple[list[int], list[int]]:
 
 def _rows_but_last(samples: Samples) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Small blocks of rows; the last row of all enters no iterate that is averaged."""
-    left = samples.count - 1
+    left = samples.sample_size - 1
     for features, labels, _ in samples.chunks():
         for first in range(0, min(len(features), left), _ROWS):
             rows = slice(first, min(first + _ROWS, left))

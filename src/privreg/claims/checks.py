@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Annotated, Literal, Self, assert_never
+from typing import Annotated, Any, Literal, Self, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
+from privreg.claims.evidence import Evidence, Label, Number
 from privreg.experiment.parameters import Strict
 
 DECISIVE_SIGMAS = 2.0
 
 Decision = Literal["passed", "refuted", "undecided"]
-Label = bool | int | float | str
 Floats = NDArray[np.float64]
-
-
-def _is_number(value: float) -> float:
-    if math.isnan(value):
-        raise ValueError("expected a number, found NaN")
-    return value
-
-
-Number = Annotated[float, AfterValidator(_is_number)]
 Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Numbers = Annotated[tuple[Number, ...], Field(min_length=1)]
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, Mapping | Evidence):
+        return "artifact"
+    return "list" if isinstance(value, list | tuple) else "number"
+
+
+# A number that another artifact holds is named, never retyped.
+Bound = Annotated[
+    Annotated[Number, Tag("number")] | Annotated[Evidence, Tag("artifact")], Discriminator(_form)
+]
+Expected = Annotated[
+    Annotated[Number, Tag("number")]
+    | Annotated[Numbers, Tag("list")]
+    | Annotated[Evidence, Tag("artifact")],
+    Discriminator(_form),
+]
 
 
 class _Kind(Strict):
@@ -39,7 +49,7 @@ class Close(_Kind):
     """Equal up to the largest of the tolerances that are given."""
 
     kind: Literal["close"]
-    expected: Number | Annotated[tuple[Number, ...], Field(min_length=1)]
+    expected: Expected = Field(description="A number, a list, or the evidence that holds them.")
     absolute: Tolerance | None = None
     relative: Tolerance | None = Field(None, description="In units of |expected|.")
     sigmas: Tolerance | None = Field(None, description="In standard errors of the observation.")
@@ -60,11 +70,13 @@ class Between(_Kind):
     """At least `low` and at most `high`."""
 
     kind: Literal["between"]
-    low: Number
-    high: Number
+    low: Bound
+    high: Bound
 
     @model_validator(mode="after")
     def _is_an_interval(self) -> Self:
+        if isinstance(self.low, Evidence) or isinstance(self.high, Evidence):
+            return self
         if self.low > self.high:
             raise ValueError(f"low = {self.low:g}: expected at most high = {self.high:g}")
         return self
@@ -74,14 +86,14 @@ class Below(_Kind):
     """At most `high`."""
 
     kind: Literal["below"]
-    high: Number
+    high: Bound
 
 
 class Above(_Kind):
     """At least `low`."""
 
     kind: Literal["above"]
-    low: Number
+    low: Bound
 
 
 class Monotone(_Kind):
@@ -120,6 +132,7 @@ class All(_Kind):
 
 
 Check = Close | Between | Below | Above | Monotone | Ordered | All
+REFERENCES = ("expected", "low", "high")
 KINDS = ("close", "between", "below", "above", "monotone", "ordered", "all")
 
 
@@ -225,12 +238,69 @@ def is_scalar(check: Check) -> bool:
     return isinstance(check, Between | Below | Above)
 
 
+def references(check: Check) -> dict[str, Evidence]:
+    """The bounds that a check reads from an artifact, by key."""
+    inner = check.of if isinstance(check, All) else check
+    found = {key: getattr(inner, key, None) for key in REFERENCES}
+    return {key: value for key, value in found.items() if isinstance(value, Evidence)}
+
+
+def counts_standard_errors(check: Check) -> bool:
+    """Whether a tolerance is given in standard errors."""
+    inner = check.of if isinstance(check, All) else check
+    return isinstance(inner, Close) and inner.sigmas is not None
+
+
+def region(
+    check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0
+) -> tuple[Floats, Floats] | None:
+    """Least and largest value that a check takes at each element; None for one on an order."""
+    inner = check.of if isinstance(check, All) else check
+    values = np.asarray(observed, dtype=np.float64)
+    if isinstance(inner, Monotone | Ordered):
+        return None
+    infinite = np.full(values.shape, np.inf)
+    if isinstance(inner, Close):
+        expected = np.broadcast_to(_numbers(inner.expected), values.shape)
+        tolerance = _tolerance(inner, expected, _cleaned(standard_error, values))
+        return expected - tolerance, expected + tolerance
+    low = (
+        -infinite
+        if isinstance(inner, Below)
+        else np.broadcast_to(_numbers(inner.low), values.shape)
+    )
+    high = (
+        infinite
+        if isinstance(inner, Above)
+        else np.broadcast_to(_numbers(inner.high), values.shape)
+    )
+    return low, high
+
+
+def largest_z(check: Check, observed: ArrayLike, standard_error: ArrayLike) -> float | None:
+    r"""The difference of largest absolute value to the expectation, in standard errors.
+
+    None unless the check counts standard errors and there is one to count.
+    """
+    inner = check.of if isinstance(check, All) else check
+    if not isinstance(inner, Close) or inner.sigmas is None:
+        return None
+    values = np.asarray(observed, dtype=np.float64)
+    error = _cleaned(standard_error, values)
+    usable = (error > 0) & np.isfinite(error)
+    if not usable.any():
+        return None
+    expected = np.broadcast_to(_numbers(inner.expected), values.shape)
+    z = (values[usable] - expected[usable]) / error[usable]
+    return float(z[np.argmax(np.abs(z))])
+
+
 def _shaped(check: Check, observed: ArrayLike) -> Floats:
     values = np.asarray(observed, dtype=np.float64)
     if is_scalar(check):
         fits, wanted = values.ndim == 0, "one number"
     elif isinstance(check, Close):
-        length = len(np.atleast_1d(check.expected))
+        length = len(np.atleast_1d(_numbers(check.expected)))
         fits, wanted = values.shape == (length,), f"a list of {length}"
     elif isinstance(check, Ordered):
         length = len(check.labels)
@@ -280,13 +350,13 @@ def _comparisons(check: Check, values: Floats, error: Floats) -> tuple[Floats, F
         margins, noise = _closeness(check, values, error)
     elif isinstance(check, Between):
         margins = np.minimum(
-            _difference(values, np.float64(check.low)), _difference(np.float64(check.high), values)
+            _difference(values, _numbers(check.low)), _difference(_numbers(check.high), values)
         )
         noise = error
     elif isinstance(check, Below):
-        margins, noise = _difference(np.float64(check.high), values), error
+        margins, noise = _difference(_numbers(check.high), values), error
     elif isinstance(check, Above):
-        margins, noise = _difference(values, np.float64(check.low)), error
+        margins, noise = _difference(values, _numbers(check.low)), error
     else:
         assert_never(check)
     margins = np.ravel(margins)
@@ -294,17 +364,26 @@ def _comparisons(check: Check, values: Floats, error: Floats) -> tuple[Floats, F
 
 
 def _closeness(check: Close, values: Floats, error: Floats) -> tuple[Floats, Floats]:
-    expected = np.asarray(check.expected, dtype=np.float64)
+    expected = _numbers(check.expected)
+    margins = _difference(_tolerance(check, expected, error), np.abs(_difference(values, expected)))
+    return margins, error if check.sigmas is None else np.zeros_like(error)
+
+
+def _tolerance(check: Close, expected: Floats, error: Floats) -> Floats:
     tolerance = np.maximum(check.absolute or 0.0, (check.sigmas or 0.0) * error)
     with np.errstate(invalid="ignore"):
         relative = np.abs(expected) * (check.relative or 0.0)
     # Nothing finite is close to infinity, whatever the relative tolerance.
-    tolerance = np.where(np.isinf(expected), 0.0, np.maximum(tolerance, relative))
-    margins = _difference(tolerance, np.abs(_difference(values, expected)))
-    return margins, error if check.sigmas is None else np.zeros_like(error)
+    return np.where(np.isinf(expected), 0.0, np.maximum(tolerance, relative))
 
 
-def _difference(left: Floats | np.float64, right: Floats | np.float64) -> Floats:
+def _numbers(bound: float | tuple[float, ...] | Evidence) -> Floats:
+    if isinstance(bound, Evidence):
+        raise ValueError(f"{bound.artifact}.{bound.variable}: expected to be read before it counts")
+    return np.asarray(bound, dtype=np.float64)
+
+
+def _difference(left: Floats, right: Floats) -> Floats:
     """left - right, where equal infinities differ by 0."""
     with np.errstate(invalid="ignore"):
         return np.where(left == right, 0.0, np.subtract(left, right))

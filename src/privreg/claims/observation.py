@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.claims.checks import Check, Label, Monotone, Ordered, is_scalar
-from privreg.claims.entries import Evidence
+from privreg.claims.checks import Check, Monotone, Ordered, is_scalar
+from privreg.claims.evidence import Evidence, Label
 from privreg.experiment.parameters import choose
-from privreg.validation import expected_choice as nearest
+from privreg.validation import expected_choice
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,6 +48,15 @@ class Observation:
         if isinstance(check, Monotone | Ordered):
             return f"from {self.labels[index]} to {self.labels[index + 1]}"
         return self.labels[index]
+
+    def flattened(self) -> Observation:
+        """The same values as a list, in C order."""
+        error = self.standard_error
+        return replace(
+            self,
+            values=self.values.ravel(),
+            standard_error=None if error is None else error.ravel(),
+        )
 
 
 def observe(evidence: Evidence, check: Check, dataset: xr.Dataset) -> Observation:
@@ -144,7 +153,7 @@ def _matches(values: NDArray[Any], label: Label, where: str) -> list[int]:
         texts = [str(value) for value in values]
         found = [index for index, text in enumerate(texts) if text == str(label)]
         if not found:
-            raise ValueError(f"{where} = {label!r}: {nearest(str(label), set(texts))}")
+            raise ValueError(f"{where} = {label!r}: {expected_choice(str(label), set(texts))}")
         return found
     numbers = values.astype(np.float64)
     try:

@@ -1,184 +1,257 @@
-"""Verdicts: the judgement of an entry, and all verdicts as a table."""
+"""Verdicts: the judgement of an entry by its evidence, without the words of the ledger.
+
+A judgement holds what was seen. What the ledger says of it, in words and expectations, is joined
+in `records`, so that a better sentence judges nothing anew.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ConfigDict, SerializerFunctionWrapHandler, TypeAdapter, model_serializer
 
-from privreg.claims.decision import Finding, find, is_stand_in
-from privreg.claims.entries import Entry, VerdictName
-from privreg.claims.wording import describe, selection, series
-from privreg.experiment.parameters import Strict
+from privreg.claims import checks
+from privreg.claims.decision import Decision, Outcome, decide, is_stand_in
+from privreg.claims.entries import Probe, Run
+from privreg.claims.ledger import Entry, Ledger
+from privreg.claims.wording import describe, selection
+from privreg.experiment.parameters import ConfigError, Strict, validate
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Scale = Literal["paper", "quick"]
 Numbers = float | tuple[float, ...] | None
-COLUMNS = (
-    "paper", "id", "where", "statement", "verdict", "expect", "as_expected", "observed",
-    "standard_error", "expected", "margin", "at", "trials", "trials_needed", "reason", "note",
-    "pair", "stand_in", "scale", "artifact", "variable", "select", "digest", "command",
-)  # fmt: skip
+Summary = Literal["passed", "failed", "depends on our choice", "inconclusive", "untested"]
+WORST_FIRST: tuple[Outcome, ...] = ("failed", "untested", "inconclusive", "passed")
 
 
-class Verdict(Strict):
-    """The judgement of one entry, with all that is needed to check it."""
-
+class _Result(Strict):
     model_config = ConfigDict(ser_json_inf_nan="strings")
-
-    paper: str
-    id: str
-    where: str
-    statement: str
-    note: str | None
-    pair: str | None
-    figure: str | None
-    verdict: VerdictName
-    expect: VerdictName
-    as_expected: bool
-    reason: str
-    observed: Numbers
-    standard_error: Numbers
-    expected: str
-    margin: float | None
-    at: str | None
-    trials: int | None
-    trials_needed: int | None
-    stand_in: bool
-    artifact: str
-    variable: str
-    select: str
-    digest: str
-    command: str
-    scale: Scale
 
     @model_serializer(mode="wrap")
     def _sorted_keys(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return dict(sorted(handler(self).items()))
 
 
+class CheckResult(_Result):
+    """What one check saw."""
+
+    label: str | None
+    outcome: Outcome
+    reason: str
+    observed: Numbers = None
+    standard_error: Numbers = None
+    labels: tuple[str, ...] = ()
+    expected: str
+    low: Numbers = None
+    high: Numbers = None
+    rejected: tuple[float | tuple[float, ...], ...] = ()
+    margin: float | None = None
+    margin_standard_error: float | None = None
+    z: float | None = None
+    at: str | None = None
+    trials: int | None = None
+    trials_needed: int | None = None
+    artifact: str
+    variable: str
+    select: str
+    digests: dict[str, str]
+
+
+class RunResult(_Result):
+    """The checks at one value of a choice of ours."""
+
+    label: str
+    outcome: Outcome
+    checks: tuple[CheckResult, ...]
+
+
+class Judgement(_Result):
+    """What the evidence says of an entry."""
+
+    paper: str
+    id: str
+    outcome: Summary
+    reason: str
+    runs: tuple[RunResult, ...]
+    stand_in: bool
+    scale: Scale
+
+
+# The setting of the models does not reach through a list.
+_LIST = TypeAdapter(list[Judgement], config=ConfigDict(ser_json_inf_nan="strings"))
+
+
+def case(entry: Entry) -> dict[str, Any]:
+    """What judging an entry needs: its id and its checks, none of its words."""
+    return {"id": entry.id, "runs": [run.model_dump(mode="json") for run in entry.runs]}
+
+
+def artifacts(entry: Entry) -> tuple[str, ...]:
+    """Artifacts that an entry's checks read, sorted."""
+    return tuple(
+        sorted({name for run in entry.runs for probe in run.checks for name in probe.artifacts})
+    )
+
+
+def groups(ledger: Ledger) -> dict[tuple[str, ...], list[str]]:
+    """Ids of the entries that read the same artifacts: one job judges them."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for entry in ledger.entries.values():
+        found.setdefault(artifacts(entry), []).append(entry.id)
+    return dict(sorted(found.items()))
+
+
 def judge(
-    entry: Entry,
-    dataset: xr.Dataset,
+    value: Mapping[str, Any],
+    datasets: Mapping[str, xr.Dataset],
     *,
     paper: str,
-    digest: str,
-    command: str,
+    digests: Mapping[str, str],
     scale: Scale = "paper",
-) -> Verdict:
-    """Judge an entry by its evidence.
+) -> Judgement:
+    """Judge a case by its evidence; what cannot be judged is untested, with the reason.
 
     Parameters
     ----------
-    entry : Entry
-        The claim.
-    dataset : xarray.Dataset
-        The artifact that the entry names. The attribute `stand_in` = 1 says that bundled data
-        stands in for the paper's: the claim is then untested, with `stand_in_reason`.
+    value : mapping
+        See `case`.
+    datasets : mapping of str to xarray.Dataset
+        Each artifact that the checks read.
     paper : str
         Citation key.
-    digest : str
-        SHA-256 of the artifact's file.
-    command : str
-        Rebuilds the verdict.
+    digests : mapping of str to str
+        SHA-256 of each artifact's file.
     scale : {"paper", "quick"}
         Scale of the run that the evidence comes from.
 
     Returns
     -------
-    Verdict
-        `inconclusive` if the noise straddles a bound, if it hides an observation that the check
-        must refuse, or if the evidence is not a number.
-
-    Raises
-    ------
-    ValueError
-        One line: the artifact has no such variable or label, or of a shape the check does not take.
-        At the reduced scale the claim is untested instead.
+    Judgement
+        A check is `inconclusive` if the noise straddles a bound, if it hides an observation that
+        the check must refuse, or if the evidence is not a number. Of an entry's checks the worst
+        counts: failed, untested, inconclusive, passed. Runs that contradict each other make the
+        entry depend on our choice.
     """
+    name = str(value.get("id"))
     try:
-        finding = find(entry, dataset)
-    except ValueError as error:
-        if scale == "paper":
-            raise
-        # A reduced scale may leave out the very setting that a claim is about.
-        finding = Finding("untested", f"left out of the reduced scale: {error}")
-    check = entry.check
-    observation, outcome = finding.observation, finding.outcome
-    errors = None if observation is None else observation.standard_error
-    return Verdict(
+        runs = [
+            _run(validate(Run, run, f"{paper}.claims.{name}"), datasets, digests, scale)
+            for run in value["runs"]
+        ]
+    except (ConfigError, KeyError, TypeError) as error:
+        return Judgement(
+            paper=paper, id=name, outcome="untested", reason=str(error), runs=(), stand_in=False,
+            scale=scale,
+        )  # fmt: skip
+    outcome = _over_runs(runs)
+    reasons = [
+        f"{run.label}: {check.reason}" if len(runs) > 1 else check.reason
+        for run in runs
+        for check in run.checks
+        if check.reason and (check.outcome == outcome or outcome == "depends on our choice")
+    ]
+    return Judgement(
         paper=paper,
-        id=entry.id,
-        where=entry.where,
-        statement=entry.statement,
-        note=entry.note,
-        pair=entry.pair,
-        figure=entry.figure,
-        verdict=finding.verdict,
-        expect=entry.expect,
-        as_expected=finding.verdict == entry.expect,
-        reason=finding.reason,
-        observed=None if observation is None else _plain(observation.values),
-        standard_error=None if errors is None else _plain(errors),
-        expected=describe(check),
-        margin=None if outcome is None else outcome.margin,
-        at=None
-        if observation is None or outcome is None
-        else observation.place(check, outcome.index) or None,
-        trials=None if observation is None else observation.trials,
-        trials_needed=finding.trials_needed,
-        stand_in=is_stand_in(dataset),
-        artifact=entry.evidence.artifact,
-        variable=entry.evidence.variable,
-        select=selection(entry.evidence.select),
-        digest=digest,
-        command=command,
+        id=name,
+        outcome=outcome,
+        reason="; ".join(dict.fromkeys(reasons)),
+        runs=tuple(runs),
+        stand_in=any(is_stand_in(datasets[name]) for name in _read(value) if name in datasets),
         scale=scale,
     )
 
 
-def collect(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
-    """One row of text a verdict, for the table."""
-    return [{column: _cell(getattr(verdict, column)) for column in COLUMNS} for verdict in verdicts]
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Of several checks that must all hold: failed, untested, inconclusive, passed."""
+    found = set(outcomes)
+    return next(outcome for outcome in WORST_FIRST if outcome in found)
 
 
-def to_csv(verdicts: Sequence[Verdict]) -> str:
-    """The table of verdicts as CSV."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(collect(verdicts))
-    return stream.getvalue()
+def to_json(judgements: Sequence[Judgement]) -> str:
+    """Judgements as JSON; infinity and NaN are strings that `from_json` reads."""
+    return _LIST.dump_json(list(judgements), indent=1).decode()
 
 
-def to_json(verdicts: Sequence[Verdict]) -> str:
-    """The verdicts as JSON, keys sorted; infinity and NaN are strings that `from_json` reads."""
-    plain = [json.loads(verdict.model_dump_json()) for verdict in verdicts]
-    return json.dumps(plain, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
-
-
-def from_json(text: str) -> list[Verdict]:
+def from_json(text: str | bytes) -> list[Judgement]:
     """The inverse of `to_json`."""
-    return TypeAdapter(list[Verdict]).validate_json(text)
+    return _LIST.validate_json(text)
 
 
-def _plain(values: NDArray[np.float64]) -> float | tuple[float, ...]:
-    return float(values) if values.ndim == 0 else tuple(values.ravel().tolist())
+def _over_runs(runs: Sequence[RunResult]) -> Summary:
+    outcomes = {run.outcome for run in runs}
+    if not outcomes:
+        return "untested"
+    if len(outcomes) == 1:
+        return outcomes.pop()
+    if outcomes == {"passed", "failed"}:
+        return "depends on our choice"
+    return "untested" if "untested" in outcomes else "inconclusive"
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float | tuple):
-        return series(value)
-    return str(value)
+def _run(
+    run: Run, datasets: Mapping[str, xr.Dataset], digests: Mapping[str, str], scale: Scale
+) -> RunResult:
+    found = tuple(_check(probe, datasets, digests, scale) for probe in run.checks)
+    return RunResult(
+        label=run.label, outcome=worst(result.outcome for result in found), checks=found
+    )
+
+
+def _check(
+    probe: Probe, datasets: Mapping[str, xr.Dataset], digests: Mapping[str, str], scale: Scale
+) -> CheckResult:
+    try:
+        decision = decide(probe, datasets)
+    except (ValueError, KeyError) as error:
+        # A reduced scale may leave out the very setting that a check is about.
+        reason = str(error) if scale == "paper" else f"left out of the reduced scale: {error}"
+        decision = Decision("untested", reason, probe.check)
+    observation, assessment = decision.observation, decision.assessment
+    seen: dict[str, Any] = {}
+    if observation is not None:
+        noise = np.zeros_like(observation.values) if decision.noise is None else decision.noise
+        allowed = checks.region(decision.check, observation.values, noise)
+        seen = {
+            "observed": _plain(observation.values),
+            "standard_error": _plain(observation.standard_error),
+            "labels": observation.labels if observation.values.size > 1 else (),
+            "low": None if allowed is None else _plain(allowed[0]),
+            "high": None if allowed is None else _plain(allowed[1]),
+            "rejected": tuple(_plain(np.asarray(value)) for value in decision.rejected),
+            "z": checks.largest_z(decision.check, observation.values, noise),
+            "trials": observation.trials,
+            "trials_needed": decision.trials_needed,
+        }
+    if observation is not None and assessment is not None:
+        seen |= {
+            "margin": assessment.margin,
+            "margin_standard_error": assessment.standard_error,
+            "at": observation.place(decision.check, assessment.index) or None,
+        }
+    return CheckResult(
+        label=probe.label,
+        outcome=decision.outcome,
+        reason=decision.reason,
+        expected=describe(decision.check),
+        artifact=probe.evidence.artifact,
+        variable=probe.evidence.variable,
+        select=selection(probe.evidence.select),
+        digests={name: digests[name] for name in probe.artifacts if name in digests},
+        **seen,
+    )
+
+
+def _read(value: Mapping[str, Any]) -> list[str]:
+    runs = [Run.model_validate(run) for run in value["runs"]]
+    return [name for run in runs for probe in run.checks for name in probe.artifacts]
+
+
+def _plain(values: Any) -> Numbers:
+    if values is None:
+        return None
+    found = np.asarray(values, dtype=np.float64)
+    return float(found) if found.ndim == 0 else tuple(found.ravel().tolist())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from privreg.claims import checks
+from privreg.claims.evidence import Evidence
 
 Values = float | Sequence[float] | None
 SHORT = 4
@@ -54,11 +55,11 @@ def describe(check: checks.Check) -> str:
         case checks.Close():
             return _close(check)
         case checks.Between():
-            return f"between {number(check.low)} and {number(check.high)}"
+            return f"between {_bound(check.low)} and {_bound(check.high)}"
         case checks.Below():
-            return f"at most {number(check.high)}"
+            return f"at most {_bound(check.high)}"
         case checks.Above():
-            return f"at least {number(check.low)}"
+            return f"at least {_bound(check.low)}"
         case checks.Monotone():
             return ("strictly " if check.strict else "") + check.direction + _slack(check)
         case checks.Ordered():
@@ -83,9 +84,15 @@ def _close(check: checks.Close) -> str:
         f"{number(check.sigmas)} s.e." if check.sigmas is not None else "",
     ]
     given = [text for text in tolerances if text]
-    expected = check.expected if isinstance(check.expected, tuple) else (check.expected,)
-    what = series(expected if len(expected) > 1 else expected[0])
+    what = _bound(check.expected)
     return f"{what} ± " + (given[0] if len(given) == 1 else f"max({', '.join(given)})")
+
+
+def _bound(bound: float | tuple[float, ...] | Evidence) -> str:
+    if isinstance(bound, Evidence):
+        at = f" at {selection(bound.select)}" if bound.select else ""
+        return f"{bound.artifact}.{bound.variable}{at}"
+    return series(bound)
 
 
 def _slack(check: checks.Monotone | checks.Ordered) -> str:

@@ -9,6 +9,7 @@ from types import ModuleType
 
 from privreg.data import california_housing, fetch, mnist
 from privreg.data.tables import DataError, StandInWarning, Table
+from privreg.validation import require_choice
 
 __all__ = ["NAMES", "DataError", "StandInWarning", "Table", "check", "load"]
 
@@ -103,9 +104,4 @@ def check(directory: str | Path) -> None:
 
 def _source(name: str) -> ModuleType:
     sources = {"mnist": mnist, "california_housing": california_housing}
-    if name not in sources:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, NAMES, n=1, cutoff=0.0)
-        raise ValueError(f"data set: {name!r}, expected one of {NAMES}; nearest is {near[0]!r}")
-    return sources[name]
+    return sources[require_choice("name", name, NAMES)]

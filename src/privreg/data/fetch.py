@@ -205,10 +205,10 @@ def download(
 def check_mirrors(mirrors: Sequence[str]) -> None:
     """Refuse a list of mirrors that is empty or holds something that is no web address."""
     if isinstance(mirrors, str) or not mirrors:
-        raise ValueError(f"mirrors: {mirrors!r}, expected a list of at least one address")
+        raise ValueError(f"mirrors must be a list of at least one address, got {mirrors!r}")
     for mirror in mirrors:
         if not mirror.startswith(("https://", "http://")):
-            raise ValueError(f"mirrors: {mirror!r}, expected an address with https:// or http://")
+            raise ValueError(f"mirrors must begin with https:// or http://, got {mirror!r}")
 
 
 def sha256(content: bytes) -> str:

@@ -90,7 +90,7 @@ def split(
         ("validation", validation, 1),
     ):
         if size < least:
-            raise ValueError(f"{key}: {size} rows, expected at least {least}")
+            raise ValueError(f"{key} must be at least {least} rows, got {size}")
     pool, test = (int(rows) for rows in _available(table))
     if test:
         _require("validation", validation, test, table.name)
@@ -168,7 +168,7 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
     bombari2025, Section 7; the rule for constant features is ours, the paper gives none.
     """
     if not 0 <= minimum_std < np.inf:
-        raise ValueError(f"minimum_std: {minimum_std}, expected at least 0 and finite")
+        raise ValueError(f"minimum_std must be finite and at least 0, got {minimum_std}")
     reference = _scaled_rows(table, split.normalisation)
     mean, std = reference.mean(axis=0), reference.std(axis=0)
     lowest = reference.min(axis=0)

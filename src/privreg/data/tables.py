@@ -75,7 +75,7 @@ class Table:
             if not np.all(np.isfinite(getattr(self, key))):
                 raise ValueError(f"{key}: not all finite, expected numbers without gaps")
         if not (np.isfinite(self.feature_scale) and self.feature_scale > 0):
-            raise ValueError(f"feature_scale: {self.feature_scale}, expected more than 0")
+            raise ValueError(f"feature_scale must be more than 0, got {self.feature_scale}")
         for array in (self.features, self.labels, self.official_test):
             array.flags.writeable = False
 

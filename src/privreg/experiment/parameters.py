@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 
 from privreg.privacy.budget import Budget
 from privreg.validation import expected_choice, require_choice
@@ -78,6 +86,20 @@ class BudgetStatement(Strict):
         assert self.epsilon is not None
         assert self.delta is not None
         return Budget.approximate(self.epsilon, self.delta)
+
+
+def _stated(value: Any) -> Budget:
+    if isinstance(value, Budget):
+        return value
+    try:
+        return BudgetStatement.model_validate(value).budget
+    except ValidationError as error:
+        raise ValueError(explain(error, "budget")) from None
+
+
+StatedBudget = Annotated[
+    Budget, PlainValidator(_stated), WithJsonSchema(BudgetStatement.model_json_schema())
+]
 
 
 def choose(name: Any, valid: Iterable[str], where: str) -> str:

@@ -11,12 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import nctdtr, stdtrit
 
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_broadcast,
+    require_count,
+    require_number,
+    require_real,
+)
+
 FloatArray = NDArray[np.float64]
 # The integrands decay exponentially on both sides in the logarithm of the frequency and are
 # analytic in a strip of half-width π/2, so the trapezoid rule at this step is exact to rounding.
 LOG_STEP = 0.05
 LOG_REACH = 38.0
 LARGEST_NONCENTRALITY = 1e5
+LARGEST_SHIFT = 1e4
 
 
 def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
@@ -34,7 +44,7 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
-        Nominal level of the interval, which sets t on m - 1 degrees of freedom.
+        Nominal level of the interval in (0, 1), which sets t on m - 1 degrees of freedom.
 
     Returns
     -------
@@ -51,17 +61,18 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     ------
     brown2024, equation (12), under the law of equations (88) to (94); Imhof (1961), equation (3.2).
     """
-    bias, covariance, root = _replicates(bias, covariance)
+    bias, covariance, root, _ = _replicates(bias, covariance)
     m = covariance.shape[-1]
     quantile = _quantile(m, level)
     ones = np.full((m, m), 1.0 / m)
     form = ones / m - quantile**2 / (m * (m - 1)) * (np.eye(m) - ones)
     weights, shifts = _diagonalise(form, bias, root)
+    require_answer("bias and covariance", weights)
     inside = np.empty(weights.shape[:-1])
     # One at a time: each needs a grid of its own, as fine as its bias makes the phase turn.
     for index in np.ndindex(inside.shape):
         inside[index] = _nonpositive_probability(weights[index], shifts[index])
-    return inside
+    return require_answer("bias and covariance", inside)
 
 
 def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
@@ -79,7 +90,7 @@ def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     covariance : array_like, shape (..., m, m)
         Covariance of the replicates, positive definite.
     level : float
-        Nominal level.
+        Nominal level in (0, 1).
 
     Returns
     -------
@@ -89,18 +100,21 @@ def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     ------
     Ours: the Laplace transform of a quadratic form in normal variables.
     """
-    bias, covariance, root = _replicates(bias, covariance)
+    bias, covariance, root, scale = _replicates(bias, covariance)
     m = covariance.shape[-1]
     form = (np.eye(m) - 1.0 / m) / (m - 1)
     weights, shifts = _diagonalise(form, bias, root)
     frequencies = _log_grid(weights, reach=2 * LOG_REACH)
-    product = np.maximum(weights, 0.0)[..., None, :] * frequencies[..., :, None]
-    exponent = np.sum(
-        0.5 * np.log1p(2 * product) + shifts[..., None, :] * product / (1 + 2 * product), axis=-1
-    )
-    integrand = -np.expm1(-exponent) / np.sqrt(frequencies)
-    deviation = LOG_STEP / (2 * np.sqrt(np.pi)) * np.sum(integrand, axis=-1)
-    return _quantile(m, level) / np.sqrt(m) * deviation
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = np.maximum(weights, 0.0)[..., None, :] * frequencies[..., :, None]
+        exponent = np.sum(
+            0.5 * np.log1p(2 * product) + shifts[..., None, :] * product / (1 + 2 * product),
+            axis=-1,
+        )
+        integrand = -np.expm1(-exponent) / np.sqrt(frequencies)
+        deviation = LOG_STEP / (2 * np.sqrt(np.pi)) * np.sum(integrand, axis=-1)
+        width = _quantile(m, level) / np.sqrt(m) * deviation * scale
+    return require_answer("bias and covariance", width)
 
 
 def independent_coverage(
@@ -119,7 +133,7 @@ def independent_coverage(
     replicates : int
         m, at least 2.
     level : float
-        Nominal level.
+        Nominal level in (0, 1).
 
     Returns
     -------
@@ -129,39 +143,66 @@ def independent_coverage(
     ------
     brown2024, equations (12) and (86).
     """
-    spread = np.asarray(std, dtype=np.float64)
-    if np.any(~(spread > 0)):
-        raise ValueError(f"std must be more than 0, got {np.min(spread)}")
-    if replicates < 2:
-        raise ValueError(f"replicates must be at least 2, got {replicates}")
+    spread, centre = require_real("std", std, above=0), require_real("bias", bias)
+    require_broadcast(bias=centre, std=spread)
+    replicates = require_count("replicates", replicates, least=2)
     # The lower tail by reflection: the noncentral t of a far negative argument is not computable.
-    shift = np.abs(np.asarray(bias, dtype=np.float64)) * np.sqrt(replicates) / spread
+    with np.errstate(over="ignore"):
+        shift = np.abs(centre) * (np.sqrt(replicates) / spread)
+    # Further out than any quantile the coverage is 0, and the noncentral t is not computable.
+    far = shift > LARGEST_SHIFT
+    shift = np.where(far, 0.0, shift)
     quantile = _quantile(replicates, level)
     above = 1 - nctdtr(replicates - 1, -shift, quantile)
-    return np.asarray(nctdtr(replicates - 1, shift, quantile) - above)
+    inside = np.where(far, 0.0, nctdtr(replicates - 1, shift, quantile) - above)
+    if np.any(far) and quantile > LARGEST_SHIFT / 100:
+        raise ValueError(f"bias must be at most {LARGEST_SHIFT:g} standard errors at level {level}")
+    return require_answer("bias, std and level", inside)
 
 
 def _replicates(
     bias: ArrayLike, covariance: ArrayLike
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    matrix = np.asarray(covariance, dtype=np.float64)
-    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] < 2:
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Bias, covariance and its root for a largest variance of 1, and the scale that was taken."""
+    matrix = require_array("covariance", covariance, shape=(..., None, None))
+    if matrix.shape[-1] != matrix.shape[-2] or matrix.shape[-1] < 2:
         raise ValueError(f"covariance must have shape (..., m, m), m >= 2, got {matrix.shape}")
+    largest = np.max(np.diagonal(matrix, axis1=-2, axis2=-1), axis=-1)
+    if not np.all(largest > 0):
+        raise ValueError(f"covariance must be positive definite, got a diagonal of {largest}")
+    if np.max(np.abs(matrix - np.swapaxes(matrix, -1, -2))) > 1e-9 * np.max(largest):
+        raise ValueError("covariance must be symmetric, got another matrix")
+    matrix = matrix / largest[..., None, None]
     try:
         root = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError as error:
-        raise ValueError("covariance must be positive definite") from error
-    shift = np.broadcast_to(np.asarray(bias, dtype=np.float64), matrix.shape[:-1])
-    return shift, matrix, root
+        raise ValueError(
+            "covariance must be positive definite, got a matrix that is not"
+        ) from error
+    shift = require_real("bias", bias)
+    if (
+        shift.ndim > matrix.ndim - 1
+        or require_broadcast(bias=shift, covariance=matrix[..., 0]) != (matrix.shape[:-1])
+    ):
+        raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
+    scale = np.sqrt(largest)
+    with np.errstate(over="ignore"):
+        relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
+    return require_answer("bias and covariance", relative), matrix, root, scale
 
 
 def _diagonalise(
     form: FloatArray, bias: FloatArray, root: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Weights and noncentralities of the form as a sum of weighted noncentral chi-squares."""
-    weights, vectors = np.linalg.eigh(np.swapaxes(root, -1, -2) @ form @ root)
-    standard = np.linalg.solve(root, bias[..., None])
-    return weights, (np.swapaxes(vectors, -1, -2) @ standard)[..., 0] ** 2
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            weights, vectors = np.linalg.eigh(np.swapaxes(root, -1, -2) @ form @ root)
+            standard = np.linalg.solve(root, bias[..., None])
+            shifts = (np.swapaxes(vectors, -1, -2) @ standard)[..., 0] ** 2
+    except np.linalg.LinAlgError:
+        raise ValueError("covariance must be well conditioned, got a nearly singular one") from None
+    return weights, require_answer("bias and covariance", shifts)
 
 
 def _nonpositive_probability(weights: FloatArray, shifts: FloatArray) -> float:
@@ -194,6 +235,5 @@ def _log_grid(
 
 
 def _quantile(replicates: int, level: float) -> float:
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie in (0, 1), got {level}")
+    level = require_number("level", level, above=0, below=1)
     return float(stdtrit(replicates - 1, (1 + level) / 2))

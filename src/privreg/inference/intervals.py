@@ -14,6 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_broadcast,
+    require_count,
+    require_number,
+    require_real,
+)
+
 FloatArray = NDArray[np.float64]
 
 
@@ -36,8 +45,11 @@ class Interval:
     level: float
 
     def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each interval contains the target, shape (..., p)."""
-        return np.abs(self.centre - np.asarray(target)) <= self.half_width
+        """Whether each interval contains the finite target, shape (..., p)."""
+        point = require_real("target", target)
+        require_broadcast(target=point, centre=self.centre)
+        with np.errstate(over="ignore"):
+            return np.abs(self.centre - point) <= self.half_width
 
     @property
     def length(self) -> FloatArray:
@@ -55,7 +67,7 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
     Parameters
     ----------
     replicates : array_like, shape (..., m, p)
-        θ^(l), m at least 2.
+        θ^(l), two or more.
     level : float
         ℓ in (0, 1).
 
@@ -68,14 +80,20 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
     ------
     brown2024, equation (12), with t the *upper* quantile; the paper calls it the α-th percentile.
     """
-    sample = np.asarray(replicates, dtype=np.float64)
-    if sample.ndim < 2 or sample.shape[-2] < 2:
+    sample = require_array("replicates", replicates, shape=(..., None, None))
+    if sample.shape[-2] < 2:
         raise ValueError(f"replicates must have shape (..., m, p) with m >= 2, got {sample.shape}")
+    return _interval("replicates", sample, level)
+
+
+def _interval(name: str, sample: FloatArray, level: float) -> Interval:
     count = sample.shape[-2]
     scale = t_quantile(count, level=level) / np.sqrt(count)
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre, spread = sample.mean(axis=-2), scale * sample.std(axis=-2, ddof=1)
     return Interval(
-        centre=sample.mean(axis=-2),
-        half_width=scale * sample.std(axis=-2, ddof=1),
+        centre=require_answer(name, centre),
+        half_width=require_answer(name, spread),
         degrees_of_freedom=count - 1,
         level=level,
     )
@@ -103,11 +121,11 @@ def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) ->
     ------
     brown2024, section 3 (final iterates) and section 4.2 (averages after 20 iterates).
     """
-    runs = np.asarray(iterates, dtype=np.float64)
-    if runs.ndim < 3:
-        raise ValueError(f"iterates must have shape (..., m, T, p), got {runs.shape}")
+    runs = require_array("iterates", iterates, shape=(..., None, None, None))
+    if runs.shape[-3] < 2:
+        raise ValueError(f"iterates must have shape (..., m, T, p) with m >= 2, got {runs.shape}")
     weights = average_weights(runs.shape[-2], burn_in=burn_in)
-    return replicate_interval((weights @ runs)[..., 0, :], level=level)
+    return _from_iterates(weights, runs, level, squeeze=True)
 
 
 def checkpoints(
@@ -137,7 +155,7 @@ def checkpoints(
     """
     path = _path(iterates)
     weights = checkpoint_weights(path.shape[-2], replicates=replicates, burn_in=burn_in)
-    return replicate_interval(weights @ path, level=level)
+    return _from_iterates(weights, path, level)
 
 
 def batch_means(
@@ -168,13 +186,14 @@ def batch_means(
     """
     path = _path(iterates)
     weights = batch_mean_weights(path.shape[-2], replicates=replicates, burn_in=burn_in)
-    return replicate_interval(weights @ path, level=level)
+    return _from_iterates(weights, path, level)
 
 
 def average_weights(steps: int, *, burn_in: int = 20) -> FloatArray:
     """Weights (1, T) of the average of the iterates after the burn-in."""
-    if not 0 <= burn_in < steps:
-        raise ValueError(f"burn_in must lie in [0, {steps}), got {burn_in}")
+    steps, burn_in = require_count("steps", steps), require_count("burn_in", burn_in, least=0)
+    if burn_in >= steps:
+        raise ValueError(f"burn_in must be at least 0 and less than {steps}, got {burn_in}")
     weights = np.zeros((1, steps))
     weights[0, burn_in:] = 1 / (steps - burn_in)
     return weights
@@ -200,25 +219,30 @@ def batch_mean_weights(steps: int, *, replicates: int = 10, burn_in: int = 20) -
 
 def t_quantile(replicates: int, *, level: float) -> float:
     """Upper (1 + level)/2 quantile of Student's t on m - 1 degrees of freedom."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie in (0, 1), got {level}")
+    replicates = require_count("replicates", replicates, least=2)
+    level = require_number("level", level, above=0, below=1)
     return float(stdtrit(replicates - 1, (1 + level) / 2))
 
 
 def _block_length(steps: int, replicates: int, burn_in: int) -> int:
-    if replicates < 2:
-        raise ValueError(f"replicates must be at least 2, got {replicates}")
+    steps, burn_in = require_count("steps", steps), require_count("burn_in", burn_in, least=0)
+    replicates = require_count("replicates", replicates, least=2)
     block = (steps - burn_in) // replicates
-    if burn_in < 0 or block < 1:
+    if block < 1:
         raise ValueError(
-            f"burn_in must lie in [0, {steps - replicates}] for {replicates} replicates of "
+            f"burn_in must be at most {steps - replicates} for {replicates} replicates of "
             f"{steps} iterates, got {burn_in}"
         )
     return block
 
 
 def _path(iterates: ArrayLike) -> FloatArray:
-    path = np.asarray(iterates, dtype=np.float64)
-    if path.ndim < 2:
-        raise ValueError(f"iterates must have shape (..., N, p), got {path.shape}")
-    return path
+    return require_array("iterates", iterates, shape=(..., None, None))
+
+
+def _from_iterates(
+    weights: FloatArray, path: FloatArray, level: float, *, squeeze: bool = False
+) -> Interval:
+    with np.errstate(over="ignore", invalid="ignore"):
+        sample = weights @ path
+    return _interval("iterates", sample[..., 0, :] if squeeze else sample, level)

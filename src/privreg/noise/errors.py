@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privreg.noise.toeplitz import product_coefficients
+from privreg.noise.toeplitz import dense_matrix, product_coefficients
 from privreg.validation import FloatArray, require_array, require_number
 
 
@@ -56,7 +56,9 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
     array([1., 1., 1.])
     """
     array = np.asarray(decoder)
-    matrix = require_array("decoder", array, shape=(None,) * min(max(array.ndim, 1), 2))
+    if array.ndim not in (1, 2):
+        raise ValueError(f"decoder must be coefficients or a matrix, got shape {array.shape}")
+    matrix = require_array("decoder", array, shape=(None,) * array.ndim)
     steps = matrix.shape[0]
     kernel = None if workload is None else require_array("workload", workload, shape=(steps,))
     if matrix.ndim == 1:
@@ -64,8 +66,6 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
         return np.cumsum(sums**2)
     if kernel is None:
         return np.sum(np.cumsum(matrix, axis=0) ** 2, axis=1)
-    from privreg.noise.toeplitz import dense_matrix
-
     return np.sum((dense_matrix(kernel) @ matrix) ** 2, axis=1)
 
 

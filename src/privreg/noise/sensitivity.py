@@ -2,7 +2,8 @@ r"""How far one record moves the encoded gradients C G when each gradient moves 
 
 The noise w that is added to C G needs this norm times the noise multiplier for its standard
 deviation. A record takes part once, or several times: at most `participations` times, any two of
-them at least `separation` steps apart. Nothing here returns less than the true sensitivity.
+them at least `separation` steps apart. Nothing here returns less than the true sensitivity. Where
+neighbours replace a record by another, its gradient moves by up to 2 and so all of these double.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ellipkm1
 
+from privreg.noise.toeplitz import dense_matrix
 from privreg.validation import FloatArray, require_array, require_count, require_number
 
 
@@ -237,8 +239,6 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     ------
     Choquette-Choo et al. (2023), Multi-Epoch Matrix Factorization, used by choquettechoo2024.
     """
-    from privreg.noise.toeplitz import dense_matrix
-
     matrix = _encoder(encoder)
     if matrix.ndim == 1:
         matrix = dense_matrix(matrix)
@@ -266,7 +266,9 @@ def _frequency_rule() -> tuple[FloatArray, FloatArray]:
 
 def _encoder(encoder: ArrayLike) -> FloatArray:
     array = np.asarray(encoder)
-    return require_array("encoder", array, shape=(None,) * min(max(array.ndim, 1), 2))
+    if array.ndim not in (1, 2):
+        raise ValueError(f"encoder must be coefficients or a matrix, got shape {array.shape}")
+    return require_array("encoder", array, shape=(None,) * array.ndim)
 
 
 def _within(steps: int | None, available: int) -> int:

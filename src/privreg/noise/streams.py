@@ -101,7 +101,7 @@ class ToeplitzNoise(NoiseStream):
     Parameters
     ----------
     decoder : array_like, shape (bands,)
-        Coefficients β; those beyond the last are 0.
+        Coefficients β, the first not 0; those beyond the last are 0.
     dimension : int
     rng : Generator
         Draws w step by step in one order, whatever the blocks.
@@ -133,6 +133,8 @@ class ToeplitzNoise(NoiseStream):
         steps: int | None = None,
     ) -> None:
         coefficients = require_array("decoder", decoder, shape=(None,))
+        if coefficients[0] == 0:
+            raise ValueError("decoder must start with a number other than 0, got 0")
         self._last = coefficients.size if steps is None else require_count("steps", steps)
         super().__init__(dimension, steps=self._last, rng=rng, std=std)
         self._decoder = np.trim_zeros(coefficients[: self._last], "b")

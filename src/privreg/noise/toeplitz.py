@@ -257,6 +257,36 @@ def dense_matrix(coefficients: ArrayLike) -> FloatArray:
     return np.asarray(toeplitz(column, np.zeros_like(column)))
 
 
+def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
+    """Block-diagonal matrix of a mechanism that starts anew `copies` times (the paper's × S).
+
+    Parameters
+    ----------
+    matrix : array_like, shape (rows, columns)
+        Encoder or decoder of one stretch of steps (`dense_matrix` of coefficients).
+    copies : int
+        Number of stretches.
+
+    Returns
+    -------
+    ndarray, shape (copies × rows, copies × columns)
+
+    Examples
+    --------
+    >>> restarted([[1.0], [2.0]], copies=2)
+    array([[1., 0.],
+           [2., 0.],
+           [0., 1.],
+           [0., 2.]])
+
+    Source
+    ------
+    choquettechoo2024, section 4 and Figure 4.
+    """
+    block = require_array("matrix", matrix, shape=(None, None))
+    return np.kron(np.eye(require_count("copies", copies)), block)
+
+
 def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:
     """Coefficients of (1 - (1-ν)x)^(offset - 1), by their ratio (t - offset)/t (1-ν)."""
     index = np.arange(1, require_count("steps", steps))

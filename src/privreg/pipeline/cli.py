@@ -7,6 +7,7 @@ Each stage reads artifacts and writes one. What it says on the way goes to the t
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import logging
 import os
@@ -29,9 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _start_log(log)
     try:
         # Imported here, so that `--help` and a misspelt option cost no import of a stage.
-        from privreg.pipeline import stages
-
-        failures = getattr(stages, stage)(**options)
+        module = importlib.import_module(f"privreg.pipeline.{options.pop('module')}")
+        failures = getattr(module, stage)(**options)
     except (ValueError, OSError) as error:
         logger.error("%s: %s", stage, error)
         logger.debug("traceback", exc_info=True)
@@ -45,12 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    """One command a function of `stages`, whose options are the function's parameters."""
+    """One command a function of a module of stages, whose options are its parameters."""
     parser = argparse.ArgumentParser(prog="privreg", description=__doc__)
     commands = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
 
-    def command(name: str, summary: str) -> argparse.ArgumentParser:
+    def command(name: str, summary: str, module: str = "stages") -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=summary, description=summary)
+        added.set_defaults(module=module)
         added.add_argument("--log", type=Path, help="also write messages and tracebacks here")
         return added
 
@@ -102,21 +103,30 @@ def _parser() -> argparse.ArgumentParser:
     artifacts(added)
     output(added)
 
-    added = command("judge", "judge claims that share their evidence")
+    added = command("judge", "judge entries that read the same artifacts", "ledger_stages")
     added.add_argument("paper")
-    added.add_argument("--entries", type=json.loads, required=True, metavar="JSON")
-    added.add_argument("--evidence", type=Path, required=True, metavar="FILE")
+    added.add_argument("--cases", type=json.loads, required=True, metavar="JSON")
+    artifacts(added)
     scale(added)
     output(added)
-    added = command("claim", "write the verdict on one claim to a file of its own")
+    added = command("claim", "write the verdict on one entry to a file of its own", "ledger_stages")
     added.add_argument("verdicts", type=Path, metavar="VERDICTS")
     added.add_argument("--claim", required=True)
     output(added)
-    added = command("ledger", "join verdicts into a table and a page")
+    added = command("ledger", "join the ledgers with their verdicts", "ledger_stages")
     added.add_argument("verdicts", type=Path, nargs="+", metavar="VERDICTS")
-    for kind in ("csv", "json", "html"):
+    added.add_argument(
+        "--ledgers", action=_Assignments, nargs="+", required=True, metavar="PAPER=FOLDER"
+    )
+    for kind in ("csv", "json", "findings"):
         added.add_argument(f"--{kind}", type=Path, required=True)
-    added = command("gate", "fail if a verdict is not the expected one")
+    added = command("page", "show the ledger beside the figures", "ledger_stages")
+    added.add_argument("ledger", type=Path)
+    added.add_argument("--drawings", type=json.loads, default={}, metavar="JSON")
+    added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
+    added.add_argument("--benchmarks", type=Path, required=True, metavar="FOLDER")
+    output(added)
+    added = command("gate", "fail if a verdict is not the expected one", "ledger_stages")
     added.add_argument("ledger", type=Path)
     output(added)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 from privreg.pipeline.layout import Layout
@@ -23,15 +22,13 @@ def closing_lines(layout: Layout, *, seconds: float, stand_ins: dict[str, list[s
         Figures that a table would be drawn with, by table; those whose table is a stand-in are
         named.
     """
-    from privreg.claims.verdicts import from_json
+    from privreg.claims.gate import summary
+    from privreg.claims.records import from_json
 
     lines = []
-    ledger, page = Path(layout.ledger("json")), Path(layout.ledger("html"))
+    ledger, page = Path(layout.ledger("json")), Path(layout.page())
     if ledger.is_file():
-        found = from_json(ledger.read_text(encoding="utf-8"))
-        counts = Counter(verdict.verdict for verdict in found)
-        listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-        lines.append(f"Verdicts: {listed}")
+        lines.append(f"Ledger: {summary(from_json(ledger.read_bytes()))}")
     drawn = sorted(
         figure
         for dataset, figures in stand_ins.items()

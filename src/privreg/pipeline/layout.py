@@ -47,17 +47,24 @@ class Layout:
     def table(self, paper: str = "{paper}", table: str = "{table}") -> str:
         return f"{self.root}/tables/{paper}/{table}.csv"
 
-    def verdicts(
-        self, paper: str = "{paper}", stage: str = "{stage}", name: str = "{experiment}"
-    ) -> str:
-        """Verdicts of the claims that one artifact decides."""
-        return f"{self.root}/verdicts/{paper}/{stage}/{name}.json"
+    def verdicts(self, paper: str = "{paper}", group: str = "{group}") -> str:
+        """Verdicts on the entries that read the same artifacts."""
+        return f"{self.root}/verdicts/{paper}/{group}.json"
 
     def claim(self, paper: str = "{paper}", claim: str = "{claim}") -> str:
         return f"{self.root}/claims/{paper}/{claim}.json"
 
     def ledger(self, suffix: str) -> str:
         return f"{self.root}/claims.{suffix}"
+
+    def findings(self) -> str:
+        return f"{self.root}/findings.csv"
+
+    def page(self) -> str:
+        return f"{self.root}/index.html"
+
+    def benchmarks(self) -> str:
+        return f"{self.root}/benchmarks"
 
     def gate(self) -> str:
         return f"{self.root}/gate.txt"

@@ -6,19 +6,17 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
-import yaml
-
 from privreg import data
-from privreg.claims.entries import Entry, load_ledger
+from privreg.claims.verdicts import artifacts
 from privreg.experiment.parameters import ConfigError, choose
 from privreg.pipeline.closure import PACKAGE, closure
 from privreg.pipeline.config import Config, Experiment, load
 from privreg.pipeline.layout import FIGURE_FORMATS, Layout
+from privreg.pipeline.ledgers import Ledgers, described
 from privreg.pipeline.registry import Recipe, known_papers
 
 Result = TypeVar("Result")
@@ -33,7 +31,7 @@ class Plan:
     raw : mapping
         The merged configuration.
     ledgers : str or Path
-        Folder with one ledger a paper.
+        Folder with a folder a paper, which holds its ledger.
 
     Raises
     ------
@@ -44,7 +42,7 @@ class Plan:
     def __init__(self, raw: Mapping[str, Any], ledgers: str | Path = "config/claims") -> None:
         self.config: Config = load(raw, known_papers())
         self.layout = Layout(self.config.scale)
-        self._ledgers = Path(ledgers)
+        self.ledgers = Ledgers(ledgers, tuple(self.config.papers), self.layout)
         directory = os.environ.get("PRIVREG_DATA")
         if directory:
             data.check(Path(directory))
@@ -69,14 +67,6 @@ class Plan:
             self.layout.table(paper, table)
             for paper in papers or self.config.papers
             for table in self.config.papers[paper].tables
-        ]
-
-    def verdicts(self, *papers: str) -> list[str]:
-        """Verdict files of the papers, of all papers if none is named: one an artifact."""
-        return [
-            self.layout.verdicts(paper, *artifact.split("/"))
-            for paper in papers or self.config.papers
-            for artifact in sorted(self._by_artifact(paper))
         ]
 
     # An experiment's jobs
@@ -152,34 +142,21 @@ class Plan:
                         found[table].append(f"{paper}/{figure}")
         return found
 
-    @cached_property
-    def ledger(self) -> dict[str, dict[str, Entry]]:
-        """Each paper's entries by id."""
-        found: dict[str, dict[str, Entry]] = {}
-        for paper in self.config.papers:
-            path = self._ledgers / f"{paper}.yaml"
-            if not path.is_file():
-                raise ConfigError(f"{path} must be the ledger of {paper}, got no such file")
-            entries = load_ledger(yaml.safe_load(path.read_text(encoding="utf-8")), paper)
-            found[paper] = {entry.id: entry for entry in entries}
-        return found
-
-    def entries(self, paper: str, artifact: str) -> str:
-        """The entries that an artifact decides, as JSON."""
-        entries = [entry.model_dump(mode="json") for entry in self._by_artifact(paper)[artifact]]
-        return json.dumps(entries, sort_keys=True)
-
-    def verdicts_on(self, paper: str, claim: str) -> str:
-        """The verdict file that holds a claim."""
-        artifact = self.ledger[paper][claim].evidence.artifact
-        return self.layout.verdicts(paper, *artifact.split("/"))
+    def drawings(self) -> str:
+        """Captions, artifacts and parameters of all figures and tables as JSON."""
+        parameters = {
+            (paper, name): self.experiment(paper, name).parameters
+            for paper, block in self.config.papers.items()
+            for name in block.experiments
+        }
+        return described(self.config, parameters)
 
     def claim_sources(self, stage: str) -> list[str]:
-        """Source files that judge claims (`judge`), join (`ledger`) or compare them (`gate`)."""
-        template = (
-            [os.path.relpath(PACKAGE / "claims" / "ledger.html")] if stage == "ledger" else []
-        )
-        return _posix(closure(f"privreg.pipeline.stages:{stage}")) + template
+        """Source files of a stage of the ledger, with the templates that it fills in."""
+        folder = PACKAGE / "claims" / "templates"
+        templates = sorted(folder.iterdir()) if stage == "page" else []
+        files = closure(f"privreg.pipeline.ledger_stages:{stage}")
+        return _posix((*files, *(Path(os.path.relpath(path)) for path in templates)))
 
     def environment(self, source: Path, *, conda: bool) -> str:
         """Shell prefix that makes `python -m privreg` this checkout's package.
@@ -191,12 +168,6 @@ class Plan:
         if not conda:
             lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
         return "; ".join(lines) + "; "
-
-    def _by_artifact(self, paper: str) -> dict[str, list[Entry]]:
-        found: dict[str, list[Entry]] = {}
-        for entry in self.ledger[paper].values():
-            found.setdefault(entry.evidence.artifact, []).append(entry)
-        return found
 
     def _typed_parameters(self, paper: str, name: str) -> Any:
         values = self.experiment(paper, name).parameters
@@ -222,8 +193,12 @@ class Plan:
             for name, drawing in drawings.items():
                 for argument, artifact in drawing.artifacts.items():
                     self._check_artifact(paper, artifact, f"{paper}.{kind}.{name}.{argument}")
-        for claim, entry in self.ledger[paper].items():
-            self._check_artifact(paper, entry.evidence.artifact, f"{paper}.claims.{claim}.evidence")
+        for name, entry in self.ledgers.by_paper[paper].entries.items():
+            for artifact in artifacts(entry):
+                self._check_artifact(paper, artifact, f"{paper}.claims.{name}.evidence")
+            if entry.figure is not None:
+                drawn = [*block.figures, *block.tables]
+                choose(entry.figure, drawn, f"{paper}.claims.{name}.figure")
 
     def _check_artifact(self, paper: str, artifact: str, where: str) -> None:
         stage, _, name = artifact.partition("/")

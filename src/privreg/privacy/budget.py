@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import sqrt
+from math import inf, sqrt
 
 from privreg.privacy.neighbours import Neighbours
 from privreg.validation import require_number
@@ -64,8 +64,22 @@ class Budget:
     def half_square(
         cls, root: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """ρ²/2-zCDP, as bombari2025 and choquettechoo2024 state their budgets."""
-        root = require_number("root", root, above=0, infinite=True)
+        """ρ²/2-zCDP, as bombari2025 and choquettechoo2024 state their budgets.
+
+        Parameters
+        ----------
+        root : float
+            √(2ρ), at least 1e-150 and at most 1e150, where its square is a number; or `inf`.
+        neighbours : Neighbours
+            Neighbouring relation.
+        """
+        return cls._from_root("root", root, neighbours)
+
+    @classmethod
+    def _from_root(cls, name: str, value: float, neighbours: Neighbours | str) -> Budget:
+        root = require_number(name, value, least=1e-150, infinite=True)
+        if 1e150 < root < inf:
+            raise ValueError(f"{name} must be at most 1e+150 or infinite, got {root}")
         budget = cls(root**2 / 2, Neighbours(neighbours))
         # The root that was stated, to the last digit, not the root of its rounded square.
         object.__setattr__(budget, "root", root)
@@ -75,10 +89,16 @@ class Budget:
     def gaussian_dp(
         cls, mu: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """The zCDP that a μ-Gaussian-DP promise implies, μ²/2 (the converse does not hold)."""
-        return cls.half_square(
-            require_number("mu", mu, above=0, infinite=True), neighbours=neighbours
-        )
+        """The zCDP that a μ-Gaussian-DP promise implies, μ²/2 (the converse does not hold).
+
+        Parameters
+        ----------
+        mu : float
+            μ, at least 1e-150 and at most 1e150, where its square is a number; or `inf`.
+        neighbours : Neighbours
+            Neighbouring relation.
+        """
+        return cls._from_root("mu", mu, neighbours)
 
     @classmethod
     def approximate(
@@ -93,7 +113,7 @@ class Budget:
         Parameters
         ----------
         epsilon : float
-            ε, more than 0 and finite.
+            ε, at least 1e-100 and at most 1e100.
         delta : float
             δ in (0, 1).
         neighbours : Neighbours
@@ -105,18 +125,22 @@ class Budget:
         """
         from privreg.privacy.zcdp import from_approximate_tight
 
-        return cls(float(from_approximate_tight(epsilon, delta=delta)), Neighbours(neighbours))
+        rho = from_approximate_tight(
+            require_number("epsilon", epsilon), delta=require_number("delta", delta)
+        )
+        return cls(float(rho), Neighbours(neighbours))
 
     def epsilon(self, *, delta: float) -> float:
         """Least ε known at which every mechanism with this budget is (ε, δ)-DP."""
         from privreg.privacy.zcdp import to_approximate_tight
 
-        return float(to_approximate_tight(self.rho, delta=delta))
+        failure = require_number("delta", delta, above=0, below=1)
+        return inf if self.rho == inf else float(to_approximate_tight(self.rho, delta=failure))
 
     def share(self, fraction: float) -> Budget:
-        """A part of the budget, `fraction` in (0, 1] of ρ."""
+        """A part of the budget, `fraction` in [1e-100, 1] of ρ."""
         return Budget(
-            self.rho * require_number("fraction", fraction, above=0, most=1), self.neighbours
+            self.rho * require_number("fraction", fraction, least=1e-100, most=1), self.neighbours
         )
 
     def __add__(self, other: Budget) -> Budget:

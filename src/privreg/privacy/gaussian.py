@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy.low_rank import LowRankUpdate, combine, diagonal_matrix
+from privreg.validation import require_array, require_number, require_real
 
 Covariance = ArrayLike | LowRankUpdate
 
@@ -54,17 +55,28 @@ def renyi_divergence(
     M = αΣ_1 + (1-α)Σ_2, is the divergence D(N_2‖N_1), not D(N_1‖N_2); here the order is the
     true one.
     """
-    delta = np.asarray(mean_difference, dtype=np.float64)
-    if delta.ndim != 1 or not np.all(np.isfinite(delta)):
-        raise ValueError(f"mean_difference must be a finite vector, got shape {delta.shape}")
-    if not (np.isfinite(order) and order > 0):
-        raise ValueError(f"order must be finite and more than 0, got {order}")
+    delta = require_array("mean_difference", mean_difference, shape=(None,))
+    order = require_number("order", order, above=0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        divergence = _divergence(delta, covariance_p, covariance_q, order)
+    if np.isnan(divergence):
+        raise ValueError(
+            "mean_difference, covariance_p and covariance_q must be of a size that double "
+            "precision can compute with, got an answer of nan"
+        )
+    # Rounding can leave a divergence of 0 a little below it.
+    return max(0.0, divergence)
+
+
+def _divergence(
+    delta: NDArray[np.float64], covariance_p: Covariance, covariance_q: Covariance, order: float
+) -> float:
     p = _structured(covariance_p, "covariance_p", delta.size)
     q = _structured(covariance_q, "covariance_q", delta.size)
     if isinstance(p, LowRankUpdate) and isinstance(q, LowRankUpdate):
         for name, covariance in (("covariance_p", p), ("covariance_q", q)):
             if not covariance.is_positive_definite:
-                raise ValueError(f"{name} must be positive definite")
+                raise ValueError(f"{name} must be positive definite, got another matrix")
         if order == 1.0:
             return _dense_kullback_leibler(delta, p.dense(), q.dense())
         mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
@@ -89,15 +101,15 @@ def _structured(
         if covariance.dimension != dimension:
             raise ValueError(f"{name} must have dimension {dimension}, got {covariance.dimension}")
         return covariance
-    array = np.asarray(covariance, dtype=np.float64)
+    array = require_real(name, covariance)
     if array.shape == (dimension,):
-        if not np.all(array > 0):
-            raise ValueError(f"{name} must be positive definite")
-        return diagonal_matrix(array)
+        return diagonal_matrix(require_real(name, array, above=0))
     if array.shape != (dimension, dimension):
         raise ValueError(
             f"{name} must have shape {(dimension,)} or {(dimension,) * 2}, got {array.shape}"
         )
+    if np.max(np.abs(array / 2 - array.T / 2)) > 1e-9 * np.max(np.abs(array)):
+        raise ValueError(f"{name} must be symmetric, got another matrix")
     return array
 
 
@@ -154,7 +166,7 @@ def _cholesky(matrix: NDArray[np.float64], name: str) -> tuple[NDArray[np.float6
     try:
         factor: NDArray[np.float64] = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError as error:
-        raise ValueError(f"{name} must be positive definite") from error
+        raise ValueError(f"{name} must be positive definite, got another matrix") from error
     return factor, float(2.0 * np.sum(np.log(np.diag(factor))))
 
 

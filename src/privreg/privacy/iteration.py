@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-def one_pass_privacy(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> NDArray[np.float64]:
+def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> NDArray[np.float64]:
     r"""Privacy parameter of one-pass DP-GD that releases its last iterate.
 
     .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}

@@ -8,6 +8,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_instance,
+    require_number,
+    require_real,
+)
+
 
 @dataclass(frozen=True, eq=False)
 class LowRankUpdate:
@@ -46,17 +54,15 @@ class LowRankUpdate:
     core: NDArray[np.float64]
 
     def __init__(self, diagonal: ArrayLike, factors: ArrayLike, core: ArrayLike) -> None:
-        v = np.asarray(diagonal, dtype=np.float64)
-        u = np.asarray(factors, dtype=np.float64)
-        k = np.asarray(core, dtype=np.float64)
-        if v.ndim != 1 or not (np.all(np.isfinite(v)) and np.all(v > 0)):
-            raise ValueError("diagonal must be a vector of finite positive numbers")
-        if u.ndim != 2 or u.shape[0] != v.size or not np.all(np.isfinite(u)):
-            raise ValueError(f"factors must be finite with shape ({v.size}, k), got {u.shape}")
-        if k.shape != (u.shape[1], u.shape[1]) or not np.all(np.isfinite(k)):
-            raise ValueError(f"core must be finite with shape {(u.shape[1],) * 2}, got {k.shape}")
-        if k.size and np.abs(k - k.T).max() > 1e-12 * np.abs(k).max():
-            raise ValueError("core must be symmetric")
+        v = require_array("diagonal", diagonal, shape=(None,), above=0)
+        u = require_real("factors", factors)
+        if u.ndim != 2 or u.shape[0] != v.size:
+            raise ValueError(f"factors must have shape ({v.size}, k), got {u.shape}")
+        k = require_real("core", core)
+        if k.shape != (u.shape[1], u.shape[1]):
+            raise ValueError(f"core must have shape {(u.shape[1],) * 2}, got {k.shape}")
+        if k.size and np.abs(k / 2 - k.T / 2).max() > 1e-12 * np.abs(k / 2).max():
+            raise ValueError("core must be symmetric, got another matrix")
         for name, value in (("diagonal", v), ("factors", u), ("core", k)):
             object.__setattr__(self, name, value)
 
@@ -101,25 +107,31 @@ class LowRankUpdate:
             If S is not positive definite.
         """
         if not self.is_positive_definite:
-            raise ValueError("inverse_form needs a positive definite matrix")
+            raise ValueError("left must come with a positive definite matrix, got another one")
         scale = np.sqrt(self.diagonal)[:, None]
         basis, directions = self._basis, self._directions
-        white_left = np.asarray(left, dtype=np.float64) / scale
-        white_right = white_left if right is None else np.asarray(right, np.float64) / scale
+        white_left = require_array("left", left, shape=(self.dimension, None)) / scale
+        white_right = white_left
+        if right is not None:
+            white_right = require_array("right", right, shape=(self.dimension, None)) / scale
         inner_left = basis.T @ white_left
         inner_right = inner_left if right is None else basis.T @ white_right
         # The part outside the span of the factors and the part inside it are both sums of squares,
         # so a large update cancels no digits.
-        outside = (white_left - basis @ inner_left).T @ (white_right - basis @ inner_right)
-        shrink = (directions / (1.0 + self._eigenvalues)) @ directions.T
-        return outside + inner_left.T @ shrink @ inner_right
+        with np.errstate(over="ignore", invalid="ignore"):
+            outside = (white_left - basis @ inner_left).T @ (white_right - basis @ inner_right)
+            shrink = (directions / (1.0 + self._eigenvalues)) @ directions.T
+            form = outside + inner_left.T @ shrink @ inner_right
+        return require_answer("left and right", form)
 
     @cached_property
     def _factorization(self) -> tuple[NDArray[np.float64], ...]:
         if self.factors.shape[1] == 0:
             return np.empty((self.dimension, 0)), np.empty(0), np.empty((0, 0))
-        basis, triangle = np.linalg.qr(self.factors / np.sqrt(self.diagonal)[:, None])
-        eigenvalues, directions = np.linalg.eigh(triangle @ self.core @ triangle.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            basis, triangle = np.linalg.qr(self.factors / np.sqrt(self.diagonal)[:, None])
+            middle = require_answer("factors and core", triangle @ self.core @ triangle.T)
+        eigenvalues, directions = np.linalg.eigh(middle)
         return basis, eigenvalues, directions
 
     @property
@@ -137,7 +149,7 @@ class LowRankUpdate:
 
 def diagonal_matrix(diagonal: ArrayLike) -> LowRankUpdate:
     """A positive diagonal as a `LowRankUpdate` of rank zero."""
-    entries = np.asarray(diagonal, dtype=np.float64)
+    entries = require_array("diagonal", diagonal, shape=(None,), above=0)
     return LowRankUpdate(entries, np.empty((entries.size, 0)), np.empty((0, 0)))
 
 
@@ -151,14 +163,20 @@ def combine(
     LowRankUpdate or None
         None if the weighted diagonal is not positive; then the sum has no such representation.
     """
+    require_instance("first", first, LowRankUpdate)
+    require_instance("second", second, LowRankUpdate)
+    first_weight = require_number("first_weight", first_weight)
+    second_weight = require_number("second_weight", second_weight)
     if first.dimension != second.dimension:
         raise ValueError(
             f"second must have dimension {first.dimension} as first has, got {second.dimension}"
         )
     # Written with the difference so that equal diagonals stay equal to the last bit.
-    diagonal = (first_weight + second_weight) * first.diagonal + second_weight * (
-        second.diagonal - first.diagonal
-    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        diagonal = (first_weight + second_weight) * first.diagonal + second_weight * (
+            second.diagonal - first.diagonal
+        )
+    require_answer("first_weight and second_weight", diagonal)
     if not np.all(diagonal > 0):
         return None
     rank = first.factors.shape[1]

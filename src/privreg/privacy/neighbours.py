@@ -42,17 +42,20 @@ def sum_sensitivity(
     Parameters
     ----------
     bound : array_like, shape (...)
-        Largest norm b of a record's vector, at least 0.
+        Largest norm b of a record's vector, at least 0; `inf` is unbounded.
     neighbours : Neighbours
         Neighbouring relation.
 
     Returns
     -------
     ndarray, shape (...)
+        `inf` without a bound.
 
     Source
     ------
     brown2024, Claim A.5 (replace-one). Divide by n for a mean: 2γ/n for the mean clipped gradient.
     """
     norm = require_real("bound", bound, least=0, infinite=True)
-    return (2.0 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1.0) * norm
+    factor = 2.0 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1.0
+    with np.errstate(over="ignore"):
+        return factor * norm

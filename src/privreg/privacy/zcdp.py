@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_real
+from privreg.validation import require_broadcast, require_count, require_real
 
 
 def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
@@ -22,14 +22,14 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[
     Parameters
     ----------
     sensitivity : array_like, shape (...)
-        ℓ2 sensitivity Δ of what is released, at least 0.
+        ℓ2 sensitivity Δ of what is released, at least 0; `inf` is unbounded.
     noise_std : array_like, shape (...)
-        Standard deviation λ of the noise in each coordinate, at least 0.
+        Standard deviation λ of the noise in each coordinate, at least 0; `inf` hides everything.
 
     Returns
     -------
     ndarray, shape (...)
-        ρ; 0 without sensitivity, otherwise `inf` without noise.
+        ρ; 0 without sensitivity, otherwise `inf` without noise or with unbounded sensitivity.
 
     Guarantee
     ---------
@@ -40,13 +40,15 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[
     ------
     brown2024, Claim A.5.
     """
-    shift, spread = np.broadcast_arrays(
-        require_real("sensitivity", sensitivity, least=0, infinite=True),
-        require_real("noise_std", noise_std, least=0, infinite=True),
-    )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(shift == 0, 0.0, shift / spread)
-    return 0.5 * ratio**2
+    shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
+    spread = require_real("noise_std", noise_std, least=0, infinite=True)
+    require_broadcast(sensitivity=shift, noise_std=spread)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # No finite noise, and no infinite one either, hides what is unbounded.
+        ratio = np.where(shift == 0, 0.0, np.where(np.isinf(shift), np.inf, shift / spread))
+        # A budget that underflows would promise more than the noise gives.
+        square = np.where((ratio > 0) & (ratio < 1e-150), 1e-300, ratio**2)
+    return 0.5 * square
 
 
 def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.float64]:
@@ -55,21 +57,26 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.
     Parameters
     ----------
     sensitivity : array_like, shape (...)
-        ℓ2 sensitivity Δ, at least 0.
+        ℓ2 sensitivity Δ, at least 0; `inf` is unbounded.
     rho : array_like, shape (...)
-        Budget ρ, more than 0; `inf` adds no noise.
+        Budget ρ, more than 0; `inf` adds no noise to a bounded sensitivity.
 
     Returns
     -------
     ndarray, shape (...)
-        λ, the inverse of `gaussian_budget`.
+        λ, the inverse of `gaussian_budget`; `inf` for an unbounded sensitivity.
 
     Source
     ------
     brown2024, Claim A.5.
     """
     budget = require_real("rho", rho, above=0, infinite=True)
-    return require_real("sensitivity", sensitivity, least=0, infinite=True) / np.sqrt(2 * budget)
+    shift = require_real("sensitivity", sensitivity, least=0, infinite=True)
+    require_broadcast(sensitivity=shift, rho=budget)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # The roots apart, since 2 ρ can overflow.
+        noise = shift / (np.sqrt(2.0) * np.sqrt(budget))
+    return np.where(np.isinf(shift), np.inf, noise)
 
 
 def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float64]:
@@ -78,20 +85,25 @@ def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float6
     Parameters
     ----------
     budgets : array_like, shape (...)
-        Budgets ρ_i of the releases under one neighbouring relation, at least 0.
+        Budgets ρ_i of the releases under one neighbouring relation, at least 0; `inf` promises
+        nothing. It may be empty.
     axis : int, optional
-        Axis of the releases; all axes by default.
+        Axis of the releases, counted from 0; all axes by default.
 
     Returns
     -------
     ndarray
-        The sum.
+        The sum, 0 for no release.
 
     Source
     ------
     brown2024, Claim A.4.
     """
-    return np.asarray(np.sum(require_real("budgets", budgets, least=0, infinite=True), axis=axis))
+    spent = require_real("budgets", budgets, least=0, infinite=True)
+    if axis is not None and require_count("axis", axis, least=0) >= spent.ndim:
+        raise ValueError(f"axis must be less than {spent.ndim}, got {axis}")
+    with np.errstate(over="ignore"):
+        return np.asarray(np.sum(spent, axis=axis))
 
 
 def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
@@ -102,15 +114,15 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     rho : array_like, shape (...)
-        Budget ρ, at least 0.
+        Budget ρ, at least 0; `inf` promises nothing.
     delta : array_like, shape (...)
         δ in (0, 1].
 
     Returns
     -------
     ndarray, shape (...)
-        ε, increasing in ρ and decreasing in δ. It is an upper bound; `to_approximate_tight` is
-        smaller.
+        ε, increasing in ρ and decreasing in δ, `inf` for an infinite ρ. It is an upper bound;
+        `to_approximate_tight` is smaller.
 
     Guarantee
     ---------
@@ -120,8 +132,12 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
     ------
     brown2024, Claim A.6; bombari2025, Proposition A.3 with ρ²/2 in place of ρ.
     """
-    budget = require_real("rho", rho, least=0, infinite=True)
-    return budget + 2 * np.sqrt(budget * _log_inverse(delta))
+    budget, log_inverse = require_real("rho", rho, least=0, infinite=True), _log_inverse(delta)
+    require_broadcast(rho=budget, delta=log_inverse)
+    # The roots apart: a product of an infinity with ln 1 is no number, and one of large numbers
+    # overflows.
+    root = np.where(log_inverse > 0, np.sqrt(budget), 0.0)
+    return budget + 2 * root * np.sqrt(log_inverse)
 
 
 def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
@@ -134,14 +150,14 @@ def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
     Parameters
     ----------
     epsilon : array_like, shape (...)
-        ε, at least 0.
+        ε, at least 0; `inf` asks for nothing.
     delta : array_like, shape (...)
         δ in (0, 1].
 
     Returns
     -------
     ndarray, shape (...)
-        ρ, the inverse of `to_approximate` in ρ.
+        ρ, the inverse of `to_approximate` in ρ; `inf` for an infinite ε.
 
     Guarantee
     ---------
@@ -152,10 +168,14 @@ def from_approximate(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
     brown2024, Claim A.6 solved for ρ.
     """
     target = require_real("epsilon", epsilon, least=0, infinite=True)
-    target, log_inverse = np.broadcast_arrays(target, _log_inverse(delta))
+    log_inverse = _log_inverse(delta)
+    require_broadcast(epsilon=target, delta=log_inverse)
+    target, log_inverse = np.broadcast_arrays(target, log_inverse)
     denominator = np.sqrt(log_inverse + target) + np.sqrt(log_inverse)
     # At ε = 0 with δ = 1 both vanish, and so does ρ.
-    return np.square(np.divide(target, denominator, out=np.zeros_like(target), where=target > 0))
+    inside = (target > 0) & np.isfinite(target)
+    ratio = np.divide(target, denominator, out=np.array(np.sqrt(target)), where=inside)
+    return np.square(ratio)
 
 
 def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.float64]:
@@ -168,7 +188,7 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
     Parameters
     ----------
     rho : array_like, shape (...)
-        Budget ρ, at least 0 and finite.
+        Budget ρ, at least 0 and at most 1e100.
     delta : array_like, shape (...)
         δ in (0, 1).
 
@@ -191,16 +211,17 @@ def to_approximate_tight(rho: ArrayLike, *, delta: ArrayLike) -> NDArray[np.floa
     # Imported here: it costs a second, and the closed form needs none of it.
     from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
-    budget, failure = np.broadcast_arrays(
-        require_real("rho", rho, least=0), require_real("delta", delta, above=0, below=1)
-    )
+    budget, failure = require_real("rho", rho, least=0, most=1e100), _failure(delta)
+    require_broadcast(rho=budget, delta=failure)
+    budget, failure = np.broadcast_arrays(budget, failure)
     epsilon = np.zeros(budget.shape)
     grid = np.concatenate([[1.0], np.geomspace(0.05, 20.0, 2000)])
     for index in np.ndindex(budget.shape):
         this_rho, this_delta = float(budget[index]), float(failure[index])
         if this_rho == 0.0:
             continue
-        orders = 1 + np.sqrt(-np.log(this_delta) / this_rho) * grid
+        # Beyond these orders the bound has reached what it tends to.
+        orders = 1 + min(np.sqrt(-np.log(this_delta) / this_rho), 1e100) * grid
         tight = compute_epsilon(orders, this_rho * orders, this_delta)[0]
         # dp-accounting leaves out orders below 1.01, where the closed form can be the better one.
         epsilon[index] = min(tight, float(to_approximate(this_rho, delta=this_delta)))
@@ -213,7 +234,7 @@ def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[n
     Parameters
     ----------
     epsilon : array_like, shape (...)
-        ε, more than 0 and finite.
+        ε, at least 1e-100 and at most 1e100.
     delta : array_like, shape (...)
         δ in (0, 1).
 
@@ -230,9 +251,9 @@ def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[n
     ------
     As `to_approximate_tight`, inverted numerically.
     """
-    target, failure = np.broadcast_arrays(
-        require_real("epsilon", epsilon, above=0), require_real("delta", delta, above=0, below=1)
-    )
+    target, failure = require_real("epsilon", epsilon, least=1e-100, most=1e100), _failure(delta)
+    require_broadcast(epsilon=target, delta=failure)
+    target, failure = np.broadcast_arrays(target, failure)
     rho = np.empty(target.shape)
     for index in np.ndindex(target.shape):
         wanted, this_delta = float(target[index]), float(failure[index])
@@ -246,6 +267,10 @@ def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[n
             low, high = (middle, high) if inside else (low, middle)
         rho[index] = low
     return rho
+
+
+def _failure(delta: ArrayLike) -> NDArray[np.float64]:
+    return require_real("delta", delta, above=0, below=1)
 
 
 def _log_inverse(delta: ArrayLike) -> NDArray[np.float64]:

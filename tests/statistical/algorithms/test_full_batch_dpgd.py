@@ -23,19 +23,19 @@ def make_data(n: int, p: int, *, seed: int = 0) -> ArraySamples:
     return ArraySamples(x, x @ (np.ones(p) / np.sqrt(p)) + rng.standard_normal(n))
 
 
-def clipped_sum_by_rows(data: ArraySamples, theta: np.ndarray, clip: float) -> np.ndarray:
+def clipped_sum_by_rows(data: ArraySamples, theta: np.ndarray, clip_norm: float) -> np.ndarray:
     """The definition: clip each row's gradient vector, then add."""
     total = np.zeros_like(theta)
     for x, y in zip(data.features, data.labels, strict=True):
         gradient = -x * (y - x @ theta)
         norm = np.linalg.norm(gradient)
-        total -= gradient * (min(1.0, clip / norm) if norm > 0 else 1.0)
+        total -= gradient * (min(1.0, clip_norm / norm) if norm > 0 else 1.0)
     return total
 
 
-def huber_gradient_sum(data: ArraySamples, theta: np.ndarray, clip: float) -> np.ndarray:
+def huber_gradient_sum(data: ArraySamples, theta: np.ndarray, clip_norm: float) -> np.ndarray:
     """Numerical negative gradient of Σ Huber losses with widths γ/‖x_i‖."""
-    widths = clip / np.linalg.norm(data.features, axis=1)
+    widths = clip_norm / np.linalg.norm(data.features, axis=1)
 
     def loss(point: np.ndarray) -> float:
         r = np.abs(data.labels - data.features @ point)
@@ -46,15 +46,15 @@ def huber_gradient_sum(data: ArraySamples, theta: np.ndarray, clip: float) -> np
     return np.array([(loss(theta - a) - loss(theta + a)) / (2 * step) for a in axes])
 
 
-def plain_loop(data, *, clip, step_size, noise_std, steps, runs, rng):
+def plain_loop(data, *, clip_norm, step_size, gradient_noise_std, steps, runs, rng):
     """One NumPy step after another, no chunks, no screening."""
     theta = np.zeros((runs, data.dimension))
     path = []
     for _ in range(steps):
         residual = data.labels - theta @ data.features.T
-        width = clip / np.linalg.norm(data.features, axis=1)
-        mean = np.clip(residual, -width, width) @ data.features / data.count
-        theta = theta + step_size * (mean + noise_std * rng.standard_normal(theta.shape))
+        width = clip_norm / np.linalg.norm(data.features, axis=1)
+        mean = np.clip(residual, -width, width) @ data.features / data.sample_size
+        theta = theta + step_size * (mean + gradient_noise_std * rng.standard_normal(theta.shape))
         path.append(theta)
     return np.stack(path, axis=1)
 
@@ -62,21 +62,21 @@ def plain_loop(data, *, clip, step_size, noise_std, steps, runs, rng):
 def test_clipped_gradient_is_its_definition_and_a_huber_gradient():
     data = make_data(1500, 4)
     theta = np.random.default_rng(1).standard_normal((4, 3))
-    clips = np.array([0.7, 4.0, np.inf])
-    sums, clipped = clipped_gradient_sum(data.chunks(), theta, clip=clips)
-    for lane, clip in enumerate(clips):
-        expected = clipped_sum_by_rows(data, theta[:, lane], clip)
+    clip_norms = np.array([0.7, 4.0, np.inf])
+    sums, clipped = clipped_gradient_sum(data.chunks(), theta, clip_norm=clip_norms)
+    for lane, clip_norm in enumerate(clip_norms):
+        expected = clipped_sum_by_rows(data, theta[:, lane], clip_norm)
         np.testing.assert_allclose(sums[:, lane], expected, rtol=1e-11, atol=1e-11)
         norms = data.norms * np.abs(data.labels - data.features @ theta[:, lane])
-        assert clipped[lane] == np.count_nonzero(norms > clip)
+        assert clipped[lane] == np.count_nonzero(norms > clip_norm)
     for lane in (0, 1):
-        numeric = huber_gradient_sum(data, theta[:, lane], clips[lane])
+        numeric = huber_gradient_sum(data, theta[:, lane], clip_norms[lane])
         np.testing.assert_allclose(sums[:, lane], numeric, rtol=1e-5, atol=1e-3)
 
 
 def test_a_row_of_zeros_is_never_clipped():
     sums, clipped = clipped_gradient_sum(
-        ArraySamples(np.zeros((2, 3)), [5.0, -1.0]).chunks(), np.ones((3, 1)), clip=[1e-3]
+        ArraySamples(np.zeros((2, 3)), [5.0, -1.0]).chunks(), np.ones((3, 1)), clip_norm=[1e-3]
     )
     assert clipped[0] == 0
     np.testing.assert_array_equal(sums, 0.0)
@@ -85,12 +85,12 @@ def test_a_row_of_zeros_is_never_clipped():
 @pytest.mark.parametrize("screening", [False, True])
 def test_iterates_equal_the_plain_loop_for_every_setting(screening):
     data = make_data(3000, 5)
-    clips, noise = np.array([1.0, 12.0, np.inf]), np.array([0.05, 0.1, 0.02])
+    clip_norms, noise = np.array([1.0, 12.0, np.inf]), np.array([0.05, 0.1, 0.02])
     result = full_batch_dpgd(
         data,
-        clip=clips,
+        clip_norm=clip_norms,
         step_size=0.3,
-        noise_std=noise,
+        gradient_noise_std=noise,
         steps=12,
         runs=4,
         rng=np.random.default_rng(3),
@@ -101,9 +101,9 @@ def test_iterates_equal_the_plain_loop_for_every_setting(screening):
     for setting in range(3):
         expected = plain_loop(
             data,
-            clip=clips[setting],
+            clip_norm=clip_norms[setting],
             step_size=0.3,
-            noise_std=noise[setting],
+            gradient_noise_std=noise[setting],
             steps=12,
             runs=4,
             rng=np.random.default_rng(3),
@@ -114,7 +114,13 @@ def test_iterates_equal_the_plain_loop_for_every_setting(screening):
 
 def test_wanted_times_are_a_selection():
     data = make_data(200, 3)
-    arguments = {"clip": 5.0, "step_size": 0.25, "noise_std": 0.1, "steps": 9, "runs": 2}
+    arguments = {
+        "clip_norm": 5.0,
+        "step_size": 0.25,
+        "gradient_noise_std": 0.1,
+        "steps": 9,
+        "runs": 2,
+    }
     whole = full_batch_dpgd(data, **arguments, rng=np.random.default_rng(0))
     some = full_batch_dpgd(data, **arguments, rng=np.random.default_rng(0), times=[2, 9])
     np.testing.assert_array_equal(some.iterates, whole.iterates[:, [1, 8]])
@@ -122,9 +128,16 @@ def test_wanted_times_are_a_selection():
 
 def test_screening_keeps_few_rows_and_changes_nothing():
     data = make_data(20_000, 10)
-    clip, steps, runs = 5 * np.sqrt(10), 15, 8
-    noise = float(full_batch_noise_std(clip=clip, rho=0.05, samples=20_000, gradients=steps))
-    arguments = {"clip": clip, "step_size": 0.25, "noise_std": noise, "steps": steps}
+    clip_norm, steps, runs = 5 * np.sqrt(10), 15, 8
+    noise = float(
+        full_batch_noise_std(clip_norm=clip_norm, rho=0.05, sample_size=20_000, gradients=steps)
+    )
+    arguments = {
+        "clip_norm": clip_norm,
+        "step_size": 0.25,
+        "gradient_noise_std": noise,
+        "steps": steps,
+    }
     screened = screen(data, **arguments, lanes=runs, start=np.zeros(10))
     assert screened is not None
     assert 0 < screened.kept.labels.size < 500
@@ -141,7 +154,13 @@ def test_screening_keeps_few_rows_and_changes_nothing():
 
 def test_outside_the_tube_the_whole_data_set_is_used(monkeypatch):
     data = make_data(5000, 5)
-    arguments = {"clip": 11.0, "step_size": 0.25, "noise_std": 0.05, "steps": 8, "runs": 3}
+    arguments = {
+        "clip_norm": 11.0,
+        "step_size": 0.25,
+        "gradient_noise_std": 0.05,
+        "steps": 8,
+        "runs": 3,
+    }
     slow = full_batch_dpgd(data, **arguments, rng=np.random.default_rng(1), screening=False)
 
     def narrow(*args, **kwargs):
@@ -165,7 +184,7 @@ def test_wild_labels_do_not_spoil_the_linear_rows():
     labels = data.labels.copy()
     labels[:20] = 1e15
     wild = ArraySamples(data.features, labels)
-    arguments = {"clip": 20.0, "step_size": 0.25, "noise_std": 0.01, "steps": 10}
+    arguments = {"clip_norm": 20.0, "step_size": 0.25, "gradient_noise_std": 0.01, "steps": 10}
     fast = full_batch_dpgd(wild, **arguments, rng=np.random.default_rng(1))
     slow = full_batch_dpgd(wild, **arguments, rng=np.random.default_rng(1), screening=False)
     np.testing.assert_allclose(fast.iterates, slow.iterates, rtol=1e-9)
@@ -176,9 +195,9 @@ def test_noiseless_descent_reaches_the_huber_minimiser():
     data = make_data(400, 3)
     last = full_batch_dpgd(
         data,
-        clip=1.0,
+        clip_norm=1.0,
         step_size=0.5,
-        noise_std=0.0,
+        gradient_noise_std=0.0,
         steps=600,
         rng=np.random.default_rng(0),
         times=[600],
@@ -193,7 +212,7 @@ def test_seeded_data_are_the_same_at_every_pass_and_nested():
     target = np.array([0.6, -0.8, 0.0])
     root = np.diag([1.0, 2.0, 0.5])
     large = GaussianSamples(2500, target, 0.5, seed, covariance_root=root)
-    small = dataclasses.replace(large, count=1500)
+    small = dataclasses.replace(large, sample_size=1500)
     rows = np.concatenate([c.features for c in large.chunks()])
     labels = np.concatenate([c.labels for c in large.chunks()])
     again = np.concatenate([c.labels for c in large.chunks()])
@@ -204,20 +223,24 @@ def test_seeded_data_are_the_same_at_every_pass_and_nested():
     spread = np.sqrt(2 / 2500)
     np.testing.assert_allclose(rows.var(axis=0) / [1, 4, 0.25], 1, atol=4 * spread)
     assert np.var(labels - rows @ target) / 0.25 == pytest.approx(1, abs=4 * spread)
-    arguments = {"clip": 9.0, "step_size": 0.2, "noise_std": 0.1, "steps": 5}
+    arguments = {"clip_norm": 9.0, "step_size": 0.2, "gradient_noise_std": 0.1, "steps": 5}
     drawn = full_batch_dpgd(large, **arguments, rng=np.random.default_rng(0))
     held = full_batch_dpgd(ArraySamples(rows, labels), **arguments, rng=np.random.default_rng(0))
     np.testing.assert_allclose(drawn.iterates, held.iterates, rtol=1e-12)
 
 
 def test_noise_spends_the_budget_and_no_replaced_record_exceeds_the_sensitivity():
-    n, clip, rho, steps = 6, 1.3, 0.015, 17
-    noise = full_batch_noise_std(clip=clip, rho=rho, samples=n, gradients=steps)
-    assert noise == pytest.approx(np.sqrt(2 * steps / rho) * clip / n, rel=1e-14)
-    spent = zcdp.gaussian_budget(sensitivity=2 * clip / n, noise_std=noise)
+    n, clip_norm, rho, steps = 6, 1.3, 0.015, 17
+    noise = full_batch_noise_std(clip_norm=clip_norm, rho=rho, sample_size=n, gradients=steps)
+    assert noise == pytest.approx(np.sqrt(2 * steps / rho) * clip_norm / n, rel=1e-14)
+    spent = zcdp.gaussian_budget(sensitivity=2 * clip_norm / n, noise_std=noise)
     assert zcdp.compose(np.full(steps, spent)) == pytest.approx(rho, rel=1e-12)
     added = full_batch_noise_std(
-        clip=clip, rho=rho, samples=n, gradients=steps, neighbours=Neighbours.ADD_REMOVE
+        clip_norm=clip_norm,
+        rho=rho,
+        sample_size=n,
+        gradients=steps,
+        neighbours=Neighbours.ADD_REMOVE,
     )
     assert added == pytest.approx(noise / 2)
     rng = np.random.default_rng(0)
@@ -233,21 +256,21 @@ def test_noise_spends_the_budget_and_no_replaced_record_exceeds_the_sensitivity(
             features, labels = data.features.copy(), data.labels.copy()
             features[0], labels[0] = row, label
             chunks = ArraySamples(features, labels).chunks()
-            means.append(clipped_gradient_sum(chunks, theta, clip=[clip])[0] / n)
+            means.append(clipped_gradient_sum(chunks, theta, clip_norm=[clip_norm])[0] / n)
         worst = max(worst, float(np.linalg.norm(means[0] - means[1])))
-    assert worst == pytest.approx(2 * clip / n, rel=1e-12)
+    assert worst == pytest.approx(2 * clip_norm / n, rel=1e-12)
 
 
 def test_clipped_and_unclipped_runs_part_exactly_where_a_gradient_clips():
     n, p, steps, runs = 1000, 5, 10, 2000
     data = make_data(n, p, seed=2)
-    clip = 1.15 * float(np.max(np.abs(data.labels) * data.norms))
+    clip_norm = 1.15 * float(np.max(np.abs(data.labels) * data.norms))
     noise = 0.9
     result = full_batch_dpgd(
         data,
-        clip=[clip, np.inf],
+        clip_norm=[clip_norm, np.inf],
         step_size=0.25,
-        noise_std=noise,
+        gradient_noise_std=noise,
         steps=steps,
         runs=runs,
         rng=np.random.default_rng(4),
@@ -259,15 +282,19 @@ def test_clipped_and_unclipped_runs_part_exactly_where_a_gradient_clips():
     assert 0.02 < share < 0.9
 
     gram, moment = moments(data)
-    law = gradient_descent_law(gram, moment, samples=n, step_size=0.25, noise_std=noise)
-    bound, fraction = clipping_bound(law, data.features, data.labels, clip=clip, steps=steps)
+    law = gradient_descent_law(
+        gram, moment, sample_size=n, step_size=0.25, gradient_noise_std=noise
+    )
+    bound, fraction = clipping_bound(
+        law, data.features, data.labels, clip_norm=clip_norm, steps=steps
+    )
     assert share <= bound + 4 * np.sqrt(share * (1 - share) / runs)
     # The expected share holds along the *unclipped* path, so it is counted there.
     path = np.concatenate([np.zeros((runs, 1, p)), result.iterates[1][:, :-1]], axis=1)
     counts = np.zeros(runs)
     for step in range(steps):
         residual = np.abs(data.labels - path[:, step] @ data.features.T) * data.norms
-        counts += np.count_nonzero(residual > clip, axis=1)
+        counts += np.count_nonzero(residual > clip_norm, axis=1)
     error = counts.std(ddof=1) / np.sqrt(runs)
     assert abs(counts.mean() - fraction * n * steps) < 4 * error
     assert abs(counts.mean() - 1.5 * fraction * n * steps) > 4 * error
@@ -276,19 +303,24 @@ def test_clipped_and_unclipped_runs_part_exactly_where_a_gradient_clips():
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"clip": 0.0}, "clip"),
-        ({"noise_std": np.inf}, "noise_std"),
+        ({"clip_norm": 0.0}, "clip_norm"),
+        ({"gradient_noise_std": np.inf}, "gradient_noise_std"),
         ({"steps": 0}, "steps"),
         ({"runs": 0}, "runs"),
         ({"step_size": np.nan}, "step_size"),
-        ({"step_size": 1e6, "clip": np.inf, "steps": 100}, "step_size"),
+        ({"step_size": 1e6, "clip_norm": np.inf, "steps": 100}, "step_size"),
         ({"start": np.zeros(7)}, "start"),
         ({"times": [3, 3]}, "times"),
         ({"times": [0]}, "times"),
     ],
 )
 def test_errors_name_the_argument(change, name):
-    arguments = {"clip": 5.0, "step_size": 0.25, "noise_std": 0.1, "steps": 4} | change
+    arguments = {
+        "clip_norm": 5.0,
+        "step_size": 0.25,
+        "gradient_noise_std": 0.1,
+        "steps": 4,
+    } | change
     with pytest.raises(ValueError, match=name):
         full_batch_dpgd(make_data(50, 3), **arguments, rng=np.random.default_rng(0))
 
@@ -298,5 +330,5 @@ def test_data_errors_name_the_argument():
         ArraySamples(np.ones((3, 2)), np.ones(2))
     with pytest.raises(ValueError, match="features"):
         ArraySamples([[np.nan]], [1.0])
-    with pytest.raises(ValueError, match="count"):
+    with pytest.raises(ValueError, match="sample_size"):
         GaussianSamples(0, np.ones(2), 1.0, np.random.SeedSequence(0))

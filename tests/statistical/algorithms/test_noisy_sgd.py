@@ -32,20 +32,20 @@ def small_records(shape: str, *, mean: float = 0.0) -> LinearRecords:
         rng.uniform(0.1, 0.4, 20),
         rng.standard_normal(20),
         label_noise_std=0.5,
-        label_clip=2.0,
+        label_noise_clip=2.0,
     )
 
 
 @pytest.mark.parametrize("shape", ["uniform", "gaussian"])
 def test_kernel_equals_a_numpy_loop(shape: str) -> None:
     records, start = small_records(shape, mean=0.1), generator(1).standard_normal(20)
-    noises, clips, ridge, steps = [0.0, 1.0], [1.3, np.inf], 0.2, np.linspace(0.1, 0.05, 30)
+    noises, clip_norms, ridge, steps = [0.0, 1.0], [1.3, np.inf], 0.2, np.linspace(0.1, 0.05, 30)
     runs = simulate_noisy_sgd(
         records,
         initial=start,
         step_sizes=steps,
-        noise_stds=noises,
-        clip_norms=clips,
+        gradient_noise_stds=noises,
+        clip_norms=clip_norms,
         ridge=ridge,
         rng=generator(2),
     )
@@ -61,11 +61,11 @@ def test_kernel_equals_a_numpy_loop(shape: str) -> None:
         label = row @ records.target + 0.5 * np.clip(rng.standard_normal(), -2, 2)
         noise = rng.standard_normal(20)
         for i, sigma in enumerate(noises):
-            for j, clip in enumerate(clips):
+            for j, clip_norm in enumerate(clip_norms):
                 x = iterate[i, j]
                 gradient = row * (row @ x - label) + ridge * x
-                clipped += int(np.linalg.norm(gradient) > clip)
-                gradient = gradient * min(1.0, clip / np.linalg.norm(gradient))
+                clipped += int(np.linalg.norm(gradient) > clip_norm)
+                gradient = gradient * min(1.0, clip_norm / np.linalg.norm(gradient))
                 iterate[i, j] = x - step * (gradient + sigma * noise)
         np.testing.assert_allclose(runs.risk[:, :, k + 1], records.risk(iterate), rtol=1e-10)
     np.testing.assert_allclose(runs.iterate, iterate, rtol=1e-9, atol=1e-12)
@@ -79,7 +79,7 @@ def test_given_records_are_used_in_order() -> None:
     options: dict[str, Any] = {
         "initial": start,
         "step_sizes": np.full(15, 0.1),
-        "noise_stds": [0.0],
+        "gradient_noise_stds": [0.0],
         "ridge": 0.1,
     }
     runs = run_noisy_sgd(features, labels, records=records, rng=generator(4), **options)
@@ -101,7 +101,7 @@ def test_one_record_moves_one_step_by_at_most_the_clipping_norm() -> None:
             records=records,
             initial=start,
             step_sizes=[0.1],
-            noise_stds=[0.0],
+            gradient_noise_stds=[0.0],
             clip_norms=[0.3, np.inf],
             ridge=0.05,
             rng=generator(6),
@@ -127,11 +127,14 @@ def test_risk_is_that_of_fresh_records(shape: str) -> None:
 def test_variance_of_clipped_label_noise() -> None:
     assert clipped_normal_variance(3.0) == pytest.approx(0.9950072780, abs=1e-10)
     assert clipped_normal_variance(np.inf) == 1.0
-    for clip in (0.5, 2.0):
+    for clip_norm in (0.5, 2.0):
         expected = quad(
-            lambda x, c=clip: min(x * x, c * c) * norm.pdf(x), -12, 12, points=[-clip, clip]
+            lambda x, c=clip_norm: min(x * x, c * c) * norm.pdf(x),
+            -12,
+            12,
+            points=[-clip_norm, clip_norm],
         )
-        assert clipped_normal_variance(clip) == pytest.approx(expected[0], rel=1e-8)
+        assert clipped_normal_variance(clip_norm) == pytest.approx(expected[0], rel=1e-8)
 
 
 @pytest.mark.parametrize(("shape", "kurtosis"), [("uniform", 1.8), ("gaussian", 3.0)])
@@ -142,7 +145,12 @@ def test_mean_risk_follows_the_exact_moments(shape: str, kurtosis: float) -> Non
     risks = np.array(
         [
             simulate_noisy_sgd(
-                records, initial=start, step_sizes=steps, noise_stds=[1.0], ridge=0.3, rng=rng
+                records,
+                initial=start,
+                step_sizes=steps,
+                gradient_noise_stds=[1.0],
+                ridge=0.3,
+                rng=rng,
             ).risk[0, 0, [3, 20, 60]]
             for _ in range(runs)
         ]
@@ -155,10 +163,10 @@ def test_mean_risk_follows_the_exact_moments(shape: str, kurtosis: float) -> Non
         ridge=0.3,
     )
     mean, error = risks.mean(axis=0), risks.std(axis=0) / np.sqrt(runs)
-    expected = mean_risk(problem, steps, noise_std=1.0, kurtosis=kurtosis)[[3, 20, 60]]
+    expected = mean_risk(problem, steps, gradient_noise_std=1.0, kurtosis=kurtosis)[[3, 20, 60]]
     assert np.all(np.abs(mean - expected) < 4 * error)
     for wrong in (2 / 3, 3 / 2):
-        scaled = mean_risk(problem, steps, noise_std=wrong, kurtosis=kurtosis)[60]
+        scaled = mean_risk(problem, steps, gradient_noise_std=wrong, kurtosis=kurtosis)[60]
         assert abs(mean[2] - scaled) > 4 * error[2]
 
 
@@ -169,7 +177,7 @@ def test_single_runs_concentrate_on_the_limit_as_the_root_of_d() -> None:
         start = np.ones(d) / np.sqrt(d)
         records = LinearRecords("gaussian", np.zeros(d), np.ones(d), target, 0.3)
         problem = RidgeRegression(np.ones(d), target, start, label_noise_variance=0.09, ridge=0.1)
-        law = HomogenizedSGD(problem, ConstantRate(0.6), noise_std=0.5, horizon=1.5)
+        law = HomogenizedSGD(problem, ConstantRate(0.6), gradient_noise_std=0.5, horizon=1.5)
         steps = int(1.5 * d)
         limit = law.risk(np.arange(steps + 1) / d)
         rng = generator(d)
@@ -179,7 +187,7 @@ def test_single_runs_concentrate_on_the_limit_as_the_root_of_d() -> None:
                     records,
                     initial=start,
                     step_sizes=np.full(steps, 0.6 / d),
-                    noise_stds=[0.5],
+                    gradient_noise_stds=[0.5],
                     ridge=0.1,
                     rng=rng,
                 ).risk[0, 0]
@@ -198,7 +206,7 @@ def test_last_iterate_has_the_limit_covariance() -> None:
     start, target = generator(11).standard_normal((2, d)) / np.sqrt(d)
     records = LinearRecords("gaussian", np.zeros(d), np.ones(d), target, 0.3)
     problem = RidgeRegression(np.ones(d), target, start, label_noise_variance=0.09, ridge=0.1)
-    law = HomogenizedSGD(problem, ConstantRate(0.6), noise_std=1.0, horizon=1.5)
+    law = HomogenizedSGD(problem, ConstantRate(0.6), gradient_noise_std=1.0, horizon=1.5)
     rng = generator(12)
     ends = np.array(
         [
@@ -206,7 +214,7 @@ def test_last_iterate_has_the_limit_covariance() -> None:
                 records,
                 initial=start,
                 step_sizes=np.full(600, 0.6 / d),
-                noise_stds=[1.0],
+                gradient_noise_stds=[1.0],
                 ridge=0.1,
                 rng=rng,
             ).iterate[0, 0]
@@ -225,14 +233,14 @@ def test_refuses() -> None:
     options: dict[str, Any] = {
         "initial": np.zeros(20),
         "step_sizes": [0.1],
-        "noise_stds": [1.0],
+        "gradient_noise_stds": [1.0],
         "rng": generator(0),
     }
     with pytest.raises(ValueError, match="clip_norms"):
         simulate_noisy_sgd(records, clip_norms=[0.0], **options)
     with pytest.raises(ValueError, match="initial"):
         simulate_noisy_sgd(records, **{**options, "initial": np.zeros(3)})
-    with pytest.raises(ValueError, match="noise_stds"):
-        simulate_noisy_sgd(records, **{**options, "noise_stds": [-1.0]})
+    with pytest.raises(ValueError, match="gradient_noise_stds"):
+        simulate_noisy_sgd(records, **{**options, "gradient_noise_stds": [-1.0]})
     with pytest.raises(ValueError, match="shape"):
         LinearRecords("cauchy", np.zeros(2), np.ones(2), np.zeros(2))  # type: ignore[arg-type]

@@ -5,9 +5,12 @@ import pytest
 
 from privreg.algorithms import one_pass_dpgd
 from privreg.models import LinearModel
+from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 
 SCHEDULES = [Polynomial(3.0, 0.0), Polynomial(3.0, 0.5), Harmonic(0.5, 0.1)]
+
+DEFAULT = Budget.half_square(0.5)
 
 
 def generator(seed):
@@ -27,22 +30,26 @@ def plain_run(mechanism, setting, features, labels, directions):
     return theta
 
 
-def mechanism_for(schedule, samples, dimension, clip=(0.3, 2.0), privacy=0.5):
+def mechanism_for(schedule, sample_size, dimension, clip_constant=(0.3, 2.0), budget=DEFAULT):
     return one_pass_dpgd.Mechanism.from_schedule(
-        schedule, samples=samples, dimension=dimension, privacy=privacy, clip=clip
+        schedule,
+        sample_size=sample_size,
+        dimension=dimension,
+        budget=budget,
+        clip_constant=clip_constant,
     )
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_fit_is_algorithm_1(schedule):
-    samples, dimension = 101, 7
-    mechanism = mechanism_for(schedule, samples, dimension)
-    model = LinearModel.even_target(np.linspace(0.2, 1.8, dimension), noise_std=0.5)
-    features, labels = model.sample(samples, generator(1))
+    sample_size, dimension = 101, 7
+    mechanism = mechanism_for(schedule, sample_size, dimension)
+    model = LinearModel.even_target(np.linspace(0.2, 1.8, dimension), label_noise_std=0.5)
+    features, labels = model.sample(sample_size, generator(1))
     found = one_pass_dpgd.fit(mechanism, features, labels, generator(2))
     # The same directions, drawn as `fit` draws them: only for blocks with noise.
-    rng, directions = generator(2), np.zeros((samples, dimension))
-    for start in range(0, samples, one_pass_dpgd.CHUNK):
+    rng, directions = generator(2), np.zeros((sample_size, dimension))
+    for start in range(0, sample_size, one_pass_dpgd.CHUNK):
         block = slice(start, start + one_pass_dpgd.CHUNK)
         if np.any(mechanism.noise_shape[block] > 0):
             directions[block] = rng.standard_normal(directions[block].shape)
@@ -53,15 +60,15 @@ def test_fit_is_algorithm_1(schedule):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_risk_path_is_algorithm_1(schedule):
-    samples, dimension = 60, 5
+    sample_size, dimension = 60, 5
     eigenvalues = np.linspace(0.5, 1.5, dimension)
-    mechanism = mechanism_for(schedule, samples, dimension)
-    model = LinearModel.even_target(eigenvalues, noise_std=0.5)
-    found = one_pass_dpgd.risk_path(mechanism, model, generator(3), record=[0, samples])
+    mechanism = mechanism_for(schedule, sample_size, dimension)
+    model = LinearModel.even_target(eigenvalues, label_noise_std=0.5)
+    found = one_pass_dpgd.risk_path(mechanism, model, generator(3), record=[0, sample_size])
     rng = generator(3)
-    features, labels = np.empty((samples, dimension)), np.empty(samples)
-    directions = np.zeros((samples, dimension))
-    for k in range(samples):
+    features, labels = np.empty((sample_size, dimension)), np.empty(sample_size)
+    directions = np.zeros((sample_size, dimension))
+    for k in range(sample_size):
         features[k] = rng.standard_normal(dimension) * np.sqrt(eigenvalues)
         labels[k] = features[k] @ model.target + 0.5 * rng.standard_normal()
         if mechanism.noise_shape[k] > 0:
@@ -74,10 +81,12 @@ def test_risk_path_is_algorithm_1(schedule):
 
 @pytest.mark.parametrize("schedule", SCHEDULES[:2])
 def test_isotropic_step_has_the_same_law(schedule):
-    samples, dimension, runs = 150, 12, 1500
-    mechanism = mechanism_for(schedule, samples, dimension, clip=1.0, privacy=1.0)
-    model = LinearModel.even_target(np.ones(dimension), noise_std=0.3)
-    record = [20, samples]
+    sample_size, dimension, runs = 150, 12, 1500
+    mechanism = mechanism_for(
+        schedule, sample_size, dimension, clip_constant=1.0, budget=Budget.half_square(1.0)
+    )
+    model = LinearModel.even_target(np.ones(dimension), label_noise_std=0.3)
+    record = [20, sample_size]
     full = np.array(
         [
             one_pass_dpgd.risk_path(mechanism, model, generator(i), record=record)[0]
@@ -91,7 +100,7 @@ def test_isotropic_step_has_the_same_law(schedule):
                 generator(10_000 + i),
                 dimension=dimension,
                 target_norm=1.0,
-                noise_std=0.3,
+                label_noise_std=0.3,
                 record=record,
             )[0]
             for i in range(runs)
@@ -110,32 +119,34 @@ def test_isotropic_step_has_the_same_law(schedule):
 
 
 def test_settings_share_draws_and_do_not_mix():
-    model = LinearModel.even_target(np.ones(6), noise_std=0.3)
+    model = LinearModel.even_target(np.ones(6), label_noise_std=0.3)
     both = one_pass_dpgd.risk_path(mechanism_for(SCHEDULES[1], 50, 6), model, generator(4))
     second = one_pass_dpgd.risk_path(
-        mechanism_for(SCHEDULES[1], 50, 6, clip=2.0), model, generator(4)
+        mechanism_for(SCHEDULES[1], 50, 6, clip_constant=2.0), model, generator(4)
     )
     np.testing.assert_allclose(both[1], second[0], rtol=1e-12)
 
 
 def test_a_mechanism_over_its_budget_is_refused():
     good = mechanism_for(SCHEDULES[1], 50, 6)
-    with pytest.raises(ValueError, match=r"privacy = 0\.5: the noise gives 0\.625"):
+    with pytest.raises(ValueError, match=r"spends rho = 0\.195"):
         one_pass_dpgd.Mechanism(
-            good.step_shape, good.noise_shape * 0.8, good.amplitude, good.clip_norm, good.privacy
+            good.step_shape, good.noise_shape * 0.8, good.amplitude, good.clip_norm, good.budget
         )
 
 
 def test_steps_contract_whatever_the_rate():
     # With the cap 2 / |x|^2 two runs on the same data never move apart.
-    mechanism = mechanism_for(Polynomial(1e4, 0.0), 80, 4, clip=1e6, privacy=np.inf)
-    model = LinearModel.even_target(np.ones(4), noise_std=0.3)
+    mechanism = mechanism_for(
+        Polynomial(1e4, 0.0), 80, 4, clip_constant=1e6, budget=Budget.half_square(np.inf)
+    )
+    model = LinearModel.even_target(np.ones(4), label_noise_std=0.3)
     path = one_pass_dpgd.risk_path(mechanism, model, generator(5), record=np.arange(81))
     assert np.isfinite(path).all()
 
 
 def test_wrong_number_of_samples_is_named():
-    with pytest.raises(ValueError, match="expected 50, one a step"):
+    with pytest.raises(ValueError, match="50 rows, one a step"):
         one_pass_dpgd.fit(
             mechanism_for(SCHEDULES[0], 50, 3), np.ones((49, 3)), np.ones(49), generator(0)
         )
@@ -145,9 +156,9 @@ def test_zero_samples_and_values_out_of_range():
     mechanism = mechanism_for(SCHEDULES[0], 4, 3)
     found = one_pass_dpgd.fit(mechanism, np.zeros((4, 3)), np.ones(4), generator(0))
     assert np.isfinite(found).all()
-    with pytest.raises(ValueError, match="clip = -1"):
-        mechanism_for(SCHEDULES[0], 4, 3, clip=-1.0)
-    with pytest.raises(ValueError, match="dimension = 2"):
+    with pytest.raises(ValueError, match=r"clip_constant must.*-1"):
+        mechanism_for(SCHEDULES[0], 4, 3, clip_constant=-1.0)
+    with pytest.raises(ValueError, match=r"dimension must.*2"):
         one_pass_dpgd.isotropic_risk_path(
-            mechanism, generator(0), dimension=2, target_norm=1.0, noise_std=0.1
+            mechanism, generator(0), dimension=2, target_norm=1.0, label_noise_std=0.1
         )

@@ -17,7 +17,12 @@ from privreg.algorithms.adassp import (
 from privreg.algorithms.ols import ols
 from privreg.algorithms.samples import ArraySamples
 from privreg.privacy import zcdp
+from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+
+
+def stream(seed=0):
+    return np.random.default_rng(seed)
 
 
 def make_data(n: int, p: int, *, seed: int = 0, noise: float = 1.0) -> ArraySamples:
@@ -66,7 +71,7 @@ def test_population_interval_covers_at_its_level_and_error_is_inverse_wishart():
 def test_adassp_without_noise_is_least_squares():
     data = make_data(500, 4)
     bounds = bounds_from_data(data)
-    fitted = adassp_zcdp(data, bounds=bounds, rho=1e30, rng=np.random.default_rng(0))
+    fitted = adassp_zcdp(data, bounds=bounds, budget=Budget.zcdp(1e30), rng=stream(0))
     np.testing.assert_allclose(fitted, ols(data).coefficients, rtol=1e-9)
 
 
@@ -129,11 +134,9 @@ def test_noise_has_the_scale_of_the_budget():
     bounds = Bounds(1.0, 1.0)
     rng = np.random.default_rng(0)
     for neighbours, factor in ((Neighbours.REPLACE_ONE, 2.0), (Neighbours.ADD_REMOVE, 1.0)):
+        budget = Budget.zcdp(rho, neighbours=neighbours)
         draws = k * np.array(
-            [
-                adassp_zcdp(data, bounds=bounds, rho=rho, rng=rng, neighbours=neighbours)
-                for _ in range(repetitions)
-            ]
+            [adassp_zcdp(data, bounds=bounds, budget=budget, rng=rng) for _ in range(repetitions)]
         )
         share = np.mean(draws**2) / (factor * np.sqrt(3 / (2 * rho))) ** 2
         error = np.sqrt(2 / (repetitions * p))
@@ -149,7 +152,7 @@ def test_two_forms_of_the_budget_differ_only_in_scale_and_shift():
     epsilon = np.sqrt(6 * log_term * rho)
     # With λ_min far above the ridge both forms draw the same noise and shift nothing.
     first = adassp(data, bounds=bounds, epsilon=epsilon, delta=delta, rng=np.random.default_rng(1))
-    second = adassp_zcdp(data, bounds=bounds, rho=rho, rng=np.random.default_rng(1))
+    second = adassp_zcdp(data, bounds=bounds, budget=Budget.zcdp(rho), rng=stream(1))
     np.testing.assert_allclose(first, second, rtol=1e-10)
 
 
@@ -160,7 +163,12 @@ def test_little_budget_means_a_large_ridge_and_shrinkage():
         np.mean(
             [
                 np.linalg.norm(
-                    adassp_zcdp(data, bounds=bounds, rho=rho, rng=np.random.default_rng(seed))
+                    adassp_zcdp(
+                        data,
+                        bounds=bounds,
+                        budget=Budget.zcdp(rho),
+                        rng=np.random.default_rng(seed),
+                    )
                 )
                 for seed in range(50)
             ]
@@ -176,7 +184,8 @@ def test_bounds_are_enforced_on_the_data():
     scaled = data.features / np.maximum(1, data.norms)[:, None]
     within = ArraySamples(scaled, np.clip(data.labels, -0.5, 0.5))
     first, second = (
-        adassp_zcdp(d, bounds=bounds, rho=1.0, rng=np.random.default_rng(0)) for d in (data, within)
+        adassp_zcdp(d, bounds=bounds, budget=Budget.zcdp(1.0), rng=stream(0))
+        for d in (data, within)
     )
     np.testing.assert_allclose(first, second, rtol=1e-11)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from privreg.claims.checks import Check, assess, refuses
+from privreg.claims.checks import Check, assess, largest_z, refuses, region
 
 INF = math.inf
 
@@ -192,3 +192,32 @@ def test_an_observation_of_the_wrong_shape_is_an_error(
 def test_a_check_that_makes_no_sense_is_refused(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         check(**fields)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        BETWEEN,
+        check("above", low=-1.0),
+        check("below", high=2.0),
+        check("close", expected=0.5, absolute=0.25, sigmas=3.0),
+    ],
+)
+def test_the_region_is_where_the_check_passes(rule: Any) -> None:
+    for value in np.linspace(-3.0, 3.0, 61):
+        low, high = region(rule, value, 0.1)
+        assert assess(rule, value, 0.1).passed == (low <= value <= high)
+
+
+def test_an_order_has_no_region_and_an_array_has_one_each() -> None:
+    assert region(RISING, [1.0, 2.0]) is None
+    low, high = region(EVERY, [0.0, 3.0])
+    assert low.tolist() == [-INF, -INF]
+    assert high.tolist() == [1.0, 1.0]
+
+
+def test_z_counts_standard_errors_where_the_check_does() -> None:
+    rule = check("all", of={"kind": "close", "expected": 1.0, "sigmas": 4.0})
+    assert largest_z(rule, [1.1, 0.7, 1.2], [0.1, 0.1, 0.0]) == pytest.approx(-3.0)
+    assert largest_z(rule, [1.1], [0.0]) is None
+    assert largest_z(check("close", expected=1.0, absolute=1.0), 1.5, 0.1) is None

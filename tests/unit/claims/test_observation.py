@@ -8,7 +8,7 @@ import xarray as xr
 from pydantic import TypeAdapter
 
 from privreg.claims.checks import Check
-from privreg.claims.entries import Evidence
+from privreg.claims.evidence import Evidence
 from privreg.claims.observation import Observation, observe
 from privreg.experiment import datasets
 from privreg.experiment.summaries import mean_and_error

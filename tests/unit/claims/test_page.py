@@ -1,82 +1,55 @@
-"""The page: each claim is there, nothing of it is markup, nothing comes from elsewhere."""
+"""The page: each entry is there, nothing of it is markup, nothing comes from elsewhere."""
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from privreg.claims.checks import Check
-from privreg.claims.page import render
-from privreg.claims.verdicts import Verdict
+from privreg.claims.cost import seconds, words
+from privreg.claims.page import render, scaled
+from privreg.claims.picture import picture
+from privreg.claims.verdicts import CheckResult
 from privreg.claims.wording import describe, series, with_error
 
-PAPERS = {
-    "bombari2025": {
-        "title": "Rates & regression",
-        "authors": "Bombari et al.",
-        "url": "https://arxiv.org/abs/2505.16329",
-    }
-}
+from .book import DRAWINGS, PAPERS, book, image, statement
+
+IMAGES = {("bombari2025", "fig1"): image()}
 
 
-def verdict(**changes: Any) -> Verdict:
-    return Verdict.model_validate(
-        {
-            "paper": "bombari2025",
-            "id": "the-claim",
-            "where": "Theorem 1",
-            "statement": "It holds.",
-            "note": None,
-            "pair": None,
-            "figure": None,
-            "verdict": "reproduced",
-            "expect": "reproduced",
-            "as_expected": True,
-            "reason": "",
-            "observed": 0.1922,
-            "standard_error": 0.0019,
-            "expected": "0.19 ± 4 s.e.",
-            "margin": 0.01,
-            "at": None,
-            "trials": 20,
-            "trials_needed": None,
-            "stand_in": False,
-            "artifact": "simulation/trajectories",
-            "variable": "risk",
-            "select": "spectrum=isotropic",
-            "digest": "ab" * 32,
-            "command": "snakemake claims",
-            "scale": "paper",
-        }
-        | changes
-    )
+def drawn(**changes: Any) -> str:
+    return render(book(**changes), papers=PAPERS, drawings=DRAWINGS, images=IMAGES)
 
 
 class Page(HTMLParser):
-    """Collects rows, identifiers and addresses."""
+    """Collects entries, identifiers and addresses."""
 
-    void = ("meta", "br")
+    void = ("meta", "br", "img", "input")
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.rows: dict[str, dict[str, str | None]] = {}
+        self.entries: dict[str, dict[str, str | None]] = {}
         self.identifiers: list[str] = []
         self.links: list[str] = []
         self.tags: set[str] = set()
         self.feed(text)
         assert not self.open, f"not closed: {self.open}"
 
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         found = dict(attrs)
         if tag not in self.void:
             self.open.append(tag)
-        if tag == "tr" and found.get("id"):
-            self.rows[str(found["id"])] = found
+        if tag == "details" and found.get("id"):
+            self.entries[str(found["id"])] = found
         if found.get("id"):
             self.identifiers.append(str(found["id"]))
         for key in ("href", "src"):
@@ -84,99 +57,130 @@ class Page(HTMLParser):
                 self.links.append(str(found[key]))
 
     def handle_endtag(self, tag: str) -> None:
+        while self.open and self.open[-1] in ("option", "dd", "dt") and self.open[-1] != tag:
+            self.open.pop()
         assert self.open.pop() == tag
 
 
-VERDICTS = [
-    verdict(),
-    verdict(id="printed", verdict="contradicted", expect="contradicted", pair="the-claim"),
-    verdict(id="surprise", verdict="contradicted", as_expected=False),
-    verdict(id="noisy", verdict="inconclusive", as_expected=False, trials_needed=1200),
-    verdict(id="many", observed=tuple(np.linspace(0, 1, 25)), standard_error=(0.1,) * 25),
-    verdict(paper="lin2025", id="bundled", verdict="untested", as_expected=False, stand_in=True,
-            observed=None, standard_error=None, margin=None, figure="fig2"),
-]  # fmt: skip
-
-
-def test_every_claim_has_a_row_and_every_link_a_target() -> None:
-    page = Page(render(VERDICTS, PAPERS))
-    assert list(page.rows) == [f"{item.paper}-{item.id}" for item in VERDICTS]
+def test_every_entry_is_there_once_and_every_link_has_a_target() -> None:
+    page = Page(drawn())
+    assert list(page.entries) == [record.key for record in book().records]
     assert len(set(page.identifiers)) == len(page.identifiers)
-    inner = [link.removeprefix("#") for link in page.links if link.startswith("#")]
+    inner = [link[1:] for link in page.links if link.startswith("#") and link[1:2] != "?"]
     assert set(inner) <= set(page.identifiers)
-    assert "figures/lin2025/fig2.png" in page.links
+    assert "bombari2025-slip" in page.identifiers
+    assert "bombari2025-figure-fig2" in page.identifiers  # the figure that no entry looks at
 
 
-def test_only_a_verdict_that_fails_the_gate_is_marked() -> None:
-    page = Page(render(VERDICTS, PAPERS))
-    marked = [name for name, row in page.rows.items() if row.get("class") == "unexpected"]
-    assert marked == ["bombari2025-surprise", "bombari2025-noisy"]
-    quick = Page(render([item.model_copy(update={"scale": "quick"}) for item in VERDICTS], PAPERS))
-    assert not [row for row in quick.rows.values() if row.get("class")]
+def test_only_a_verdict_that_fails_the_gate_is_marked_and_a_broken_base_shows() -> None:
+    page = Page(drawn())
+    marked = [name for name, found in page.entries.items() if "unexpected" in found["class"]]
+    assert marked == ["bombari2025-surprise"]
+    broken = [name for name, found in page.entries.items() if found.get("data-broken")]
+    assert broken == ["bombari2025-on-it"]
 
 
-def test_an_expected_contradiction_looks_different_and_links_to_what_holds() -> None:
-    text = render(VERDICTS, PAPERS)
-    printed = text[text.index('id="bombari2025-printed"') : text.index('id="bombari2025-surprise"')]
-    surprise = text[text.index('id="bombari2025-surprise"') : text.index('id="bombari2025-noisy"')]
-    assert "expected-no" in printed
-    assert 'as expected: see <a href="#bombari2025-the-claim">' in printed
-    assert "expected-no" not in surprise
-    assert "the ledger expects reproduced" in surprise
+def test_counts_are_of_statements_by_paper() -> None:
+    text = drawn()
+    row = text[text.index('<th scope="row"><a href="#bombari2025">') :]
+    cells = re.findall(r"<td>(?:<a[^>]*>)?([^<]*)", row[: row.index("</tr>")])
+    assert cells == ["2", "2", "1", "1", "0", "1 of 1"]
 
 
-def test_the_verdict_is_a_word_and_the_numbers_are_there() -> None:
-    text = render(VERDICTS, PAPERS)
-    for words in ("✓ reproduced", "✕ contradicted", "? inconclusive", "– untested"):
-        assert words in text
+def test_the_numbers_the_choices_and_the_command_are_there() -> None:
+    text = drawn()
     for shown in (
-        "0.1922 ± 0.0019",
-        "25 values from 0 to 1",
-        "1200 trials would decide",
-        "spectrum=isotropic",
-        "ab" * 32,
-    ):
+        "1.00 ± 0.10", "at least 0", "the norm", "the window", "ab" * 32, "would decide",
+        "snakemake results/claims/bombari2025/holds.json", "label_noise_std: 0.3",
+        "What they share.", "Few trials.", "not measured in this build",
+    ):  # fmt: skip
         assert shown in text
 
 
 def test_what_comes_from_outside_is_escaped() -> None:
     nasty = '<script>alert("x")</script>&'
-    fields = [
-        "where",
-        "statement",
-        "note",
-        "reason",
-        "expected",
-        "at",
-        "variable",
-        "select",
-        "command",
-    ]
+    entry = statement("holds", statement=nasty, where=nasty, note=nasty, ours=[nasty])
     papers = {"bombari2025": {"title": nasty, "authors": nasty, "url": "javascript:alert(1)"}}
-    page = render([verdict(**dict.fromkeys(fields, nasty))], papers)
-    assert nasty not in page
+    drawings = {"bombari2025": {"fig1": DRAWINGS["bombari2025"]["fig1"] | {"caption": nasty}}}
+    page = render(
+        book(topic=nasty, about=nasty, statements=[entry], findings=[]),
+        papers=papers,
+        drawings=drawings,
+        images=IMAGES,
+    )
     assert "<script>alert" not in page
-    assert page.count("&lt;script&gt;") >= len(fields)
+    assert page.count("&lt;script&gt;") >= 8
     assert not any(link.startswith("javascript") for link in Page(page).links)
 
 
 def test_the_page_is_self_contained_and_deterministic() -> None:
-    text = render(VERDICTS, PAPERS)
+    text = drawn()
     page = Page(text)
-    assert not page.tags & {"link", "img", "iframe", "object"}
-    assert not re.search(r"url\(|@import|\bsrc=", text)
-    outside = [link for link in page.links if not link.startswith(("#", "figures/"))]
+    assert not page.tags & {"link", "iframe", "object"}
+    assert not re.search(r"url\(|@import|fetch\(", text)
+    outside = [link for link in page.links if not link.startswith(("#", "data:image/png"))]
     assert outside == ["https://arxiv.org/abs/2505.16329"]
-    assert render(VERDICTS, PAPERS) == text
-    assert Page(render([], {})).rows == {}
+    assert drawn() == text
+    # An image is there once, wherever its figure is looked at.
+    assert text.count("data:image/png") == 1
 
 
-def test_a_paper_without_bibliography_goes_by_its_key() -> None:
-    assert '<h2 id="lin2025">lin2025</h2>' in render(VERDICTS, PAPERS)
+def test_an_image_is_scaled_down() -> None:
+    small = scaled(image(), width=100, colours=16)
+    assert int.from_bytes(small[16:20], "big") == 100
+    assert len(small) < len(image())
+
+
+RESULT = {
+    "label": None, "outcome": "passed", "reason": "", "expected": "near 1", "artifact": "theory/x",
+    "variable": "v", "select": "", "digests": {},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("check", "words"),
+    "seen",
+    [
+        {"observed": 1.0, "standard_error": 0.1, "low": 0.5, "high": 1.5, "rejected": [2.0, 99.0]},
+        {"observed": 1e-16, "low": -float("inf"), "high": 1e-10, "rejected": [1.0]},
+        {"observed": 5.0, "low": 5.0, "high": 5.0, "rejected": [5.1]},
+        {"observed": float("inf"), "low": 0.0, "high": float("inf")},
+        {"observed": [1.0, 2.0], "low": [0.0, 0.0], "high": [3.0, 3.0], "rejected": [[0.0, 9.0]]},
+        {"observed": [1.0, float("nan"), 2.0], "labels": ["a<", "b", "c"], "rejected": [7.0]},
+        {"observed": [float(i) for i in range(500)], "standard_error": [0.5] * 500},
+        {"observed": 0.0, "standard_error": 0.0, "low": 0.0, "high": 0.0},
+    ],
+)
+def test_a_picture_is_well_formed_and_has_no_number_out_of_its_frame(seen: dict[str, Any]) -> None:
+    text = picture(CheckResult.model_validate(RESULT | seen))
+    if not text:
+        assert seen["observed"] == float("inf")
+        return
+    ElementTree.fromstring(text)
+    assert "nan" not in re.sub(r'aria-label="[^"]*"|<title>[^<]*', "", text)
+    assert "inf" not in re.sub(r'aria-label="[^"]*"|<title>[^<]*', "", text)
+    assert text.count("<circle") <= 60
+    for place in re.findall(r'c?[xy][12]?="(-?[\d.]+)"', text):
+        assert -5 <= float(place) <= 345
+
+
+def test_cost_is_that_of_all_jobs_before(tmp_path: Path) -> None:
+    for name, cost in (
+        ("theory/p/x", 2.0), ("simulation/p/x", 1.0), ("simulation/p/x/0", 100.0),
+        ("simulation/p/x/1", 97.0), ("theory/p/y", 50.0),
+    ):  # fmt: skip
+        path = tmp_path / f"{name}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"s\th:m:s\n{cost}\t-\n")
+    assert seconds(tmp_path, "p", ["simulation/x"]) == 200.0
+    assert seconds(tmp_path, "p", ["simulation/x", "theory/x"]) == 200.0
+    assert seconds(tmp_path, "p", ["theory/z"]) is None
+    assert [words(cost) for cost in (None, 0.4, 3.7, 200.0, 9000.0)] == [
+        "not measured in this build", "under a second", "about 4 s", "about 3 min", "about 2 h",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
     [
         ({"kind": "close", "expected": 0.5, "absolute": 0.01}, "0.5 ± 0.01"),
         (
@@ -196,8 +200,8 @@ def test_a_paper_without_bibliography_goes_by_its_key() -> None:
         ({"kind": "all", "of": {"kind": "below", "high": 3}}, "all at most 3"),
     ],
 )
-def test_a_check_in_words(check: dict[str, Any], words: str) -> None:
-    assert describe(TypeAdapter(Check).validate_python(check)) == words
+def test_a_check_in_words(check: dict[str, Any], said: str) -> None:
+    assert describe(TypeAdapter(Check).validate_python(check)) == said
 
 
 def test_numbers_are_rounded_where_the_noise_begins() -> None:

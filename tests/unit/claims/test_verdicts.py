@@ -1,8 +1,5 @@
-"""Verdicts: noise, the power rule, trials that would decide, stand-ins, JSON and the gate."""
+"""Judgements: noise, the power rule, trials that would decide, stand-ins, runs, errors."""
 
-import csv
-import io
-import json
 import math
 from typing import Any
 
@@ -11,9 +8,8 @@ import pytest
 import xarray as xr
 
 from privreg.claims.decision import trials_to_decide
-from privreg.claims.entries import Entry
-from privreg.claims.gate import gate, summary
-from privreg.claims.verdicts import Verdict, collect, from_json, judge, to_csv, to_json
+from privreg.claims.entries import Statement
+from privreg.claims.verdicts import CheckResult, Judgement, case, from_json, judge, to_json
 
 ABOVE = {"kind": "above", "low": 0.0}
 
@@ -28,53 +24,54 @@ def dataset(value: Any, error: Any = None, **attributes: Any) -> xr.Dataset:
     return xr.Dataset(variables, coords=coords, attrs=attributes)
 
 
-def verdict(
-    check: dict[str, Any],
-    rejects: list[Any],
-    evidence: xr.Dataset,
-    *,
-    scale: Any = "paper",
-    **fields: Any,
-) -> Verdict:
-    entry = Entry.model_validate(
+def judgement(
+    probes: list[dict[str, Any]], datasets: dict[str, xr.Dataset], scale: Any = "paper"
+) -> Judgement:
+    entry = Statement.model_validate(
         {
             "id": "the-claim",
+            "kind": "theorem",
             "where": "Theorem 1",
             "statement": "It holds.",
-            "evidence": {"artifact": "simulation/trajectories", "variable": "risk"},
-            "check": check,
-            "rejects": rejects,
+            "checks": probes,
         }
-        | fields
     )
-    return judge(
-        entry,
-        evidence,
-        paper="bombari2025",
-        digest="ab" * 32,
-        command="snakemake results/claims/bombari2025/the-claim.json",
-        scale=scale,
-    )
+    digests = dict.fromkeys(datasets, "ab" * 32)
+    return judge(case(entry), datasets, paper="bombari2025", digests=digests, scale=scale)
+
+
+def probe(check: dict[str, Any], rejects: list[Any], **evidence: Any) -> dict[str, Any]:
+    found = {"artifact": "simulation/trajectories", "variable": "risk"} | evidence
+    return {"evidence": found, "check": check, "rejects": rejects}
+
+
+def verdict(check: dict[str, Any], rejects: list[Any], evidence: xr.Dataset) -> CheckResult:
+    found = judgement([probe(check, rejects)], {"simulation/trajectories": evidence})
+    assert len(found.runs) == 1
+    (result,) = found.runs[0].checks
+    assert found.outcome == result.outcome
+    assert found.reason == result.reason
+    return result
 
 
 def test_a_deterministic_claim_is_reproduced_or_contradicted() -> None:
     good = verdict(ABOVE, [-1.0], dataset(0.5))
-    assert (good.verdict, good.margin, good.reason) == ("reproduced", 0.5, "")
+    assert (good.outcome, good.margin, good.reason) == ("passed", 0.5, "")
     bad = verdict(ABOVE, [-1.0], dataset(-0.5))
-    assert (bad.verdict, bad.margin) == ("contradicted", -0.5)
+    assert (bad.outcome, bad.margin) == ("failed", -0.5)
     assert bad.reason == "out of bounds by 0.5"
-    assert verdict(ABOVE, [-1.0], dataset(0.0)).verdict == "reproduced"
+    assert verdict(ABOVE, [-1.0], dataset(0.0)).outcome == "passed"
 
 
 def test_noise_across_the_bound_is_inconclusive_and_says_what_would_decide() -> None:
     found = verdict(ABOVE, [-100.0], dataset(0.5, 0.5, trials=10))
-    assert found.verdict == "inconclusive"
+    assert found.outcome == "inconclusive"
     assert found.trials_needed == math.ceil(10 * (2 * 0.5 / 0.5) ** 2) == 40
     assert found.reason == ("the noise straddles the bound (1 s.e.); 40 trials would decide")
     assert verdict(ABOVE, [-100.0], dataset(-0.5, 0.5, trials=10)).trials_needed == 40
     decided = verdict(ABOVE, [-100.0], dataset(0.5, 0.25, trials=40))
-    assert (decided.verdict, decided.trials_needed) == ("reproduced", None)
-    assert verdict(ABOVE, [-100.0], dataset(-0.5, 0.25, trials=40)).verdict == "contradicted"
+    assert (decided.outcome, decided.trials_needed) == ("passed", None)
+    assert verdict(ABOVE, [-100.0], dataset(-0.5, 0.25, trials=40)).outcome == "failed"
 
 
 @pytest.mark.parametrize(("trials", "sigmas"), [(7, 1.3), (100, 0.01), (3, 1.999)])
@@ -91,7 +88,7 @@ def test_what_never_decides_has_no_number_of_trials() -> None:
 
 def test_no_number_of_trials_decides_a_value_on_its_bound() -> None:
     found = verdict(ABOVE, [-100.0], dataset(0.0, 0.5, trials=10))
-    assert (found.verdict, found.trials_needed) == ("inconclusive", None)
+    assert (found.outcome, found.trials_needed) == ("inconclusive", None)
     assert found.reason.endswith("no number of trials would decide")
 
 
@@ -104,45 +101,45 @@ def test_without_a_count_of_trials_the_factor_is_said() -> None:
 def test_power_rule_a_reject_within_the_noise_is_inconclusive() -> None:
     check = {"kind": "close", "expected": 0.5, "sigmas": 4.0}
     noisy = verdict(check, [0.0], dataset(0.4, 0.25, trials=10))
-    assert noisy.verdict == "inconclusive"
+    assert noisy.outcome == "inconclusive"
     # 4 s = 0.5 at 40 trials would still reach the reject; one more trial leaves it outside, and by
     # then the observation itself, 0.1 away, is still within 4 s.
     assert noisy.trials_needed == 41
     assert noisy.reason == ("too noisy to tell what is claimed from 0; 41 trials would decide")
-    assert verdict(check, [0.0], dataset(0.4, 0.1, trials=63)).verdict == "reproduced"
+    assert verdict(check, [0.0], dataset(0.4, 0.1, trials=63)).outcome == "passed"
 
 
 def test_power_rule_for_bounds_asks_for_two_standard_errors_beyond() -> None:
     check = {"kind": "between", "low": -4.0, "high": 4.0}
-    assert verdict(check, [5.0], dataset(0.0, 0.5, trials=10)).verdict == "reproduced"
+    assert verdict(check, [5.0], dataset(0.0, 0.5, trials=10)).outcome == "passed"
     noisy = verdict(check, [5.0], dataset(0.0, 1.0, trials=10))
-    assert noisy.verdict == "inconclusive"
+    assert noisy.outcome == "inconclusive"
     assert noisy.trials_needed == 40
 
 
 def test_noise_that_hides_a_reject_does_not_undo_a_contradiction() -> None:
     check = {"kind": "between", "low": -4.0, "high": 4.0}
-    assert verdict(check, [5.0], dataset(50.0, 1.0, trials=10)).verdict == "contradicted"
+    assert verdict(check, [5.0], dataset(50.0, 1.0, trials=10)).outcome == "failed"
 
 
 def test_a_fixed_tolerance_minds_the_noise() -> None:
     check = {"kind": "close", "expected": 0.0, "absolute": 1.0}
-    assert verdict(check, [9.0], dataset(0.5, 0.25)).verdict == "reproduced"
-    assert verdict(check, [9.0], dataset(0.5, 0.3)).verdict == "inconclusive"
+    assert verdict(check, [9.0], dataset(0.5, 0.25)).outcome == "passed"
+    assert verdict(check, [9.0], dataset(0.5, 0.3)).outcome == "inconclusive"
 
 
 def test_a_tolerance_in_standard_errors_needs_one() -> None:
     check = {"kind": "close", "expected": 0.5, "sigmas": 4.0}
     found = verdict(check, [0.0], dataset(0.5))
-    assert found.verdict == "inconclusive"
+    assert found.outcome == "inconclusive"
     assert "counts standard errors" in found.reason
-    assert verdict(check | {"absolute": 0.01}, [0.0], dataset(0.5)).verdict == "reproduced"
+    assert verdict(check | {"absolute": 0.01}, [0.0], dataset(0.5)).outcome == "passed"
 
 
 def test_a_curve_names_the_step_that_decides() -> None:
     check = {"kind": "monotone", "direction": "decreasing"}
     found = verdict(check, [[0.0, 1.0]], dataset([3.0, 1.0, 2.0]))
-    assert found.verdict == "contradicted"
+    assert found.outcome == "failed"
     assert found.at == "from clip=2 to clip=3"
     assert found.reason == "out of bounds by 1 from clip=2 to clip=3"
     assert found.observed == (3.0, 1.0, 2.0)
@@ -151,129 +148,141 @@ def test_a_curve_names_the_step_that_decides() -> None:
 def test_an_array_names_the_element_that_decides() -> None:
     check = {"kind": "all", "of": ABOVE}
     found = verdict(check, [-1.0], dataset([3.0, -2.0, 2.0], [0.1, 0.1, 0.1], trials=9))
-    assert (found.verdict, found.at, found.margin) == ("contradicted", "clip=2", -2.0)
+    assert (found.outcome, found.at, found.margin) == ("failed", "clip=2", -2.0)
 
 
 def test_nan_is_visible_and_infinity_is_a_value() -> None:
     check = {"kind": "all", "of": ABOVE}
     found = verdict(check, [-1.0], dataset([1.0, math.nan, math.nan]))
-    assert found.verdict == "inconclusive"
+    assert found.outcome == "inconclusive"
     assert found.reason == "the evidence is not a number at clip=2 and 1 more"
     assert verdict(ABOVE, [-1.0], dataset(math.nan)).reason.endswith("not a number at risk")
-    assert verdict(ABOVE, [-1.0], dataset(math.inf)).verdict == "reproduced"
-    assert verdict(ABOVE, [-1.0], dataset(-math.inf)).verdict == "contradicted"
+    assert verdict(ABOVE, [-1.0], dataset(math.inf)).outcome == "passed"
+    assert verdict(ABOVE, [-1.0], dataset(-math.inf)).outcome == "failed"
 
 
-def test_a_shape_that_does_not_fit_names_the_evidence() -> None:
-    with pytest.raises(ValueError, match=r"simulation/trajectories\.risk: check 'above' takes"):
-        verdict(ABOVE, [-1.0], dataset([1.0, 2.0]))
+def test_what_does_not_fit_is_untested_and_names_the_evidence() -> None:
+    found = verdict(ABOVE, [-1.0], dataset([1.0, 2.0]))
+    assert found.outcome == "untested"
+    assert found.reason.startswith("simulation/trajectories.risk: check 'above' takes")
 
 
 def test_stand_in_data_tests_nothing() -> None:
     stand_in = dataset(5.0, stand_in=np.int64(1), stand_in_reason="diabetes stands in")
-    found = verdict(ABOVE, [-1.0], stand_in)
-    assert (found.verdict, found.reason, found.observed) == ("untested", "diabetes stands in", None)
-    assert verdict(ABOVE, [-1.0], dataset(5.0, stand_in=0)).verdict == "reproduced"
+    found = judgement([probe(ABOVE, [-1.0])], {"simulation/trajectories": stand_in})
+    assert (found.outcome, found.reason, found.stand_in) == ("untested", "diabetes stands in", True)
+    assert verdict(ABOVE, [-1.0], dataset(5.0, stand_in=0)).outcome == "passed"
 
 
-def test_a_paper_that_is_wrong_is_contradicted_as_expected_and_its_pair_holds() -> None:
-    evidence = dataset(0.25, 0.01, trials=100)
-    printed = verdict(
-        {"kind": "close", "expected": 0.5, "sigmas": 4.0},
-        [0.25],
-        evidence,
-        expect="contradicted",
-        pair="what-holds",
-    )
-    holds = verdict(
-        {"kind": "close", "expected": 0.25, "sigmas": 4.0}, [0.5], evidence, id="what-holds"
-    )
-    assert (printed.verdict, printed.as_expected) == ("contradicted", True)
-    assert (holds.verdict, holds.as_expected) == ("reproduced", True)
-    assert gate([printed, holds]) == []
-    assert summary([printed, holds]) == (
-        "2 claims: 1 reproduced, 1 contradicted; 1 of the contradictions as expected"
-    )
+def test_a_wrong_check_leaves_its_siblings_alone() -> None:
+    wrong = probe(ABOVE, [-1.0], variable="risc")
+    found = judgement([probe(ABOVE, [-1.0]), wrong], {"simulation/trajectories": dataset(1.0)})
+    assert found.outcome == "untested"
+    assert [check.outcome for check in found.runs[0].checks] == ["passed", "untested"]
+    assert "did you mean 'risk'" in found.reason
 
 
-def mixed(scale: str = "paper") -> list[Verdict]:
-    check = {"kind": "all", "of": ABOVE}
-    stand_in = dataset(1.0, stand_in=1, stand_in_reason="diabetes stands in")
-    return [
-        verdict(ABOVE, [-1.0], dataset(1.0), scale=scale),
-        verdict(ABOVE, [-1.0], dataset(-1.0), scale=scale, id="wrong"),
-        verdict(ABOVE, [-1.0], dataset(0.1, 1.0, trials=3), scale=scale, id="noisy"),
-        verdict(ABOVE, [-1.0], stand_in, scale=scale, id="stand-in"),
-        verdict(check, [-1.0], dataset([1.0, math.inf, math.nan]), scale=scale, id="mixed"),
-        verdict(ABOVE, [-1.0], dataset(1.0), scale=scale, id="cured", expect="contradicted",
-                note="n"),
-    ]  # fmt: skip
+def test_a_case_that_is_no_case_is_untested() -> None:
+    for value in ({"id": "a"}, {"id": "a", "runs": [{}]}, {"id": "a", "runs": [3]}):
+        found = judge(value, {}, paper="bombari2025", digests={})
+        assert (found.id, found.outcome) == ("a", "untested")
+        assert found.reason
+    found = judgement([probe(ABOVE, [-1.0])], {})
+    assert found.outcome == "untested"
+    assert "simulation/trajectories" in found.reason
 
 
-def test_the_gate_lists_what_differs_and_forgives_stand_ins() -> None:
-    lines = gate(mixed())
-    assert [line.split(":")[0] for line in lines] == [
-        f"bombari2025/{name}" for name in ("wrong", "noisy", "mixed", "cured")
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        ((1.0, 1.0), "passed"),
+        ((1.0, -1.0), "failed"),
+        ((math.nan, -1.0), "failed"),
+        ((math.nan, 1.0), "inconclusive"),
+    ],
+)
+def test_of_several_checks_the_worst_counts(values: tuple[float, ...], outcome: str) -> None:
+    evidence = dataset(list(values))
+    probes = [probe(ABOVE, [-1.0], select={"clip": clip}) for clip in (1.0, 2.0)]
+    assert judgement(probes, {"simulation/trajectories": evidence}).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("values", "outcome"),
+    [
+        ((1.0, 1.0), "passed"),
+        ((-1.0, -1.0), "failed"),
+        ((1.0, -1.0), "depends on our choice"),
+        ((1.0, math.nan), "inconclusive"),
+        ((-1.0, math.nan), "inconclusive"),
+    ],
+)
+def test_runs_at_several_choices(values: tuple[float, ...], outcome: str) -> None:
+    runs = [
+        {"label": f"clip {clip}", "checks": [probe(ABOVE, [-1.0], select={"clip": clip})]}
+        for clip in (1.0, 2.0)
     ]
-    assert all("\n" not in line for line in lines)
-    assert "contradicted, expected reproduced; observed -1, asked at least 0" in lines[0]
-    assert "rebuild: snakemake results/claims/bombari2025/the-claim.json" in lines[0]
-    assert "4 not as expected" in summary(mixed())
-    assert "1 untested because bundled data stands in" in summary(mixed())
+    value = {"id": "a", "runs": runs}
+    evidence = {"simulation/trajectories": dataset(list(values))}
+    assert judge(value, evidence, paper="bombari2025", digests={}).outcome == outcome
 
 
-def test_at_reduced_scale_nothing_fails_and_the_summary_says_so() -> None:
-    assert gate(mixed("quick")) == []
-    assert summary(mixed("quick")).endswith("6 at reduced scale, which decides nothing")
+EXPECTED = {"artifact": "theory/trajectories", "variable": "risk"}
 
 
-def test_json_is_valid_sorted_deterministic_and_complete() -> None:
-    verdicts = mixed()
-    text = to_json(verdicts)
-    plain = json.loads(text, parse_constant=pytest.fail)  # no bare NaN or Infinity
-    assert [list(item) for item in plain] == [sorted(item) for item in plain]
-    assert to_json(from_json(text)) == text == to_json(mixed())
-    for found in verdicts:
-        one = found.model_dump_json(indent=2)
-        assert list(json.loads(one)) == sorted(Verdict.model_fields)
-        assert Verdict.model_validate_json(one).model_dump_json(indent=2) == one
-    assert from_json(text)[0] == verdicts[0]
-    assert plain[4]["observed"] == [1.0, "Infinity", "NaN"]
+def test_what_is_expected_is_read_from_its_artifact_with_its_noise() -> None:
+    check = {"kind": "close", "expected": EXPECTED, "sigmas": 4.0}
+    probes = [probe(check, [{"times": 0.5}, {"times": 1.5}])]
+    theory = dataset(1.0, 0.04)
+    simulated = dataset(1.2, 0.03, trials=10)
+    found = judgement(probes, {"simulation/trajectories": simulated, "theory/trajectories": theory})
+    (result,) = found.runs[0].checks
+    # 0.03 and 0.04 are 0.05 together.
+    assert result.z == pytest.approx(4.0)
+    assert (result.low, result.high) == pytest.approx((0.8, 1.2))
+    assert found.outcome == "passed"
+    assert result.rejected == (0.5, 1.5)
+    assert sorted(result.digests) == ["simulation/trajectories", "theory/trajectories"]
+    assert judgement(probes, {"simulation/trajectories": dataset(1.3, 0.03),
+                              "theory/trajectories": theory}).outcome == "failed"  # fmt: skip
 
 
-def test_the_table_has_a_row_a_verdict() -> None:
-    rows = list(csv.DictReader(io.StringIO(to_csv(mixed()))))
-    assert rows == collect(mixed())
-    assert [row["verdict"] for row in rows][:4] == [
-        "reproduced",
-        "contradicted",
-        "inconclusive",
-        "untested",
-    ]
-    assert rows[2]["trials_needed"] == "1200"
-    assert rows[1]["as_expected"] == "no"
-
-
-def test_a_setting_left_out_of_the_reduced_scale_is_untested():
-    dataset = xr.Dataset(
-        {"slope": ("dimension", [0.1, 0.2])}, coords={"dimension": ("dimension", [10, 100])}
-    )
-    values = {
-        "id": "left-out",
-        "where": "Figure 1",
-        "statement": "A statement.",
-        "evidence": {
-            "artifact": "theory/trajectories",
-            "variable": "slope",
-            "select": {"dimension": 1000},
-        },
-        "check": {"kind": "below", "high": 1.0},
-        "rejects": [2.0],
+def test_a_list_is_read_as_a_list_and_a_bound_as_a_number() -> None:
+    check = {"kind": "close", "expected": EXPECTED, "absolute": 0.5}
+    both = {
+        "simulation/trajectories": dataset([1.0, 2.0]),
+        "theory/trajectories": dataset([1.2, 5.0]),
     }
-    entry = Entry.model_validate(values)
-    about = {"paper": "bombari2025", "digest": "0" * 64, "command": "snakemake x"}
-    verdict = judge(entry, dataset, **about, scale="quick")
-    assert verdict.verdict == "untested"
-    assert "left out of the reduced scale" in verdict.reason
-    with pytest.raises(ValueError, match="1000"):
-        judge(entry, dataset, **about, scale="paper")
+    found = judgement([probe(check, [[1.2, 6.0]])], both)
+    assert (found.outcome, found.runs[0].checks[0].at) == ("failed", "clip=2")
+    check = {"kind": "all", "of": {"kind": "below", "high": EXPECTED | {"select": {"clip": 2.0}}}}
+    assert judgement([probe(check, [6.0])], both).outcome == "passed"
+    check = {"kind": "below", "high": EXPECTED}
+    found = judgement([probe(check, [6.0], select={"clip": 1.0})], both)
+    assert found.reason == "high = theory/trajectories.risk: expected one number, found 2"
+
+
+def test_a_bound_that_is_read_must_still_refuse() -> None:
+    check = {"kind": "close", "expected": EXPECTED, "relative": 0.9}
+    both = {"simulation/trajectories": dataset(1.0), "theory/trajectories": dataset(1.0)}
+    found = judgement([probe(check, [{"times": 1.5}])], both)
+    assert found.outcome == "untested"
+    assert "cannot refuse 1.5" in found.reason
+
+
+def test_a_setting_left_out_of_the_reduced_scale_is_untested() -> None:
+    probes = [probe(ABOVE, [-1.0], select={"clip": 9.0})]
+    evidence = {"simulation/trajectories": dataset([1.0, 2.0])}
+    assert judgement(probes, evidence, "quick").reason.startswith("left out of the reduced scale")
+    assert "the nearest is 2" in judgement(probes, evidence).reason
+
+
+def test_judgements_survive_json_with_infinity() -> None:
+    found = [
+        judgement([probe(ABOVE, [-math.inf])], {"simulation/trajectories": dataset(value)})
+        for value in (1.0, math.inf, math.nan)
+    ]
+    assert to_json(from_json(to_json(found))) == to_json(found)
+    assert from_json(to_json(found))[:2] == found[:2]
+    one = found[0].model_dump_json(indent=2)
+    assert Judgement.model_validate_json(one) == found[0]

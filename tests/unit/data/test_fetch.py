@@ -209,7 +209,7 @@ def test_an_unwritable_cache_is_named(mirror: Mirror, tmp_path: Path) -> None:
 def test_mirrors_that_are_no_list_of_web_addresses_are_refused(
     mirrors: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(ValueError, match="mirrors: "):
+    with pytest.raises(ValueError, match="mirrors must "):
         data.load("mnist", mirrors=mirrors, cache=tmp_path)
 
 
@@ -402,5 +402,5 @@ def test_something_else_under_the_name_of_a_file_is_an_error(kind: str, tmp_path
 
 
 def test_an_unknown_data_set_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(ValueError, match="nearest is 'mnist'"):
+    with pytest.raises(ValueError, match="did you mean 'mnist'"):
         data.load("minst")

@@ -95,9 +95,9 @@ def test_a_smaller_training_set_starts_a_larger_one(test_rows: int) -> None:
         (0, {"train": 201}, "301 rows, expected at most the 300"),
         (50, {"train": 191}, r"train \+ normalisation: 251 rows, expected at most the 250"),
         (50, {"validation": 51}, "validation: 51 rows, expected at most the 50"),
-        (0, {"train": 0}, "train: 0 rows, expected at least 1"),
-        (0, {"normalisation": 1}, "normalisation: 1 rows, expected at least 2"),
-        (0, {"validation": -1}, "validation: -1 rows"),
+        (0, {"train": 0}, "train must be at least 1 rows, got 0"),
+        (0, {"normalisation": 1}, "normalisation must be at least 2 rows, got 1"),
+        (0, {"validation": -1}, "validation must.*got -1"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(

@@ -12,8 +12,8 @@ from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
 LEVEL = 0.95
 
 
-def isotropic_law(*, offset: float = 0.0, noise_std: float = 1.0) -> GradientDescentLaw:
-    return GradientDescentLaw([1.0], [[1.0]], [offset], [0.0], 0.25, noise_std)
+def isotropic_law(*, offset: float = 0.0, gradient_noise_std: float = 1.0) -> GradientDescentLaw:
+    return GradientDescentLaw([1.0], [[1.0]], [offset], [0.0], 0.25, gradient_noise_std)
 
 
 def simulate(law: GradientDescentLaw, *, runs: int, steps: int, seed: int) -> np.ndarray:
@@ -22,7 +22,7 @@ def simulate(law: GradientDescentLaw, *, runs: int, steps: int, seed: int) -> np
     state = np.broadcast_to(law.start - law.minimiser, (runs, law.start.size)).copy()
     path = np.empty((runs, steps, law.start.size))
     for step in range(steps):
-        noise = law.noise_std * rng.standard_normal(state.shape)
+        noise = law.gradient_noise_std * rng.standard_normal(state.shape)
         state = law.contraction * state + law.step_size * noise
         path[:, step] = state + law.minimiser
     return path
@@ -46,7 +46,7 @@ def test_batch_means_undercover_by_a_known_amount(steps, expected):
 @pytest.mark.parametrize("construction", [intervals.batch_means, intervals.checkpoints])
 def test_simulated_coverage_and_length_agree_with_the_exact_ones(construction):
     # A start far away leaves a bias in the first replicate that the exact value must include.
-    law = isotropic_law(offset=60.0, noise_std=1.0)
+    law = isotropic_law(offset=60.0, gradient_noise_std=1.0)
     runs, steps = 20_000, 70
     path = simulate(law, runs=runs, steps=steps, seed=1)
     result = construction(path, level=LEVEL)

@@ -16,20 +16,20 @@ from privreg.papers.bombari2025.experiments import (
 
 SIZES = {
     "dimension": 10,
-    "samples": [200, 1000],
-    "privacy": 1.0,
-    "clip": 0.3,
-    "noise_std": 0.3,
+    "sample_sizes": [200, 1000],
+    "budget": {"half_square": 1.0},
+    "clip_constant": 0.3,
+    "label_noise_std": 0.3,
     "exponents": [0.0, 0.5],
     "spectra": ["uniform"],
 }
 MAPS = {
     "dimension": 50,
-    "samples": [500, 2000],
-    "privacy": 0.5,
-    "noise_std": 0.3,
+    "sample_sizes": [500, 2000],
+    "budget": {"half_square": 0.5},
+    "label_noise_std": 0.3,
     "exponents": [0.0, 0.5],
-    "clips": {"low": 0.01, "high": 10.0, "count": 7},
+    "clip_constants": {"low": 0.01, "high": 10.0, "count": 7},
     "initial_rates": {"low": 0.1, "high": 1000.0, "count": 9},
 }
 
@@ -70,7 +70,7 @@ def test_shards_join_to_the_same_trials(tuned):
 def test_heat_map_follows_the_deterministic_equivalent():
     parameters = isotropic_heat_maps.Parameters.model_validate(MAPS)
     theory = isotropic_heat_maps.theory(parameters)
-    assert np.all(theory.lowest_risk <= theory.risk.min(("clip", "initial_rate")))
+    assert np.all(theory.lowest_risk <= theory.risk.min(("clip_constant", "initial_rate")))
     assert np.all(theory.large_clip_excess >= 0)
     simulation = isotropic_heat_maps.simulate(parameters, trials(20))
     simulation = simulation.assign_coords(trial=np.arange(20))
@@ -105,8 +105,8 @@ def test_least_noisy_setting_is_chosen_and_refitted():
             "train": [50, 300],
             "normalisation": 100,
             "validation": 200,
-            "privacy": 5.0,
-            "clip": 0.5,
+            "budget": {"half_square": 5.0},
+            "clip_constant": 0.5,
             "exponents": [0.0, 0.5],
             "initial_rates": {"low": 1e-4, "high": 10.0, "count": 6},
             "offsets": [0.1, 10.0],

@@ -11,6 +11,7 @@ from privreg.algorithms.samples import GaussianSamples, moments
 from privreg.experiment.trials import shard_of
 from privreg.papers.brown2024 import literal_constructions, size_crossings, synthetic_data
 from privreg.papers.brown2024.experiments import clipping_tradeoff, coverage, sample_sizes
+from privreg.privacy.budget import Budget
 
 
 def stream(seed=0):
@@ -20,11 +21,11 @@ def stream(seed=0):
 def sizes(**changes):
     values = {
         "dimension": 10,
-        "sizes": [1000, 100_000],
-        "rho": 0.015,
+        "sample_sizes": [1000, 100_000],
+        "budget": {"zcdp": 0.015},
         "steps": [20, 30],
         "step_size": 0.25,
-        "clip_factor": 5.0,
+        "clip_constant": 5.0,
     }
     return sample_sizes.Parameters(**(values | changes))
 
@@ -32,11 +33,11 @@ def sizes(**changes):
 def intervals(**changes):
     values = {
         "dimension": 4,
-        "samples": 2000,
-        "rho": 0.5,
+        "sample_size": 2000,
+        "budget": {"zcdp": 0.5},
         "gradients": [60, 300],
         "step_size": 0.25,
-        "clip_factor": 5.0,
+        "clip_constant": 5.0,
         "runs": 3,
     }
     return coverage.Parameters(**(values | changes))
@@ -63,7 +64,7 @@ def test_crossing_solves_its_quadratic_without_bias_and_is_later_with_it():
     found = size_crossings.law_crossing(parameters, False, zero)
     # p (ηλ₁)² g / n² = p / (n - p - 1)
     gain = (1 - 0.75 ** (2 * np.array([20, 30]))) / (1 - 0.75**2)
-    square = (0.25 * parameters.noise_std(1)) ** 2 * gain
+    square = (0.25 * parameters.gradient_noise_std(1)) ** 2 * gain
     for value, coefficient in zip(found, square, strict=True):
         exact = max(np.roots([1, -coefficient, coefficient * 11]).real)
         assert value == pytest.approx(exact, rel=1e-5)
@@ -73,13 +74,13 @@ def test_crossing_solves_its_quadratic_without_bias_and_is_later_with_it():
     # Half the relative error is reached at a quarter of the size, up to p + 1 samples.
     halved = size_crossings.law_crossing(parameters, False, zero - np.log(2))
     assert halved == pytest.approx(found / 4, rel=1e-3)
-    plateau = sizes(steps=[2], rho=1e9)
+    plateau = sizes(steps=[2], budget={"zcdp": 1e9})
     assert np.isinf(size_crossings.law_crossing(plateau, True, np.zeros(1))[0])
 
 
 def test_simulated_crossing_of_exact_errors_is_the_exact_one():
-    parameters = sizes(sizes=[50_000, 100_000, 200_000])
-    grid = np.asarray(parameters.sizes, dtype=float)
+    parameters = sizes(sample_sizes=[50_000, 100_000, 200_000])
+    grid = np.asarray(parameters.sample_sizes, dtype=float)
     ones = np.ones((5, 1, 1))
     whole, noise = (
         np.sqrt(size_crossings.privacy_square(parameters, grid, bias)) * ones
@@ -101,7 +102,7 @@ def test_simulated_crossing_of_exact_errors_is_the_exact_one():
 
 
 def test_held_and_streamed_data_follow_the_same_law(monkeypatch):
-    parameters = sizes(dimension=5, sizes=[4000, 8000], rho=0.5)
+    parameters = sizes(dimension=5, sample_sizes=[4000, 8000], budget={"zcdp": 0.5})
     for limit in (1 << 24, 1):
         monkeypatch.setattr(sample_sizes, "HELD_NUMBERS", limit)
         rng = stream(limit)
@@ -115,7 +116,7 @@ def test_held_and_streamed_data_follow_the_same_law(monkeypatch):
 
 def test_a_pilot_screens_like_the_whole_data_set(monkeypatch):
     data = GaussianSamples(20_000, np.full(4, 0.5), 1.0, np.random.SeedSequence(3))
-    settings = {"clip": 8.0, "step_size": 0.25, "noise_std": 0.02, "steps": 8}
+    settings = {"clip_norm": 8.0, "step_size": 0.25, "gradient_noise_std": 0.02, "steps": 8}
     plain = full_batch_dpgd(data, **settings, runs=3, rng=stream(1), screening=False)
     monkeypatch.setattr(screening, "PILOT_ROWS", 3000)
     screened = screening.screen(data, **settings, lanes=3, start=np.zeros(4))
@@ -133,13 +134,15 @@ def test_fits_share_sums_of_the_same_bounds():
     bounds = adassp.Bounds(2.0, 1.5)
     sums = adassp.clipped_sums(data, bounds=bounds)
     for fit, budget in (
-        (adassp.adassp_zcdp, {"rho": 0.5}),
+        (adassp.adassp_zcdp, {"budget": Budget.zcdp(0.5)}),
         (adassp.adassp, {"epsilon": 1.0, "delta": 1e-6}),
     ):
         apart, shared = (fit(part, bounds=bounds, **budget, rng=stream(2)) for part in (data, sums))
         assert np.array_equal(apart, shared)
     with pytest.raises(ValueError, match="bounds"):
-        adassp.adassp_zcdp(sums, bounds=adassp.Bounds(2.0, 1.0), rho=0.5, rng=stream())
+        adassp.adassp_zcdp(
+            sums, bounds=adassp.Bounds(2.0, 1.0), budget=Budget.zcdp(0.5), rng=stream()
+        )
 
 
 def test_shards_give_the_trials_of_one_run():
@@ -183,10 +186,10 @@ def test_divergence_of_replicates_is_the_textbook_formula():
 
 
 def test_literal_coverage_of_final_iterates_is_a_noncentral_t():
-    parameters = intervals(dimension=1, samples=1000, literal_steps=[5, 12, 15])
+    parameters = intervals(dimension=1, sample_size=1000, literal_steps=[5, 12, 15])
     found = literal_constructions.literal_coverage(parameters)["literal_coverage"][1][0]
     for value, steps in zip(found, (5, 12, 15), strict=True):
-        noise = parameters.noise_std(10 * steps)
+        noise = parameters.gradient_noise_std(10 * steps)
         spread = 0.25 * noise * np.sqrt((1 - 0.75 ** (2 * steps)) / (1 - 0.75**2))
         shift = 0.75**steps * np.sqrt(10) / spread
         quantile = stats.t.ppf(0.975, 9)
@@ -197,18 +200,16 @@ def test_literal_coverage_of_final_iterates_is_a_noncentral_t():
 def test_squared_bias_is_free_of_the_runs_variance():
     parameters = clipping_tradeoff.Parameters(
         dimension=3,
-        samples=300,
-        rho=0.05,
+        sample_size=300,
+        budget={"zcdp": 0.05},
         steps=[40],
         step_size=0.25,
-        lowest_clip=30,
-        highest_clip=60,
-        clips=3,
+        clip_norms={"low": 30, "high": 60, "count": 3},
         runs=5,
     )
     found = clipping_tradeoff.simulate(parameters, shard_of(5, "x", 150, index=0, count=1))
     # Without clipping the law's bias is 0.75^40 of the start: nothing.
-    bias = found.squared_bias.sel(clip=60.0).values[:, 0]
+    bias = found.squared_bias.sel(clip_norm=60.0).values[:, 0]
     assert abs(bias.mean()) < 4.5 * bias.std() / np.sqrt(len(bias))
-    plug_in = bias + found.variance.sel(clip=60.0).values[:, 0] / parameters.runs
+    plug_in = bias + found.variance.sel(clip_norm=60.0).values[:, 0] / parameters.runs
     assert plug_in.mean() > 4.5 * plug_in.std() / np.sqrt(len(bias))

@@ -15,11 +15,11 @@ def small_design(reading: Reading, dimension: int = 40) -> Design:
     return Design(
         reading=reading,
         dimension=dimension,
-        samples=60,
+        sample_size=60,
         step_size=0.05,
         ridge=0.1,
-        label_noise=0.1,
-        label_clip=3.0,
+        scaled_label_noise_std=0.1,
+        label_noise_clip=3.0,
     )
 
 
@@ -82,7 +82,7 @@ def test_mean_problem_is_the_mean_over_draws(reading: Reading) -> None:
 
 @pytest.mark.parametrize(("time", "position"), [(0.1, 0.05), (0.75, 0.7)])
 def test_search_among_candidates_finds_the_worst_pair(time: float, position: float) -> None:
-    design = small_design("centred", dimension=200).model_copy(update={"samples": 300})
+    design = small_design("centred", dimension=200).model_copy(update={"sample_size": 300})
     rng = np.random.default_rng(7)
     instance = design.draw(rng)
     rows, labels = instance.records.sample(150, rng)

@@ -64,14 +64,14 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
         ),
         (f"{TRAJECTORIES}.shards", 11, [TRAJECTORIES, "at most trials = 10, got 11"]),
         (
-            f"{TRAJECTORIES}.parameters.clipp",
+            f"{TRAJECTORIES}.parameters.clip_constnt",
             1.0,
-            [f"{TRAJECTORIES}.parameters", "'clipp'", "did you mean 'clip'"],
+            [f"{TRAJECTORIES}.parameters", "'clip_constnt'", "did you mean 'clip_constant'"],
         ),
         (
-            f"{TRAJECTORIES}.parameters.privacy",
-            0.0,
-            [f"{TRAJECTORIES}.parameters.privacy must be greater than 0, got 0.0"],
+            f"{TRAJECTORIES}.parameters.budget",
+            {"half_square": 0.0},
+            [f"{TRAJECTORIES}.parameters.budget", "half_square must be greater than 0, got 0.0"],
         ),
         (f"{TRAJECTORIES}.recipe", "trajectory", ["'trajectory'", "did you mean 'trajectories'"]),
         (

@@ -20,7 +20,7 @@ class Setting(Protocol):
     step_size: float
     level: float
 
-    def noise_std(self, gradients: int) -> float: ...
+    def gradient_noise_std(self, gradients: int) -> float: ...
 
 
 def literal_coverage(parameters: Setting) -> dict[str, tuple]:
@@ -88,7 +88,7 @@ def _laws(parameters: Setting, steps: int) -> list[tuple[np.ndarray, np.ndarray]
         minimiser=np.full(1, parameters.dimension**-0.5),
         start=np.zeros(1),
         step_size=parameters.step_size,
-        noise_std=parameters.noise_std(m * steps),
+        gradient_noise_std=parameters.gradient_noise_std(m * steps),
     )
     last = np.zeros((1, steps))
     last[0, -1] = 1
@@ -101,7 +101,9 @@ def _laws(parameters: Setting, steps: int) -> list[tuple[np.ndarray, np.ndarray]
 
 def _stationary_variance(parameters: Setting, gradients: int) -> float:
     contraction = 1 - parameters.step_size
-    return (parameters.step_size * parameters.noise_std(gradients)) ** 2 / (1 - contraction**2)
+    return (parameters.step_size * parameters.gradient_noise_std(gradients)) ** 2 / (
+        1 - contraction**2
+    )
 
 
 def _gaussian_divergence(bias: np.ndarray, covariance: np.ndarray, variance: float) -> float:

@@ -23,16 +23,16 @@ class Setting(Protocol):
     dimension: int
     steps: list[int]
     step_size: float
-    sizes: list[int]
+    sample_sizes: list[int]
 
-    def noise_std(self, size: int) -> np.ndarray: ...
+    def gradient_noise_std(self, size: int) -> np.ndarray: ...
 
 
 def privacy_square(parameters: Setting, size: np.ndarray, bias: bool) -> np.ndarray:
     """Mean squared distance to the empirical minimiser at identity covariance, (steps, size)."""
     steps = np.asarray(parameters.steps, dtype=float)[:, None]
     contraction = 1 - parameters.step_size
-    noise = np.array([parameters.noise_std(1)]).T / size
+    noise = np.array([parameters.gradient_noise_std(1)]).T / size
     gain = (1 - contraction ** (2 * steps)) / (1 - contraction**2)
     square = parameters.dimension * (parameters.step_size * noise) ** 2 * gain
     if bias:
@@ -72,7 +72,7 @@ def simulated_crossings(
     The mean runs over the sizes within a factor of five of the law's crossing: one size alone would
     leave twice the Monte-Carlo error.
     """
-    sizes = np.asarray(parameters.sizes, dtype=float)
+    sizes = np.asarray(parameters.sample_sizes, dtype=float)
     sampling = simulation.sampling_error.values**2
     estimates, errors = [], []
     for name, bias in (("privacy_error", True), ("noise_error", False)):

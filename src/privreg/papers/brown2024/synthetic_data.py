@@ -15,7 +15,7 @@ LABEL_NOISE_STD = 1.0
 
 
 def draw(
-    samples: int,
+    sample_size: int,
     dimension: int,
     rng: np.random.Generator,
     *,
@@ -28,11 +28,11 @@ def draw(
 
     target = unit_vector(dimension, rng)
     root = covariance_root(dimension, rng) if anisotropic else None
-    features = rng.standard_normal((samples, dimension))
+    features = rng.standard_normal((sample_size, dimension))
     if root is not None:
         features = features @ root.T
     labels = features @ target + label_noise_mean
-    labels += label_noise_std * rng.standard_normal(samples)
+    labels += label_noise_std * rng.standard_normal(sample_size)
     return ArraySamples(features, labels), target
 
 

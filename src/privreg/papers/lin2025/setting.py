@@ -37,17 +37,19 @@ class Design(Strict):
         "variance d^(-1/2) (wide).",
     )
     dimension: int = Field(ge=2, description="Dimension d.")
-    samples: int = Field(ge=2, description="Records n, one a step.")
+    sample_size: int = Field(ge=2, description="Records n, one a step.")
     step_size: float = Field(gt=0, description="Discrete step eta; the scaled rate is d eta.")
     ridge: float = Field(ge=0, description="Penalty delta.")
-    label_noise: float = Field(
+    scaled_label_noise_std: float = Field(
         ge=0, description="Standard deviation of the label noise in units of d^(-1/2)."
     )
-    label_clip: float = Field(gt=0, description="The label noise is clipped at this many of them.")
+    label_noise_clip: float = Field(
+        gt=0, description="The label noise is clipped at this many of them."
+    )
 
     @property
     def horizon(self) -> float:
-        return self.samples / self.dimension
+        return self.sample_size / self.dimension
 
     @property
     def coordinate(self) -> tuple[float, float]:
@@ -59,7 +61,11 @@ class Design(Strict):
     def label_noise_variance(self) -> float:
         from privreg.algorithms.noisy_sgd import clipped_normal_variance
 
-        return self.label_noise**2 / self.dimension * clipped_normal_variance(self.label_clip)
+        return (
+            self.scaled_label_noise_std**2
+            / self.dimension
+            * clipped_normal_variance(self.label_noise_clip)
+        )
 
     def draw(self, rng: np.random.Generator) -> Instance:
         """Ground truth and start of one repetition."""
@@ -73,8 +79,8 @@ class Design(Strict):
             mean=mean,
             half_width=half_width,
             target=rng.uniform(mean - half_width, mean + half_width, self.dimension),
-            label_noise_std=self.label_noise / sqrt(self.dimension),
-            label_clip=self.label_clip,
+            label_noise_std=self.scaled_label_noise_std / sqrt(self.dimension),
+            label_noise_clip=self.label_noise_clip,
         )
         initial = rng.standard_normal(self.dimension)
         basis = second_moment_basis(records.mean, std=std)
@@ -87,13 +93,15 @@ class Design(Strict):
         )
         return Instance(records, initial, basis, problem)
 
-    def law(self, problem: RidgeRegression, noise_std: float) -> HomogenizedSGD:
+    def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenizedSGD:
         """Law of the diffusion on one problem."""
         from privreg.schedules import ConstantRate
         from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
 
         rate = ConstantRate(self.dimension * self.step_size)
-        return HomogenizedSGD(problem, rate, noise_std=noise_std, horizon=self.horizon)
+        return HomogenizedSGD(
+            problem, rate, gradient_noise_std=gradient_noise_std, horizon=self.horizon
+        )
 
     def mean_problem(self) -> RidgeRegression:
         """A problem whose risk is the mean over ground truths and starts, exactly.
@@ -128,6 +136,8 @@ class Instance(NamedTuple):
     problem: RidgeRegression
 
 
-def noise_coordinate(noise_stds: list[float]) -> tuple:
+def noise_coordinate(gradient_noise_stds: list[float]) -> tuple:
     """The coordinate of gradient noise scales."""
-    return variable("noise_std", noise_stds, "standard deviation sigma of gradient noise")
+    return variable(
+        "gradient_noise_std", gradient_noise_stds, "standard deviation sigma of gradient noise"
+    )

@@ -69,7 +69,7 @@ class SectorProgram:
     strong_convexity, smoothness : float
         μ and L, 0 < μ ≤ L.
     step_size : float
-        η, more than 0.
+        η, more than 0 and less than 2/L, from which on a quadratic diverges.
     lags : int
         Longest lag of the multiplier.
     multiplier : {"sound", "printed"}
@@ -78,7 +78,7 @@ class SectorProgram:
         scalar gradient max(x, 0) and the signal 1, -1, 1, -1, ... the inequality (91) fails. In
         both λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
     nodes_per_panel : int
-        Frequencies per octave.
+        Frequencies per octave; 24 leave an error of about 1e-5.
 
     Source
     ------
@@ -94,13 +94,15 @@ class SectorProgram:
         step_size: float,
         lags: int = 30,
         multiplier: str = "sound",
-        nodes_per_panel: int = 12,
+        nodes_per_panel: int = 24,
     ) -> None:
         self.smoothness = require_number("smoothness", smoothness, above=0)
         self.strong_convexity = require_number(
             "strong_convexity", strong_convexity, above=0, most=self.smoothness
         )
-        self.step_size = require_number("step_size", step_size, above=0)
+        self.step_size = require_number(
+            "step_size", step_size, above=0, below=2.0 / self.smoothness
+        )
         self.lags = require_count("lags", lags)
         self.sign = {"sound": -1.0, "printed": 1.0}[
             require_choice("multiplier", multiplier, ("sound", "printed"))
@@ -211,30 +213,36 @@ class SectorProgram:
         import cvxpy as cp
 
         first, second, real, imaginary = self._forms
-        # In units of the multiplier of a quadratic the numbers are of order 1.
         unit = self._unit()
-        centre = self.lags
+        # Every cone a b ≥ |m|² is put in units of what a constant multiplier makes of it: the
+        # responses differ by a factor (ημ)^-2 between the ends of the grid.
+        flat = np.zeros(2 * self.lags + 1)
+        flat[self.lags] = 2.0 * unit
+        left_scale = 1.0 + np.abs(first) @ flat
+        mixed = np.hypot(real @ flat, imaginary @ flat)
+        right_scale = mixed**2 / left_scale + np.abs(second) @ flat
+        cross_scale = np.sqrt(left_scale * right_scale)
+
+        def scaled(form: FloatArray, scale: FloatArray) -> FloatArray:
+            return unit * form / scale[:, None]
+
         variable = cp.Variable(2 * self.lags + 1, nonneg=True)
         response = cp.Variable(self.frequencies.size, nonneg=True)
         cost = cp.Parameter(self.frequencies.size, nonneg=True)
-        scaled = unit * variable
-        a = first @ scaled - 1.0
-        b = response + second @ scaled
-        # Each row is weighed by the size of a's coefficients so that no cone is lopsided.
-        size = np.sqrt(1.0 + np.abs(first).max(axis=1) * unit)
-        left, right = cp.multiply(1.0 / size, a), cp.multiply(size, b)
-        cones = cp.SOC(
-            left + right, cp.vstack([2.0 * real @ scaled, 2.0 * imaginary @ scaled, left - right])
-        )
-        total = cp.sum(variable) <= 2.0 * variable[centre]
+        a = scaled(first, left_scale) @ variable - 1.0 / left_scale
+        b = response + scaled(second, right_scale) @ variable
+        cross = [2.0 * scaled(form, cross_scale) @ variable for form in (real, imaginary)]
+        cones = cp.SOC(a + b, cp.vstack([*cross, a - b]))
+        total = cp.sum(variable) <= 2.0 * variable[self.lags]
         problem = cp.Problem(cp.Minimize(cost @ response), [cones, total])
+        self._response_scale = right_scale
         return problem, variable, cost
 
     def _solve(self, density: FloatArray) -> tuple[FloatArray, FloatArray]:
         import cvxpy as cp
 
         problem, variable, cost = self._program
-        load = self.weights * density
+        load = self.weights * density * self._response_scale
         cost.value = load / load.sum()
         with warnings.catch_warnings():
             # The bound is evaluated from the multiplier, which a loose solve only makes larger.

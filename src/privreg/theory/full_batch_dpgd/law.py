@@ -33,7 +33,7 @@ class GradientDescentLaw:
         θ_0.
     step_size : float
         η, more than 0.
-    noise_std : float
+    gradient_noise_std : float
         λ, at least 0; the noise of a step has standard deviation ηλ.
 
     Source
@@ -47,13 +47,15 @@ class GradientDescentLaw:
     minimiser: FloatArray
     start: FloatArray
     step_size: float
-    noise_std: float
+    gradient_noise_std: float
 
     def __post_init__(self) -> None:
         if not self.step_size > 0:
             raise ValueError(f"step_size must be more than 0, got {self.step_size}")
-        if not (np.isfinite(self.noise_std) and self.noise_std >= 0):
-            raise ValueError(f"noise_std must be finite and at least 0, got {self.noise_std}")
+        if not (np.isfinite(self.gradient_noise_std) and self.gradient_noise_std >= 0):
+            raise ValueError(
+                f"gradient_noise_std must be finite and at least 0, got {self.gradient_noise_std}"
+            )
         p = np.size(self.eigenvalues)
         shapes = {"eigenvalues": (p,), "minimiser": (p,), "start": (p,), "eigenvectors": (p, p)}
         for name, shape in shapes.items():
@@ -96,7 +98,7 @@ class GradientDescentLaw:
         gap = np.abs(first - second)[..., None]
         shorter = np.minimum(first, second)[..., None]
         contraction = self.contraction
-        variance = (self.step_size * self.noise_std) ** 2
+        variance = (self.step_size * self.gradient_noise_std) ** 2
         return variance * contraction**gap * _geometric_sum(contraction**2, shorter)
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
@@ -118,7 +120,7 @@ class GradientDescentLaw:
                 "step_size must put every 1 - step_size * eigenvalue in (-1, 1), "
                 f"got {contraction[np.argmax(np.abs(contraction))]:.6g}"
             )
-        modes = (self.step_size * self.noise_std) ** 2 / (1 - contraction**2)
+        modes = (self.step_size * self.gradient_noise_std) ** 2 / (1 - contraction**2)
         return (self.eigenvectors * modes) @ self.eigenvectors.T
 
     def expected_squared_error(self, times: ArrayLike) -> FloatArray:
@@ -169,7 +171,7 @@ class GradientDescentLaw:
         for step in reversed(range(matrix.shape[1])):
             load = matrix[:, step] + self.contraction[:, None] * load
             loads[..., step] = load
-        modes = (self.step_size * self.noise_std) ** 2 * loads @ np.swapaxes(loads, -1, -2)
+        modes = (self.step_size * self.gradient_noise_std) ** 2 * loads @ np.swapaxes(loads, -1, -2)
         return bias, np.einsum("jk,klm->jlm", self.eigenvectors**2, modes)
 
 
@@ -177,9 +179,9 @@ def gradient_descent_law(
     gram: ArrayLike,
     moment: ArrayLike,
     *,
-    samples: int,
+    sample_size: int,
     step_size: float,
-    noise_std: float,
+    gradient_noise_std: float,
     start: ArrayLike | None = None,
 ) -> GradientDescentLaw:
     r"""Law of the iterates on a data set, from its sums XᵀX and Xᵀy.
@@ -190,9 +192,9 @@ def gradient_descent_law(
         XᵀX, not divided by n; positive definite.
     moment : array_like, shape (p,)
         Xᵀy.
-    samples : int
+    sample_size : int
         n.
-    step_size, noise_std : float
+    step_size, gradient_noise_std : float
         η and λ.
     start : array_like, shape (p,), optional
         θ_0, 0 by default.
@@ -206,12 +208,14 @@ def gradient_descent_law(
     brown2024, section 2.1.
     """
     sums = np.asarray(gram, dtype=np.float64)
-    eigenvalues, eigenvectors = np.linalg.eigh(sums / samples)
+    eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
         raise ValueError(f"gram must be positive definite, got eigenvalue {eigenvalues[0]:.3g}")
     minimiser = np.asarray(np.linalg.solve(sums, np.asarray(moment, dtype=np.float64)))
     origin = np.zeros_like(minimiser) if start is None else np.asarray(start, dtype=np.float64)
-    return GradientDescentLaw(eigenvalues, eigenvectors, minimiser, origin, step_size, noise_std)
+    return GradientDescentLaw(
+        eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std
+    )
 
 
 def clipping_bound(
@@ -219,7 +223,7 @@ def clipping_bound(
     features: ArrayLike,
     labels: ArrayLike,
     *,
-    clip: float,
+    clip_norm: float,
     steps: int,
 ) -> tuple[float, float]:
     r"""Bound on the probability that any gradient clips, and the expected share that would.
@@ -239,7 +243,7 @@ def clipping_bound(
         Unclipped law for this data.
     features : array_like, shape (n, p)
     labels : array_like, shape (n,)
-    clip : float
+    clip_norm : float
         γ, more than 0.
     steps : int
         T: gradients are taken at θ_0..θ_{T-1}.
@@ -259,7 +263,7 @@ def clipping_bound(
 
     x, y = np.asarray(features, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     norms = np.linalg.norm(x, axis=1)
-    widths = np.divide(clip, norms, out=np.full_like(norms, np.inf), where=norms > 0)
+    widths = np.divide(clip_norm, norms, out=np.full_like(norms, np.inf), where=norms > 0)
     squares = (x @ law.eigenvectors) ** 2
     total = 0.0
     for step in range(steps):

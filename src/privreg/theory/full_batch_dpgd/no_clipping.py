@@ -33,8 +33,8 @@ class NoClippingRatios(NamedTuple):
 class NoClippingDemand(NamedTuple):
     """Least clipping bound and number of samples at which the proof excludes clipping."""
 
-    clip: float
-    samples: float
+    clip_norm: float
+    sample_size: float
 
 
 def no_clipping_ratios(
@@ -106,14 +106,14 @@ def no_clipping_ratios(
     )
 
 
-def generative_constant(samples: ArrayLike, *, steps: int, failure: float) -> FloatArray:
+def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -> FloatArray:
     r"""The c_0 that holds with probability 1 - β in the linear-Gaussian model.
 
     .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
 
     Parameters
     ----------
-    samples : array_like, shape (...)
+    sample_size : array_like, shape (...)
         n, at least a constant times p + ln(1/β).
     steps : int
         T.
@@ -129,7 +129,7 @@ def generative_constant(samples: ArrayLike, *, steps: int, failure: float) -> Fl
     brown2024, Lemma 2.6. Its proof gives the 12 only as p grows (about 41 at p = 2); the statement
     holds with a wide margin all the same.
     """
-    return 12 * np.log(5 * np.asarray(samples, dtype=np.float64) * steps / failure) ** 1.5
+    return 12 * np.log(5 * np.asarray(sample_size, dtype=np.float64) * steps / failure) ** 1.5
 
 
 def no_clipping_demand(
@@ -173,9 +173,9 @@ def no_clipping_demand(
         if not (np.isfinite(value) and value > 0):
             raise ValueError(f"{name} must be finite and more than 0, got {value}")
     scale = 64 * constant**2 * features * step_size * np.sqrt(2 * steps / rho)
-    samples = scale
+    sample_size = scale
     # A contraction: the logarithm's root changes slowly, so a few dozen rounds give all digits.
     for _ in range(60):
-        samples = scale * np.sqrt(max(np.log(2 * samples * steps / failure), 1e-300))
-    clip = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
-    return NoClippingDemand(float(clip), float(samples))
+        sample_size = scale * np.sqrt(max(np.log(2 * sample_size * steps / failure), 1e-300))
+    clip_norm = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
+    return NoClippingDemand(float(clip_norm), float(sample_size))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 
 
-def stationary_risk(problem: RidgeRegression, *, rate: float, noise_std: float) -> float:
+def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std: float) -> float:
     r"""Limit of the mean population risk as time grows, at a constant scaled rate.
 
     .. math::
@@ -21,7 +21,7 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, noise_std: float) 
     problem : RidgeRegression
     rate : float
         Scaled rate γ = d η, more than 0.
-    noise_std : float
+    gradient_noise_std : float
         Standard deviation σ of the gradient noise, at least 0.
 
     Returns
@@ -33,14 +33,14 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, noise_std: float) 
     ------
     The fixed point of lin2025, equation (6), which the paper does not print.
     """
-    gain, noise = _stationary_terms(problem, rate=rate, noise_std=noise_std)
+    gain, noise = _stationary_terms(problem, rate=rate, gradient_noise_std=gradient_noise_std)
     if gain >= 1.0:
         return np.inf
     return float((problem.risk(problem.minimizer) + noise) / (1.0 - gain))
 
 
 def stationary_regularized_risk(
-    problem: RidgeRegression, *, rate: float, noise_std: float
+    problem: RidgeRegression, *, rate: float, gradient_noise_std: float
 ) -> float:
     r"""Limit of the mean regularised risk as time grows, at a constant scaled rate.
 
@@ -54,12 +54,12 @@ def stationary_regularized_risk(
     ------
     The limit of lin2025, equation (7).
     """
-    risk = stationary_risk(problem, rate=rate, noise_std=noise_std)
+    risk = stationary_risk(problem, rate=rate, gradient_noise_std=gradient_noise_std)
     if problem.ridge == 0.0 or np.isinf(risk):
         return risk
     variance = (
         rate
-        * (2.0 * risk * problem.eigenvalues + noise_std**2)
+        * (2.0 * risk * problem.eigenvalues + gradient_noise_std**2)
         / (2.0 * problem.dimension * problem.curvatures)
     )
     return risk + float(problem.penalty(problem.minimizer, variance))
@@ -67,7 +67,7 @@ def stationary_regularized_risk(
 
 def stability_limit(problem: RidgeRegression) -> float:
     r"""Scaled rate :math:`2d/\operatorname{tr}(\Sigma^2A^{-1})` from which on the risk diverges."""
-    gain, _ = _stationary_terms(problem, rate=1.0, noise_std=0.0)
+    gain, _ = _stationary_terms(problem, rate=1.0, gradient_noise_std=0.0)
     return np.inf if gain == 0.0 else 1.0 / gain
 
 
@@ -78,7 +78,7 @@ def isotropic_risk(
     target: ArrayLike,
     initial: ArrayLike,
     rate: float,
-    noise_std: float,
+    gradient_noise_std: float,
     ridge: float = 0.0,
     label_noise_variance: float = 0.0,
 ) -> NDArray[np.float64]:
@@ -99,7 +99,7 @@ def isotropic_risk(
         λ, more than 0.
     target, initial : array_like, shape (d,)
         Ground truth and start.
-    rate, noise_std, ridge, label_noise_variance : float
+    rate, gradient_noise_std, ridge, label_noise_variance : float
         γ more than 0; σ, δ and ζ² at least 0.
 
     Returns
@@ -124,7 +124,7 @@ def isotropic_risk(
         0.5 * eigenvalue * (start @ start),
     )
     decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
-    risk = 0.5 * rate**2 * eigenvalue * noise_std**2 * _convolution(t, decay, 0.0)
+    risk = 0.5 * rate**2 * eigenvalue * gradient_noise_std**2 * _convolution(t, decay, 0.0)
     for power, amplitude in enumerate(amplitudes):
         speed = power * rate * curvature
         feedback = (rate * eigenvalue) ** 2 * _convolution(t, decay, speed)
@@ -140,18 +140,18 @@ def _convolution(t: NDArray[np.float64], decay: float, speed: float) -> NDArray[
 
 
 def _stationary_terms(
-    problem: RidgeRegression, *, rate: float, noise_std: float
+    problem: RidgeRegression, *, rate: float, gradient_noise_std: float
 ) -> tuple[float, float]:
     """Feedback γ tr(Σ²A⁻¹)/(2d) and noise σ²γ tr(ΣA⁻¹)/(4d)."""
     if not rate > 0:
         raise ValueError(f"rate must be more than 0, got {rate}")
-    if not noise_std >= 0:
-        raise ValueError(f"noise_std must be at least 0, got {noise_std}")
+    if not gradient_noise_std >= 0:
+        raise ValueError(f"gradient_noise_std must be at least 0, got {gradient_noise_std}")
     moving = problem.eigenvalues > 0
     share = np.zeros(problem.eigenvalues.size)
     share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
     share *= problem.multiplicities
     scale = rate / (2.0 * problem.dimension)
     return float(scale * (share @ problem.eigenvalues)), float(
-        0.5 * scale * noise_std**2 * share.sum()
+        0.5 * scale * gradient_noise_std**2 * share.sum()
     )

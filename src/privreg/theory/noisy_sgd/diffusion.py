@@ -142,7 +142,7 @@ class HomogenizedSGD:
     problem : RidgeRegression
     schedule : RateWithIntegral
         Scaled rate γ(t) = d η, smooth and positive on [0, horizon].
-    noise_std : float
+    gradient_noise_std : float
         Standard deviation σ of the noise added to each coordinate of the gradient, at least 0.
     horizon : float
         Last time T = n/d, more than 0.
@@ -164,12 +164,14 @@ class HomogenizedSGD:
         problem: RidgeRegression,
         schedule: RateWithIntegral,
         *,
-        noise_std: float,
+        gradient_noise_std: float,
         horizon: float,
         minimum_panels: int = 16,
     ) -> None:
-        if not (np.isfinite(noise_std) and noise_std >= 0):
-            raise ValueError(f"noise_std must be finite and at least 0, got {noise_std}")
+        if not (np.isfinite(gradient_noise_std) and gradient_noise_std >= 0):
+            raise ValueError(
+                f"gradient_noise_std must be finite and at least 0, got {gradient_noise_std}"
+            )
         if not (np.isfinite(horizon) and horizon > 0):
             raise ValueError(f"horizon must be finite and more than 0, got {horizon}")
         rates = schedule.rate(np.linspace(0.0, horizon, 257))
@@ -177,7 +179,7 @@ class HomogenizedSGD:
             raise ValueError("schedule must have a finite positive rate on [0, horizon]")
         self.problem = problem
         self.schedule = schedule
-        self.noise_std = float(noise_std)
+        self.gradient_noise_std = float(gradient_noise_std)
         self.horizon = float(horizon)
         # Two decay times of the fastest variance a panel leave twelve stages at rounding error.
         feedback = problem.multiplicities @ problem.eigenvalues**2 / problem.dimension
@@ -242,7 +244,7 @@ class HomogenizedSGD:
 def _collocate(law: HomogenizedSGD) -> NDArray[np.float64]:
     """Variances by distinct eigenvalue at each panel's nodes, (panels, stages + 1, g)."""
     problem, edges = law.problem, law._edges
-    dimension, noise = problem.dimension, law.noise_std**2
+    dimension, noise = problem.dimension, law.gradient_noise_std**2
     eigenvalues = law.distinct_eigenvalues
     curvatures = eigenvalues + problem.ridge
     risk_weights = law._risk_weights

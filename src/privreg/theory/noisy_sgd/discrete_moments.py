@@ -12,7 +12,7 @@ def mean_risk(
     problem: RidgeRegression,
     step_sizes: ArrayLike,
     *,
-    noise_std: float,
+    gradient_noise_std: float,
     kurtosis: float = 3.0,
 ) -> NDArray[np.float64]:
     r"""Mean population risk of the discrete algorithm, without any limit.
@@ -32,7 +32,7 @@ def mean_risk(
     problem : RidgeRegression
     step_sizes : array_like, shape (n,)
         Discrete step sizes η = γ(k/d)/d, at least 0.
-    noise_std : float
+    gradient_noise_std : float
         Standard deviation σ of the gradient noise, at least 0.
     kurtosis : float
         β, at least 1: 3 for Gaussian features (which may be rotated freely), 9/5 for uniform ones.
@@ -71,7 +71,7 @@ def mean_risk(
             * second
             + step**2 * eigenvalues * (excess + problem.label_noise_variance)
             - 2 * step * ridge * target * contraction * mean
-            + step**2 * (ridge**2 * target**2 + noise_std**2)
+            + step**2 * (ridge**2 * target**2 + gradient_noise_std**2)
         )
         mean = contraction * mean - step * ridge * target
     return risk

@@ -24,7 +24,7 @@ def fixed_order_divergence(
     replacement_labels: ArrayLike,
     release_steps: ArrayLike,
     step_sizes: ArrayLike,
-    noise_std: float,
+    gradient_noise_std: float,
     ridge: float,
     order: float,
 ) -> NDArray[np.float64]:
@@ -52,7 +52,7 @@ def fixed_order_divergence(
         Ascending numbers of steps after which the iterate is released, in [1, n].
     step_sizes : array_like, shape (n,)
         Discrete steps η, more than 0.
-    noise_std : float
+    gradient_noise_std : float
         Standard deviation σ of the gradient noise, more than 0.
     ridge : float
         δ, at least 0.
@@ -93,8 +93,8 @@ def fixed_order_divergence(
         raise ValueError(f"positions must lie in [0, {count - 1}]")
     if np.any(np.diff(releases) <= 0) or releases[0] < 1 or releases[-1] > count:
         raise ValueError(f"release_steps must ascend within [1, {count}]")
-    if not noise_std > 0:
-        raise ValueError(f"noise_std must be more than 0, got {noise_std}")
+    if not gradient_noise_std > 0:
+        raise ValueError(f"gradient_noise_std must be more than 0, got {gradient_noise_std}")
 
     mean = np.array(initial, dtype=np.float64)
     covariance = np.zeros((dimension, dimension))
@@ -116,7 +116,7 @@ def fixed_order_divergence(
             )
         _propagate(moves, active, row, step, 1.0 - step * ridge)
         active |= where == k
-        _advance(covariance, image, row, step, 1.0 - step * ridge, (step * noise_std) ** 2)
+        _advance(covariance, image, row, step, 1.0 - step * ridge, (step * gradient_noise_std) ** 2)
         mean = (1.0 - step * ridge) * mean - step * row * (row @ mean - targets[k])
         for r in np.flatnonzero(releases == k + 1):
             for p, pair in zip(

@@ -16,8 +16,8 @@ def hidden_state_divergence(
     position: ArrayLike,
     later_steps: ArrayLike,
     *,
-    clip: float,
-    noise_std: float,
+    clip_norm: float,
+    gradient_noise_std: float,
     step_size: float,
     strong_convexity: float,
     order: float,
@@ -41,10 +41,10 @@ def hidden_state_divergence(
         Steps ℓ before the differing one, at least 0.
     later_steps : array_like of int
         Steps m after it, at least 0.
-    clip : float
+    clip_norm : float
         Norm c to which each gradient is clipped, more than 0; replacing a record moves it by up
         to 2c.
-    noise_std : float
+    gradient_noise_std : float
         Standard deviation σ of the noise on each coordinate of the gradient, more than 0.
     step_size : float
         Discrete step η, more than 0, with ηλ < 1.
@@ -77,10 +77,10 @@ def hidden_state_divergence(
     later = np.asarray(later_steps)
     if np.any(ell < 0) or np.any(later < 0):
         raise ValueError("position and later_steps must be at least 0")
-    if not (clip > 0 and noise_std > 0 and step_size > 0):
+    if not (clip_norm > 0 and gradient_noise_std > 0 and step_size > 0):
         raise ValueError(
             "clip, noise_std and step_size must be more than 0, "
-            f"got {clip}, {noise_std} and {step_size}"
+            f"got {clip_norm}, {gradient_noise_std} and {step_size}"
         )
     if not (strong_convexity >= 0 and step_size * strong_convexity < 1):
         raise ValueError(
@@ -91,7 +91,7 @@ def hidden_state_divergence(
     if bound not in ("reconstruction", "contraction"):
         raise ValueError(f"bound must be 'reconstruction' or 'contraction', got {bound!r}")
     log_square = 2.0 * np.log1p(-step_size * strong_convexity)
-    single_step = 0.5 * order * (2.0 * clip / noise_std) ** 2
+    single_step = 0.5 * order * (2.0 * clip_norm / gradient_noise_std) ** 2
     if bound == "contraction":
         ratio = 1.0 / _geometric_sum(log_square, later + 1)
     else:
@@ -103,8 +103,8 @@ def shuffled_hidden_state_loss(
     steps: ArrayLike,
     *,
     records: int,
-    clip: float,
-    noise_std: float,
+    clip_norm: float,
+    gradient_noise_std: float,
     step_size: float,
     strong_convexity: float,
     order: float,
@@ -122,7 +122,7 @@ def shuffled_hidden_state_loss(
         Steps k after which the iterate is released, from 0 to `records`.
     records : int
         Number n of records, one a step.
-    clip, noise_std, step_size, strong_convexity, order, bound
+    clip_norm, gradient_noise_std, step_size, strong_convexity, order, bound
         As for :func:`hidden_state_divergence`.
 
     Returns
@@ -142,8 +142,8 @@ def shuffled_hidden_state_loss(
         divergence = hidden_state_divergence(
             position,
             count - 1 - position,
-            clip=clip,
-            noise_std=noise_std,
+            clip_norm=clip_norm,
+            gradient_noise_std=gradient_noise_std,
             step_size=step_size,
             strong_convexity=strong_convexity,
             order=order,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import require_answer, require_array, require_count, require_number
+
 
 def pair_gradient_gap(
     features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: float = 0.0
@@ -40,23 +42,36 @@ def pair_gradient_gap(
     ------
     lin2025, section 5, Figure 1(b).
     """
-    a = np.asarray(features, dtype=np.float64)
-    z = np.asarray(reference, dtype=np.float64)
-    pulls = a * (np.asarray(labels, dtype=np.float64) - a @ z)[:, None]
-    gram = pulls @ pulls.T
-    square = np.diag(gram)
-    along = pulls @ z
-    total = square[:, None] + square - 2.0 * gram
-    total += ridge**2 * (z @ z) - 2.0 * ridge * (along[:, None] - along)
-    return np.sqrt(np.maximum(total, 0.0))
+    a = require_array("features", features, shape=(None, None))
+    b = require_array("labels", labels, shape=a.shape[:1])
+    z = require_array("reference", reference, shape=a.shape[1:])
+    ridge = require_number("ridge", ridge, least=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        pulls = a * (b - a @ z)[:, None]
+        gram = pulls @ pulls.T
+        square = np.diag(gram)
+        along = pulls @ z
+        total = square[:, None] + square - 2.0 * gram
+        total += ridge * ridge * (z @ z) - 2.0 * ridge * (along[:, None] - along)
+        gap = np.sqrt(np.maximum(total, 0.0))
+    return require_answer("features, labels, reference and ridge", gap)
 
 
 def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
-    """Ordered pairs of distinct records with the largest proxy, largest first, shape (count, 2)."""
-    values = np.array(proxy, dtype=np.float64)
+    """Ordered pairs of distinct records with the largest proxy, largest first, shape (count, 2).
+
+    Parameters
+    ----------
+    proxy : array_like, shape (n, n)
+        A proxy for each ordered pair, `inf` allowed.
+    count : int
+        Number of pairs, from 1 to n (n - 1).
+    """
+    values = require_array("proxy", proxy, shape=(None, None), infinite=True).copy()
+    if values.shape[0] != values.shape[1]:
+        raise ValueError(f"proxy must have shape (n, n), got {values.shape}")
     np.fill_diagonal(values, -np.inf)
-    if not 1 <= count <= values.size - values.shape[0]:
-        raise ValueError(f"count must lie in [1, {values.size - values.shape[0]}], got {count}")
+    count = _at_most("count", count, values.size - values.shape[0])
     flat = values.ravel()
     top = np.argpartition(flat, -count)[-count:]
     top = top[np.lexsort((top, -flat[top]))]
@@ -97,12 +112,20 @@ def candidate_records(
     ------
     A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
     """
-    a = np.asarray(features, dtype=np.float64)
-    points = np.atleast_2d(np.asarray(references, dtype=np.float64))
-    if not 1 <= count <= a.shape[0]:
-        raise ValueError(f"count must lie in [1, {a.shape[0]}], got {count}")
-    norms = np.sqrt(np.sum(a**2, axis=1))
-    residuals = points @ a.T - np.asarray(labels, dtype=np.float64)
-    criteria = np.vstack([norms * np.abs(residuals), norms])
+    a = require_array("features", features, shape=(None, None))
+    b = require_array("labels", labels, shape=a.shape[:1])
+    points = require_array("references", references, shape=(None, a.shape[1]))
+    count = _at_most("count", count, a.shape[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(np.sum(a**2, axis=1))
+        residuals = points @ a.T - b
+        criteria = np.vstack([norms * np.abs(residuals), norms])
+    require_answer("features, labels and references", criteria)
     top = np.argsort(-criteria, axis=1, kind="stable")[:, :count]
     return np.asarray(np.unique(top))
+
+
+def _at_most(name: str, count: int, most: int) -> int:
+    if require_count(name, count) > most:
+        raise ValueError(f"{name} must be from 1 to {most}, got {count}")
+    return int(count)

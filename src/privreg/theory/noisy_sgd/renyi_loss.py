@@ -213,7 +213,7 @@ def release_geometry(
     ReleaseGeometry or None
         None if every iterate is released before the position, so that no record matters.
     """
-    if law.noise_std == 0.0:
+    if law.gradient_noise_std == 0.0:
         raise ValueError("noise_std must be more than 0 for a privacy loss")
     if np.any(law.problem.multiplicities != 1.0):
         raise ValueError("multiplicities must be 1 where records have coordinates")
@@ -229,7 +229,7 @@ def release_geometry(
     # Variance of the part of the suffix's sum that is drawn after the position.
     fresh = [law.variance(t) - law.transition(t, position) ** 2 * prior for t in suffix]
     base = _sum_variance(law, suffix, fresh) / count**2
-    base = base + carry**2 * (shrink**2 * prior + (step * law.noise_std) ** 2)
+    base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
     cross = shrink * carry * prior
     if prefix.size:
         held = [law.variance(t) for t in prefix]

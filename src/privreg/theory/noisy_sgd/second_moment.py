@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import require_answer, require_array, require_number
+
 
 class SecondMomentBasis(NamedTuple):
     """Eigenvalues of Σ, shape (d,), and the reflection that takes vectors to its eigenbasis.
@@ -51,13 +53,12 @@ def second_moment_basis(mean: ArrayLike, *, std: float) -> SecondMomentBasis:
     ------
     A Householder reflection. lin2025 takes Σ as diagonal, which its own uniform design is not.
     """
-    centre = np.asarray(mean, dtype=np.float64)
-    if centre.ndim != 1 or centre.size == 0 or not np.all(np.isfinite(centre)):
-        raise ValueError(f"mean must be a finite vector, got shape {centre.shape}")
-    if not (np.isfinite(std) and std >= 0):
-        raise ValueError(f"std must be finite and at least 0, got {std}")
-    eigenvalues = np.full(centre.size, std**2)
-    eigenvalues[0] += centre @ centre
+    centre = require_array("mean", mean, shape=(None,))
+    std = require_number("std", std, least=0)
+    with np.errstate(over="ignore"):
+        eigenvalues = np.full(centre.size, np.square(std))
+        eigenvalues[0] += centre @ centre
+    require_answer("mean and std", eigenvalues)
     length = np.sqrt(centre @ centre)
     normal = centre.copy()
     normal[0] -= length

@@ -5,6 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
+
 
 def shuffled_loss(
     divergences: ArrayLike, weights: ArrayLike, *, horizon: float, order: float
@@ -21,14 +29,14 @@ def shuffled_loss(
     Parameters
     ----------
     divergences : array_like, shape (..., p)
-        Divergence D_j at least 0 given each position; the supremum over pairs where there are
-        several.
+        Divergence D_j given each position, at least 0, `inf` allowed; the supremum over pairs
+        where there are several.
     weights : array_like, shape (p,)
-        Quadrature weights, at least 0, with a sum of at most the horizon.
+        Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
     horizon : float
         Range T of the uniform position, more than 0.
     order : float
-        Rényi order α, more than 1.
+        Rényi order α, more than 1 and at most 1e100.
 
     Returns
     -------
@@ -39,14 +47,7 @@ def shuffled_loss(
     ------
     lin2025, equations (15), (21), (24) and Lemma C.3. Between the two terms (21) lacks the "+".
     """
-    if not (np.isfinite(order) and order > 1):
-        raise ValueError(f"order must be finite and more than 1, got {order}")
-    share = np.asarray(weights, dtype=np.float64) / horizon
-    if np.any(share < 0) or not share.sum() <= 1.0 + 1e-9:
-        raise ValueError(f"weights must be at least 0 with a sum of at most {horizon}")
-    exponents = (order - 1.0) * np.asarray(divergences, dtype=np.float64)
-    if np.any(np.isnan(exponents)):
-        raise ValueError("divergences must not be nan")
+    share, exponents, order = _mixture(divergences, weights, horizon, order)
     exponents = np.where(share > 0, exponents, 0.0)
     largest = exponents.max(axis=-1, initial=0.0)
     # Small losses keep their digits in expm1, large ones do not overflow thanks to the shift.
@@ -69,17 +70,51 @@ def paper_shuffled_loss_of_iterates(
         \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T\cdot\frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
 
     It is negative for small divergences and minus infinity when the last iterate is released,
-    which no divergence can be. Parameters as for :func:`shuffled_loss`.
+    which no divergence can be.
+
+    Parameters
+    ----------
+    divergences : array_like, shape (..., p)
+        As for `shuffled_loss`, at least 0, `inf` allowed.
+    weights : array_like, shape (p,)
+        As for `shuffled_loss`, at least 0.
+    horizon : float
+        T, more than 0.
+    order : float
+        α, more than 1 and at most 1e100.
 
     Source
     ------
     lin2025, equation (21).
     """
-    share = np.asarray(weights, dtype=np.float64) / horizon
-    exponents = (order - 1.0) * np.asarray(divergences, dtype=np.float64)
-    with np.errstate(divide="ignore"):
+    share, exponents, order = _mixture(divergences, weights, horizon, order)
+    largest = np.max(exponents, axis=-1, initial=0.0)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         factor = np.log(max(1.0 - float(share.sum()), 0.0))
-        return np.asarray((factor + np.log(np.exp(exponents) @ share)) / (order - 1.0))
+        inner = np.where(share > 0, np.exp(exponents - shift[..., None]), 0.0) @ share
+        loss = np.asarray((factor + shift + np.log(inner)) / (order - 1.0))
+    return require_answer("divergences and weights", loss, infinite=True)
+
+
+def _mixture(
+    divergences: ArrayLike, weights: ArrayLike, horizon: float, order: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Probabilities of the positions, exponents (α - 1) D, and the order."""
+    order = require_number("order", order, above=1, most=1e100)
+    horizon = require_number("horizon", horizon, above=0)
+    masses = require_real("weights", weights, least=0)
+    if masses.ndim != 1:
+        raise ValueError(f"weights must have shape (p,), got {masses.shape}")
+    with np.errstate(over="ignore"):
+        share = masses / horizon
+    if not share.sum() <= 1.0 + 1e-9:
+        raise ValueError(f"weights must have a sum of at most {horizon}, got {np.sum(masses)}")
+    losses = require_real("divergences", divergences, least=0, infinite=True)
+    if losses.shape[-1:] != masses.shape:
+        raise ValueError(f"divergences must have shape (..., {masses.size}), got {losses.shape}")
+    with np.errstate(over="ignore"):
+        return share, (order - 1.0) * losses, order
 
 
 def position_quadrature(
@@ -94,9 +129,9 @@ def position_quadrature(
     Parameters
     ----------
     times : array_like, shape (J,)
-        Ascending release times, more than 0.
+        Ascending release times, more than 0 and at most 1e300.
     finest : float
-        Largest admissible width of the panels at the ends, such as 1/d.
+        Largest admissible width of the panels at the ends, such as 1/d; at least 1e-100.
     nodes_per_panel : int
         At least 1.
 
@@ -105,14 +140,12 @@ def position_quadrature(
     positions, weights : ndarray, shape (p,)
         The weights sum to the last time.
     """
-    released = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    released = np.atleast_1d(require_real("times", times, above=0, most=1e300))
+    require_array("times", released, shape=(None,))
     if np.any(np.diff(released, prepend=0.0) <= 0):
-        raise ValueError("times must be strictly ascending and more than 0")
-    if not (finest > 0 and nodes_per_panel >= 1):
-        raise ValueError(
-            f"finest must be more than 0 and nodes_per_panel at least 1, "
-            f"got {finest} and {nodes_per_panel}"
-        )
+        raise ValueError(f"times must be strictly ascending, got {released}")
+    finest = require_number("finest", finest, least=1e-100)
+    nodes_per_panel = require_count("nodes_per_panel", nodes_per_panel)
     points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)
     breaks = [0.0]
     for left, right in zip(np.concatenate([[0.0], released[:-1]]), released, strict=True):

@@ -26,7 +26,7 @@ def solve_volterra(
     problem: RidgeRegression,
     schedule: RateWithIntegral,
     *,
-    noise_std: float,
+    gradient_noise_std: float,
     horizon: float,
     intervals: int = 200,
     extrapolations: int = 3,
@@ -47,7 +47,7 @@ def solve_volterra(
     problem : RidgeRegression
     schedule : RateWithIntegral
         Scaled rate, positive, so that Γ can be inverted.
-    noise_std : float
+    gradient_noise_std : float
         Standard deviation σ of the gradient noise, at least 0.
     horizon : float
         Last time, more than 0.
@@ -79,7 +79,7 @@ def solve_volterra(
         raise ValueError(f"horizon must be finite and more than 0, got {horizon}")
     table: list[list[NDArray[np.float64]]] = []
     for level in range(extrapolations + 1):
-        fine = _trapezoid(problem, schedule, noise_std, horizon, intervals * 2**level)
+        fine = _trapezoid(problem, schedule, gradient_noise_std, horizon, intervals * 2**level)
         row = [fine[:, :: 2**level]]
         for column in range(level):
             weight = 4.0 ** (column + 1)
@@ -92,7 +92,7 @@ def solve_volterra(
 def _trapezoid(
     problem: RidgeRegression,
     schedule: RateWithIntegral,
-    noise_std: float,
+    gradient_noise_std: float,
     horizon: float,
     intervals: int,
 ) -> NDArray[np.float64]:
@@ -108,7 +108,7 @@ def _trapezoid(
     decay = np.exp(-2.0 * integral[:, None] * curvature)
     risk_kernel = decay @ (weight * spectrum**2)
     regularized_kernel = decay @ (weight * spectrum * curvature)
-    noise = 0.5 * noise_std**2
+    noise = 0.5 * gradient_noise_std**2
     flow = problem.gradient_flow(integral)
     flow_risk = problem.risk(flow)
     forcing = flow_risk + noise * _convolve(decay @ (weight * spectrum), rate, step)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
 from privreg.theory.noisy_sgd.renyi_loss import ReleaseGeometry, release_geometry
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
+from privreg.validation import require_answer, require_array, require_instance, require_number
 
 _STORED_GROUPS = 4
 
@@ -53,24 +54,18 @@ class PairSearch:
     """
 
     def __init__(self, law: HomogenizedSGD, features: ArrayLike, labels: ArrayLike) -> None:
-        self.law = law
-        self.features = np.ascontiguousarray(features, dtype=np.float64)
-        self.labels = np.asarray(labels, dtype=np.float64)
-        if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
-            raise ValueError(
-                f"labels must have shape {self.features.shape[:1]}, got {self.labels.shape}"
-            )
-        if self.features.shape[1] != law.problem.eigenvalues.size:
-            raise ValueError(
-                f"features must have {law.problem.eigenvalues.size} columns, "
-                f"got {self.features.shape[1]}"
-            )
+        self.law = require_instance("law", law, HomogenizedSGD)
+        self.features = require_array(
+            "features", features, shape=(None, law.problem.eigenvalues.size)
+        )
+        self.labels = require_array("labels", labels, shape=self.features.shape[:1])
         self._grams: list[NDArray[np.float64]] = []
         groups = law.distinct_eigenvalues.size
         if groups <= _STORED_GROUPS:
             for group in range(groups):
                 block = self.features[:, law.group == group]
-                self._grams.append(block @ block.T)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    self._grams.append(require_answer("features", block @ block.T))
 
     def divergences(
         self, *, times: ArrayLike, position: float, order: float
@@ -78,9 +73,17 @@ class PairSearch:
         """D(i ‖ j) of the averaged iterates at `times` (one time: the last iterate), shape (n, n).
 
         `inf` where the mixture covariance of the pair is not positive definite.
+
+        Parameters
+        ----------
+        times : array_like, shape (J,)
+            Ascending times whose iterates are averaged, at least 0; one time for the last iterate.
+        position : float
+            Time of the differing step, at least 0.
+        order : float
+            Rényi order, more than 1.
         """
-        if not (np.isfinite(order) and order > 1):
-            raise ValueError(f"order must be finite and more than 1, got {order}")
+        order = require_number("order", order, above=1)
         count = self.labels.size
         geometry = release_geometry(self.law, times=times, position=position)
         if geometry is None:
@@ -98,10 +101,16 @@ class PairSearch:
             geometry.step,
             order,
         )
-        return result
+        return require_answer("features, labels and order", result, infinite=True)
 
     def worst(self, *, times: ArrayLike, position: float, order: float) -> WorstPair:
-        """The ordered pair of distinct records with the largest divergence."""
+        """The ordered pair of distinct records with the largest divergence.
+
+        Parameters
+        ----------
+        times, position, order
+            As for `divergences`.
+        """
         if self.labels.size < 2:
             raise ValueError("features must have at least 2 rows to make a pair, got 1")
         values = self.divergences(times=times, position=position, order=order)

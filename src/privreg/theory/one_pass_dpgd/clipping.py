@@ -8,7 +8,7 @@ from scipy.special import erf, erfc, gammainc
 
 
 def descent_factor(
-    risk: ArrayLike, *, clip: ArrayLike, noise_std: ArrayLike
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
     r"""Share of the gradient's drift that survives clipping.
 
@@ -20,26 +20,26 @@ def descent_factor(
     ----------
     risk : array_like, shape (...)
         Excess risk R, at least 0.
-    clip : array_like, shape (...)
+    clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
-    noise_std : array_like, shape (...)
+    label_noise_std : array_like, shape (...)
         Standard deviation zeta of the label noise, at least 0.
 
     Returns
     -------
     ndarray, shape (...)
-        Values in (0, 1], increasing in `clip`.
+        Values in (0, 1], increasing in `clip_constant`.
 
     Source
     ------
     bombari2025, equations (4.6) and (B.1).
     """
-    ratio = clip_ratio(risk, clip=clip, noise_std=noise_std)
+    ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
     return erf(ratio / np.sqrt(2))
 
 
 def variance_factor(
-    risk: ArrayLike, *, clip: ArrayLike, noise_std: ArrayLike
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
     r"""Share of the residual's second moment that survives clipping.
 
@@ -54,35 +54,39 @@ def variance_factor(
     ----------
     risk : array_like, shape (...)
         Excess risk R, at least 0.
-    clip : array_like, shape (...)
+    clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
-    noise_std : array_like, shape (...)
+    label_noise_std : array_like, shape (...)
         Standard deviation zeta of the label noise, at least 0.
 
     Returns
     -------
     ndarray, shape (...)
-        Values in (0, 1], increasing in `clip`.
+        Values in (0, 1], increasing in `clip_constant`.
 
     Source
     ------
     bombari2025, equations (4.6) and (B.2)-(B.3).
     """
-    ratio = clip_ratio(risk, clip=clip, noise_std=noise_std)
+    ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
     beyond = np.where(np.isinf(ratio), 0.0, ratio)
     return beyond**2 * erfc(ratio / np.sqrt(2)) + gammainc(1.5, ratio**2 / 2)
 
 
-def clip_ratio(risk: ArrayLike, *, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
+def clip_ratio(
+    risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
+) -> NDArray[np.float64]:
     r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
-    risk, clip, noise_std = (np.asarray(value, dtype=float) for value in (risk, clip, noise_std))
+    risk, clip_constant, label_noise_std = (
+        np.asarray(value, dtype=float) for value in (risk, clip_constant, label_noise_std)
+    )
     for name, value, valid in (
         ("risk", risk, risk >= 0),
-        ("clip", clip, clip > 0),
-        ("noise_std", noise_std, noise_std >= 0),
+        ("clip_constant", clip_constant, clip_constant > 0),
+        ("label_noise_std", label_noise_std, label_noise_std >= 0),
     ):
         if not np.all(valid):
-            bound = "more than 0" if name == "clip" else "at least 0"
-            raise ValueError(f"{name} = {value[~valid].flat[0]}: expected {bound}")
+            bound = "more than 0" if name == "clip_constant" else "at least 0"
+            raise ValueError(f"{name} must be {bound}, got {value[~valid].flat[0]}")
     with np.errstate(divide="ignore"):
-        return clip / np.sqrt(2 * risk + noise_std**2)
+        return clip_constant / np.sqrt(2 * risk + label_noise_std**2)

@@ -25,9 +25,9 @@ def sandwich(
     smallest: float,
     largest: float,
     aspect_ratio: float,
-    privacy: float,
-    clip: float,
-    noise_std: float,
+    zcdp_root: float,
+    clip_constant: float,
+    label_noise_std: float,
     times: ArrayLike,
     start: float = 0.5,
 ) -> Sandwich:
@@ -46,11 +46,11 @@ def sandwich(
         Extreme eigenvalues, 0 < smallest <= 1 <= largest; the mean eigenvalue is 1.
     aspect_ratio : float
         gamma = d / n, more than 0.
-    privacy : float
+    zcdp_root : float
         rho, more than 0.
-    clip : float
+    clip_constant : float
         Clipping constant c in units of the residual, more than 0 and finite.
-    noise_std : float
+    label_noise_std : float
         Standard deviation zeta of the label noise, at least 0.
     times : array_like, shape (times,)
         Increasing, in [0, 1].
@@ -74,7 +74,8 @@ def sandwich(
     """
     if not 0 < smallest <= 1 <= largest:
         raise ValueError(
-            f"smallest = {smallest}, largest = {largest}: expected 0 < smallest <= 1 <= largest"
+            f"smallest and largest must satisfy 0 < smallest <= 1 <= largest, "
+            f"got {smallest} and {largest}"
         )
     amplitude = float(np.asarray(schedule.amplitude))
     if amplitude * float(schedule.shape(0.0)) > 2 / aspect_ratio:
@@ -83,7 +84,7 @@ def sandwich(
             f"expected at most 2 / aspect_ratio = {2 / aspect_ratio:g}"
         )
     wanted = np.asarray(times, dtype=float)
-    noise = 2 * (clip * aspect_ratio / privacy) ** 2
+    noise = 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2
 
     def rate(time: float) -> float:
         return amplitude * float(schedule.shape(time))
@@ -94,9 +95,13 @@ def sandwich(
         def slope(time: float, state: NDArray[np.float64]) -> list[float]:
             now = rate(time)
             risk = max(float(state[0]) - noise * now**2, 0.0)
-            share = float(variance_factor(risk, clip=clip, noise_std=noise_std))
-            drift = float(descent_factor(risk, clip=clip, noise_std=noise_std))
-            gain = kick * now**2 * share * (risk + noise_std**2 / 2) * aspect_ratio
+            share = float(
+                variance_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+            )
+            drift = float(
+                descent_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+            )
+            gain = kick * now**2 * share * (risk + label_noise_std**2 / 2) * aspect_ratio
             return [-2 * descent * now * drift * risk + gain]
 
         found = solve_ivp(

@@ -56,16 +56,16 @@ def solve(
     schedule: Schedule,
     *,
     aspect_ratio: ArrayLike,
-    privacy: ArrayLike,
-    clip: ArrayLike,
-    noise_std: float,
+    zcdp_root: ArrayLike,
+    clip_constant: ArrayLike,
+    label_noise_std: float,
     signal: ArrayLike = 0.5,
     times: ArrayLike | None = None,
     rtol: float = 1e-7,
 ) -> Solution:
     r"""Solve the deterministic equivalent of one-pass DP-GD, for many settings at once.
 
-    The settings are the broadcast of the amplitude, `aspect_ratio`, `privacy` and `clip`.
+    The settings are the broadcast of amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant`.
     An exponential Heun step takes the stiff linear part exactly; grids that are geometric at both
     ends, as far as a setting's fastest mode needs, are halved, and extrapolated, until two levels
     agree.
@@ -78,12 +78,12 @@ def solve(
         Learning rate, amplitude of shape (...).
     aspect_ratio : array_like, shape (...)
         gamma = d / n, more than 0.
-    privacy : array_like, shape (...)
+    zcdp_root : array_like, shape (...)
         rho, more than 0, for a rho^2/2-zCDP output; `inf` for no noise.
-    clip : array_like, shape (...)
+    clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual: gradients are clipped to norm c sqrt(d).
         `inf` only without noise.
-    noise_std : float
+    label_noise_std : float
         Standard deviation zeta of the label noise, at least 0.
     signal : array_like, shape () or (modes,)
         D_i(0) = d (w_i' theta*)^2 / 2 of each mode, where w_i is its eigenvector; 1/2 is a target
@@ -108,22 +108,29 @@ def solve(
     ------
     bombari2025, equations (4.7)-(4.8) and Proposition 4.4, equation (4.23).
     """
-    amplitude, gamma, rho, clip = np.broadcast_arrays(
-        *(np.asarray(value, float) for value in (schedule.amplitude, aspect_ratio, privacy, clip))
+    amplitude, gamma, rho, clip_constant = np.broadcast_arrays(
+        *(
+            np.asarray(value, float)
+            for value in (schedule.amplitude, aspect_ratio, zcdp_root, clip_constant)
+        )
     )
-    _check(amplitude=amplitude, aspect_ratio=gamma, privacy=rho, clip=clip)
-    if np.any(np.isinf(clip) & np.isfinite(rho)):
-        raise ValueError("clip = inf: expected finite, private noise scales with it")
-    if not noise_std >= 0:
-        raise ValueError(f"noise_std = {noise_std}: expected at least 0")
+    _check(amplitude=amplitude, aspect_ratio=gamma, zcdp_root=rho, clip_constant=clip_constant)
+    if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
+        raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
+    if not label_noise_std >= 0:
+        raise ValueError(f"label_noise_std must be at least 0, got {label_noise_std}")
     noise_energy = np.where(
-        np.isinf(rho), 0.0, 2 * (np.where(np.isinf(clip), 0, clip) * gamma / rho) ** 2
+        np.isinf(rho),
+        0.0,
+        2 * (np.where(np.isinf(clip_constant), 0, clip_constant) * gamma / rho) ** 2,
     )
     order = np.argsort(spectrum.eigenvalues)
     eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
     start = np.broadcast_to(np.asarray(signal, dtype=float), eigenvalues.shape)[order]
     reported = _geometric_ends(1e-9, 1e-9) if times is None else _check_times(times)
-    settings = np.stack([array.ravel() for array in (amplitude, gamma, noise_energy, clip)])
+    settings = np.stack(
+        [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
+    )
     risk = np.empty((amplitude.size, len(reported) + 1))
     error = 0.0
     for ends, members in _shared_grids(
@@ -131,7 +138,7 @@ def solve(
         settings,
         speed=2 * eigenvalues[-1],
         start=float(np.sum(weights * eigenvalues * start)),
-        noise_std=noise_std,
+        label_noise_std=label_noise_std,
         rtol=rtol,
     ):
 
@@ -145,7 +152,7 @@ def solve(
                 nodes,
                 schedule.shape(nodes),
                 np.ascontiguousarray(settings[:, chosen]),
-                noise_std,
+                label_noise_std,
                 keep,
                 found,
             )
@@ -198,7 +205,7 @@ def _shared_grids(
     *,
     speed: float,
     start: float,
-    noise_std: float,
+    label_noise_std: float,
     rtol: float,
 ) -> Iterator[tuple[tuple[float, float], NDArray[np.intp]]]:
     """Settings whose first and last time scales agree to a decade, and those scales.
@@ -206,9 +213,9 @@ def _shared_grids(
     The fastest mode relaxes in a transient at 0 and, at the end, remembers a layer; there the
     exponents of a step may be as small as the accuracy needs, and no smaller.
     """
-    amplitude, gamma, noise_energy, clip = settings
+    amplitude, gamma, noise_energy, clip_constant = settings
     with np.errstate(divide="ignore"):
-        descent = np.minimum(np.sqrt(2 / np.pi) * clip / np.float64(noise_std), 1.0)
+        descent = np.minimum(np.sqrt(2 / np.pi) * clip_constant / np.float64(label_noise_std), 1.0)
     fastest = speed * descent
     cap = 2 / gamma
     before = np.logspace(-9, -1, 9)
@@ -241,12 +248,12 @@ def _check(**values: NDArray[np.float64]) -> None:
     for name, value in values.items():
         if not np.all(value > 0):
             raise ValueError(
-                f"{name} = {value.ravel()[~(value.ravel() > 0)][0]}: expected more than 0"
+                f"{name} must be more than 0, got {value.ravel()[~(value.ravel() > 0)][0]}"
             )
 
 
 def _check_times(times: ArrayLike) -> NDArray[np.float64]:
     found = np.asarray(times, dtype=float)
     if found.ndim != 1 or np.any((found < 0) | (found > 1)) or np.any(np.diff(found) <= 0):
-        raise ValueError("times: expected an increasing sequence in [0, 1]")
+        raise ValueError("times must increase within [0, 1]")
     return found

@@ -20,7 +20,7 @@ def integrate_settings(  # type: ignore[no-untyped-def]
     times,
     shape,
     settings,
-    noise_std,
+    label_noise_std,
     keep,
     risk_out,
 ):
@@ -34,9 +34,9 @@ def integrate_settings(  # type: ignore[no-untyped-def]
     # The state is what each mode contributes to the risk.
     share = weights * eigenvalues
     state, advanced = np.empty(modes), np.empty(modes)
-    half_variance = noise_std * noise_std / 2
+    half_variance = label_noise_std * label_noise_std / 2
     for setting in range(settings.shape[1]):
-        amplitude, gamma, noise_energy, clip = settings[:, setting]
+        amplitude, gamma, noise_energy, clip_constant = settings[:, setting]
         risk = 0.0
         for mode in range(modes):
             state[mode] = share[mode] * start[mode]
@@ -48,7 +48,7 @@ def integrate_settings(  # type: ignore[no-untyped-def]
             kept += 1
         rate = amplitude * shape[0]
         taken = min(rate, cap)
-        drift, kick = _coefficients(risk, taken, clip, half_variance, gamma)
+        drift, kick = _coefficients(risk, taken, clip_constant, half_variance, gamma)
         for step in range(1, len(times)):
             width = times[step] - times[step - 1]
             next_rate = amplitude * shape[step]
@@ -58,12 +58,14 @@ def integrate_settings(  # type: ignore[no-untyped-def]
             predicted = _advance(
                 eigenvalues, share, state, 2 * width * drift, width * kick, noise, advanced
             )
-            end_drift, end_kick = _coefficients(predicted, next_taken, clip, half_variance, gamma)
+            end_drift, end_kick = _coefficients(
+                predicted, next_taken, clip_constant, half_variance, gamma
+            )
             path, gain = width * (drift + end_drift), width * (kick + end_kick) / 2
             risk = _advance(eigenvalues, share, state, path, gain, noise, advanced)
             state, advanced = advanced, state
             rate = next_rate
-            drift, kick = _coefficients(risk, next_taken, clip, half_variance, gamma)
+            drift, kick = _coefficients(risk, next_taken, clip_constant, half_variance, gamma)
             while kept < len(keep) and keep[kept] == step:
                 risk_out[setting, kept] = risk
                 kept += 1
@@ -108,11 +110,11 @@ def _total(values):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _coefficients(risk, taken, clip, half_variance, gamma):  # type: ignore[no-untyped-def]
+def _coefficients(risk, taken, clip_constant, half_variance, gamma):  # type: ignore[no-untyped-def]
     loss = risk + half_variance
-    if math.isinf(clip):
+    if math.isinf(clip_constant):
         return taken, taken * taken * loss * gamma
-    ratio = clip / math.sqrt(2 * loss)
+    ratio = clip_constant / math.sqrt(2 * loss)
     descent = math.erf(ratio / math.sqrt(2.0))
     if ratio < 0.05:
         # The closed form cancels here; five terms of its series are exact to rounding.

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.models import LinearModel
 from privreg.schedules import Schedule
+from privreg.validation import require_choice
 
 Form = Literal["corrected", "printed"]
 DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
@@ -29,9 +30,9 @@ def risk_path(
     schedule: Schedule,
     rng: np.random.Generator,
     *,
-    samples: int,
-    privacy: float,
-    clip: float,
+    sample_size: int,
+    zcdp_root: float,
+    clip_constant: float,
     times: ArrayLike,
     steps: int | None = None,
     form: Form = "corrected",
@@ -47,16 +48,16 @@ def risk_path(
     rng : Generator
         Draws the Brownian increments: one Gaussian a coordinate and step, because the two Brownian
         motions are independent and the covariance is diagonal.
-    samples : int
+    sample_size : int
         n, at least 1.
-    privacy : float
+    zcdp_root : float
         rho, more than 0.
-    clip : float
+    clip_constant : float
         Clipping constant c in units of the residual, more than 0 and finite.
     times : array_like, shape (times,)
         Increasing, in [0, 1]; each is rounded to a step.
     steps : int, optional
-        Steps of the method, `samples` if left out.
+        Steps of the method, `sample_size` if left out.
     form : {"corrected", "printed"}
         With the drift above, or with twice that drift, as the paper prints it.
 
@@ -75,32 +76,31 @@ def risk_path(
     bombari2025, equations (4.14) and (C.1), whose drift has a spurious factor 2: it agrees neither
     with its own equation (C.9) nor with (4.7).
     """
-    if form not in DRIFTS:
-        raise ValueError(f"form = {form!r}: expected one of {', '.join(DRIFTS)}")
-    count = samples if steps is None else steps
-    for name, value in (("samples", samples), ("steps", count), ("privacy", privacy)):
+    require_choice("form", form, DRIFTS)
+    count = sample_size if steps is None else steps
+    for name, value in (("sample_size", sample_size), ("steps", count), ("zcdp_root", zcdp_root)):
         if not value > 0:
-            raise ValueError(f"{name} = {value}: expected more than 0")
-    if not 0 < clip < math.inf:
-        raise ValueError(f"clip = {clip}: expected more than 0 and finite")
+            raise ValueError(f"{name} must be more than 0, got {value}")
+    if not 0 < clip_constant < math.inf:
+        raise ValueError(f"clip_constant must be finite and more than 0, got {clip_constant}")
     wanted = np.asarray(times, dtype=float)
     if wanted.ndim != 1 or np.any((wanted < 0) | (wanted > 1)) or np.any(np.diff(wanted) < 0):
-        raise ValueError("times: expected an increasing sequence in [0, 1]")
+        raise ValueError("times must increase within [0, 1]")
     rates = float(np.asarray(schedule.amplitude)) * schedule.shape(np.linspace(0, 1, count + 1))
-    gamma = model.dimension / samples
+    gamma = model.dimension / sample_size
     # The private noise of a step is exact: the integral of its variance is a difference.
-    private = 2 * math.sqrt(model.dimension) * clip / (samples * privacy)
+    private = 2 * math.sqrt(model.dimension) * clip_constant / (sample_size * zcdp_root)
     increments = private * np.sqrt(np.maximum(rates[:-1] ** 2 - rates[1:] ** 2, 0))
     found = np.empty(len(wanted))
     _paths(
         rng,
         model.eigenvalues,
         -model.target,
-        model.noise_std**2 / 2,
+        model.label_noise_std**2 / 2,
         DRIFTS[form] * np.minimum(rates[:-1], 2 / gamma) / count,
-        np.minimum(rates[:-1], 2 / gamma) * math.sqrt(2 / (samples * count)),
+        np.minimum(rates[:-1], 2 / gamma) * math.sqrt(2 / (sample_size * count)),
         increments,
-        clip,
+        clip_constant,
         np.round(wanted * count).astype(np.int64),
         found,
     )
@@ -109,7 +109,16 @@ def risk_path(
 
 @njit(cache=True, nogil=True, fastmath=True)
 def _paths(  # type: ignore[no-untyped-def]
-    rng, eigenvalues, start, half_variance, drift, diffusion, private, clip, record, risk_out
+    rng,
+    eigenvalues,
+    start,
+    half_variance,
+    drift,
+    diffusion,
+    private,
+    clip_constant,
+    record,
+    risk_out,
 ):
     deviation = start.copy()
     recorded = 0
@@ -123,7 +132,7 @@ def _paths(  # type: ignore[no-untyped-def]
             recorded += 1
         if step < len(drift):
             loss = risk + half_variance
-            ratio = clip / math.sqrt(2 * loss)
+            ratio = clip_constant / math.sqrt(2 * loss)
             descent = math.erf(ratio / math.sqrt(2.0))
             variance = (
                 ratio * ratio * (1 - descent)

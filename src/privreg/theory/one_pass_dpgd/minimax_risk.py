@@ -54,8 +54,8 @@ def sample_prior(rng: np.random.Generator, *, dimension: int) -> NDArray[np.floa
 def private_bound(
     *,
     aspect_ratio: ArrayLike,
-    privacy: ArrayLike,
-    noise_std: float,
+    zcdp_root: ArrayLike,
+    label_noise_std: float,
     smallest: float = 1.0,
 ) -> NDArray[np.float64]:
     r"""Excess risk below which no rho^2/2-zCDP estimator gets for all targets in the unit ball.
@@ -71,9 +71,9 @@ def private_bound(
     ----------
     aspect_ratio : array_like, shape (...)
         gamma = d / n, more than 0.
-    privacy : array_like, shape (...)
+    zcdp_root : array_like, shape (...)
         rho, more than 0.
-    noise_std : float
+    label_noise_std : float
         Standard deviation zeta of the label noise, more than 0.
     smallest : float
         Smallest eigenvalue of the covariance, more than 0.
@@ -82,21 +82,21 @@ def private_bound(
     ------
     bombari2025, Lemmas D.6 and D.7, equation (D.141); the constants are derived from their proofs.
     """
-    gamma, rho = np.asarray(aspect_ratio, dtype=float), np.asarray(privacy, dtype=float)
+    gamma, rho = np.asarray(aspect_ratio, dtype=float), np.asarray(zcdp_root, dtype=float)
     for name, value in (
         ("aspect_ratio", gamma),
-        ("privacy", rho),
-        ("noise_std", np.asarray(noise_std)),
+        ("zcdp_root", rho),
+        ("label_noise_std", np.asarray(label_noise_std)),
         ("smallest", np.asarray(smallest)),
     ):
         if not np.all(value > 0):
-            raise ValueError(f"{name} = {value[~(value > 0)].flat[0]}: expected more than 0")
+            raise ValueError(f"{name} must be more than 0, got {value[~(value > 0)].flat[0]}")
     with np.errstate(over="ignore"):
-        return np.minimum(smallest / 80, noise_std**2 / 8 * gamma**2 / np.expm1(rho**2))
+        return np.minimum(smallest / 80, label_noise_std**2 / 8 * gamma**2 / np.expm1(rho**2))
 
 
 def statistical_bound(
-    *, aspect_ratio: ArrayLike, noise_std: float, largest: float = 1.0
+    *, aspect_ratio: ArrayLike, label_noise_std: float, largest: float = 1.0
 ) -> NDArray[np.float64]:
     r"""Excess risk below which no estimator gets for all targets in the unit ball, for large d.
 
@@ -106,7 +106,7 @@ def statistical_bound(
     ----------
     aspect_ratio : array_like, shape (...)
         gamma = d / n, in (0, 1).
-    noise_std : float
+    label_noise_std : float
         Standard deviation zeta of the label noise, more than 0.
     largest : float
         Largest eigenvalue of the covariance, at least the mean eigenvalue 1.
@@ -119,7 +119,7 @@ def statistical_bound(
     gamma = np.asarray(aspect_ratio, dtype=float)
     if not np.all((gamma > 0) & (gamma < 1)):
         wrong = gamma[~((gamma > 0) & (gamma < 1))].flat[0]
-        raise ValueError(f"aspect_ratio = {wrong}: expected in (0, 1)")
+        raise ValueError(f"aspect_ratio must be more than 0 and less than 1, got {wrong}")
     if not largest >= 1:
-        raise ValueError(f"largest = {largest}: expected at least 1")
-    return noise_std**2 * gamma / (8 * largest)
+        raise ValueError(f"largest must be at least 1, got {largest}")
+    return label_noise_std**2 * gamma / (8 * largest)

@@ -30,7 +30,7 @@ from privreg.schedules import Harmonic
 from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
 
 
-def sampling_limit(*, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
+def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
     r"""Least risk over gamma as gamma goes to zero at fixed privacy, for isotropic data.
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
@@ -40,9 +40,9 @@ def sampling_limit(*, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float
 
     Parameters
     ----------
-    clip : array_like, shape (...)
+    clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual, more than 0.
-    noise_std : array_like, shape (...)
+    label_noise_std : array_like, shape (...)
         Standard deviation zeta of the label noise, more than 0.
 
     Returns
@@ -54,12 +54,16 @@ def sampling_limit(*, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float
     ------
     Derived here; bombari2025, Theorem 2 gives the order gamma + gamma^2 / rho^2 alone.
     """
-    noise = _positive("noise_std", noise_std)
-    share = variance_factor(0.0, clip=clip, noise_std=noise)
-    return share * noise**2 / (2 * descent_factor(0.0, clip=clip, noise_std=noise) ** 2)
+    noise = _positive("label_noise_std", label_noise_std)
+    share = variance_factor(0.0, clip_constant=clip_constant, label_noise_std=noise)
+    return (
+        share
+        * noise**2
+        / (2 * descent_factor(0.0, clip_constant=clip_constant, label_noise_std=noise) ** 2)
+    )
 
 
-def privacy_limit(*, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
+def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
     r"""Least risk over (gamma / rho)^2 where private noise dominates, for isotropic data.
 
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
@@ -67,9 +71,9 @@ def privacy_limit(*, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float6
 
     Parameters
     ----------
-    clip : array_like, shape (...)
+    clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual, more than 0 and finite.
-    noise_std : array_like, shape (...)
+    label_noise_std : array_like, shape (...)
         Standard deviation zeta of the label noise, more than 0.
 
     Returns
@@ -82,12 +86,16 @@ def privacy_limit(*, clip: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float6
     ------
     Derived here; bombari2025, Theorem 2 gives the order alone.
     """
-    noise = _positive("noise_std", noise_std)
-    constant = _positive("clip", clip)
-    return 13.5 * (constant / descent_factor(0.0, clip=constant, noise_std=noise)) ** 2
+    noise = _positive("label_noise_std", label_noise_std)
+    constant = _positive("clip_constant", clip_constant)
+    return (
+        13.5 * (constant / descent_factor(0.0, clip_constant=constant, label_noise_std=noise)) ** 2
+    )
 
 
-def least_risk(*, aspect_ratio: float, clip: float, noise_std: float, start: float = 0.5) -> float:
+def least_risk(
+    *, aspect_ratio: float, clip_constant: float, label_noise_std: float, start: float = 0.5
+) -> float:
     r"""A risk that no learning-rate schedule gets below, for isotropic data.
 
     .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
@@ -99,9 +107,9 @@ def least_risk(*, aspect_ratio: float, clip: float, noise_std: float, start: flo
     ----------
     aspect_ratio : float
         gamma = d / n, more than 0.
-    clip : float
+    clip_constant : float
         Clipping constant c in units of the residual, more than 0.
-    noise_std : float
+    label_noise_std : float
         Standard deviation zeta of the label noise, more than 0.
     start : float
         Excess risk R(0), more than 0.
@@ -121,8 +129,13 @@ def least_risk(*, aspect_ratio: float, clip: float, noise_std: float, start: flo
     )
     depth = np.linspace(0.0, math.log(1e3 + 1e3 / gamma), 20001)
     risk = initial * np.exp(-depth)
-    density = variance_factor(risk, clip=clip, noise_std=noise_std) * (risk + noise_std**2 / 2)
-    density /= risk * descent_factor(risk, clip=clip, noise_std=noise_std) ** 2
+    density = variance_factor(
+        risk, clip_constant=clip_constant, label_noise_std=label_noise_std
+    ) * (risk + label_noise_std**2 / 2)
+    density /= (
+        risk
+        * descent_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std) ** 2
+    )
     steps = np.diff(depth)
     # Log-linear pieces: the integrand grows like 1 / risk towards the end.
     growth = np.log(density[1:] / density[:-1])
@@ -145,22 +158,22 @@ class Explicit:
     ----------
     schedule : Harmonic
         The learning rate.
-    clip : float
+    clip_constant : float
         Clipping constant c.
     bound : float
         Upper bound on the excess risk of the private output, its noise included.
     """
 
     schedule: Harmonic
-    clip: float
+    clip_constant: float
     bound: float
 
 
 def explicit_constants(
     *,
     aspect_ratio: float,
-    privacy: float,
-    noise_std: float,
+    zcdp_root: float,
+    label_noise_std: float,
     smallest: float = 1.0,
     largest: float = 1.0,
     start: float = 0.5,
@@ -182,9 +195,9 @@ def explicit_constants(
     ----------
     aspect_ratio : float
         gamma = d / n, more than 0.
-    privacy : float
+    zcdp_root : float
         rho, more than 0.
-    noise_std : float
+    label_noise_std : float
         Standard deviation zeta of the label noise, more than 0.
     smallest, largest : float
         Extreme eigenvalues of the covariance, 0 < smallest <= 1 <= largest.
@@ -208,24 +221,31 @@ def explicit_constants(
     """
     gamma, rho = (
         float(_positive("aspect_ratio", aspect_ratio)),
-        float(_positive("privacy", privacy)),
+        float(_positive("zcdp_root", zcdp_root)),
     )
     if not 0 < smallest <= 1 <= largest:
         raise ValueError(
-            f"smallest = {smallest}, largest = {largest}: expected 0 < smallest <= 1 <= largest"
+            f"smallest and largest must satisfy 0 < smallest <= 1 <= largest, "
+            f"got {smallest} and {largest}"
         )
-    total = float(_positive("start", start)) + float(_positive("noise_std", noise_std)) ** 2 / 2
+    total = (
+        float(_positive("start", start))
+        + float(_positive("label_noise_std", label_noise_std)) ** 2 / 2
+    )
     numerator = 3 * math.sqrt(total + 90) / smallest
-    clip = math.sqrt(2) * numerator
-    sampling, private = largest * clip**2 * gamma / 2, 4 * (clip * gamma / rho) ** 2
+    clip_constant = math.sqrt(2) * numerator
+    sampling, private = (
+        largest * clip_constant**2 * gamma / 2,
+        4 * (clip_constant * gamma / rho) ** 2,
+    )
     offset = max(sampling, 2 * math.sqrt(private))
     bound = offset**3 * start + numerator**2 * (sampling / 2 + 2.5 * private)
-    return Explicit(Harmonic(numerator, offset), clip, bound)
+    return Explicit(Harmonic(numerator, offset), clip_constant, bound)
 
 
 def _positive(name: str, value: ArrayLike) -> NDArray[np.float64]:
     found = np.asarray(value, dtype=float)
     if not np.all((found > 0) & np.isfinite(found)):
         wrong = found.ravel()[~((found > 0) & np.isfinite(found)).ravel()][0]
-        raise ValueError(f"{name} = {wrong}: expected more than 0 and finite")
+        raise ValueError(f"{name} must be finite and more than 0, got {wrong}")
     return found

@@ -41,9 +41,9 @@ def polynomial(
     *,
     exponent: float,
     aspect_ratio: float,
-    privacy: float,
-    clip: float,
-    noise_std: float,
+    zcdp_root: float,
+    clip_constant: float,
+    label_noise_std: float,
     signal: ArrayLike = 0.5,
 ) -> Best:
     r"""Initial rate of a polynomial schedule that minimises the risk of the private output.
@@ -59,11 +59,11 @@ def polynomial(
         alpha, at least 0.
     aspect_ratio : float
         gamma = d / n, more than 0.
-    privacy : float
+    zcdp_root : float
         rho, more than 0, for a rho^2/2-zCDP output; `inf` for no noise.
-    clip : float
+    clip_constant : float
         Clipping constant c in units of the residual, more than 0.
-    noise_std : float
+    label_noise_std : float
         Standard deviation zeta of the label noise, at least 0.
     signal : array_like, shape () or (modes,)
         D_i(0) = d (w_i' theta*)^2 / 2 of each mode.
@@ -80,12 +80,12 @@ def polynomial(
     return optimise(
         spectrum,
         lambda initial: Polynomial(initial, exponent),
-        low=_least_rate(clip, aspect_ratio),
+        low=_least_rate(clip_constant, aspect_ratio),
         high=2 / aspect_ratio,
         aspect_ratio=aspect_ratio,
-        privacy=privacy,
-        clip=clip,
-        noise_std=noise_std,
+        zcdp_root=zcdp_root,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
         signal=signal,
     )
 
@@ -94,9 +94,9 @@ def harmonic(
     spectrum: Spectrum,
     *,
     aspect_ratio: float,
-    privacy: float,
-    clip: float,
-    noise_std: float,
+    zcdp_root: float,
+    clip_constant: float,
+    label_noise_std: float,
     signal: ArrayLike = 0.5,
 ) -> Best:
     r"""Numerator and offset of a harmonic schedule that minimise the risk of the private output.
@@ -113,11 +113,11 @@ def harmonic(
         Eigenvalues of the covariance, with weights.
     aspect_ratio : float
         gamma = d / n, more than 0.
-    privacy : float
+    zcdp_root : float
         rho, more than 0, for a rho^2/2-zCDP output; `inf` for no noise.
-    clip : float
+    clip_constant : float
         Clipping constant c in units of the residual, more than 0.
-    noise_std : float
+    label_noise_std : float
         Standard deviation zeta of the label noise, at least 0.
     signal : array_like, shape () or (modes,)
         D_i(0) = d (w_i' theta*)^2 / 2 of each mode.
@@ -131,8 +131,8 @@ def harmonic(
     ------
     bombari2025, equation (5.18) and Theorem 2 (the search range and grid are not given there).
     """
-    least_rate = _least_rate(clip, aspect_ratio)
-    scale = max(aspect_ratio, aspect_ratio / privacy)
+    least_rate = _least_rate(clip_constant, aspect_ratio)
+    scale = max(aspect_ratio, aspect_ratio / zcdp_root)
     found: dict[float, Best] = {}
 
     def risk(offset: float) -> float:
@@ -143,9 +143,9 @@ def harmonic(
                 low=least_rate * offset,
                 high=2 / aspect_ratio * offset,
                 aspect_ratio=aspect_ratio,
-                privacy=privacy,
-                clip=clip,
-                noise_std=noise_std,
+                zcdp_root=zcdp_root,
+                clip_constant=clip_constant,
+                label_noise_std=label_noise_std,
                 signal=signal,
             )
         return found[offset].final_risk
@@ -162,9 +162,9 @@ def optimise(
     low: float,
     high: float,
     aspect_ratio: float,
-    privacy: float,
-    clip: float,
-    noise_std: float,
+    zcdp_root: float,
+    clip_constant: float,
+    label_noise_std: float,
     signal: ArrayLike = 0.5,
 ) -> Best:
     """Amplitude of a family of schedules that minimises the risk of the private output.
@@ -180,7 +180,7 @@ def optimise(
         Takes amplitudes, shape (settings,), and returns the schedule that has them.
     low, high : float
         Range of amplitudes, 0 < low < high.
-    aspect_ratio, privacy, clip, noise_std, signal
+    aspect_ratio, zcdp_root, clip_constant, label_noise_std, signal
         As in `deterministic_equivalent.solve`.
 
     Returns
@@ -194,16 +194,16 @@ def optimise(
         A range that is empty, or a setting out of range, by name.
     """
     if not 0 < low < high:
-        raise ValueError(f"low = {low}, high = {high}: expected 0 < low < high")
+        raise ValueError(f"low and high must satisfy 0 < low < high, got {low} and {high}")
 
     def final_risk(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
         return deterministic_equivalent.solve(
             spectrum,
             schedule_of(amplitudes),
             aspect_ratio=aspect_ratio,
-            privacy=privacy,
-            clip=clip,
-            noise_std=noise_std,
+            zcdp_root=zcdp_root,
+            clip_constant=clip_constant,
+            label_noise_std=label_noise_std,
             signal=signal,
             times=[1.0],
             rtol=rtol,
@@ -232,6 +232,6 @@ def _zoom(
     return grid[centre]
 
 
-def _least_rate(clip: float, aspect_ratio: float) -> float:
+def _least_rate(clip_constant: float, aspect_ratio: float) -> float:
     """Far below the rates at which clipped gradients move the iterate within one pass."""
-    return min(1e-3 / min(clip, 1.0), 1e-2 / aspect_ratio)
+    return min(1e-3 / min(clip_constant, 1.0), 1e-2 / aspect_ratio)

@@ -16,6 +16,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import require_number, require_real
+
+# Powers of this size are limits; their products stay far from overflow.
+LARGEST = 1e12
+
 
 @dataclass(frozen=True)
 class OptimalExponent:
@@ -62,13 +67,13 @@ def optimal_exponent(
     Parameters
     ----------
     spectrum_power : float
-        phi, less than 1: density of eigenvalues proportional to lambda^-phi.
+        phi, at least -1e12 and less than 1: density of eigenvalues proportional to lambda^-phi.
     signal_power : float
-        psi, less than 1 - phi: squared target coefficients proportional to lambda^-psi.
+        psi, at least -1e12, below 1 - phi: squared target coefficients proportional to lambda^-psi.
     schedule_power : float
-        alpha, at least 0; the theorem takes 0, 1/2 and all from 1 on.
+        alpha, at least 0 and at most 1e12; the theorem takes 0, 1/2 and all from 1 on.
     privacy_power : float
-        b, less than 1: rho = gamma^b.
+        b, at least -1e12 and less than 1: rho = gamma^b.
 
     Returns
     -------
@@ -148,7 +153,7 @@ def term_exponents(
     Parameters
     ----------
     learning_rate : array_like, shape (...)
-        a, less than 0: clipping constant times initial rate is gamma^a.
+        a, at least -1e12 and at most 0: clipping constant times initial rate is gamma^a.
     spectrum_power, signal_power, schedule_power, privacy_power : float
         phi, psi, alpha and b as in `optimal_exponent`.
     aspect_ratio : float, optional
@@ -164,12 +169,15 @@ def term_exponents(
     bombari2025, equations (E.42), (E.49) and (E.55).
     """
     _check(spectrum_power, signal_power, schedule_power, privacy_power)
-    rate = np.asarray(learning_rate, dtype=float)
+    rate = require_real("learning_rate", learning_rate, least=-LARGEST, most=0)
     width = schedule_power + 1
     signal = -rate * (2 - spectrum_power - signal_power)
     sampling = rate / width + 1
     private = 2 - 2 * privacy_power + rate * max(2 / width, spectrum_power)
+    if aspect_ratio is not None:
+        aspect_ratio = require_number("aspect_ratio", aspect_ratio, above=0, below=1)
     if aspect_ratio is not None and math.isclose(spectrum_power * width, 2):
+        require_real("learning_rate", rate, below=0)
         logarithm = -math.log(aspect_ratio)
         private = private - np.log(np.abs(rate) * logarithm) / logarithm
     return np.stack([signal, sampling, private])
@@ -211,16 +219,7 @@ def _check(
     schedule_power: float,
     privacy_power: float = 0.0,
 ) -> None:
-    for name, value, valid, bound in (
-        ("spectrum_power", spectrum_power, spectrum_power < 1, "less than 1"),
-        (
-            "signal_power",
-            signal_power,
-            signal_power < 1 - spectrum_power,
-            f"less than 1 - spectrum_power = {1 - spectrum_power:g}",
-        ),
-        ("schedule_power", schedule_power, schedule_power >= 0, "at least 0"),
-        ("privacy_power", privacy_power, privacy_power < 1, "less than 1"),
-    ):
-        if not (valid and math.isfinite(value)):
-            raise ValueError(f"{name} = {value}: expected a number {bound}")
+    phi = require_number("spectrum_power", spectrum_power, least=-LARGEST, below=1)
+    require_number("signal_power", signal_power, least=-LARGEST, below=1 - phi)
+    require_number("schedule_power", schedule_power, least=0, most=LARGEST)
+    require_number("privacy_power", privacy_power, least=-LARGEST, below=1)

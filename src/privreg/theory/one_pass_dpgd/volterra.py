@@ -83,7 +83,7 @@ def power_law_kernels(
     edge = power_law_edge(spectrum_power)
     if not signal_power < 2 - spectrum_power:
         raise ValueError(
-            f"signal_power = {signal_power}: expected less than 2 - spectrum_power"
+            f"signal_power must be less than 2 - spectrum_power, got {signal_power}"
             f" = {2 - spectrum_power:g}"
         )
 
@@ -119,9 +119,9 @@ def solve(
     times: ArrayLike,
     *,
     aspect_ratio: float,
-    privacy: float,
-    clip: float,
-    noise_std: float,
+    zcdp_root: float,
+    clip_constant: float,
+    label_noise_std: float,
 ) -> NDArray[np.float64]:
     r"""Excess risk along time, by marching through the Volterra equation.
 
@@ -136,7 +136,7 @@ def solve(
         Learning rate of one amplitude.
     times : array_like, shape (times,)
         The grid, increasing from 0.
-    aspect_ratio, privacy, clip, noise_std : float
+    aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
         gamma, rho, c and zeta as in `deterministic_equivalent.solve`.
 
     Returns
@@ -155,21 +155,21 @@ def solve(
     """
     times = np.asarray(times, dtype=float)
     if times.ndim != 1 or times[0] != 0 or np.any(np.diff(times) <= 0):
-        raise ValueError("times: expected an increasing sequence from 0")
-    if np.isinf(clip) and np.isfinite(privacy):
-        raise ValueError("clip = inf: expected finite, private noise scales with it")
+        raise ValueError("times must increase from 0")
+    if np.isinf(clip_constant) and np.isfinite(zcdp_root):
+        raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
     rate = float(np.asarray(schedule.amplitude)) * schedule.shape(times)
     taken = np.minimum(rate, 2 / aspect_ratio)
-    energy = 0.0 if np.isinf(privacy) else 2 * (clip * aspect_ratio / privacy) ** 2
+    energy = 0.0 if np.isinf(zcdp_root) else 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2
     noise = -energy * np.diff(rate**2)
     widths = np.diff(times)
     risk, descent = np.empty(len(times)), np.zeros(len(times))
     drift, kick, kicks = np.empty(len(times)), np.empty(len(times)), np.empty(len(widths))
 
     def coefficients(at: int) -> None:
-        factors = {"clip": clip, "noise_std": noise_std}
+        factors = {"clip_constant": clip_constant, "label_noise_std": label_noise_std}
         drift[at] = taken[at] * descent_factor(risk[at], **factors)
-        loss = risk[at] + noise_std**2 / 2
+        loss = risk[at] + label_noise_std**2 / 2
         kick[at] = taken[at] ** 2 * variance_factor(risk[at], **factors) * loss * aspect_ratio
 
     risk[0] = kernels.signal(0.0)

@@ -29,7 +29,11 @@ def make_data(n: int = 60, p: int = P, *, seed: int = 0) -> tuple[ArraySamples, 
 def law() -> GradientDescentLaw:
     data, _ = make_data()
     return gradient_descent_law(
-        *moments(data), samples=data.count, step_size=ETA, noise_std=NOISE, start=np.full(P, 0.5)
+        *moments(data),
+        sample_size=data.sample_size,
+        step_size=ETA,
+        gradient_noise_std=NOISE,
+        start=np.full(P, 0.5),
     )
 
 
@@ -38,9 +42,9 @@ def runs() -> np.ndarray:
     data, _ = make_data()
     return full_batch_dpgd(
         data,
-        clip=np.inf,
+        clip_norm=np.inf,
         step_size=ETA,
-        noise_std=NOISE,
+        gradient_noise_std=NOISE,
         steps=8,
         runs=20_000,
         rng=np.random.default_rng(11),
@@ -81,7 +85,7 @@ def test_twenty_thousand_runs_follow_the_law_at_three_times(law, runs):
 def test_mean_and_covariance_satisfy_the_recursion(law):
     data, _ = make_data()
     gram, _ = moments(data)
-    contraction = np.eye(P) - ETA * gram / data.count
+    contraction = np.eye(P) - ETA * gram / data.sample_size
     mean, covariance = law.start, np.zeros((P, P))
     for step in range(1, 10):
         mean = law.minimiser + contraction @ (mean - law.minimiser)
@@ -177,13 +181,15 @@ def test_no_gradient_clips_where_the_proof_says_so_and_the_papers_constant_is_fa
 
     common = {"features": p, "steps": steps, "step_size": 0.25, "failure": failure}
     demand = no_clipping_demand(ratios.constant, **common, rho=rho, label_noise_std=1.0)
-    assert demand.samples < 2000
-    noise = full_batch_noise_std(clip=demand.clip, rho=rho, samples=2000, gradients=steps)
+    assert demand.sample_size < 2000
+    noise = full_batch_noise_std(
+        clip_norm=demand.clip_norm, rho=rho, sample_size=2000, gradients=steps
+    )
     result = full_batch_dpgd(
         data,
-        clip=demand.clip,
+        clip_norm=demand.clip_norm,
         step_size=0.25,
-        noise_std=noise,
+        gradient_noise_std=noise,
         steps=steps,
         runs=200,
         rng=np.random.default_rng(0),
@@ -203,11 +209,11 @@ def test_demand_solves_its_own_inequality_and_the_papers_constant_is_vacuous():
         failure=0.05,
         label_noise_std=1.0,
     )
-    left = demand.samples / 0.25 * np.sqrt(0.015 / 20)
-    right = 64 * constant**2 * 10 * np.sqrt(np.log(2 * demand.samples * 10 / 0.05))
+    left = demand.sample_size / 0.25 * np.sqrt(0.015 / 20)
+    right = 64 * constant**2 * 10 * np.sqrt(np.log(2 * demand.sample_size * 10 / 0.05))
     assert left == pytest.approx(right, rel=1e-12)
-    assert demand.clip == pytest.approx(4.8e6, rel=0.01)
-    assert demand.samples > 8e9
+    assert demand.clip_norm == pytest.approx(4.8e6, rel=0.01)
+    assert demand.sample_size > 8e9
     smaller = no_clipping_demand(
         constant,
         features=10,
@@ -217,19 +223,22 @@ def test_demand_solves_its_own_inequality_and_the_papers_constant_is_vacuous():
         failure=0.05,
         label_noise_std=0.1,
     )
-    assert smaller.clip == demand.clip
+    assert smaller.clip_norm == demand.clip_norm
 
 
 @pytest.mark.parametrize(
     ("call", "name"),
     [
         (lambda: GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], 0.0, 1.0), "step_size"),
-        (lambda: GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], 0.1, np.inf), "noise_std"),
+        (
+            lambda: GradientDescentLaw([1.0], [[1.0]], [0.0], [0.0], 0.1, np.inf),
+            "gradient_noise_std",
+        ),
         (lambda: GradientDescentLaw([1.0], [[1.0]], [0.0, 1.0], [0.0], 0.1, 1.0), "minimiser"),
         (lambda: GradientDescentLaw([-1.0], [[1.0]], [0.0], [0.0], 0.1, 1.0), "eigenvalues"),
         (
             lambda: gradient_descent_law(
-                np.zeros((2, 2)), np.zeros(2), samples=3, step_size=0.1, noise_std=1.0
+                np.zeros((2, 2)), np.zeros(2), sample_size=3, step_size=0.1, gradient_noise_std=1.0
             ),
             "gram",
         ),

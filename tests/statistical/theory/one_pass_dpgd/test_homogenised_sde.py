@@ -12,19 +12,19 @@ from privreg.theory.one_pass_dpgd import deterministic_equivalent, homogenised_s
 
 DIMENSION, GAMMA, PATHS = 200, 0.1, 40
 TIMES = np.array([0.25, 0.5, 1.0])
-PROBLEM = {"privacy": 1.0, "clip": 1.0}
+PROBLEM = {"zcdp_root": 1.0, "clip_constant": 1.0}
 
 
 def paths(eigenvalues, form, *, paths=PATHS, **problem):
     rng = np.random.Generator(np.random.SFC64(7))
-    model = LinearModel.even_target(eigenvalues, noise_std=0.3)
+    model = LinearModel.even_target(eigenvalues, label_noise_std=0.3)
     return np.array(
         [
             homogenised_sde.risk_path(
                 model,
                 Polynomial(3.0, 0.5),
                 rng,
-                samples=round(DIMENSION / GAMMA),
+                sample_size=round(DIMENSION / GAMMA),
                 times=TIMES,
                 form=form,
                 **(PROBLEM | problem),
@@ -34,12 +34,12 @@ def paths(eigenvalues, form, *, paths=PATHS, **problem):
     )
 
 
-def equivalent(eigenvalues, noise_std=0.3, **problem):
+def equivalent(eigenvalues, label_noise_std=0.3, **problem):
     return deterministic_equivalent.solve(
         spectra.explicit(eigenvalues),
         Polynomial(3.0, 0.5),
         aspect_ratio=GAMMA,
-        noise_std=noise_std,
+        label_noise_std=label_noise_std,
         times=TIMES,
         **(PROBLEM | problem),
     ).risk
@@ -61,9 +61,9 @@ def test_other_scales_are_refused():
     found = paths(eigenvalues, "corrected")
     error = found.std(axis=0, ddof=1) / np.sqrt(PATHS)
     for factor in (2 / 3, 3 / 2):
-        wrong = equivalent(eigenvalues, privacy=PROBLEM["privacy"] * factor)
+        wrong = equivalent(eigenvalues, zcdp_root=PROBLEM["zcdp_root"] * factor)
         assert np.any(np.abs(found.mean(axis=0) - wrong) > 4 * error + 1 / DIMENSION)
-        wrong = equivalent(eigenvalues, clip=PROBLEM["clip"] * factor)
+        wrong = equivalent(eigenvalues, clip_constant=PROBLEM["clip_constant"] * factor)
         assert np.any(np.abs(found.mean(axis=0) - wrong) > 4 * error + 1 / DIMENSION)
 
 
@@ -75,9 +75,9 @@ def test_printed_drift_leaves_the_deterministic_equivalent():
 
 def test_one_step_moments():
     # One Euler step from the start, against the drift and the noise of the equation.
-    dimension, samples = 4, 50
+    dimension, sample_size = 4, 50
     eigenvalues = np.array([0.5, 1.0, 1.0, 1.5])
-    model = LinearModel.even_target(eigenvalues, noise_std=0.3)
+    model = LinearModel.even_target(eigenvalues, label_noise_std=0.3)
     rng = np.random.Generator(np.random.SFC64(3))
     found = np.array(
         [
@@ -85,9 +85,9 @@ def test_one_step_moments():
                 model,
                 Polynomial(1.0, 1.0),
                 rng,
-                samples=samples,
-                privacy=0.5,
-                clip=0.8,
+                sample_size=sample_size,
+                zcdp_root=0.5,
+                clip_constant=0.8,
                 times=[1.0],
                 steps=1,
             )[0]
@@ -95,12 +95,17 @@ def test_one_step_moments():
         ]
     )
     risk = model.excess_risk(np.zeros(dimension))
-    gamma = dimension / samples
+    gamma = dimension / sample_size
     from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
 
-    descent = descent_factor(risk, clip=0.8, noise_std=0.3)
-    kick = 2 * variance_factor(risk, clip=0.8, noise_std=0.3) * (risk + 0.045) / samples
-    private = 4 * dimension * 0.8**2 / (samples * 0.5) ** 2
+    descent = descent_factor(risk, clip_constant=0.8, label_noise_std=0.3)
+    kick = (
+        2
+        * variance_factor(risk, clip_constant=0.8, label_noise_std=0.3)
+        * (risk + 0.045)
+        / sample_size
+    )
+    private = 4 * dimension * 0.8**2 / (sample_size * 0.5) ** 2
     centre = (model.target * (1 - descent * eigenvalues)) ** 2 @ eigenvalues / 2
     expected = centre + np.sum(eigenvalues * (kick * eigenvalues + private)) / 2
     assert 2 / gamma > 1.0
@@ -108,18 +113,21 @@ def test_one_step_moments():
 
 
 def test_bad_values_are_named():
-    model = LinearModel.even_target(np.ones(3), noise_std=0.3)
+    model = LinearModel.even_target(np.ones(3), label_noise_std=0.3)
     rng = np.random.Generator(np.random.SFC64(0))
     for change in (
         {"form": "other"},
-        {"clip": np.inf},
-        {"privacy": 0.0},
+        {"clip_constant": np.inf},
+        {"zcdp_root": 0.0},
         {"times": [1.0, 0.5]},
     ):
-        with pytest.raises(ValueError, match="expected"):
+        with pytest.raises(ValueError, match="must"):
             homogenised_sde.risk_path(
                 model,
                 Polynomial(1.0, 0.5),
                 rng,
-                **({"samples": 10, "privacy": 1.0, "clip": 1.0, "times": [1.0]} | change),
+                **(
+                    {"sample_size": 10, "zcdp_root": 1.0, "clip_constant": 1.0, "times": [1.0]}
+                    | change
+                ),
             )

@@ -62,7 +62,7 @@ def test_inverse_square_root_integral_in_closed_form() -> None:
 def test_law_solves_the_modes_equations(schedule: RateWithIntegral, ridge: float) -> None:
     problem = spread_problem(ridge=ridge)
     size = problem.eigenvalues.size
-    law = HomogenizedSGD(problem, schedule, noise_std=0.7, horizon=3.0)
+    law = HomogenizedSGD(problem, schedule, gradient_noise_std=0.7, horizon=3.0)
 
     def slope(time: float, state: np.ndarray) -> np.ndarray:
         mean, variance = state[:size], state[size:]
@@ -87,7 +87,7 @@ def test_law_solves_the_modes_equations(schedule: RateWithIntegral, ridge: float
 
 def test_variance_is_the_integral_of_the_propagated_noise() -> None:
     problem, schedule = spread_problem(8), SCHEDULES[1]
-    law = HomogenizedSGD(problem, schedule, noise_std=0.7, horizon=2.0)
+    law = HomogenizedSGD(problem, schedule, gradient_noise_std=0.7, horizon=2.0)
     for mode in (0, 5):
         curvature, eigenvalue = problem.curvatures[mode], problem.eigenvalues[mode]
 
@@ -102,12 +102,19 @@ def test_variance_is_the_integral_of_the_propagated_noise() -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
-@pytest.mark.parametrize("noise_std", [0.0, 0.7])
-def test_volterra_routes_agree(schedule: RateWithIntegral, ridge: float, noise_std: float) -> None:
+@pytest.mark.parametrize("gradient_noise_std", [0.0, 0.7])
+def test_volterra_routes_agree(
+    schedule: RateWithIntegral, ridge: float, gradient_noise_std: float
+) -> None:
     problem = spread_problem(ridge=ridge)
-    law = HomogenizedSGD(problem, schedule, noise_std=noise_std, horizon=4.0)
+    law = HomogenizedSGD(problem, schedule, gradient_noise_std=gradient_noise_std, horizon=4.0)
     volterra = solve_volterra(
-        problem, schedule, noise_std=noise_std, horizon=4.0, intervals=100, extrapolations=2
+        problem,
+        schedule,
+        gradient_noise_std=gradient_noise_std,
+        horizon=4.0,
+        intervals=100,
+        extrapolations=2,
     )
     np.testing.assert_allclose(law.risk(volterra.time), volterra.risk, rtol=1e-8)
     np.testing.assert_allclose(
@@ -117,10 +124,10 @@ def test_volterra_routes_agree(schedule: RateWithIntegral, ridge: float, noise_s
 
 def test_trapezoid_rule_has_second_order() -> None:
     problem, schedule = spread_problem(), SCHEDULES[1]
-    law = HomogenizedSGD(problem, schedule, noise_std=0.7, horizon=4.0)
+    law = HomogenizedSGD(problem, schedule, gradient_noise_std=0.7, horizon=4.0)
     errors = [
         solve_volterra(
-            problem, schedule, noise_std=0.7, horizon=4.0, intervals=n, extrapolations=0
+            problem, schedule, gradient_noise_std=0.7, horizon=4.0, intervals=n, extrapolations=0
         ).risk[-1]
         - law.risk(4.0)
         for n in (200, 400)
@@ -136,15 +143,15 @@ def test_isotropic_closed_form(rate: float, ridge: float) -> None:
     target, initial = rng.standard_normal((2, 30))
     options = {"ridge": ridge, "label_noise_variance": 0.2}
     problem = RidgeRegression(np.full(30, 0.7), target, initial, **options)
-    law = HomogenizedSGD(problem, ConstantRate(rate), noise_std=0.6, horizon=3.0)
-    volterra = solve_volterra(problem, ConstantRate(rate), noise_std=0.6, horizon=3.0)
+    law = HomogenizedSGD(problem, ConstantRate(rate), gradient_noise_std=0.6, horizon=3.0)
+    volterra = solve_volterra(problem, ConstantRate(rate), gradient_noise_std=0.6, horizon=3.0)
     closed = isotropic_risk(
         volterra.time,
         eigenvalue=0.7,
         target=target,
         initial=initial,
         rate=rate,
-        noise_std=0.6,
+        gradient_noise_std=0.6,
         **options,
     )
     np.testing.assert_allclose(law.risk(volterra.time), closed, rtol=1e-8)
@@ -152,22 +159,24 @@ def test_isotropic_closed_form(rate: float, ridge: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("noise_std", "plateau"), [(1.0, 0.12428), (1.25, 0.19391), (1.5, 0.27902)]
+    ("gradient_noise_std", "plateau"), [(1.0, 0.12428), (1.25, 0.19391), (1.5, 0.27902)]
 )
-def test_plateaus_of_the_default_design(noise_std: float, plateau: float) -> None:
+def test_plateaus_of_the_default_design(gradient_noise_std: float, plateau: float) -> None:
     problem = paper_problem()
-    law = HomogenizedSGD(problem, ConstantRate(50.0), noise_std=noise_std, horizon=1.5)
-    assert float(law.risk(1.5)) == pytest.approx(plateau, abs=1e-4)
-    assert stationary_risk(problem, rate=50.0, noise_std=noise_std) == pytest.approx(
-        float(law.risk(1.5)), rel=1e-5
+    law = HomogenizedSGD(
+        problem, ConstantRate(50.0), gradient_noise_std=gradient_noise_std, horizon=1.5
     )
+    assert float(law.risk(1.5)) == pytest.approx(plateau, abs=1e-4)
+    assert stationary_risk(
+        problem, rate=50.0, gradient_noise_std=gradient_noise_std
+    ) == pytest.approx(float(law.risk(1.5)), rel=1e-5)
 
 
 def test_stationary_risk_is_the_limit() -> None:
     problem = spread_problem()
-    law = HomogenizedSGD(problem, ConstantRate(0.8), noise_std=0.7, horizon=200.0)
-    risk = stationary_risk(problem, rate=0.8, noise_std=0.7)
-    regularized = stationary_regularized_risk(problem, rate=0.8, noise_std=0.7)
+    law = HomogenizedSGD(problem, ConstantRate(0.8), gradient_noise_std=0.7, horizon=200.0)
+    risk = stationary_risk(problem, rate=0.8, gradient_noise_std=0.7)
+    regularized = stationary_regularized_risk(problem, rate=0.8, gradient_noise_std=0.7)
     assert float(law.risk(200.0)) == pytest.approx(risk, rel=1e-9)
     assert float(law.regularized_risk(200.0)) == pytest.approx(regularized, rel=1e-9)
 
@@ -175,10 +184,14 @@ def test_stationary_risk_is_the_limit() -> None:
 def test_stability_condition() -> None:
     problem = spread_problem()
     limit = stability_limit(problem)
-    assert np.isfinite(stationary_risk(problem, rate=0.999 * limit, noise_std=0.1))
-    assert stationary_risk(problem, rate=1.001 * limit, noise_std=0.1) == np.inf
-    assert stationary_regularized_risk(problem, rate=1.001 * limit, noise_std=0.1) == np.inf
-    unstable = HomogenizedSGD(problem, ConstantRate(1.5 * limit), noise_std=0.1, horizon=40.0)
+    assert np.isfinite(stationary_risk(problem, rate=0.999 * limit, gradient_noise_std=0.1))
+    assert stationary_risk(problem, rate=1.001 * limit, gradient_noise_std=0.1) == np.inf
+    assert (
+        stationary_regularized_risk(problem, rate=1.001 * limit, gradient_noise_std=0.1) == np.inf
+    )
+    unstable = HomogenizedSGD(
+        problem, ConstantRate(1.5 * limit), gradient_noise_std=0.1, horizon=40.0
+    )
     assert float(unstable.risk(40.0)) > 100 * float(unstable.risk(10.0)) > 0
 
 
@@ -192,24 +205,25 @@ def test_multiplicities_stand_for_repeated_coordinates() -> None:
     repeated = RidgeRegression(**copies, ridge=0.2)
     weighted = RidgeRegression(**values, ridge=0.2, multiplicities=[3, 5])
     laws = [
-        HomogenizedSGD(p, SCHEDULES[1], noise_std=0.4, horizon=2.0) for p in (repeated, weighted)
+        HomogenizedSGD(p, SCHEDULES[1], gradient_noise_std=0.4, horizon=2.0)
+        for p in (repeated, weighted)
     ]
     times = np.linspace(0, 2, 9)
     np.testing.assert_allclose(laws[0].risk(times), laws[1].risk(times), rtol=1e-13)
     np.testing.assert_allclose(
         laws[0].regularized_risk(times), laws[1].regularized_risk(times), rtol=1e-13
     )
-    assert stationary_risk(repeated, rate=0.4, noise_std=0.4) == pytest.approx(
-        stationary_risk(weighted, rate=0.4, noise_std=0.4), rel=1e-14
+    assert stationary_risk(repeated, rate=0.4, gradient_noise_std=0.4) == pytest.approx(
+        stationary_risk(weighted, rate=0.4, gradient_noise_std=0.4), rel=1e-14
     )
 
 
 def test_direction_without_curvature_only_diffuses() -> None:
     problem = RidgeRegression([0.0, 1.0], [2.0, 2.0], [0.5, 0.5])
-    law = HomogenizedSGD(problem, ConstantRate(0.5), noise_std=1.2, horizon=2.0)
+    law = HomogenizedSGD(problem, ConstantRate(0.5), gradient_noise_std=1.2, horizon=2.0)
     assert law.mean(2.0)[0] == 0.5
     assert law.variance(2.0)[0] == pytest.approx(0.5**2 * 1.2**2 * 2.0 / 2, rel=1e-12)
-    assert np.isfinite(stationary_risk(problem, rate=0.5, noise_std=1.2))
+    assert np.isfinite(stationary_risk(problem, rate=0.5, gradient_noise_std=1.2))
 
 
 def test_discrete_mean_approaches_the_theory_as_one_over_d() -> None:
@@ -224,8 +238,8 @@ def test_discrete_mean_approaches_the_theory_as_one_over_d() -> None:
             ridge=0.1,
             label_noise_variance=0.3,
         )
-        law = HomogenizedSGD(problem, ConstantRate(0.8), noise_std=0.5, horizon=2.0)
-        discrete = mean_risk(problem, np.full(2 * d, 0.8 / d), noise_std=0.5)
+        law = HomogenizedSGD(problem, ConstantRate(0.8), gradient_noise_std=0.5, horizon=2.0)
+        discrete = mean_risk(problem, np.full(2 * d, 0.8 / d), gradient_noise_std=0.5)
         gaps.append(np.abs(discrete - law.risk(np.arange(2 * d + 1) / d)).max())
     assert np.polyfit(np.log(dimensions), np.log(gaps), 1)[0] == pytest.approx(-1.0, abs=0.05)
 
@@ -238,10 +252,10 @@ def test_refuses() -> None:
         RidgeRegression([1.0], [0.0, 1.0], [0.0])
     with pytest.raises(ValueError, match="ridge"):
         RidgeRegression([1.0], [0.0], [0.0], ridge=-1.0)
-    with pytest.raises(ValueError, match="noise_std"):
-        HomogenizedSGD(problem, ConstantRate(1.0), noise_std=-1.0, horizon=1.0)
+    with pytest.raises(ValueError, match="gradient_noise_std"):
+        HomogenizedSGD(problem, ConstantRate(1.0), gradient_noise_std=-1.0, horizon=1.0)
     with pytest.raises(ValueError, match="schedule"):
-        HomogenizedSGD(problem, ConstantRate(0.0), noise_std=1.0, horizon=1.0)
-    law = HomogenizedSGD(problem, ConstantRate(1.0), noise_std=1.0, horizon=1.0)
+        HomogenizedSGD(problem, ConstantRate(0.0), gradient_noise_std=1.0, horizon=1.0)
+    law = HomogenizedSGD(problem, ConstantRate(1.0), gradient_noise_std=1.0, horizon=1.0)
     with pytest.raises(ValueError, match="time must lie in"):
         law.risk(1.5)

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 DIMENSION, STEP = 6, 0.05
 
 
-def small_law(*, isotropic: bool = False, noise_std: float = 1.5) -> HomogenizedSGD:
+def small_law(*, isotropic: bool = False, gradient_noise_std: float = 1.5) -> HomogenizedSGD:
     rng = np.random.default_rng(4)
     spectrum = np.full(DIMENSION, 0.2) if isotropic else rng.uniform(0.05, 0.4, DIMENSION)
     problem = RidgeRegression(
@@ -46,7 +46,9 @@ def small_law(*, isotropic: bool = False, noise_std: float = 1.5) -> Homogenized
         ridge=0.1,
         label_noise_variance=0.1,
     )
-    return HomogenizedSGD(problem, ConstantRate(STEP * DIMENSION), noise_std=noise_std, horizon=9.0)
+    return HomogenizedSGD(
+        problem, ConstantRate(STEP * DIMENSION), gradient_noise_std=gradient_noise_std, horizon=9.0
+    )
 
 
 def small_records(law: HomogenizedSGD, count: int = 12) -> tuple[Array, Array]:
@@ -78,7 +80,7 @@ def dense_joint(
         if kind == 0:
             mean = matrix @ mean + STEP * record.label * record.features
             covariance = matrix @ covariance @ matrix.T
-            covariance = covariance + (STEP * law.noise_std) ** 2 * np.eye(d)
+            covariance = covariance + (STEP * law.gradient_noise_std) ** 2 * np.eye(d)
             links = [matrix @ link for link in links]
         else:
             means.append(mean)
@@ -371,7 +373,7 @@ def test_fixed_order_loss_equals_two_dense_recursions() -> None:
         replacement_labels=other_labels,
         release_steps=releases,
         step_sizes=steps,
-        noise_std=noise,
+        gradient_noise_std=noise,
         ridge=ridge,
         order=2.0,
     )
@@ -387,11 +389,11 @@ def test_fixed_order_loss_equals_two_dense_recursions() -> None:
     assert np.all(result[0, 2] == 0)
 
 
-@pytest.mark.parametrize("clip", [3.0, 7.0])
-def test_hidden_state_bounds(clip: float) -> None:
+@pytest.mark.parametrize("clip_norm", [3.0, 7.0])
+def test_hidden_state_bounds(clip_norm: float) -> None:
     options: dict[str, Any] = {
-        "clip": clip,
-        "noise_std": 1.5,
+        "clip_norm": clip_norm,
+        "gradient_noise_std": 1.5,
         "step_size": 0.05,
         "strong_convexity": 0.1,
         "order": 2.0,
@@ -401,7 +403,7 @@ def test_hidden_state_bounds(clip: float) -> None:
         spread = 0.0
         for _ in range(ell + 1):
             spread = shrink**2 * spread + (0.05 * 1.5) ** 2
-        loss = 2.0 * (2 * clip) ** 2 / (2 * 1.5**2)
+        loss = 2.0 * (2 * clip_norm) ** 2 / (2 * 1.5**2)
         for _ in range(later):
             # One log-Sobolev step: contract, then add noise.
             contracted = shrink**2 * spread
@@ -412,7 +414,7 @@ def test_hidden_state_bounds(clip: float) -> None:
         assert value == pytest.approx(loss, rel=1e-12)
         assert tight <= value * (1 + 1e-12)
         # A linear contraction from a fixed start attains the tight bound at the first position.
-        shift, total = 0.05 * 2 * clip * shrink**later, spread
+        shift, total = 0.05 * 2 * clip_norm * shrink**later, spread
         attained = renyi_divergence([shift], [total], [total], order=2.0)
         assert attained <= tight * (1 + 1e-12)
         if ell == 0:
@@ -422,16 +424,16 @@ def test_hidden_state_bounds(clip: float) -> None:
 def test_hidden_state_bound_at_a_random_position() -> None:
     options: dict[str, Any] = {
         "records": 1500,
-        "noise_std": 1.5,
+        "gradient_noise_std": 1.5,
         "step_size": 0.05,
         "strong_convexity": 0.1,
     }
     values = [
-        float(shuffled_hidden_state_loss([1500], clip=c, order=2.0, **options)[0])
+        float(shuffled_hidden_state_loss([1500], clip_norm=c, order=2.0, **options)[0])
         for c in (3.0, 5.0, 7.0)
     ]
     assert values == pytest.approx([10.66, 38.17, 80.35], abs=0.005)
-    assert shuffled_hidden_state_loss([0], clip=3.0, order=2.0, **options)[0] == 0.0
+    assert shuffled_hidden_state_loss([0], clip_norm=3.0, order=2.0, **options)[0] == 0.0
 
 
 def test_refuses() -> None:
@@ -451,8 +453,16 @@ def test_refuses() -> None:
     with pytest.raises(ValueError, match="times"):
         iterates_divergence(law, *pair, times=[2.0, 1.0], position=0.5, order=2.0)
     with pytest.raises(ValueError, match="noise_std must be more than 0"):
-        last_iterate_divergence(small_law(noise_std=0.0), *pair, time=1.0, position=0.5, order=2.0)
+        last_iterate_divergence(
+            small_law(gradient_noise_std=0.0), *pair, time=1.0, position=0.5, order=2.0
+        )
     with pytest.raises(ValueError, match="strong_convexity"):
         hidden_state_divergence(
-            0, 0, clip=1.0, noise_std=1.0, step_size=1.0, strong_convexity=1.0, order=2.0
+            0,
+            0,
+            clip_norm=1.0,
+            gradient_noise_std=1.0,
+            step_size=1.0,
+            strong_convexity=1.0,
+            order=2.0,
         )

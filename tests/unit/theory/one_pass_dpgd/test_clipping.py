@@ -12,41 +12,41 @@ RATIOS = [1e-3, 0.1, 0.9, 1.0, 2.5, 8.0]
 
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_factors_are_the_moments_of_the_definition(ratio):
-    risk, noise_std = 0.7, 0.4
-    clip = ratio * np.sqrt(2 * risk + noise_std**2)
+    risk, label_noise_std = 0.7, 0.4
+    clip_constant = ratio * np.sqrt(2 * risk + label_noise_std**2)
 
     def moment(function):
         inside = quad(lambda r: function(r) * norm.pdf(r), 0, ratio, epsabs=1e-14)[0]
         outside = quad(lambda r: function(r) * norm.pdf(r), ratio, 40, epsabs=1e-14)[0]
         return 2 * (inside + outside)
 
-    assert descent_factor(risk, clip=clip, noise_std=noise_std) == pytest.approx(
-        moment(lambda r: r * min(r, ratio)), rel=1e-10
-    )
-    assert variance_factor(risk, clip=clip, noise_std=noise_std) == pytest.approx(
-        moment(lambda r: min(r, ratio) ** 2), rel=1e-10
-    )
+    assert descent_factor(
+        risk, clip_constant=clip_constant, label_noise_std=label_noise_std
+    ) == pytest.approx(moment(lambda r: r * min(r, ratio)), rel=1e-10)
+    assert variance_factor(
+        risk, clip_constant=clip_constant, label_noise_std=label_noise_std
+    ) == pytest.approx(moment(lambda r: min(r, ratio) ** 2), rel=1e-10)
 
 
 def test_no_clipping_leaves_everything():
-    assert descent_factor(1.0, clip=np.inf, noise_std=0.3) == 1
-    assert variance_factor(1.0, clip=np.inf, noise_std=0.3) == 1
+    assert descent_factor(1.0, clip_constant=np.inf, label_noise_std=0.3) == 1
+    assert variance_factor(1.0, clip_constant=np.inf, label_noise_std=0.3) == 1
 
 
 def test_small_constants_keep_their_digits():
     ratio = 1e-7
-    assert variance_factor(0.0, clip=ratio, noise_std=1.0) / ratio**2 == pytest.approx(
-        1 - np.sqrt(2 / np.pi) * ratio * 2 / 3, rel=1e-9
-    )
-    assert descent_factor(0.0, clip=ratio, noise_std=1.0) / ratio == pytest.approx(
+    assert variance_factor(
+        0.0, clip_constant=ratio, label_noise_std=1.0
+    ) / ratio**2 == pytest.approx(1 - np.sqrt(2 / np.pi) * ratio * 2 / 3, rel=1e-9)
+    assert descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0) / ratio == pytest.approx(
         np.sqrt(2 / np.pi), rel=1e-12
     )
 
 
 def test_factors_broadcast_and_increase_with_the_constant():
-    clip = np.geomspace(1e-3, 5, 40)
+    clip_constant = np.geomspace(1e-3, 5, 40)
     for factor in (descent_factor, variance_factor):
-        values = factor(np.array([[0.1], [1.0]]), clip=clip, noise_std=0.3)
+        values = factor(np.array([[0.1], [1.0]]), clip_constant=clip_constant, label_noise_std=0.3)
         assert values.shape == (2, 40)
         assert np.all(np.diff(values, axis=1) > 0)
         assert np.all((values > 0) & (values <= 1))
@@ -55,12 +55,12 @@ def test_factors_broadcast_and_increase_with_the_constant():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"risk": -0.1}, "risk = -0.1: expected at least 0"),
-        ({"clip": 0.0}, "clip = 0.0: expected more than 0"),
-        ({"noise_std": -1.0}, "noise_std = -1.0: expected at least 0"),
+        ({"risk": -0.1}, "risk must be at least 0, got -0.1"),
+        ({"clip_constant": 0.0}, "clip_constant must be more than 0, got 0.0"),
+        ({"label_noise_std": -1.0}, "label_noise_std must be at least 0, got -1.0"),
     ],
 )
 def test_values_out_of_range_are_named(arguments, message):
-    values = {"risk": 1.0, "clip": 1.0, "noise_std": 0.3} | arguments
+    values = {"risk": 1.0, "clip_constant": 1.0, "label_noise_std": 0.3} | arguments
     with pytest.raises(ValueError, match=message):
         descent_factor(values.pop("risk"), **values)

@@ -20,45 +20,56 @@ from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
 NOISE = 0.3
 
 
-def harmonic_risk(numerator, offset, *, gamma, rho, clip):
+def harmonic_risk(numerator, offset, *, gamma, rho, clip_constant):
     return deterministic_equivalent.solve(
         spectra.isotropic(),
         Harmonic(numerator, offset),
         aspect_ratio=gamma,
-        privacy=rho,
-        clip=clip,
-        noise_std=NOISE,
+        zcdp_root=rho,
+        clip_constant=clip_constant,
+        label_noise_std=NOISE,
         times=[1.0],
     ).final_risk
 
 
-@pytest.mark.parametrize("clip", [0.1, 1.0])
-def test_best_harmonic_risk_reaches_its_limit(clip):
+@pytest.mark.parametrize("clip_constant", [0.1, 1.0])
+def test_best_harmonic_risk_reaches_its_limit(clip_constant):
     best = rate_search.harmonic(
-        spectra.isotropic(), aspect_ratio=1e-7, privacy=1.0, clip=clip, noise_std=NOISE
+        spectra.isotropic(),
+        aspect_ratio=1e-7,
+        zcdp_root=1.0,
+        clip_constant=clip_constant,
+        label_noise_std=NOISE,
     )
-    limit = float(optimal_harmonic.sampling_limit(clip=clip, noise_std=NOISE))
+    limit = float(
+        optimal_harmonic.sampling_limit(clip_constant=clip_constant, label_noise_std=NOISE)
+    )
     assert best.final_risk / 1e-7 == pytest.approx(limit, rel=1e-2)
     assert best.schedule.amplitude == pytest.approx(
-        1 / descent_factor(0.0, clip=clip, noise_std=NOISE), rel=0.05
+        1 / descent_factor(0.0, clip_constant=clip_constant, label_noise_std=NOISE), rel=0.05
     )
 
 
 def test_sampling_limit_is_least_squares_without_clipping_and_signs_with_little():
-    loose = optimal_harmonic.sampling_limit(clip=50.0, noise_std=NOISE)
-    tight = optimal_harmonic.sampling_limit(clip=1e-5, noise_std=NOISE)
+    loose = optimal_harmonic.sampling_limit(clip_constant=50.0, label_noise_std=NOISE)
+    tight = optimal_harmonic.sampling_limit(clip_constant=1e-5, label_noise_std=NOISE)
     assert loose == pytest.approx(NOISE**2 / 2, rel=1e-12)
     assert tight == pytest.approx(np.pi * NOISE**2 / 4, rel=1e-4)
 
 
-@pytest.mark.parametrize("clip", [0.1, 1.0])
-def test_private_noise_alone_is_least_at_three_halves(clip):
+@pytest.mark.parametrize("clip_constant", [0.1, 1.0])
+def test_private_noise_alone_is_least_at_three_halves(clip_constant):
     gamma = 1e-24
     rho = gamma**0.75
-    scale = 1 / float(descent_factor(0.0, clip=clip, noise_std=NOISE))
+    scale = 1 / float(descent_factor(0.0, clip_constant=clip_constant, label_noise_std=NOISE))
     offset = 1e-5
-    risk = harmonic_risk(np.array([1.2, 1.5, 2.0]) * scale, offset, gamma=gamma, rho=rho, clip=clip)
-    limit = float(optimal_harmonic.privacy_limit(clip=clip, noise_std=NOISE)) * (gamma / rho) ** 2
+    risk = harmonic_risk(
+        np.array([1.2, 1.5, 2.0]) * scale, offset, gamma=gamma, rho=rho, clip_constant=clip_constant
+    )
+    limit = (
+        float(optimal_harmonic.privacy_limit(clip_constant=clip_constant, label_noise_std=NOISE))
+        * (gamma / rho) ** 2
+    )
     assert risk[1] == pytest.approx(limit, rel=0.01)
     assert risk[1] < min(risk[0], risk[2])
 
@@ -83,22 +94,28 @@ def test_private_noise_is_least_along_the_harmonic_schedule():
 
 
 def test_no_schedule_gets_below_the_least_risk():
-    gamma, clip = 1e-3, 0.5
-    least = optimal_harmonic.least_risk(aspect_ratio=gamma, clip=clip, noise_std=NOISE)
+    gamma, clip_constant = 1e-3, 0.5
+    least = optimal_harmonic.least_risk(
+        aspect_ratio=gamma, clip_constant=clip_constant, label_noise_std=NOISE
+    )
     found = [
         rate_search.polynomial(
             spectra.isotropic(),
             exponent=exponent,
             aspect_ratio=gamma,
-            privacy=np.inf,
-            clip=clip,
-            noise_std=NOISE,
+            zcdp_root=np.inf,
+            clip_constant=clip_constant,
+            label_noise_std=NOISE,
         ).final_risk
         for exponent in (0.0, 0.5, 1.0)
     ]
     found.append(
         rate_search.harmonic(
-            spectra.isotropic(), aspect_ratio=gamma, privacy=1e6, clip=clip, noise_std=NOISE
+            spectra.isotropic(),
+            aspect_ratio=gamma,
+            zcdp_root=1e6,
+            clip_constant=clip_constant,
+            label_noise_std=NOISE,
         ).final_risk
     )
     assert least < min(found)
@@ -106,24 +123,34 @@ def test_no_schedule_gets_below_the_least_risk():
 
 
 def test_least_risk_solves_the_best_rate_equation():
-    gamma, clip = 0.02, 0.7
+    gamma, clip_constant = 0.02, 0.7
 
     def slope(_, risk):
-        drift = descent_factor(risk, clip=clip, noise_std=NOISE)
-        kick = variance_factor(risk, clip=clip, noise_std=NOISE) * (risk + NOISE**2 / 2)
+        drift = descent_factor(risk, clip_constant=clip_constant, label_noise_std=NOISE)
+        kick = variance_factor(risk, clip_constant=clip_constant, label_noise_std=NOISE) * (
+            risk + NOISE**2 / 2
+        )
         return -((drift * risk) ** 2) / (kick * gamma)
 
     solved = solve_ivp(slope, (0, 1), [0.5], rtol=1e-10, atol=1e-14).y[0, -1]
-    least = optimal_harmonic.least_risk(aspect_ratio=gamma, clip=clip, noise_std=NOISE)
+    least = optimal_harmonic.least_risk(
+        aspect_ratio=gamma, clip_constant=clip_constant, label_noise_std=NOISE
+    )
     assert least == pytest.approx(solved, rel=1e-6)
 
 
 @pytest.mark.parametrize("gamma", [1e-2, 1e-5, 1e-8])
 @pytest.mark.parametrize("rho", [1.0, 0.1])
 def test_explicit_constants_keep_their_bound(gamma, rho):
-    found = optimal_harmonic.explicit_constants(aspect_ratio=gamma, privacy=rho, noise_std=NOISE)
+    found = optimal_harmonic.explicit_constants(
+        aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE
+    )
     risk = harmonic_risk(
-        found.schedule.numerator, found.schedule.offset, gamma=gamma, rho=rho, clip=found.clip
+        found.schedule.numerator,
+        found.schedule.offset,
+        gamma=gamma,
+        rho=rho,
+        clip_constant=found.clip_constant,
     )
     assert 0 < risk < found.bound
     # Equations (D.110) and (D.111): the descent rate of the proof times the numerator is 3.
@@ -136,9 +163,9 @@ def test_sandwich_holds_and_closes_on_the_identity():
     times = np.array([0.0, 0.1, 0.5, 0.9, 1.0])
     problem = {
         "aspect_ratio": 0.1,
-        "privacy": 1.0,
-        "clip": 1.0,
-        "noise_std": NOISE,
+        "zcdp_root": 1.0,
+        "clip_constant": 1.0,
+        "label_noise_std": NOISE,
         "times": times,
     }
     for exponent in (0.0, 0.5, 2.0):
@@ -187,36 +214,45 @@ def test_lower_bounds_are_below_the_best_harmonic_risk():
     for gamma in (1e-3, 1e-5):
         for rho in (1.0, 0.1, gamma**0.75):
             best = rate_search.harmonic(
-                spectra.isotropic(), aspect_ratio=gamma, privacy=rho, clip=0.1, noise_std=NOISE
+                spectra.isotropic(),
+                aspect_ratio=gamma,
+                zcdp_root=rho,
+                clip_constant=0.1,
+                label_noise_std=NOISE,
             )
-            private = minimax_risk.private_bound(aspect_ratio=gamma, privacy=rho, noise_std=NOISE)
-            statistical = minimax_risk.statistical_bound(aspect_ratio=gamma, noise_std=NOISE)
+            private = minimax_risk.private_bound(
+                aspect_ratio=gamma, zcdp_root=rho, label_noise_std=NOISE
+            )
+            statistical = minimax_risk.statistical_bound(aspect_ratio=gamma, label_noise_std=NOISE)
             assert best.final_risk > max(private, statistical)
 
 
 def test_private_bound_has_the_stated_rate():
     bound = minimax_risk.private_bound(
-        aspect_ratio=np.array([1e-4, 1e-5]), privacy=0.1, noise_std=NOISE
+        aspect_ratio=np.array([1e-4, 1e-5]), zcdp_root=0.1, label_noise_std=NOISE
     )
     assert bound[0] / bound[1] == pytest.approx(100)
     assert minimax_risk.private_bound(
-        aspect_ratio=0.5, privacy=1e-9, noise_std=NOISE, smallest=0.4
+        aspect_ratio=0.5, zcdp_root=1e-9, label_noise_std=NOISE, smallest=0.4
     ) == pytest.approx(0.005)
 
 
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
-        (optimal_harmonic.sampling_limit, {"clip": 1.0, "noise_std": 0.0}),
-        (optimal_harmonic.privacy_limit, {"clip": np.inf, "noise_std": 1.0}),
+        (optimal_harmonic.sampling_limit, {"clip_constant": 1.0, "label_noise_std": 0.0}),
+        (optimal_harmonic.privacy_limit, {"clip_constant": np.inf, "label_noise_std": 1.0}),
         (
             optimal_harmonic.explicit_constants,
-            {"aspect_ratio": 0.1, "privacy": 1.0, "noise_std": 1.0, "smallest": 2.0},
+            {"aspect_ratio": 0.1, "zcdp_root": 1.0, "label_noise_std": 1.0, "smallest": 2.0},
         ),
-        (minimax_risk.statistical_bound, {"aspect_ratio": 1.5, "noise_std": 1.0}),
-        (minimax_risk.private_bound, {"aspect_ratio": 0.5, "privacy": 0.0, "noise_std": 1.0}),
+        (minimax_risk.statistical_bound, {"aspect_ratio": 1.5, "label_noise_std": 1.0}),
+        (
+            minimax_risk.private_bound,
+            {"aspect_ratio": 0.5, "zcdp_root": 0.0, "label_noise_std": 1.0},
+        ),
     ],
 )
 def test_out_of_range_is_named(function, arguments):
-    with pytest.raises(ValueError, match="expected"):
+    with pytest.raises(ValueError, match="must"):
         function(**arguments)

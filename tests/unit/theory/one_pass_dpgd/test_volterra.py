@@ -8,7 +8,7 @@ from privreg import spectra
 from privreg.schedules import Harmonic, Polynomial
 from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
 
-SETTING = {"aspect_ratio": 0.01, "privacy": 0.3, "clip": 0.2, "noise_std": 0.3}
+SETTING = {"aspect_ratio": 0.01, "zcdp_root": 0.3, "clip_constant": 0.2, "label_noise_std": 0.3}
 KERNELS = ("signal", "sampling", "private", "mass")
 
 
@@ -93,9 +93,9 @@ def test_one_mode_without_noise_is_an_exponential():
         Polynomial(2.0, 0.0),
         times,
         aspect_ratio=1e-9,
-        privacy=np.inf,
-        clip=np.inf,
-        noise_std=0.1,
+        zcdp_root=np.inf,
+        clip_constant=np.inf,
+        label_noise_std=0.1,
     )
     np.testing.assert_allclose(risk, 0.5 * np.exp(-4 * times), rtol=1e-6)
 
@@ -103,12 +103,12 @@ def test_one_mode_without_noise_is_an_exponential():
 def test_arguments_out_of_range_are_named():
     with pytest.raises(ValueError, match="times"):
         volterra.solve(volterra.power_law_kernels(0.0), Polynomial(1.0, 0.0), [0.1, 0.5], **SETTING)
-    with pytest.raises(ValueError, match=r"signal_power = 2\.5"):
+    with pytest.raises(ValueError, match=r"signal_power must.*2\.5"):
         volterra.power_law_kernels(0.0, 2.5)
-    with pytest.raises(ValueError, match="clip = inf"):
+    with pytest.raises(ValueError, match=r"clip_constant must.*inf"):
         volterra.solve(
             volterra.power_law_kernels(0.0),
             Polynomial(1.0, 0.0),
             [0.0, 1.0],
-            **SETTING | {"clip": np.inf},
+            **SETTING | {"clip_constant": np.inf},
         )

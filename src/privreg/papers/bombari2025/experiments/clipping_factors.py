@@ -32,11 +32,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
 
     ratio = np.linspace(0, parameters.largest_ratio, parameters.points + 1)[1:]
     # With no risk and unit label noise the clipping constant is the ratio itself.
-    descent = descent_factor(0.0, clip=ratio, noise_std=1.0)
-    variance = variance_factor(0.0, clip=ratio, noise_std=1.0)
+    descent = descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
+    variance = variance_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
     wide = np.geomspace(1e-4, 20, 2001)
-    wide_descent = descent_factor(0.0, clip=wide, noise_std=1.0)
-    wide_variance = variance_factor(0.0, clip=wide, noise_std=1.0)
+    wide_descent = descent_factor(0.0, clip_constant=wide, label_noise_std=1.0)
+    wide_variance = variance_factor(0.0, clip_constant=wide, label_noise_std=1.0)
     small, large = wide <= 1, wide > 1
     tiny = 1e-6
 
@@ -72,14 +72,15 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 "largest increment of the variance factor over the squared constant",
             ),
             "variance_at_one": scalar(
-                variance_factor(0.0, clip=1.0, noise_std=1.0), "variance factor at constant 1"
+                variance_factor(0.0, clip_constant=1.0, label_noise_std=1.0),
+                "variance factor at constant 1",
             ),
             "descent_limit": scalar(
-                descent_factor(0.0, clip=tiny, noise_std=1.0) / tiny,
+                descent_factor(0.0, clip_constant=tiny, label_noise_std=1.0) / tiny,
                 "limit of the descent factor over a small constant",
             ),
             "variance_limit": scalar(
-                variance_factor(0.0, clip=tiny, noise_std=1.0) / tiny**2,
+                variance_factor(0.0, clip_constant=tiny, label_noise_std=1.0) / tiny**2,
                 "limit of the variance factor over a small squared constant",
             ),
             "variance_over_ratio_peak": scalar(
@@ -115,7 +116,7 @@ def _quadrature_error(ratios: np.ndarray) -> float:
         variance = expectation(lambda r, c=ratio: np.minimum(r, c) ** 2, ratio)
         worst = max(
             worst,
-            abs(descent - float(descent_factor(0.0, clip=ratio, noise_std=1.0))),
-            abs(variance - float(variance_factor(0.0, clip=ratio, noise_std=1.0))),
+            abs(descent - float(descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0))),
+            abs(variance - float(variance_factor(0.0, clip_constant=ratio, label_noise_std=1.0))),
         )
     return worst

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,9 +21,9 @@ class Parameters(Strict):
 
     smallest: float = Field(gt=0, lt=1, description="Smallest eigenvalue; the mean is 1.")
     aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
-    privacy: float = Field(gt=0, description="rho.")
-    clip: float = Field(gt=0, description="Clipping constant c.")
-    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c.")
+    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
     initial_rate: float = Field(gt=0, description="Initial learning rate.")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
 
@@ -45,9 +45,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
     for a, exponent in enumerate(parameters.exponents):
         problem: dict[str, Any] = {
             "aspect_ratio": parameters.aspect_ratio,
-            "privacy": parameters.privacy,
-            "clip": parameters.clip,
-            "noise_std": parameters.noise_std,
+            "zcdp_root": parameters.budget.root,
+            "clip_constant": parameters.clip_constant,
+            "label_noise_std": parameters.label_noise_std,
             "times": times,
         }
         schedule = Polynomial(parameters.initial_rate, exponent)

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ class Parameters(Strict):
 
     dimension: int = Field(ge=1, description="Dimension d.")
     aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
-    privacy: float = Field(gt=0, description="rho.")
-    clip: float = Field(gt=0, description="Clipping constant c.")
-    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c.")
+    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
     initial_rate: float = Field(gt=0, description="Initial learning rate.")
     exponent: float = Field(ge=0, description="Exponent alpha of the schedule.")
     spectra: list[Literal["isotropic", "uniform"]] = Field(
@@ -55,9 +55,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
             spectra.explicit(parameters.eigenvalues(name)),
             Polynomial(parameters.initial_rate, parameters.exponent),
             aspect_ratio=parameters.aspect_ratio,
-            privacy=parameters.privacy,
-            clip=parameters.clip,
-            noise_std=parameters.noise_std,
+            zcdp_root=parameters.budget.root,
+            clip_constant=parameters.clip_constant,
+            label_noise_std=parameters.label_noise_std,
             times=parameters.times,
         ).risk
         for name in parameters.spectra
@@ -96,13 +96,13 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         ):
             risk[f, s, :, at] = homogenised_sde.risk_path(
                 LinearModel.even_target(
-                    parameters.eigenvalues(name), noise_std=parameters.noise_std
+                    parameters.eigenvalues(name), label_noise_std=parameters.label_noise_std
                 ),
                 Polynomial(parameters.initial_rate, parameters.exponent),
                 trial.rng,
-                samples=round(parameters.dimension / parameters.aspect_ratio),
-                privacy=parameters.privacy,
-                clip=parameters.clip,
+                sample_size=round(parameters.dimension / parameters.aspect_ratio),
+                zcdp_root=parameters.budget.root,
+                clip_constant=parameters.clip_constant,
                 times=parameters.times,
                 form=form,
             )

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,9 +26,9 @@ class Parameters(Strict):
     schedule_powers: list[float] = Field(min_length=1, description="alpha of the schedules.")
     initial_rate: float = Field(gt=0, description="Initial learning rate.")
     aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
-    privacy: float = Field(gt=0, description="rho.")
-    clip: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
     intervals: int = Field(ge=10, description="Intervals of the coarser grid at either end.")
 
 
@@ -49,7 +49,10 @@ def theory(parameters: Parameters) -> xr.Dataset:
     grid = _grid(parameters.intervals)
     finer = np.sort(np.concatenate([grid, (grid[1:] + grid[:-1]) / 2]))
     setting = {
-        name: getattr(parameters, name) for name in ("aspect_ratio", "privacy", "clip", "noise_std")
+        "aspect_ratio": parameters.aspect_ratio,
+        "zcdp_root": parameters.budget.root,
+        "clip_constant": parameters.clip_constant,
+        "label_noise_std": parameters.label_noise_std,
     }
     by_kernels, by_modes = [], []
     for power in parameters.schedule_powers:

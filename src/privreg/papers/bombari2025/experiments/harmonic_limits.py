@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,8 +21,8 @@ PLACE = "Theorem 2, equations (D.105) and (D.109)"
 class Parameters(Strict):
     """Two limits on isotropic data, and a range of aspect ratios for the explicit constants."""
 
-    clips: list[float] = Field(min_length=1, description="Clipping constants c.")
-    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    clip_constants: list[float] = Field(min_length=1, description="Clipping constants c.")
+    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
     aspect_ratio: float = Field(gt=0, description="gamma at which rho = 1 has its limit.")
     private_aspect_ratio: float = Field(
         gt=0, description="gamma at which rho = gamma^b has its limit."
@@ -32,8 +32,8 @@ class Parameters(Strict):
         lt=1,
         description="Power b of rho = gamma^b, more than 1/2: private noise dominates.",
     )
-    privacies: list[float] = Field(
-        min_length=1, description="Values of rho for the explicit constants."
+    budgets: list[StatedBudget] = Field(
+        min_length=1, description="Budgets for the explicit constants."
     )
     aspect_ratios: list[float] = Field(
         min_length=1, description="Values of gamma for the explicit constants."
@@ -47,8 +47,12 @@ def theory(parameters: Parameters) -> xr.Dataset:
     return xr.Dataset(
         _limits(parameters) | _explicit(parameters),
         coords={
-            "clip": variable("clip", parameters.clips, "clipping constant c"),
-            "privacy": variable("privacy", parameters.privacies, "privacy rho"),
+            "clip_constant": variable(
+                "clip_constant", parameters.clip_constants, "clipping constant c"
+            ),
+            "zcdp_root": variable(
+                "zcdp_root", [b.root for b in parameters.budgets], "rho of rho^2/2-zCDP"
+            ),
             "aspect_ratio": variable(
                 "aspect_ratio", parameters.aspect_ratios, "aspect ratio gamma = d / n"
             ),
@@ -59,16 +63,16 @@ def theory(parameters: Parameters) -> xr.Dataset:
 def _limits(parameters: Parameters) -> dict[str, tuple]:
     from privreg.theory.one_pass_dpgd import optimal_harmonic
 
-    found = np.empty((5, len(parameters.clips)))
-    for at, clip in enumerate(parameters.clips):
-        noise = {"clip": clip, "noise_std": parameters.noise_std}
+    found = np.empty((5, len(parameters.clip_constants)))
+    for at, clip_constant in enumerate(parameters.clip_constants):
+        noise = {"clip_constant": clip_constant, "label_noise_std": parameters.label_noise_std}
         gamma = parameters.aspect_ratio
-        best = _harmonic(gamma, privacy=1.0, **noise)
+        best = _harmonic(gamma, zcdp_root=1.0, **noise)
         limit = float(optimal_harmonic.sampling_limit(**noise))
         least = optimal_harmonic.least_risk(aspect_ratio=gamma, **noise)
         tiny = parameters.private_aspect_ratio
         rho = tiny**parameters.privacy_power
-        private = _harmonic(tiny, privacy=rho, **noise)
+        private = _harmonic(tiny, zcdp_root=rho, **noise)
         private_limit = float(optimal_harmonic.privacy_limit(**noise))
         found[:, at] = (
             best.final_risk / gamma,
@@ -86,7 +90,7 @@ def _limits(parameters: Parameters) -> dict[str, tuple]:
         "private noise dominates",
     }
     return {
-        name: variable("clip", row, meaning)
+        name: variable("clip_constant", row, meaning)
         for (name, meaning), row in zip(meanings.items(), found, strict=True)
     }
 
@@ -95,23 +99,23 @@ def _explicit(parameters: Parameters) -> dict[str, tuple]:
     from privreg import spectra
     from privreg.theory.one_pass_dpgd import deterministic_equivalent, optimal_harmonic
 
-    shape = (len(parameters.privacies), len(parameters.aspect_ratios))
+    shape = (len(parameters.budgets), len(parameters.aspect_ratios))
     share, over = np.empty(shape), np.empty(shape)
     for p, g in np.ndindex(shape):
-        gamma, rho = parameters.aspect_ratios[g], parameters.privacies[p]
+        gamma, rho = parameters.aspect_ratios[g], parameters.budgets[p].root
         found = optimal_harmonic.explicit_constants(
-            aspect_ratio=gamma, privacy=rho, noise_std=parameters.noise_std
+            aspect_ratio=gamma, zcdp_root=rho, label_noise_std=parameters.label_noise_std
         )
         risk = deterministic_equivalent.solve(
             spectra.isotropic(),
             found.schedule,
             aspect_ratio=gamma,
-            privacy=rho,
-            clip=found.clip,
-            noise_std=parameters.noise_std,
+            zcdp_root=rho,
+            clip_constant=found.clip_constant,
+            label_noise_std=parameters.label_noise_std,
         ).final_risk.item()
         share[p, g], over[p, g] = risk / found.bound, risk / (gamma + (gamma / rho) ** 2)
-    dims = ("privacy", "aspect_ratio")
+    dims = ("zcdp_root", "aspect_ratio")
     return {
         "explicit_risk_over_bound": variable(
             dims, share, "risk with the explicit constants of the proof over the proof's bound"
@@ -122,14 +126,16 @@ def _explicit(parameters: Parameters) -> dict[str, tuple]:
     }
 
 
-def _harmonic(aspect_ratio: float, *, privacy: float, clip: float, noise_std: float) -> Best:
+def _harmonic(
+    aspect_ratio: float, *, zcdp_root: float, clip_constant: float, label_noise_std: float
+) -> Best:
     from privreg import spectra
     from privreg.theory.one_pass_dpgd import rate_search
 
     return rate_search.harmonic(
         spectra.isotropic(),
         aspect_ratio=aspect_ratio,
-        privacy=privacy,
-        clip=clip,
-        noise_std=noise_std,
+        zcdp_root=zcdp_root,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
     )

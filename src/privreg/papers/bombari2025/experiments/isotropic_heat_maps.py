@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privreg.schedules import Polynomial
 
 PLACE = "Figure 4"
-GRID = ("samples", "exponent", "clip", "initial_rate")
+GRID = ("sample_size", "exponent", "clip_constant", "initial_rate")
 PANEL = GRID[:2]
 
 
@@ -26,11 +26,11 @@ class Parameters(Strict):
     """Figure 4: two sample sizes, two schedules, a grid of settings."""
 
     dimension: int = Field(ge=3, description="Dimension d.")
-    samples: list[int] = Field(min_length=1, description="Sample sizes n.")
-    privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
-    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    sample_sizes: list[int] = Field(min_length=1, description="Sample sizes n.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
-    clips: LogAxis = Field(description="Clipping constants c.")
+    clip_constants: LogAxis = Field(description="Clipping constants c.")
     initial_rates: LogAxis = Field(description="Initial learning rates.")
     risk_cap: float = Field(1.0, gt=0, description="Risks above it are not told apart.")
 
@@ -38,17 +38,17 @@ class Parameters(Strict):
         """All rates at each clipping constant, the constant running slowest."""
         from privreg.schedules import Polynomial
 
-        return Polynomial(np.tile(self.initial_rates.values(), self.clips.count), exponent)
+        return Polynomial(np.tile(self.initial_rates.values(), self.clip_constants.count), exponent)
 
     def clip_of_each(self) -> np.ndarray:
-        return np.repeat(self.clips.values(), self.initial_rates.count)
+        return np.repeat(self.clip_constants.values(), self.initial_rates.count)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
         return (
-            len(self.samples),
+            len(self.sample_sizes),
             len(self.exponents),
-            self.clips.count,
+            self.clip_constants.count,
             self.initial_rates.count,
         )
 
@@ -63,16 +63,18 @@ def theory(parameters: Parameters) -> xr.Dataset:
     risk = np.empty(parameters.shape)
     lowest = np.empty((*parameters.shape[:2], 3))
     for s, a in np.ndindex(parameters.shape[:2]):
-        gamma = parameters.dimension / parameters.samples[s]
+        gamma = parameters.dimension / parameters.sample_sizes[s]
 
-        def final_risk(schedule: Polynomial, clip: np.ndarray, gamma: float = gamma) -> np.ndarray:
+        def final_risk(
+            schedule: Polynomial, clip_constant: np.ndarray, gamma: float = gamma
+        ) -> np.ndarray:
             return deterministic_equivalent.solve(
                 spectra.isotropic(),
                 schedule,
                 aspect_ratio=gamma,
-                privacy=parameters.privacy,
-                clip=clip,
-                noise_std=parameters.noise_std,
+                zcdp_root=parameters.budget.root,
+                clip_constant=clip_constant,
+                label_noise_std=parameters.label_noise_std,
                 rtol=1e-5,
             ).final_risk
 
@@ -82,9 +84,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
         )
         lowest[s, a] = _minimum(final_risk, exponent, parameters, risk[s, a])
     least = risk.min(axis=(2, 3))
-    clips, rates = parameters.clips.values(), parameters.initial_rates.values()
-    gammas = parameters.dimension / np.asarray(parameters.samples)
-    above = np.where(clips > 1, 0.0, np.inf)[:, None]
+    clip_constants, rates = parameters.clip_constants.values(), parameters.initial_rates.values()
+    gammas = parameters.dimension / np.asarray(parameters.sample_sizes)
+    above = np.where(clip_constants > 1, 0.0, np.inf)[:, None]
     beyond = np.where(rates > 2 / gammas[:, None], 0.0, np.inf)[:, None, None, :]
     return xr.Dataset(
         {
@@ -97,7 +99,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "best_product": variable(
                 PANEL, lowest[..., 1], "clipping constant times rate where the risk is least"
             ),
-            "best_clip": variable(
+            "best_clip_constant": variable(
                 PANEL, lowest[..., 2], "clipping constant where the risk is least"
             ),
             "large_clip_excess": variable(
@@ -112,7 +114,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             ),
             "valley_slope": variable(
                 PANEL,
-                [[_valley_slope(cell, clips, rates) for cell in row] for row in risk],
+                [[_valley_slope(cell, clip_constants, rates) for cell in row] for row in risk],
                 "log-log slope of the best initial rate in the clipping constant below 1",
             ),
         },
@@ -133,17 +135,17 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         for s, a in np.ndindex(parameters.shape[:2]):
             mechanism = one_pass_dpgd.Mechanism.from_schedule(
                 parameters.schedule(parameters.exponents[a]),
-                samples=parameters.samples[s],
+                sample_size=parameters.sample_sizes[s],
                 dimension=parameters.dimension,
-                privacy=parameters.privacy,
-                clip=parameters.clip_of_each(),
+                budget=parameters.budget,
+                clip_constant=parameters.clip_of_each(),
             )
             found = one_pass_dpgd.isotropic_risk_path(
                 mechanism,
                 trial.rng,
                 dimension=parameters.dimension,
                 target_norm=1.0,
-                noise_std=parameters.noise_std,
+                label_noise_std=parameters.label_noise_std,
             )
             risk[s, a, :, :, at] = found.reshape(parameters.shape[2:])
     return xr.Dataset(
@@ -162,17 +164,17 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
 
     risk = simulation.risk.values
     expected = theory.risk.values
-    clips, rates = simulation["clip"].values, simulation.initial_rate.values
+    clip_constants, rates = simulation["clip_constant"].values, simulation.initial_rate.values
     mean = risk.mean(axis=-1)
     readable = expected <= parameters.risk_cap
     distance = np.abs(np.log(mean / expected))
     shape = parameters.shape[:2]
-    excess = {name: np.empty((*shape, risk.shape[-1])) for name in ("clip", "rate")}
+    excess = {name: np.empty((*shape, risk.shape[-1])) for name in ("clip_constant", "rate")}
     slope = np.empty((*shape, risk.shape[-1]))
     for s, a in np.ndindex(shape):
-        gamma = parameters.dimension / parameters.samples[s]
+        gamma = parameters.dimension / parameters.sample_sizes[s]
         regions = {
-            "clip": np.broadcast_to(clips[:, None] > 1, expected.shape[2:]),
+            "clip_constant": np.broadcast_to(clip_constants[:, None] > 1, expected.shape[2:]),
             "rate": np.broadcast_to(rates > 2 / gamma, expected.shape[2:]),
         }
         for name, region in regions.items():
@@ -184,7 +186,8 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
             )
             excess[name][s, a] = np.log(inside / outside)
         slope[s, a] = [
-            _valley_slope(risk[s, a, :, :, trial], clips, rates) for trial in range(risk.shape[-1])
+            _valley_slope(risk[s, a, :, :, trial], clip_constants, rates)
+            for trial in range(risk.shape[-1])
         ]
     quantiles = [
         [
@@ -207,7 +210,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
             ),
             **mean_and_error(
                 "large_clip_excess",
-                excess["clip"],
+                excess["clip_constant"],
                 PANEL,
                 "the log ratio of the risk at the best setting with c above 1 to the best below",
             ),
@@ -233,38 +236,48 @@ def _minimum(final_risk, exponent: float, parameters: Parameters, risk: np.ndarr
     """Least risk, its product and constant, on ever finer grids around the best point."""
     from privreg.schedules import Polynomial
 
-    clips, rates = np.log(parameters.clips.values()), np.log(parameters.initial_rates.values())
+    clip_constants, rates = (
+        np.log(parameters.clip_constants.values()),
+        np.log(parameters.initial_rates.values()),
+    )
     row, column = np.unravel_index(np.argmin(risk), risk.shape)
-    centre = np.array([clips[row], rates[column]])
-    width = np.array([clips[1] - clips[0], rates[1] - rates[0]])
+    centre = np.array([clip_constants[row], rates[column]])
+    width = np.array([clip_constants[1] - clip_constants[0], rates[1] - rates[0]])
     offsets = np.linspace(-1, 1, 9)
     best = np.inf
     for _ in range(3):
-        clip, rate = np.meshgrid(
-            np.clip(centre[0] + width[0] * offsets, clips[0], clips[-1]),
+        clip_constant, rate = np.meshgrid(
+            np.clip(centre[0] + width[0] * offsets, clip_constants[0], clip_constants[-1]),
             np.clip(centre[1] + width[1] * offsets, rates[0], rates[-1]),
             indexing="ij",
         )
-        found = final_risk(Polynomial(np.exp(rate.ravel()), exponent), np.exp(clip.ravel()))
+        found = final_risk(
+            Polynomial(np.exp(rate.ravel()), exponent), np.exp(clip_constant.ravel())
+        )
         at = np.argmin(found)
-        best, centre = found[at], np.array([clip.flat[at], rate.flat[at]])
+        best, centre = found[at], np.array([clip_constant.flat[at], rate.flat[at]])
         width = width / 4
     return best, np.exp(centre.sum()), np.exp(centre[0])
 
 
-def _valley_slope(risk: np.ndarray, clips: np.ndarray, rates: np.ndarray) -> float:
+def _valley_slope(risk: np.ndarray, clip_constants: np.ndarray, rates: np.ndarray) -> float:
     """Over the clipping constants below 1 whose best rate lies inside the grid."""
-    best = np.argmin(risk[clips < 1], axis=1)
+    best = np.argmin(risk[clip_constants < 1], axis=1)
     inside = (best > 0) & (best < len(rates) - 1)
-    abscissa, ordinate = np.log(clips[clips < 1][inside]), np.log(rates[best[inside]])
+    abscissa, ordinate = (
+        np.log(clip_constants[clip_constants < 1][inside]),
+        np.log(rates[best[inside]]),
+    )
     return float(np.polyfit(abscissa, ordinate, 1)[0])
 
 
 def _coordinates(parameters: Parameters) -> dict[str, tuple]:
     return {
-        "samples": variable("samples", parameters.samples, "samples n"),
+        "sample_size": variable("sample_size", parameters.sample_sizes, "samples n"),
         "exponent": variable("exponent", parameters.exponents, "schedule exponent alpha"),
-        "clip": variable("clip", parameters.clips.values(), "clipping constant c"),
+        "clip_constant": variable(
+            "clip_constant", parameters.clip_constants.values(), "clipping constant c"
+        ),
         "initial_rate": variable(
             "initial_rate", parameters.initial_rates.values(), "initial learning rate"
         ),

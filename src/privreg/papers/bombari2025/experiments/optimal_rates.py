@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,7 +23,7 @@ class Penalty(Strict):
     """A problem over which the clipping constant is swept."""
 
     aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
-    privacy: float = Field(gt=0, description="rho.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
     exponent: float = Field(ge=0, description="Exponent alpha of the schedule.")
 
 
@@ -31,21 +31,23 @@ class Parameters(Strict):
     """Optimised risks over aspect ratios, and sweeps of the clipping constant."""
 
     aspect_ratios: list[float] = Field(min_length=4, description="gamma = d / n, decreasing.")
-    privacies: list[float] = Field(min_length=1, description="Values of rho that stay fixed.")
+    budgets: list[StatedBudget] = Field(min_length=1, description="Budgets that stay fixed.")
     privacy_power: float = Field(
         gt=0.5,
         lt=1,
         description="Power b of rho = gamma^b, more than 1/2: private noise dominates.",
     )
     exponents: list[float] = Field(min_length=2, description="Exponents alpha of the schedules.")
-    clip: float = Field(gt=0, description="Clipping constant c.")
-    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c.")
+    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
     log_power_aspect_ratios: tuple[float, float] = Field(
         description="Two values of gamma, tiny and decreasing, between which powers of "
         "ln(1/gamma) are measured."
     )
     penalties: list[Penalty] = Field(min_length=1, description="Sweeps of the clipping constant.")
-    penalty_clips: list[float] = Field(min_length=4, description="Clipping constants swept.")
+    penalty_clip_constants: list[float] = Field(
+        min_length=4, description="Clipping constants swept."
+    )
 
     @model_validator(mode="after")
     def _compared(self) -> Self:
@@ -62,13 +64,13 @@ class Parameters(Strict):
 
     @property
     def privacy_labels(self) -> list[str]:
-        return [f"rho={value:g}" for value in self.privacies] + [
+        return [f"rho={value:g}" for value in (budget.root for budget in self.budgets)] + [
             f"rho=gamma^{self.privacy_power:g}"
         ]
 
-    def privacy(self, index: int, gamma: float) -> float:
-        if index < len(self.privacies):
-            return self.privacies[index]
+    def root(self, index: int, gamma: float) -> float:
+        if index < len(self.budgets):
+            return self.budgets[index].root
         return float(gamma**self.privacy_power)
 
 
@@ -79,17 +81,21 @@ def theory(parameters: Parameters) -> xr.Dataset:
     return xr.Dataset(
         _sweep(parameters) | _powers(parameters) | _penalty(parameters),
         coords={
-            "privacy": variable("privacy", parameters.privacy_labels, "privacy rho of the output"),
+            "zcdp_root": variable(
+                "zcdp_root", parameters.privacy_labels, "privacy rho of the output"
+            ),
             "schedule": variable("schedule", parameters.schedules, "schedule of the rate"),
             "aspect_ratio": variable(
                 "aspect_ratio", parameters.aspect_ratios, "aspect ratio gamma = d / n"
             ),
             "problem": variable(
                 "problem",
-                [f"rho={p.privacy:g}, gamma={p.aspect_ratio:g}" for p in parameters.penalties],
+                [f"rho={p.budget.root:g}, gamma={p.aspect_ratio:g}" for p in parameters.penalties],
                 "problem of a sweep",
             ),
-            "clip": variable("clip", parameters.penalty_clips, "clipping constant c"),
+            "clip_constant": variable(
+                "clip_constant", parameters.penalty_clip_constants, "clipping constant c"
+            ),
         },
     )
 
@@ -99,17 +105,17 @@ def _best(
     schedule: str | float,
     *,
     gamma: float,
-    privacy: float,
-    clip: float | None = None,
+    zcdp_root: float,
+    clip_constant: float | None = None,
 ) -> Best:
     from privreg import spectra
     from privreg.theory.one_pass_dpgd import rate_search
 
     problem = {
         "aspect_ratio": gamma,
-        "privacy": privacy,
-        "clip": parameters.clip if clip is None else clip,
-        "noise_std": parameters.noise_std,
+        "zcdp_root": zcdp_root,
+        "clip_constant": parameters.clip_constant if clip_constant is None else clip_constant,
+        "label_noise_std": parameters.label_noise_std,
     }
     if schedule == HARMONIC:
         return rate_search.harmonic(spectra.isotropic(), **problem)
@@ -127,21 +133,23 @@ def _sweep(parameters: Parameters) -> dict[str, tuple]:
     floor = np.empty((shape[0], shape[2]))
     for p, s, g in np.ndindex(shape):
         gamma = float(gammas[g])
-        rho = parameters.privacy(p, gamma)
-        best = _best(parameters, schedules[s], gamma=gamma, privacy=rho)
+        rho = parameters.root(p, gamma)
+        best = _best(parameters, schedules[s], gamma=gamma, zcdp_root=rho)
         risk[p, s, g] = best.final_risk
-        product[p, s, g] = parameters.clip * np.asarray(best.schedule.amplitude).item()
+        product[p, s, g] = parameters.clip_constant * np.asarray(best.schedule.amplitude).item()
         growth = _growth(schedules[s], gamma)
         rate[p, s, g] = gamma * growth + (gamma * growth / rho) ** 2
         # The two lower bounds hold for the same class, so their larger one does.
         floor[p, g] = max(
             float(
                 minimax_risk.private_bound(
-                    aspect_ratio=gamma, privacy=rho, noise_std=parameters.noise_std
+                    aspect_ratio=gamma, zcdp_root=rho, label_noise_std=parameters.label_noise_std
                 )
             ),
             float(
-                minimax_risk.statistical_bound(aspect_ratio=gamma, noise_std=parameters.noise_std)
+                minimax_risk.statistical_bound(
+                    aspect_ratio=gamma, label_noise_std=parameters.label_noise_std
+                )
             ),
         )
     over = risk / rate
@@ -153,7 +161,7 @@ def _sweep(parameters: Parameters) -> dict[str, tuple]:
     advantage = np.log(risk[:, half] / risk[:, constant])[:, small]
     products = product[0, : len(parameters.exponents)][:, small]
     logs = np.log(1 / gammas[small])
-    grid = ("privacy", "schedule", "aspect_ratio")
+    grid = ("zcdp_root", "schedule", "aspect_ratio")
     return {
         "risk": variable(grid, risk, "least excess risk over the schedule's parameters"),
         "risk_over_rate": variable(grid, over, "least excess risk over the stated rate"),
@@ -171,7 +179,7 @@ def _sweep(parameters: Parameters) -> dict[str, tuple]:
             "log ratio of the risk over the stated rate between the two smallest gammas",
         ),
         "advantage_slope": variable(
-            "privacy",
+            "zcdp_root",
             np.polyfit(loglog, advantage.T, 1)[0],
             "slope in ln ln(1/gamma) of the log ratio of the risks at alpha = 1/2 and 0",
         ),
@@ -189,12 +197,12 @@ def _sweep(parameters: Parameters) -> dict[str, tuple]:
             "polynomial", parameters.exponents, "exponent alpha of a polynomial schedule"
         ),
         "harmonic_excess": variable(
-            ("privacy", "aspect_ratio"),
+            ("zcdp_root", "aspect_ratio"),
             np.log(risk[:, -1] / polynomial),
             "log ratio of the harmonic schedule's risk to the best polynomial schedule's",
         ),
         "harmonic_over_floor": variable(
-            ("privacy", "aspect_ratio"),
+            ("zcdp_root", "aspect_ratio"),
             risk[:, -1] / floor,
             "risk of the harmonic schedule over the lower bound for every private estimator",
         ),
@@ -216,12 +224,12 @@ def _powers(parameters: Parameters) -> dict[str, tuple]:
     """For the first fixed privacy, and where private noise dominates."""
     first, second = parameters.log_power_aspect_ratios
     found = np.empty((2, len(parameters.exponents)))
-    for at, index in enumerate((0, len(parameters.privacies))):
+    for at, index in enumerate((0, len(parameters.budgets))):
         for a, exponent in enumerate(parameters.exponents):
             logs = []
             for gamma in (first, second):
-                rho = parameters.privacy(index, gamma)
-                risk = _best(parameters, exponent, gamma=gamma, privacy=rho).final_risk
+                rho = parameters.root(index, gamma)
+                risk = _best(parameters, exponent, gamma=gamma, zcdp_root=rho).final_risk
                 logs.append(np.log(risk / (gamma + (gamma / rho) ** 2)))
             found[at, a] = (logs[1] - logs[0]) / np.log(np.log(second) / np.log(first))
     labels = [parameters.privacy_labels[0], parameters.privacy_labels[-1]]
@@ -236,22 +244,28 @@ def _powers(parameters: Parameters) -> dict[str, tuple]:
 
 
 def _penalty(parameters: Parameters) -> dict[str, tuple]:
-    clips = np.asarray(parameters.penalty_clips)
+    clip_constants = np.asarray(parameters.penalty_clip_constants)
     risk = np.array(
         [
             [
                 _best(
-                    parameters, p.exponent, gamma=p.aspect_ratio, privacy=p.privacy, clip=float(c)
+                    parameters,
+                    p.exponent,
+                    gamma=p.aspect_ratio,
+                    zcdp_root=p.budget.root,
+                    clip_constant=float(c),
                 ).final_risk
-                for c in clips
+                for c in clip_constants
             ]
             for p in parameters.penalties
         ]
     )
-    small, large = clips <= 0.1 * (1 + 1e-9), clips >= 1
+    small, large = clip_constants <= 0.1 * (1 + 1e-9), clip_constants >= 1
     return {
         "penalty_risk": variable(
-            ("problem", "clip"), risk, "least excess risk over the rate at a clipping constant"
+            ("problem", "clip_constant"),
+            risk,
+            "least excess risk over the rate at a clipping constant",
         ),
         "small_clip_spread": variable(
             "problem",
@@ -260,7 +274,7 @@ def _penalty(parameters: Parameters) -> dict[str, tuple]:
         ),
         "large_clip_slope": variable(
             "problem",
-            np.polyfit(np.log(clips[large]), np.log(risk[:, large]).T, 1)[0],
+            np.polyfit(np.log(clip_constants[large]), np.log(risk[:, large]).T, 1)[0],
             "log-log slope of the risk in the clipping constant from 1",
         ),
     }

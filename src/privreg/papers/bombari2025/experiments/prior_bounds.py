@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import jackknife
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ class Parameters(Strict):
     """DP-GD under the tracing prior, and ridge regression under its own Gaussian prior."""
 
     dimension: int = Field(ge=1, description="Dimension d.")
-    samples: int = Field(ge=2, description="Samples n, more than d.")
-    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    privacy: float = Field(gt=0, description="rho.")
-    clip: float = Field(gt=0, description="Clipping constant c of DP-GD.")
+    sample_size: int = Field(ge=2, description="Samples n, more than d.")
+    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c of DP-GD.")
     initial_rate: float = Field(gt=0, description="Initial learning rate of DP-GD.")
     exponent: float = Field(ge=0, description="Exponent alpha of its schedule.")
     replicates: int = Field(ge=2, description="Targets and data sets a trial.")
@@ -133,11 +133,11 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     """Ratios that the chains fix or bound, errors by the jackknife over trials."""
     import xarray as xr
 
-    floor = parameters.noise_std**2 * parameters.dimension
-    ceiling = parameters.samples * np.sqrt(np.expm1(parameters.privacy**2))
-    noise = parameters.noise_std**2
+    floor = parameters.label_noise_std**2 * parameters.dimension
+    ceiling = parameters.sample_size * np.sqrt(np.expm1(parameters.budget.root**2))
+    noise = parameters.label_noise_std**2
     largest = np.array([parameters.eigenvalues(s).max() for s in parameters.smallest])
-    bound = noise * parameters.dimension / (4 * largest * parameters.samples)
+    bound = noise * parameters.dimension / (4 * largest * parameters.sample_size)
     found_by_trial = {str(name): simulation[name].values for name in simulation.data_vars}
 
     found = {
@@ -193,17 +193,17 @@ def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ..
     from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd import minimax_risk
 
-    shape = parameters.samples, parameters.dimension
+    shape = parameters.sample_size, parameters.dimension
     mechanism = one_pass_dpgd.Mechanism.from_schedule(
         Polynomial(parameters.initial_rate, parameters.exponent),
-        samples=parameters.samples,
+        sample_size=parameters.sample_size,
         dimension=parameters.dimension,
-        privacy=parameters.privacy,
-        clip=parameters.clip,
+        budget=parameters.budget,
+        clip_constant=parameters.clip_constant,
     )
     target = minimax_risk.sample_prior(rng, dimension=parameters.dimension)
     features = rng.standard_normal(shape)
-    noise = parameters.noise_std * rng.standard_normal(parameters.samples)
+    noise = parameters.label_noise_std * rng.standard_normal(parameters.sample_size)
     direction = rng.choice([-1.0, 1.0], parameters.dimension)
     seed = int(rng.integers(2**63))
 
@@ -215,14 +215,14 @@ def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ..
     error = estimate(target) - target
     change = estimate(target + STEP * direction) - estimate(target - STEP * direction)
     fresh = (
-        parameters.noise_std
-        * rng.standard_normal(parameters.samples)
+        parameters.label_noise_std
+        * rng.standard_normal(parameters.sample_size)
         * (rng.standard_normal(shape) @ error)
     )
     squared = float(error @ error)
     return (
         float(noise @ features @ error),
-        float(parameters.noise_std**2 * direction @ change / (2 * STEP)),
+        float(parameters.label_noise_std**2 * direction @ change / (2 * STEP)),
         float(fresh.mean()),
         float(np.mean(fresh**2)),
         squared / 2,
@@ -234,16 +234,16 @@ def _ridge(
     parameters: Parameters, eigenvalues: np.ndarray, rng: np.random.Generator
 ) -> tuple[float, float]:
     """The prior's posterior mean is ridge regression with twice the largest eigenvalue."""
-    samples, variance = parameters.samples, parameters.noise_std**2
+    sample_size, variance = parameters.sample_size, parameters.label_noise_std**2
     penalty = 2 * eigenvalues.max()
-    target = np.sqrt(variance / (penalty * samples)) * rng.standard_normal(parameters.dimension)
-    features = rng.standard_normal((samples, parameters.dimension)) * np.sqrt(eigenvalues)
-    labels = features @ target + parameters.noise_std * rng.standard_normal(samples)
-    inverse = np.linalg.inv(features.T @ features / samples + penalty * np.eye(len(target)))
-    error = inverse @ (features.T @ labels) / samples - target
+    target = np.sqrt(variance / (penalty * sample_size)) * rng.standard_normal(parameters.dimension)
+    features = rng.standard_normal((sample_size, parameters.dimension)) * np.sqrt(eigenvalues)
+    labels = features @ target + parameters.label_noise_std * rng.standard_normal(sample_size)
+    inverse = np.linalg.inv(features.T @ features / sample_size + penalty * np.eye(len(target)))
+    error = inverse @ (features.T @ labels) / sample_size - target
     return (
         float(error**2 @ eigenvalues / 2),
-        float(variance / samples * np.diag(inverse) @ eigenvalues),
+        float(variance / sample_size * np.diag(inverse) @ eigenvalues),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,8 +20,8 @@ GRID_POINTS = 1601
 class Parameters(Strict):
     """Schedules to account for, and neighbouring data sets in one dimension."""
 
-    privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
-    samples: int = Field(ge=2, description="Samples of a run whose budget is recomputed.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    sample_size: int = Field(ge=2, description="Samples of a run whose budget is recomputed.")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
     orders: list[float] = Field(min_length=1, description="Rényi orders, more than 1.")
     pairs: int = Field(ge=1, description="Random neighbouring pairs in one dimension.")
@@ -32,7 +32,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     """Budget of each schedule, and the exact divergence of neighbouring runs over its bound."""
     import xarray as xr
 
-    from privreg.privacy.iteration import one_pass_privacy
+    from privreg.privacy.iteration import one_pass_zcdp_root
     from privreg.schedules import Harmonic, Polynomial, Schedule, noise_multipliers, step_shape
 
     schedules: list[Schedule] = [Polynomial(1.0, exponent) for exponent in parameters.exponents]
@@ -41,14 +41,14 @@ def theory(parameters: Parameters) -> xr.Dataset:
     names.append("harmonic")
     spread = []
     for schedule in schedules:
-        steps = step_shape(schedule, parameters.samples)
-        noise = noise_multipliers(steps, privacy=parameters.privacy)
+        steps = step_shape(schedule, parameters.sample_size)
+        noise = noise_multipliers(steps, zcdp_root=parameters.budget.root)
         used = steps > 0
         each = [
-            one_pass_privacy(np.where(np.arange(len(steps)) == k, steps, 0.0), noise)
+            one_pass_zcdp_root(np.where(np.arange(len(steps)) == k, steps, 0.0), noise)
             for k in np.flatnonzero(used)
         ]
-        spread.append(np.max(np.abs(np.asarray(each) / parameters.privacy - 1)))
+        spread.append(np.max(np.abs(np.asarray(each) / parameters.budget.root - 1)))
     ratios = np.array([_divergence_ratios(schedule, parameters) for schedule in schedules])
     return xr.Dataset(
         {
@@ -81,13 +81,13 @@ def _divergence_ratios(schedule, parameters: Parameters) -> np.ndarray:  # type:
 
     shape = step_shape(schedule, parameters.steps)
     steps = shape / shape[0]
-    noise = noise_multipliers(steps, privacy=parameters.privacy)
+    noise = noise_multipliers(steps, zcdp_root=parameters.budget.root)
     rng = np.random.Generator(np.random.SFC64(parameters.pairs))
     orders = np.asarray(parameters.orders)
-    bounds = orders * parameters.privacy**2 / 2
+    bounds = orders * parameters.budget.root**2 / 2
     # The integrand of order a lies a shifts of the mean away, each shift at most rho deviations.
     deviation = 2 * np.sqrt(np.sum(noise**2))
-    reach = np.sum(steps) + deviation * (orders.max() * parameters.privacy + 9)
+    reach = np.sum(steps) + deviation * (orders.max() * parameters.budget.root + 9)
     random = np.zeros(len(orders))
     for pair in range(parameters.pairs):
         features = rng.standard_normal(parameters.steps)

@@ -31,8 +31,8 @@ class Parameters(Strict):
 
     regimes: list[Regime] = Field(min_length=1, description="Terms and powers.")
     aspect_ratio: float = Field(gt=0, lt=1, description="gamma of the terms.")
-    clip: float = Field(gt=0, description="Clipping constant c.")
-    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c.")
+    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
     beyond_balance: tuple[float, float] = Field(
         description="Rates fitted, in units of the one at which the term equals the signal's."
     )
@@ -81,7 +81,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
 def _slope(parameters: Parameters, regime: Regime) -> tuple[float, float]:
     decay = 2 - regime.spectrum_power - regime.signal_power
     width = regime.schedule_power + 1
-    ratio, privacy = parameters.aspect_ratio, np.inf
+    ratio, zcdp_root = parameters.aspect_ratio, np.inf
     window = np.array(parameters.beyond_balance)
     if regime.term == "signal":
         # With hardly any samples' noise the signal's term is alone at every rate.
@@ -90,11 +90,11 @@ def _slope(parameters: Parameters, regime: Regime) -> tuple[float, float]:
         power = 1 / width
         rates = ratio ** (-1 / (decay + power)) * window
     else:
-        privacy = ratio**0.5
+        zcdp_root = ratio**0.5
         power = max(2 / width, regime.spectrum_power)
-        rates = (ratio / privacy) ** (-2 / (decay + power)) * window
+        rates = (ratio / zcdp_root) ** (-2 / (decay + power)) * window
     values = np.geomspace(rates[0], rates[1], RATES)
-    risk = _risk(parameters, regime, values, ratio, privacy)
+    risk = _risk(parameters, regime, values, ratio, zcdp_root)
     if np.isclose(regime.spectrum_power * width, 2) and regime.term == "private":
         risk = risk / np.log(values)
     return float(np.polyfit(np.log(values), np.log(risk), 1)[0]), power
@@ -126,7 +126,7 @@ def _at_critical_power(parameters: Parameters) -> np.ndarray:
 
 
 def _risk(
-    parameters: Parameters, regime: Regime, values: np.ndarray, ratio: float, privacy: float
+    parameters: Parameters, regime: Regime, values: np.ndarray, ratio: float, zcdp_root: float
 ) -> np.ndarray:
     from privreg import spectra
     from privreg.schedules import Polynomial
@@ -135,11 +135,11 @@ def _risk(
     spectrum = spectra.power_law(regime.spectrum_power)
     return deterministic_equivalent.solve(
         spectrum,
-        Polynomial(values / parameters.clip, regime.schedule_power),
+        Polynomial(values / parameters.clip_constant, regime.schedule_power),
         aspect_ratio=ratio,
-        privacy=privacy,
-        clip=parameters.clip,
-        noise_std=parameters.noise_std,
+        zcdp_root=zcdp_root,
+        clip_constant=parameters.clip_constant,
+        label_noise_std=parameters.label_noise_std,
         signal=0.5 * spectrum.eigenvalues**-regime.signal_power,
         times=[1.0],
         rtol=1e-5,

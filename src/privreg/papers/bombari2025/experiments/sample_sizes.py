@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 PLACE = "Figure 7"
 HARMONIC = "harmonic"
-GRID = ("spectrum", "schedule", "samples")
+GRID = ("spectrum", "schedule", "sample_size")
 
 
 class Parameters(Strict):
     """Figure 7: two spectra, polynomial schedules and the harmonic one, a range of sample sizes."""
 
     dimension: int = Field(ge=3, description="Dimension d.")
-    samples: list[int] = Field(min_length=2, description="Sample sizes n, increasing.")
-    privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
-    clip: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    sample_sizes: list[int] = Field(min_length=2, description="Sample sizes n, increasing.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha, 0 the first.")
     spectra: list[Literal["isotropic", "uniform"]] = Field(
         min_length=1, description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
@@ -41,7 +41,7 @@ class Parameters(Strict):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        return len(self.spectra), len(self.schedules), len(self.samples)
+        return len(self.spectra), len(self.schedules), len(self.sample_sizes)
 
     def eigenvalues(self, spectrum: str) -> np.ndarray:
         from privreg import spectra
@@ -64,10 +64,10 @@ def theory(parameters: Parameters) -> xr.Dataset:
     cells = list(np.ndindex(parameters.shape))
     for s, a, n in track(cells, total=len(cells), label="schedule search"):
         problem = {
-            "aspect_ratio": parameters.dimension / parameters.samples[n],
-            "privacy": parameters.privacy,
-            "clip": parameters.clip,
-            "noise_std": parameters.noise_std,
+            "aspect_ratio": parameters.dimension / parameters.sample_sizes[n],
+            "zcdp_root": parameters.budget.root,
+            "clip_constant": parameters.clip_constant,
+            "label_noise_std": parameters.label_noise_std,
         }
         spectrum = spectra.explicit(parameters.eigenvalues(parameters.spectra[s]))
         best = (
@@ -107,17 +107,19 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
 
     risk = np.empty((*parameters.shape, len(trials)))
     models = [
-        LinearModel.even_target(parameters.eigenvalues(name), noise_std=parameters.noise_std)
+        LinearModel.even_target(
+            parameters.eigenvalues(name), label_noise_std=parameters.label_noise_std
+        )
         for name in parameters.spectra
     ]
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         for s, a, n in np.ndindex(parameters.shape):
             mechanism = one_pass_dpgd.Mechanism.from_schedule(
                 _schedule(parameters, theory, (s, a, n)),
-                samples=parameters.samples[n],
+                sample_size=parameters.sample_sizes[n],
                 dimension=parameters.dimension,
-                privacy=parameters.privacy,
-                clip=parameters.clip,
+                budget=parameters.budget,
+                clip_constant=parameters.clip_constant,
             )
             if parameters.spectra[s] == "isotropic":
                 found = one_pass_dpgd.isotropic_risk_path(
@@ -125,7 +127,7 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
                     trial.rng,
                     dimension=parameters.dimension,
                     target_norm=1.0,
-                    noise_std=parameters.noise_std,
+                    label_noise_std=parameters.label_noise_std,
                 )
             else:
                 found = one_pass_dpgd.risk_path(mechanism, models[s], trial.rng)
@@ -195,7 +197,7 @@ def _readings(
             "harmonic_excess",
             np.log(risk[:, -1] / polynomial),
             np.hypot(error[:, -1], noise),
-            ("spectrum", "samples"),
+            ("spectrum", "sample_size"),
             "log ratio of the harmonic schedule's risk to the best polynomial schedule's",
         ),
         **_with_error(
@@ -239,8 +241,10 @@ def _coordinates(parameters: Parameters) -> dict[str, tuple]:
     return {
         "spectrum": variable("spectrum", parameters.spectra, "covariance spectrum"),
         "schedule": variable("schedule", parameters.schedules, "schedule of the rate"),
-        "samples": variable("samples", parameters.samples, "samples n"),
+        "sample_size": variable("sample_size", parameters.sample_sizes, "samples n"),
         "samples_per_dimension": variable(
-            "samples", np.asarray(parameters.samples) / parameters.dimension, "samples n / d"
+            "sample_size",
+            np.asarray(parameters.sample_sizes) / parameters.dimension,
+            "samples n / d",
         ),
     }

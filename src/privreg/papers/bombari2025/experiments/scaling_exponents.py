@@ -33,7 +33,7 @@ class Parameters(Strict):
 
     panels: list[Panel] = Field(min_length=1, description="The figures, all of which have phi = 0.")
     points: int = Field(ge=10, description="Points of a curve.")
-    samples: int = Field(ge=100, description="Points (phi, psi, alpha, b) of the comparison.")
+    draws: int = Field(ge=100, description="Points (phi, psi, alpha, b) of the comparison.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -71,7 +71,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "privacy_is_free": variable(
                 "panel", free, "1 where privacy does not change the exponent of the risk"
             ),
-            **_statements(parameters.samples),
+            **_statements(parameters.draws),
         },
         coords={
             "panel": variable("panel", [p.name for p in parameters.panels], "figure"),
@@ -85,10 +85,10 @@ def theory(parameters: Parameters) -> xr.Dataset:
     )
 
 
-def _statements(samples: int) -> dict[str, tuple]:
+def _statements(draws: int) -> dict[str, tuple]:
     from privreg.theory.one_pass_dpgd import scaling_laws
 
-    points = _points(samples)
+    points = _points(draws)
     found = [scaling_laws.optimal_exponent(*point) for point in points]
     searched = np.array([_search(point) for point in points])
     risk = np.array([one.risk for one in found])
@@ -100,7 +100,7 @@ def _statements(samples: int) -> dict[str, tuple]:
     schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
     increments = [
         np.diff([scaling_laws.optimal_exponent(p, q, a, b).risk for a in schedules]).min()
-        for p, q, _, b in points[: samples // 10]
+        for p, q, _, b in points[: draws // 10]
     ]
     flat = 1e8
     limit_error = [
@@ -177,10 +177,10 @@ def _logarithm_error() -> float:
     return worst
 
 
-def _points(samples: int) -> np.ndarray:
+def _points(draws: int) -> np.ndarray:
     """Low-discrepancy points of the theorem's domain, a fifth of them on phi (alpha + 1) = 2."""
     steps = 1 / np.array([1.2207440846, 1.4902161201, 1.8191725134, 2.2207440846])
-    unit = (0.5 + np.outer(np.arange(1, samples + 1), steps)) % 1.0
+    unit = (0.5 + np.outer(np.arange(1, draws + 1), steps)) % 1.0
     schedule = 1 + 19 * unit[:, 0] ** 3
     schedule[0::5], schedule[1::5] = 0.0, 0.5
     spectrum = 1 - 4 * unit[:, 1] ** 2

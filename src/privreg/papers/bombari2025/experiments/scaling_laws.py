@@ -36,8 +36,8 @@ class Parameters(Strict):
     schedule_powers: list[float] = Field(min_length=1, description="alpha of the schedule.")
     privacy_powers: list[float] = Field(min_length=1, description="b of rho = gamma^b.")
     aspect_ratios: Ratios = Field(description="gamma = d / n.")
-    clip: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
     signal_scale: float = Field(0.5, gt=0, description="D_i(0) is this times lambda_i^-psi.")
     largest_share_of_cap: float = Field(
         0.6,
@@ -74,9 +74,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 spectrum,
                 exponent=powers[2],
                 aspect_ratio=ratio,
-                privacy=ratio ** powers[3],
-                clip=parameters.clip,
-                noise_std=parameters.noise_std,
+                zcdp_root=ratio ** powers[3],
+                clip_constant=parameters.clip_constant,
+                label_noise_std=parameters.label_noise_std,
                 signal=parameters.signal_scale * spectrum.eigenvalues ** -powers[1],
             )
             risk[at][position] = best.final_risk

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,9 +25,9 @@ class Parameters(Strict):
     train: list[int] = Field(min_length=1, description="Training sizes n.")
     normalisation: int = Field(ge=2, description="Samples that set means and standard deviations.")
     validation: int = Field(ge=1, description="Held-out samples.")
-    privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
-    clips: LogAxis = Field(description="Clipping constants c.")
+    clip_constants: LogAxis = Field(description="Clipping constants c.")
     initial_rates: LogAxis = Field(description="Initial learning rates.")
     minimum_std: float = Field(
         0.0, ge=0, description="Features of at most this deviation count as constant."
@@ -59,40 +59,45 @@ def simulate(parameters: Parameters, trials: Trials, data: xr.Dataset) -> xr.Dat
         validation=parameters.validation,
     )
     train = [size * sizes["train"] // max(parameters.train) for size in parameters.train]
-    clips, rates = parameters.clips.values(), parameters.initial_rates.values()
+    clip_constants, rates = parameters.clip_constants.values(), parameters.initial_rates.values()
     dimension = table.shape[1]
-    loss = np.empty((len(train), len(parameters.exponents), len(clips), len(rates), len(trials)))
+    loss = np.empty(
+        (len(train), len(parameters.exponents), len(clip_constants), len(rates), len(trials))
+    )
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         split = splits.split(table, **sizes, rng=trial.rng)
         ready = splits.standardise(split, table, minimum_std=parameters.minimum_std)
-        for (s, samples), (a, exponent) in _pairs(train, parameters.exponents):
+        for (s, sample_size), (a, exponent) in _pairs(train, parameters.exponents):
             mechanism = one_pass_dpgd.Mechanism.from_schedule(
-                Polynomial(np.tile(rates, len(clips)), exponent),
-                samples=samples,
+                Polynomial(np.tile(rates, len(clip_constants)), exponent),
+                sample_size=sample_size,
                 dimension=dimension,
-                privacy=parameters.privacy,
-                clip=np.repeat(clips, len(rates)),
+                budget=parameters.budget,
+                clip_constant=np.repeat(clip_constants, len(rates)),
             )
             found = one_pass_dpgd.fit(
-                mechanism, ready.train_features[:samples], ready.train_labels[:samples], trial.rng
+                mechanism,
+                ready.train_features[:sample_size],
+                ready.train_labels[:sample_size],
+                trial.rng,
             )
             residuals = ready.validation_features @ found.T - ready.validation_labels[:, None]
             loss[s, a, :, :, at] = (np.mean(residuals**2, axis=0) / 2).reshape(
-                len(clips), len(rates)
+                len(clip_constants), len(rates)
             )
     return xr.Dataset(
         {
             "loss": variable(
-                ("samples", "exponent", "clip", "initial_rate", "trial"),
+                ("sample_size", "exponent", "clip_constant", "initial_rate", "trial"),
                 loss,
                 "validation loss, half the mean squared error of standardised labels",
                 release="diagnostic",
             )
         },
         coords={
-            "samples": variable("samples", train, "training samples n"),
+            "sample_size": variable("sample_size", train, "training samples n"),
             "exponent": variable("exponent", parameters.exponents, "schedule exponent alpha"),
-            "clip": variable("clip", clips, "clipping constant c"),
+            "clip_constant": variable("clip_constant", clip_constants, "clipping constant c"),
             "initial_rate": variable("initial_rate", rates, "initial learning rate"),
         },
         attrs={
@@ -108,7 +113,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     import xarray as xr
 
     loss = simulation.loss.values
-    grid = ("samples", "exponent", "clip", "initial_rate")
+    grid = ("sample_size", "exponent", "clip_constant", "initial_rate")
     median = np.median(loss, axis=-1)
     readable = (median <= parameters.loss_cap)[..., None]
     unstable = np.any(
@@ -156,11 +161,11 @@ def _readings(simulation: xr.Dataset, stable: np.ndarray) -> dict[str, tuple]:
     its own evidence.
     """
     loss = simulation.loss.values
-    clips, rates = simulation["clip"].values, simulation.initial_rate.values
-    gammas = simulation.attrs["dimension"] / simulation.samples.values
-    shape = (len(clips), len(rates))
+    clip_constants, rates = simulation["clip_constant"].values, simulation.initial_rate.values
+    gammas = simulation.attrs["dimension"] / simulation.sample_size.values
+    shape = (len(clip_constants), len(rates))
     regions = {
-        "large_clip_excess": lambda gamma: np.broadcast_to(clips[:, None] > 1, shape),
+        "large_clip_excess": lambda gamma: np.broadcast_to(clip_constants[:, None] > 1, shape),
         "large_rate_excess": lambda gamma: np.broadcast_to(rates > 2 / gamma, shape),
     }
     meanings = {
@@ -173,10 +178,12 @@ def _readings(simulation: xr.Dataset, stable: np.ndarray) -> dict[str, tuple]:
         kept = loss[s, a][..., stable[s, a]]
         for name, region in regions.items():
             found[name][s, a] = _excess(kept, region(gammas[s]))
-        found["valley_slope"][s, a] = _valley_slope(kept[clips < 1], clips[clips < 1], rates)
+        found["valley_slope"][s, a] = _valley_slope(
+            kept[clip_constants < 1], clip_constants[clip_constants < 1], rates
+        )
     variables: dict[str, tuple] = {}
     for name, meaning in meanings.items():
-        dims = ("samples", "exponent")
+        dims = ("sample_size", "exponent")
         error = f"{name}_standard_error"
         variables[name] = variable(
             dims, found[name][..., 0], meaning, standard_error=error, release="diagnostic"
@@ -199,20 +206,24 @@ def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
     return _mean_and_error(np.asarray(differences))
 
 
-def _valley_slope(loss: np.ndarray, clips: np.ndarray, rates: np.ndarray) -> tuple[float, float]:
+def _valley_slope(
+    loss: np.ndarray, clip_constants: np.ndarray, rates: np.ndarray
+) -> tuple[float, float]:
     """Each trial fitted by itself, where its best rate lies inside the grid."""
     slopes = []
     for trial in range(loss.shape[-1]):
         best = np.argmin(loss[..., trial], axis=1)
         inside = (best > 0) & (best < len(rates) - 1)
         if inside.sum() >= 3:
-            slopes.append(np.polyfit(np.log(clips[inside]), np.log(rates[best[inside]]), 1)[0])
+            slopes.append(
+                np.polyfit(np.log(clip_constants[inside]), np.log(rates[best[inside]]), 1)[0]
+            )
     return _mean_and_error(np.asarray(slopes)) if slopes else (0.0, np.inf)
 
 
-def _mean_and_error(samples: np.ndarray) -> tuple[float, float]:
-    error = samples.std(ddof=1) / np.sqrt(len(samples)) if len(samples) > 1 else np.inf
-    return float(samples.mean()), float(error)
+def _mean_and_error(sample_size: np.ndarray) -> tuple[float, float]:
+    error = sample_size.std(ddof=1) / np.sqrt(len(sample_size)) if len(sample_size) > 1 else np.inf
+    return float(sample_size.mean()), float(error)
 
 
 def _pairs(first: list, second: list):  # type: ignore[no-untyped-def]

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PLACE = "Figure 8, Section 7"
 HARMONIC = "harmonic"
-GRID = ("schedule", "samples")
+GRID = ("schedule", "sample_size")
 
 
 class Parameters(Strict):
@@ -34,8 +34,8 @@ class Parameters(Strict):
     validation: int = Field(
         ge=2, description="Held-out samples: half choose the settings, the other half report."
     )
-    privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
-    clip: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha, 0 the first.")
     initial_rates: LogAxis = Field(description="Initial learning rates to choose from.")
     offsets: list[float] = Field(
@@ -165,17 +165,17 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
                 **release,
             ),
             "harmonic_excess": variable(
-                "samples",
+                "sample_size",
                 excess[0],
                 "log ratio of the harmonic schedule's loss to the best polynomial schedule's",
                 standard_error="harmonic_excess_standard_error",
                 **release,
             ),
             "harmonic_excess_standard_error": variable(
-                "samples", excess[1], "standard error of the log ratio of the losses", **release
+                "sample_size", excess[1], "standard error of the log ratio of the losses", **release
             ),
         },
-        coords=_coordinates(parameters, simulation.samples.values)
+        coords=_coordinates(parameters, simulation.sample_size.values)
         | {"trial": simulation.trial.variable},
         attrs={"dimension": simulation.attrs["dimension"]},
     )
@@ -184,7 +184,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 def _tuned(
     parameters: Parameters,
     schedule: int,
-    samples: int,
+    sample_size: int,
     ready: Standardised,
     rng: np.random.Generator,
 ) -> tuple[float, float, float]:
@@ -193,7 +193,8 @@ def _tuned(
 
     rates = parameters.initial_rates.values()
     orders = [
-        rng.permutation(len(ready.train_labels))[:samples] for _ in range(parameters.tuning_runs)
+        rng.permutation(len(ready.train_labels))[:sample_size]
+        for _ in range(parameters.tuning_runs)
     ]
     half = len(ready.validation_labels) // 2
     tuning, reporting = slice(None, half), slice(half, None)
@@ -211,10 +212,10 @@ def _tuned(
         for family in parameters.families(schedule, amplitudes):
             yield one_pass_dpgd.Mechanism.from_schedule(
                 family,
-                samples=samples,
+                sample_size=sample_size,
                 dimension=ready.train_features.shape[1],
-                privacy=parameters.privacy,
-                clip=parameters.clip,
+                budget=parameters.budget,
+                clip_constant=parameters.clip_constant,
             )
 
     losses = np.array(
@@ -226,7 +227,7 @@ def _tuned(
     shape, rate = np.unravel_index(np.argmin(losses), losses.shape)
     chosen = list(candidates(rates[[rate]]))[shape]
     offset = parameters.offsets[shape] if schedule == len(parameters.exponents) else 0.0
-    reported = fitted(chosen, slice(None, samples), reporting)
+    reported = fitted(chosen, slice(None, sample_size), reporting)
     return float(reported[0]), float(rates[rate]), offset
 
 
@@ -249,5 +250,5 @@ def _harmonic_excess(loss: np.ndarray) -> np.ndarray:
 def _coordinates(parameters: Parameters, train: list[int] | np.ndarray) -> dict[str, tuple]:
     return {
         "schedule": variable("schedule", parameters.schedules, "schedule of the rate"),
-        "samples": variable("samples", train, "training samples n"),
+        "sample_size": variable("sample_size", train, "training samples n"),
     }

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ class Parameters(Strict):
         min_length=2, description="Dimensions d, each with n = d / gamma."
     )
     aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
-    privacy: float = Field(gt=0, description="rho: the output is rho^2/2-zCDP.")
-    clip: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
     initial_rate: float = Field(gt=0, description="Initial learning rate.")
     exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedule.")
     spectra: list[Literal["isotropic", "uniform"]] = Field(
         min_length=1, description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
     )
 
-    def samples(self, dimension: int) -> int:
+    def sample_size(self, dimension: int) -> int:
         return round(dimension / self.aspect_ratio)
 
 
@@ -56,9 +56,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
             spectrum,
             Polynomial(parameters.initial_rate, exponent),
             aspect_ratio=parameters.aspect_ratio,
-            privacy=parameters.privacy,
-            clip=parameters.clip,
-            noise_std=parameters.noise_std,
+            zcdp_root=parameters.budget.root,
+            clip_constant=parameters.clip_constant,
+            label_noise_std=parameters.label_noise_std,
             times=times,
         )
 
@@ -105,28 +105,29 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.models import LinearModel
     from privreg.schedules import Polynomial
 
-    finest = max(parameters.samples(dimension) for dimension in parameters.dimensions)
+    finest = max(parameters.sample_size(dimension) for dimension in parameters.dimensions)
     shape = (len(parameters.spectra), len(parameters.exponents), len(parameters.dimensions))
     path = np.empty((*shape, len(trials), finest))
     final = np.empty((*shape, len(trials)))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         for s, a, d in np.ndindex(shape):
             dimension = parameters.dimensions[d]
-            samples = parameters.samples(dimension)
+            sample_size = parameters.sample_size(dimension)
             mechanism = one_pass_dpgd.Mechanism.from_schedule(
                 Polynomial(parameters.initial_rate, parameters.exponents[a]),
-                samples=samples,
+                sample_size=sample_size,
                 dimension=dimension,
-                privacy=parameters.privacy,
-                clip=parameters.clip,
+                budget=parameters.budget,
+                clip_constant=parameters.clip_constant,
             )
             model = LinearModel.even_target(
-                _eigenvalues(parameters.spectra[s], dimension), noise_std=parameters.noise_std
+                _eigenvalues(parameters.spectra[s], dimension),
+                label_noise_std=parameters.label_noise_std,
             )
             risk = one_pass_dpgd.risk_path(
-                mechanism, model, trial.rng, record=np.arange(samples + 1)
+                mechanism, model, trial.rng, record=np.arange(sample_size + 1)
             )[0]
-            path[s, a, d, at] = risk[np.arange(finest) * samples // finest]
+            path[s, a, d, at] = risk[np.arange(finest) * sample_size // finest]
             final[s, a, d, at] = risk[-1]
     dims = ("spectrum", "exponent", "dimension", "trial")
     times = np.arange(finest) / finest

@@ -23,17 +23,17 @@ def fig4(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     cap = simulation.attrs["risk_cap"]
     norm = LogNorm(float(theory.risk.min()), cap)
     figure, axes = panels(2, 4, height=2.0, sharex=True, sharey=True)
-    columns = [(a, n) for a in simulation.exponent.values for n in simulation.samples.values]
+    columns = [(a, n) for a in simulation.exponent.values for n in simulation.sample_size.values]
     drawn: Any = None
-    for column, (exponent, samples) in enumerate(columns):
-        gamma = simulation.attrs["dimension"] / float(samples)
+    for column, (exponent, sample_size) in enumerate(columns):
+        gamma = simulation.attrs["dimension"] / float(sample_size)
         for row, source in enumerate((simulation, theory)):
             panel = axes[row, column]
             drawn = heat_map(
                 panel,
                 source.initial_rate.values,
-                source["clip"].values,
-                np.minimum(source.risk.sel(exponent=exponent, samples=samples).values, cap),
+                source["clip_constant"].values,
+                np.minimum(source.risk.sel(exponent=exponent, sample_size=sample_size).values, cap),
                 norm=norm,
             )
             reference_lines(panel, gamma)
@@ -72,17 +72,17 @@ def reference_lines(panel: Axes, gamma: float) -> None:
 def _table_heat_maps(simulation: xr.Dataset) -> Figure:
     figure, axes = panels(2, 4, height=2.0, sharex=True, sharey=True)
     cap = simulation.attrs["loss_cap"]
-    columns = [(a, n) for a in simulation.exponent.values for n in simulation.samples.values]
+    columns = [(a, n) for a in simulation.exponent.values for n in simulation.sample_size.values]
     drawn: Any = None
-    for column, (exponent, samples) in enumerate(columns):
-        cell = simulation.sel(exponent=exponent, samples=samples)
-        gamma = simulation.attrs["dimension"] / float(samples)
+    for column, (exponent, sample_size) in enumerate(columns):
+        cell = simulation.sel(exponent=exponent, sample_size=sample_size)
+        gamma = simulation.attrs["dimension"] / float(sample_size)
         for row, statistic in enumerate((cell.loss, cell.loss_median)):
             panel = axes[row, column]
             drawn = heat_map(
                 panel,
                 simulation.initial_rate.values,
-                simulation["clip"].values,
+                simulation["clip_constant"].values,
                 np.minimum(statistic.values, cap),
                 vmax=cap,
                 vmin=float(simulation.loss_median.min()),

@@ -59,7 +59,7 @@ def fig8(mnist: xr.Dataset, housing: xr.Dataset) -> Figure:
             # Beside each other: spreads of five schedules on one abscissa hide one another.
             shift = 1 + 0.05 * (at - 2)
             panel.errorbar(
-                here.samples.values * shift,
+                here.sample_size.values * shift,
                 here.loss.values,
                 yerr=here.loss_spread.values,
                 capsize=1.5,
@@ -67,7 +67,7 @@ def fig8(mnist: xr.Dataset, housing: xr.Dataset) -> Figure:
                 **look,
             )
             panel.plot(
-                here.samples.values * shift,
+                here.sample_size.values * shift,
                 here.loss_median.values,
                 color=look["color"],
                 lw=0.6,

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,15 +21,19 @@ PLACE = "Lemma 2.1, Definition A.1, Claims A.4-A.6, footnote 2"
 class Parameters(Strict):
     """Budgets, and the random neighbours on which the sensitivity is tried."""
 
-    rho: list[float] = Field(min_length=1, description="zCDP budgets.")
+    budgets: list[StatedBudget] = Field(min_length=1, description="Budgets.")
     delta: float = Field(gt=0, lt=1, description="delta of the conversion.")
     steps: list[int] = Field(min_length=1, description="Gradient steps T.")
-    clip: float = Field(gt=0, description="gamma.")
-    samples: int = Field(ge=2, description="Sample size n.")
+    clip_norm: float = Field(gt=0, description="gamma.")
+    sample_size: int = Field(ge=2, description="Sample size n.")
     dimension: int = Field(ge=1, description="Features p.")
     runs: int = Field(ge=2, description="Runs m whose noise must count all gradients.")
     orders: list[float] = Field(min_length=1, description="Rényi orders, more than 1.")
     pairs: int = Field(ge=1, description="Pairs of neighbours in each trial.")
+
+    @property
+    def rhos(self) -> list[float]:
+        return [budget.rho for budget in self.budgets]
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -39,9 +43,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
     from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
     from privreg.privacy.zcdp import compose, gaussian_budget, to_approximate
 
-    rho, steps = np.asarray(parameters.rho), np.asarray(parameters.steps)
-    n, sensitivity = parameters.samples, 2 * parameters.clip / parameters.samples
-    noise = full_batch_noise_std(clip=parameters.clip, rho=rho[:, None], samples=n, gradients=steps)
+    rho, steps = np.asarray(parameters.rhos), np.asarray(parameters.steps)
+    n, sensitivity = parameters.sample_size, 2 * parameters.clip_norm / parameters.sample_size
+    noise = full_batch_noise_std(
+        clip_norm=parameters.clip_norm, rho=rho[:, None], sample_size=n, gradients=steps
+    )
     spent = np.array(
         [
             [
@@ -52,7 +58,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         ]
     )
     careless = full_batch_noise_std(
-        clip=parameters.clip, rho=rho[0], samples=n, gradients=int(steps[0])
+        clip_norm=parameters.clip_norm, rho=rho[0], sample_size=n, gradients=int(steps[0])
     )
     total = parameters.runs * int(steps[0])
     cost = compose(np.full(total, gaussian_budget(sensitivity=sensitivity, noise_std=careless)))
@@ -89,23 +95,26 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     import xarray as xr
 
     random, worst = (np.empty((len(trials), parameters.pairs)) for _ in range(2))
-    p, n, clip = parameters.dimension, parameters.samples, parameters.clip
+    p, n, clip_norm = parameters.dimension, parameters.sample_size, parameters.clip_norm
     for at, trial in enumerate(trials):
         for pair in range(parameters.pairs):
             x, y = trial.rng.standard_normal((n, p)) * 3, trial.rng.standard_normal(n) * 3
             theta, other_x = trial.rng.standard_normal((2, p))
             other_y = trial.rng.standard_normal() * 10
-            base = _mean_gradient(x, y, theta, clip)
+            base = _mean_gradient(x, y, theta, clip_norm)
             moved_x, moved_y = x.copy(), y.copy()
             moved_x[0], moved_y[0] = other_x * 3, other_y
-            random[at, pair] = np.linalg.norm(base - _mean_gradient(moved_x, moved_y, theta, clip))
+            random[at, pair] = np.linalg.norm(
+                base - _mean_gradient(moved_x, moved_y, theta, clip_norm)
+            )
             # The same features with residuals of opposite sign, both clipped.
             x[0] = moved_x[0] = other_x / np.linalg.norm(other_x) * 5
-            y[0], moved_y[0] = x[0] @ theta + clip, x[0] @ theta - clip
+            y[0], moved_y[0] = x[0] @ theta + clip_norm, x[0] @ theta - clip_norm
             worst[at, pair] = np.linalg.norm(
-                _mean_gradient(x, y, theta, clip) - _mean_gradient(moved_x, moved_y, theta, clip)
+                _mean_gradient(x, y, theta, clip_norm)
+                - _mean_gradient(moved_x, moved_y, theta, clip_norm)
             )
-    sensitivity = 2 * clip / n
+    sensitivity = 2 * clip_norm / n
     dims = ("trial", "pair")
     return xr.Dataset(
         {
@@ -140,11 +149,13 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     )
 
 
-def _mean_gradient(x: np.ndarray, y: np.ndarray, theta: np.ndarray, clip: float) -> np.ndarray:
+def _mean_gradient(x: np.ndarray, y: np.ndarray, theta: np.ndarray, clip_norm: float) -> np.ndarray:
     from privreg.algorithms.clipped_gradient import clipped_gradient_sum
     from privreg.algorithms.samples import ArraySamples
 
-    total, _ = clipped_gradient_sum(ArraySamples(x, y).chunks(), theta[:, None], clip=[clip])
+    total, _ = clipped_gradient_sum(
+        ArraySamples(x, y).chunks(), theta[:, None], clip_norm=[clip_norm]
+    )
     return np.asarray(-total[:, 0] / len(y))
 
 

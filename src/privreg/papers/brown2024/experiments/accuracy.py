@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -24,16 +24,20 @@ class Parameters(Strict):
     """One size of data and a range of budgets; a small data set for the Huber correspondence."""
 
     dimension: int = Field(ge=1, description="Features p.")
-    samples: int = Field(ge=2, description="Sample size n.")
-    budgets: list[float] = Field(min_length=2, description="zCDP budgets rho.")
+    sample_size: int = Field(ge=2, description="Sample size n.")
+    budgets: list[StatedBudget] = Field(min_length=2, description="Budgets.")
     steps: int = Field(ge=1, description="Gradient steps T.")
     step_size: float = Field(gt=0, description="eta.")
-    clip_factor: float = Field(gt=0, description="gamma / sqrt(p).")
+    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
     failure: float = Field(gt=0, lt=1, description="beta.")
     runs: int = Field(ge=1, description="Runs on each data set.")
-    huber_samples: int = Field(ge=10, description="Sample size of the Huber correspondence.")
-    huber_clip: float = Field(gt=0, description="Threshold gamma of the Huber correspondence.")
+    huber_sample_size: int = Field(ge=10, description="Sample size of the Huber correspondence.")
+    huber_clip_norm: float = Field(gt=0, description="Threshold gamma of the Huber correspondence.")
     huber_steps: int = Field(ge=10, description="Noiseless steps towards the Huber minimiser.")
+
+    @property
+    def rhos(self) -> list[float]:
+        return [budget.rho for budget in self.budgets]
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
@@ -46,21 +50,24 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.papers.brown2024.synthetic_data import draw
 
     p, eta = parameters.dimension, parameters.step_size
-    clip = parameters.clip_factor * np.sqrt(p)
+    clip_norm = parameters.clip_constant * np.sqrt(p)
     noise = full_batch_noise_std(
-        clip=clip, rho=parameters.budgets, samples=parameters.samples, gradients=parameters.steps
+        clip_norm=clip_norm,
+        rho=parameters.rhos,
+        sample_size=parameters.sample_size,
+        gradients=parameters.steps,
     )
     shape = (len(trials), len(noise), parameters.runs)
     error, bound = np.empty(shape), np.empty(shape[:2])
     gradient_gap, minimiser_gap = (np.empty(len(trials)) for _ in range(2))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        data, _ = draw(parameters.samples, p, trial.rng)
+        data, _ = draw(parameters.sample_size, p, trial.rng)
         minimiser = ols(data).coefficients
         run = full_batch_dpgd(
             data,
-            clip=clip,
+            clip_norm=clip_norm,
             step_size=eta,
-            noise_std=noise,
+            gradient_noise_std=noise,
             steps=parameters.steps,
             times=[parameters.steps],
             runs=parameters.runs,
@@ -84,7 +91,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 "trial", minimiser_gap, "distance of noiseless clipped descent to Huber's minimiser"
             ),
         },
-        coords={"rho": variable("rho", parameters.budgets, "zCDP budget")},
+        coords={"rho": variable("rho", parameters.rhos, "zCDP budget")},
     )
 
 
@@ -95,7 +102,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     error = simulation.error.values
     bound = simulation.bound.values[..., None]
     mean = np.log(error.mean(axis=2)).T
-    logs = np.log(np.asarray(parameters.budgets))
+    logs = np.log(np.asarray(parameters.rhos))
     weights = (logs - logs.mean()) / np.sum((logs - logs.mean()) ** 2)
     by_budget = ("rho",)
     variables: dict[str, tuple] = {}
@@ -126,15 +133,15 @@ def _huber(parameters: Parameters, rng: np.random.Generator) -> tuple[float, flo
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
     from privreg.papers.brown2024.synthetic_data import draw
 
-    clip = parameters.huber_clip
-    data, _ = draw(parameters.huber_samples, parameters.dimension, rng)
+    clip_norm = parameters.huber_clip_norm
+    data, _ = draw(parameters.huber_sample_size, parameters.dimension, rng)
     x, y = data.features, data.labels
-    width = clip / data.norms
+    width = clip_norm / data.norms
     theta = rng.standard_normal(parameters.dimension)
     residual = y - x @ theta
     gradients = -x * residual[:, None]
     lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
-    by_clipping = gradients * np.minimum(1, clip / lengths)
+    by_clipping = gradients * np.minimum(1, clip_norm / lengths)
     # Huber's loss is quadratic within the width and linear beyond it: exact derivatives.
     slope = np.where(np.abs(residual) <= width, residual, width * np.sign(residual))
     gap = np.abs(by_clipping + x * slope[:, None]).max()
@@ -148,9 +155,9 @@ def _huber(parameters: Parameters, rng: np.random.Generator) -> tuple[float, flo
             break
     descent = full_batch_dpgd(
         data,
-        clip=clip,
+        clip_norm=clip_norm,
         step_size=parameters.step_size,
-        noise_std=0.0,
+        gradient_noise_std=0.0,
         steps=parameters.huber_steps,
         times=[parameters.huber_steps],
         rng=rng,

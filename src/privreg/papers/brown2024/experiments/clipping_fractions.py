@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -24,13 +24,11 @@ class Parameters(Strict):
 
     dimensions: list[int] = Field(min_length=2, description="Features p.")
     samples_per_feature: int = Field(ge=3, description="n / p; the paper does not state it.")
-    rho: float = Field(gt=0, description="zCDP budget.")
+    budget: StatedBudget = Field(description="zCDP budget.")
     steps: int = Field(ge=1, description="Gradient steps T; the paper does not state it.")
     step_size: float = Field(gt=0, description="eta; the paper does not state it.")
-    lowest_clip: float = Field(gt=0, description="Smallest threshold gamma.")
-    highest_clip: float = Field(gt=0, description="Largest threshold gamma.")
-    clips: int = Field(ge=2, description="Number of log-spaced thresholds.")
-    clip_factors: list[float] = Field(min_length=1, description="Values of gamma / sqrt(p).")
+    clip_norms: LogAxis = Field(description="Thresholds gamma.")
+    clip_constants: list[float] = Field(min_length=1, description="Values of gamma / sqrt(p).")
     contour: float = Field(0.1, gt=0, lt=1, description="Share whose threshold is located.")
 
 
@@ -42,8 +40,8 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.experiment.progress import track
     from privreg.papers.brown2024.synthetic_data import draw
 
-    grid = np.geomspace(parameters.lowest_clip, parameters.highest_clip, parameters.clips)
-    factors = np.asarray(parameters.clip_factors)
+    grid = parameters.clip_norms.values()
+    factors = np.asarray(parameters.clip_constants)
     shape = (len(trials), len(parameters.dimensions))
     share = np.empty((*shape, len(grid) + len(factors)))
     any_clip = np.empty((*shape, len(factors)))
@@ -51,13 +49,16 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         for row, dimension in enumerate(parameters.dimensions):
             count = dimension * parameters.samples_per_feature
             data, _ = draw(count, dimension, trial.rng)
-            clip = np.concatenate([grid, factors * np.sqrt(dimension)])
+            clip_norm = np.concatenate([grid, factors * np.sqrt(dimension)])
             run = full_batch_dpgd(
                 data,
-                clip=clip,
+                clip_norm=clip_norm,
                 step_size=parameters.step_size,
-                noise_std=full_batch_noise_std(
-                    clip=clip, rho=parameters.rho, samples=count, gradients=parameters.steps
+                gradient_noise_std=full_batch_noise_std(
+                    clip_norm=clip_norm,
+                    rho=parameters.budget.rho,
+                    sample_size=count,
+                    gradients=parameters.steps,
                 ),
                 steps=parameters.steps,
                 times=[parameters.steps],
@@ -70,21 +71,23 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     return xr.Dataset(
         {
             "clipped_fraction": variable(
-                (*dims, "clip"), share[..., : len(grid)], "share of gradients clipped, not private"
+                (*dims, "clip_norm"),
+                share[..., : len(grid)],
+                "share of gradients clipped, not private",
             ),
             "clipped_fraction_at_factor": variable(
-                (*dims, "clip_factor"),
+                (*dims, "clip_constant"),
                 share[..., len(grid) :],
                 "share of gradients clipped, not private",
             ),
             "any_clip": variable(
-                (*dims, "clip_factor"), any_clip, "whether any gradient was clipped, not private"
+                (*dims, "clip_constant"), any_clip, "whether any gradient was clipped, not private"
             ),
         },
         coords={
             "dimension": variable("dimension", parameters.dimensions, "features p"),
-            "clip": variable("clip", grid, "clipping threshold gamma"),
-            "clip_factor": variable("clip_factor", factors, "threshold over sqrt(p)"),
+            "clip_norm": variable("clip_norm", grid, "clipping threshold gamma"),
+            "clip_constant": variable("clip_constant", factors, "threshold over sqrt(p)"),
         },
     )
 
@@ -100,7 +103,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
             name, np.moveaxis(array.values, 0, -1), _names(array), array.attrs["long_name"]
         )
     share = simulation.clipped_fraction.values
-    logs = np.log(simulation["clip"].values)
+    logs = np.log(simulation["clip_norm"].values)
     threshold = np.array(
         [[np.interp(-parameters.contour, -row, logs) for row in trial] for trial in share]
     )
@@ -116,7 +119,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         variables,
         coords={
             name: simulation[name].variable
-            for name in ("dimension", "clip", "clip_factor", "trial")
+            for name in ("dimension", "clip_norm", "clip_constant", "trial")
         },
         attrs={"contour": parameters.contour},
     )

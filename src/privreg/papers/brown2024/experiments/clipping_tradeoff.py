@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -23,15 +23,13 @@ class Parameters(Strict):
     """Figures 4 and 7: data sets of one size, several numbers of steps, a grid of thresholds."""
 
     dimension: int = Field(ge=1, description="Features p.")
-    samples: int = Field(ge=2, description="Sample size n; the paper does not state it.")
-    rho: float = Field(gt=0, description="zCDP budget.")
+    sample_size: int = Field(ge=2, description="Sample size n; the paper does not state it.")
+    budget: StatedBudget = Field(description="zCDP budget.")
     steps: list[int] = Field(min_length=1, description="Numbers of gradient steps T.")
     step_size: float = Field(gt=0, description="eta; the paper does not state it.")
-    lowest_clip: float = Field(gt=0, description="Smallest threshold gamma.")
-    highest_clip: float = Field(gt=0, description="Largest threshold gamma.")
-    clips: int = Field(ge=3, description="Number of log-spaced thresholds.")
+    clip_norms: LogAxis = Field(description="Thresholds gamma.")
     runs: int = Field(ge=2, description="Runs on each data set, to tell bias from variance.")
-    clip_factor: float = Field(5.0, gt=0, description="gamma / sqrt(p) of the paper's setting.")
+    clip_constant: float = Field(5.0, gt=0, description="gamma / sqrt(p) of the paper's setting.")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
@@ -43,21 +41,24 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.experiment.progress import track
     from privreg.papers.brown2024.synthetic_data import draw
 
-    standard = parameters.clip_factor * np.sqrt(parameters.dimension)
-    grid = np.geomspace(parameters.lowest_clip, parameters.highest_clip, parameters.clips)
-    clip = np.sort(np.append(grid, standard))
-    shape = (len(trials), len(parameters.steps), len(clip))
+    standard = parameters.clip_constant * np.sqrt(parameters.dimension)
+    grid = parameters.clip_norms.values()
+    clip_norm = np.sort(np.append(grid, standard))
+    shape = (len(trials), len(parameters.steps), len(clip_norm))
     error, bias, variance, share = (np.empty(shape) for _ in range(4))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        data, _ = draw(parameters.samples, parameters.dimension, trial.rng)
+        data, _ = draw(parameters.sample_size, parameters.dimension, trial.rng)
         minimiser = ols(data).coefficients
         for row, steps in enumerate(parameters.steps):
             run = full_batch_dpgd(
                 data,
-                clip=clip,
+                clip_norm=clip_norm,
                 step_size=parameters.step_size,
-                noise_std=full_batch_noise_std(
-                    clip=clip, rho=parameters.rho, samples=data.count, gradients=steps
+                gradient_noise_std=full_batch_noise_std(
+                    clip_norm=clip_norm,
+                    rho=parameters.budget.rho,
+                    sample_size=data.sample_size,
+                    gradients=steps,
                 ),
                 steps=steps,
                 times=[steps],
@@ -73,7 +74,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 np.sum(gap.mean(axis=1) ** 2, axis=-1) - variance[at, row] / parameters.runs
             )
             share[at, row] = run.clipped_fraction.mean(axis=(1, 2))
-    dims = ("trial", "steps", "clip")
+    dims = ("trial", "steps", "clip_norm")
     return xr.Dataset(
         {
             "squared_error": variable(
@@ -87,9 +88,9 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         },
         coords={
             "steps": variable("steps", parameters.steps, "gradient steps T"),
-            "clip": variable("clip", clip, "clipping threshold gamma"),
+            "clip_norm": variable("clip_norm", clip_norm, "clipping threshold gamma"),
         },
-        attrs={"standard_clip": standard, "samples": parameters.samples},
+        attrs={"standard_clip_norm": standard, "sample_size": parameters.sample_size},
     )
 
 
@@ -97,7 +98,9 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     """Means over data sets; the best threshold, what it clips and what half clipping costs."""
     import xarray as xr
 
-    standard = int(np.argmin(np.abs(simulation["clip"].values - simulation.standard_clip)))
+    standard = int(
+        np.argmin(np.abs(simulation["clip_norm"].values - simulation.standard_clip_norm))
+    )
     variables: dict[str, tuple] = {}
     for name in ("squared_error", "squared_bias", "variance", "clipped_fraction"):
         array = simulation[name]
@@ -115,7 +118,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         ]
     )
     quantities = {
-        "best_clip": (None, "threshold of least mean squared error"),
+        "best_clip_norm": (None, "threshold of least mean squared error"),
         "clipped_at_best": (share[:, rows, best], "share clipped at the best threshold"),
         "best_squared_error": (at_best, "squared error at the best threshold"),
         "standard_squared_error": (at_standard, "squared error at the paper's threshold"),
@@ -130,12 +133,12 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     }
     for name, (values, meaning) in quantities.items():
         if values is None:
-            variables[name] = variable("steps", simulation["clip"].values[best], meaning)
+            variables[name] = variable("steps", simulation["clip_norm"].values[best], meaning)
         else:
             variables |= mean_and_error(name, values.T, ("steps",), meaning)
     return xr.Dataset(
         variables,
-        coords={name: simulation[name].variable for name in ("steps", "clip", "trial")},
+        coords={name: simulation[name].variable for name in ("steps", "clip_norm", "trial")},
     )
 
 

@@ -23,7 +23,7 @@ class Parameters(Strict):
     """Sizes of the drawn matrices."""
 
     dimension: int = Field(ge=2, description="Features p.")
-    samples: int = Field(ge=4, description="Sample size n of the error of least squares.")
+    sample_size: int = Field(ge=4, description="Sample size n of the error of least squares.")
     ratios: list[int] = Field(min_length=2, description="n / p for the spectrum of Sigma.")
     wide_dimension: int = Field(ge=2, description="Features p for the spectrum of Sigma.")
     draws: int = Field(ge=2, description="Data sets in each trial.")
@@ -99,7 +99,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.experiment.progress import track
     from privreg.papers.brown2024.synthetic_data import draw
 
-    p, n, draws = parameters.dimension, parameters.samples, parameters.draws
+    p, n, draws = parameters.dimension, parameters.sample_size, parameters.draws
     square, rank, sign = (np.empty((len(trials), draws)) for _ in range(3))
     bounded = np.empty((len(trials), len(parameters.ratios)))
     edges = np.empty((len(trials), len(parameters.ratios), 2))
@@ -126,8 +126,10 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             "square": variable(
                 ("trial", "draw"), square, "squared error of least squares over p / (n - p - 1)"
             ),
-            "rank": variable(("trial", "draw"), rank, "rank of a propagated row's direction"),
-            "sign": variable(("trial", "draw"), sign, "sign of that direction"),
+            "direction_rank": variable(
+                ("trial", "draw"), rank, "rank of a propagated row's direction"
+            ),
+            "direction_sign": variable(("trial", "draw"), sign, "sign of that direction"),
             "bounded": variable(("trial", "ratio"), bounded, "whether half I <= Sigma <= 2 I"),
             "edges": variable(("trial", "ratio", "edge"), edges, "extreme eigenvalues of Sigma"),
         },
@@ -142,11 +144,11 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     """Means over draws, and the largest distance of the ranks to uniform ones."""
     import xarray as xr
 
-    ranks = np.sort(simulation["rank"].values.ravel())
+    ranks = np.sort(simulation.direction_rank.values.ravel())
     steps = np.arange(len(ranks) + 1) / len(ranks)
     distance = max(np.max(steps[1:] - ranks), np.max(ranks - steps[:-1]))
     variables: dict[str, tuple] = {}
-    for name in ("square", "sign"):
+    for name in ("square", "direction_sign"):
         variables |= mean_and_error(
             name, simulation[name].values.ravel(), (), simulation[name].attrs["long_name"]
         )

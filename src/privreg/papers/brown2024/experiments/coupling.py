@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -24,12 +24,16 @@ class Parameters(Strict):
     """One data set that does not clip at the start; budgets from rare to frequent clipping."""
 
     dimension: int = Field(ge=1, description="Features p.")
-    samples: int = Field(ge=2, description="Sample size n.")
-    budgets: list[float] = Field(min_length=1, description="zCDP budgets rho.")
+    sample_size: int = Field(ge=2, description="Sample size n.")
+    budgets: list[StatedBudget] = Field(min_length=1, description="Budgets.")
     steps: int = Field(ge=1, description="Gradient steps T.")
     step_size: float = Field(gt=0, description="eta.")
-    clip_factor: float = Field(gt=0, description="gamma / sqrt(p).")
+    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
     runs: int = Field(ge=1, description="Runs in each trial.")
+
+    @property
+    def rhos(self) -> list[float]:
+        return [budget.rho for budget in self.budgets]
 
 
 def theory_bounds(parameters: Parameters, trials: Trials) -> np.ndarray:
@@ -37,7 +41,7 @@ def theory_bounds(parameters: Parameters, trials: Trials) -> np.ndarray:
     from privreg.algorithms.samples import moments
     from privreg.theory.full_batch_dpgd.law import clipping_bound, gradient_descent_law
 
-    data, clip, noise = _setting(parameters, trials)
+    data, clip_norm, noise = _setting(parameters, trials)
     gram, moment = moments(data)
     return np.array(
         [
@@ -45,13 +49,13 @@ def theory_bounds(parameters: Parameters, trials: Trials) -> np.ndarray:
                 gradient_descent_law(
                     gram,
                     moment,
-                    samples=data.count,
+                    sample_size=data.sample_size,
                     step_size=parameters.step_size,
-                    noise_std=float(std),
+                    gradient_noise_std=float(std),
                 ),
                 data.features,
                 data.labels,
-                clip=clip,
+                clip_norm=clip_norm,
                 steps=parameters.steps,
             )
             for std in noise
@@ -66,21 +70,21 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
     from privreg.experiment.progress import track
 
-    data, clip, noise = _setting(parameters, trials)
+    data, clip_norm, noise = _setting(parameters, trials)
     shape = (len(trials), len(noise), parameters.runs)
     clipped, would_clip, differ = (np.empty(shape) for _ in range(3))
     share = np.empty(shape)
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         state = trial.rng.bit_generator.state
         paths = []
-        for bound in (clip, np.inf):
+        for bound in (clip_norm, np.inf):
             trial.rng.bit_generator.state = state
             paths.append(
                 full_batch_dpgd(
                     data,
-                    clip=bound,
+                    clip_norm=bound,
                     step_size=parameters.step_size,
-                    noise_std=noise,
+                    gradient_noise_std=noise,
                     steps=parameters.steps,
                     runs=parameters.runs,
                     rng=trial.rng,
@@ -91,7 +95,9 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         # Screening sums in another order: rounding is no difference.
         differ[at] = gap > 1e-9
         clipped[at] = with_clip.clipped_fraction.max(axis=-1) > 0
-        would, counted = _along_unclipped_path(data.features, data.labels, without.iterates, clip)
+        would, counted = _along_unclipped_path(
+            data.features, data.labels, without.iterates, clip_norm
+        )
         would_clip[at], share[at] = would, counted
     dims = ("trial", "rho", "run")
     bounds = theory_bounds(parameters, trials)
@@ -105,14 +111,14 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             "share_unclipped_path": variable(
                 dims, share, "share of gradients over the threshold on the unclipped path"
             ),
-            "clip_bound": variable(
+            "any_clip_bound": variable(
                 "rho", bounds[:, 0], "union bound on the probability of any clip"
             ),
             "exact_share": variable(
                 "rho", bounds[:, 1], "exact expected share over the threshold, unclipped path"
             ),
         },
-        coords={"rho": variable("rho", parameters.budgets, "zCDP budget")},
+        coords={"rho": variable("rho", parameters.rhos, "zCDP budget")},
     )
 
 
@@ -144,7 +150,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
             ),
             "bound_slack": variable(
                 "rho",
-                simulation.clip_bound.values - variables["any_clip"][1],
+                simulation.any_clip_bound.values - variables["any_clip"][1],
                 "union bound less the simulated probability of any clip",
                 standard_error="any_clip_standard_error",
             ),
@@ -154,7 +160,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
                 "simulated less exact expected share over the threshold",
                 standard_error="share_unclipped_path_standard_error",
             ),
-            "clip_bound": simulation.clip_bound.variable,
+            "any_clip_bound": simulation.any_clip_bound.variable,
         },
         coords={name: simulation[name].variable for name in ("rho", "trial")},
         attrs={"runs": disagree.shape[0] * disagree.shape[2]},
@@ -166,23 +172,26 @@ def _setting(parameters: Parameters, trials: Trials):  # type: ignore[no-untyped
     from privreg.papers.brown2024.synthetic_data import draw
 
     rng = trials.generator(DATA_STREAM)
-    clip = parameters.clip_factor * np.sqrt(parameters.dimension)
+    clip_norm = parameters.clip_constant * np.sqrt(parameters.dimension)
     # The first gradient is a function of the data alone: with it clipped, all runs would clip.
     while True:
-        data, _ = draw(parameters.samples, parameters.dimension, rng)
-        if np.max(np.abs(data.labels) * data.norms) <= clip:
+        data, _ = draw(parameters.sample_size, parameters.dimension, rng)
+        if np.max(np.abs(data.labels) * data.norms) <= clip_norm:
             break
     noise = full_batch_noise_std(
-        clip=clip, rho=parameters.budgets, samples=data.count, gradients=parameters.steps
+        clip_norm=clip_norm,
+        rho=parameters.rhos,
+        sample_size=data.sample_size,
+        gradients=parameters.steps,
     )
-    return data, clip, noise
+    return data, clip_norm, noise
 
 
 def _along_unclipped_path(
-    features: np.ndarray, labels: np.ndarray, iterates: np.ndarray, clip: float
+    features: np.ndarray, labels: np.ndarray, iterates: np.ndarray, clip_norm: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Whether any, and what share, of the gradients at θ_0..θ_{T-1} is over the threshold."""
-    widths = clip / np.linalg.norm(features, axis=1)
+    widths = clip_norm / np.linalg.norm(features, axis=1)
     over = np.full(iterates.shape[:2], np.count_nonzero(np.abs(labels) > widths), dtype=float)
     for step in range(iterates.shape[2] - 1):
         residuals = np.abs(labels - iterates[:, :, step] @ features.T)

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ class Parameters(Strict):
     """Figures 5 and 6, with anisotropic data 10 and 11: one data set, many algorithm runs."""
 
     dimension: int = Field(ge=1, description="Features p.")
-    samples: int = Field(ge=2, description="Sample size n; the paper does not state it.")
-    rho: float = Field(gt=0, description="zCDP budget of all gradients together.")
+    sample_size: int = Field(ge=2, description="Sample size n; the paper does not state it.")
+    budget: StatedBudget = Field(description="zCDP budget of all gradients together.")
     gradients: list[int] = Field(min_length=1, description="Total numbers N of gradients.")
     step_size: float = Field(gt=0, description="eta; the paper does not state it.")
-    clip_factor: float = Field(gt=0, description="gamma / sqrt(p).")
+    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
     replicates: int = Field(10, ge=2, description="Runs, checkpoints or batches m.")
     burn_in: int = Field(20, ge=0, description="First iterates left out.")
     level: float = Field(0.95, gt=0, lt=1, description="Nominal coverage; the paper states none.")
@@ -43,14 +43,14 @@ class Parameters(Strict):
     )
     anisotropic: bool = Field(False, description="Random covariance of Appendix B.")
 
-    def noise_std(self, gradients: int) -> float:
+    def gradient_noise_std(self, gradients: int) -> float:
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 
         return float(
             full_batch_noise_std(
-                clip=self.clip_factor * np.sqrt(self.dimension),
-                rho=self.rho,
-                samples=self.samples,
+                clip_norm=self.clip_constant * np.sqrt(self.dimension),
+                rho=self.budget.rho,
+                sample_size=self.sample_size,
                 gradients=gradients,
             )
         )
@@ -90,9 +90,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
             )
     # Length is proportional to 1/n and a least-squares interval's to 1/sqrt(n).
     length = variables["batch_means_expected_length"][1]
-    variables["equal_length_samples"] = variable(
+    variables["equal_length_sample_size"] = variable(
         "gradients",
-        (length * parameters.samples / (2 * ndtri((1 + parameters.level) / 2))) ** 2,
+        (length * parameters.sample_size / (2 * ndtri((1 + parameters.level) / 2))) ** 2,
         "sample size at which batch means are as long as the interval of least squares",
     )
     return xr.Dataset(
@@ -114,7 +114,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
 
     p, m, runs = parameters.dimension, parameters.replicates, parameters.runs
     data, target = draw(
-        parameters.samples, p, trials.generator(DATA_STREAM), anisotropic=parameters.anisotropic
+        parameters.sample_size, p, trials.generator(DATA_STREAM), anisotropic=parameters.anisotropic
     )
     gram, moment = moments(data)
     fit = ols(data)
@@ -129,9 +129,9 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             for steps, count in ((gradients, runs), (gradients // m, runs * m))[: 1 + separate]:
                 run = full_batch_dpgd(
                     data,
-                    clip=parameters.clip_factor * np.sqrt(p),
+                    clip_norm=parameters.clip_constant * np.sqrt(p),
                     step_size=parameters.step_size,
-                    noise_std=parameters.noise_std(gradients),
+                    gradient_noise_std=parameters.gradient_noise_std(gradients),
                     steps=steps,
                     runs=count,
                     rng=trial.rng,
@@ -181,7 +181,7 @@ def intervals(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 
     gram, moment = simulation.gram.values, simulation.moment.values
     minimiser = np.linalg.solve(gram, moment)
-    eigenvalues, eigenvectors = np.linalg.eigh(gram / parameters.samples)
+    eigenvalues, eigenvectors = np.linalg.eigh(gram / parameters.sample_size)
     variables: dict[str, tuple] = {}
     for name in CONSTRUCTIONS:
         axis, words = _axis(name), _words(name)
@@ -256,7 +256,11 @@ def intervals(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         variables,
         coords=_coordinates(parameters)
         | {"percentile": variable("percentile", [2.5, 97.5], "percentile", units="percent")},
-        attrs={"level": parameters.level, "runs": len(values), "samples": parameters.samples},
+        attrs={
+            "level": parameters.level,
+            "runs": len(values),
+            "sample_size": parameters.sample_size,
+        },
     )
 
 
@@ -281,7 +285,7 @@ def _exact(
             minimiser=minimiser,
             start=np.zeros_like(minimiser),
             step_size=parameters.step_size,
-            noise_std=parameters.noise_std(gradients),
+            gradient_noise_std=parameters.gradient_noise_std(gradients),
         )
         bias, covariance = law.functionals(parameters.weights(construction, gradients))
         if construction == "independent_runs":

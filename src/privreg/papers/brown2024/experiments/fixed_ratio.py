@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ class Parameters(Strict):
 
     dimensions: list[int] = Field(min_length=2, description="Numbers of features p.")
     samples_per_feature: int = Field(ge=3, description="n / p.")
-    rho: float = Field(gt=0, description="zCDP budget.")
+    budget: StatedBudget = Field(description="zCDP budget.")
     delta: float = Field(gt=0, lt=1, description="delta of the (eps, delta) form of AdaSSP.")
     steps: int = Field(ge=1, description="Gradient steps T.")
     step_size: float = Field(gt=0, description="eta; the paper's experiments do not state it.")
-    clip_factor: float = Field(gt=0, description="gamma / sqrt(p).")
+    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
     anisotropic: bool = Field(False, description="Random covariance of Appendix B.")
     label_noise_mean: float = Field(0.0, description="Mean of the label noise, 0 in the paper.")
 
@@ -74,20 +74,27 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 label_noise_mean=parameters.label_noise_mean,
             )
             gram, moment = moments(data)
-            clip = parameters.clip_factor * np.sqrt(dimension)
+            clip_norm = parameters.clip_constant * np.sqrt(dimension)
             noise = float(
                 full_batch_noise_std(
-                    clip=clip, rho=parameters.rho, samples=count, gradients=parameters.steps
+                    clip_norm=clip_norm,
+                    rho=parameters.budget.rho,
+                    sample_size=count,
+                    gradients=parameters.steps,
                 )
             )
             exact = gradient_descent_law(
-                gram, moment, samples=count, step_size=parameters.step_size, noise_std=noise
+                gram,
+                moment,
+                sample_size=count,
+                step_size=parameters.step_size,
+                gradient_noise_std=noise,
             )
             found = full_batch_dpgd(
                 data,
-                clip=clip,
+                clip_norm=clip_norm,
                 step_size=parameters.step_size,
-                noise_std=noise,
+                gradient_noise_std=noise,
                 steps=parameters.steps,
                 times=[parameters.steps],
                 rng=trial.rng,
@@ -198,6 +205,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
     """AdaSSP's estimates, one a variant; all but the a priori ones use bounds that leak."""
     from privreg.algorithms import adassp
     from privreg.papers.brown2024.synthetic_data import LABEL_NOISE_STD, mean_covariance_trace
+    from privreg.privacy.budget import Budget
     from privreg.privacy.neighbours import Neighbours
     from privreg.privacy.zcdp import to_approximate
 
@@ -217,7 +225,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
         if largest.feature_norm <= wide.feature_norm and largest.label <= wide.label
         else adassp.clipped_sums(data, bounds=wide),
     }
-    epsilon = float(to_approximate(parameters.rho, delta=parameters.delta))
+    epsilon = float(to_approximate(parameters.budget.rho, delta=parameters.delta))
     estimates = []
     for variant in VARIANTS:
         part = next(value for name, value in sums.items() if variant.startswith(name))
@@ -236,9 +244,8 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
             estimate = adassp.adassp_zcdp(
                 part,
                 bounds=part.bounds,
-                rho=factor * parameters.rho,
+                budget=Budget.zcdp(factor * parameters.budget.rho, neighbours=neighbours),
                 rng=rng,
-                neighbours=neighbours,
             )
         estimates.append(estimate)
     return np.array(estimates)

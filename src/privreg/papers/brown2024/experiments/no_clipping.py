@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ class Parameters(Strict):
     """One size of data; label noise of the paper's scale and below it."""
 
     dimension: int = Field(ge=2, description="Features p.")
-    samples: int = Field(ge=2, description="Sample size n.")
+    sample_size: int = Field(ge=2, description="Sample size n.")
     steps: int = Field(ge=1, description="Gradient steps T.")
     step_size: float = Field(gt=0, description="eta.")
     failure: float = Field(gt=0, lt=1, description="beta.")
     label_noise: list[float] = Field(min_length=1, description="Standard deviations sigma.")
     runs: int = Field(ge=1, description="Runs on each data set.")
-    rho: float = Field(gt=0, description="Budget at which the proof's demand is evaluated.")
+    budget: StatedBudget = Field(description="Budget at which the proof's demand is evaluated.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -40,14 +40,16 @@ def theory(parameters: Parameters) -> xr.Dataset:
     from privreg.theory.full_batch_dpgd.no_clipping import generative_constant, no_clipping_demand
 
     constant = float(
-        generative_constant(parameters.samples, steps=parameters.steps, failure=parameters.failure)
+        generative_constant(
+            parameters.sample_size, steps=parameters.steps, failure=parameters.failure
+        )
     )
     demand = no_clipping_demand(
         constant,
         features=parameters.dimension,
         steps=parameters.steps,
         step_size=parameters.step_size,
-        rho=parameters.rho,
+        rho=parameters.budget.rho,
         failure=parameters.failure,
         label_noise_std=1.0,
     )
@@ -55,8 +57,12 @@ def theory(parameters: Parameters) -> xr.Dataset:
     return xr.Dataset(
         {
             "constant": variable((), constant, "the paper's c_0 at this size"),
-            "demanded_clip": variable((), demand.clip, "least threshold the proof admits"),
-            "demanded_samples": variable((), demand.samples, "least sample size the proof admits"),
+            "demanded_clip_norm": variable(
+                (), demand.clip_norm, "least threshold the proof admits"
+            ),
+            "demanded_sample_size": variable(
+                (), demand.sample_size, "least sample size the proof admits"
+            ),
             "chain_constant": variable(
                 "dimension",
                 12 / (1 - dimensions**-0.5),
@@ -76,11 +82,11 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.papers.brown2024.synthetic_data import draw
     from privreg.theory.full_batch_dpgd.no_clipping import generative_constant, no_clipping_ratios
 
-    p, n, steps = parameters.dimension, parameters.samples, parameters.steps
+    p, n, steps = parameters.dimension, parameters.sample_size, parameters.steps
     paper = float(generative_constant(n, steps=steps, failure=parameters.failure))
     shape = (len(trials), len(parameters.label_noise))
     constant = np.empty(shape)
-    clips = np.empty((*shape, len(RULES)))
+    clip_norms = np.empty((*shape, len(RULES)))
     bounded, contracts = np.empty((len(trials), 2)), np.empty((len(trials), 2))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         for column, sigma in enumerate(parameters.label_noise):
@@ -98,18 +104,20 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             # The budget at which the second inequality of the lemma is an equality.
             rho = 2 * steps * (64 * c**2 * p * parameters.step_size / n) ** 2 * logarithm
             for row, scale in enumerate((sigma, max(sigma, 1.0))):
-                clip = 4 * c**2 * scale * np.sqrt(p)
+                clip_norm = 4 * c**2 * scale * np.sqrt(p)
                 run = full_batch_dpgd(
                     data,
-                    clip=clip,
+                    clip_norm=clip_norm,
                     step_size=parameters.step_size,
-                    noise_std=full_batch_noise_std(clip=clip, rho=rho, samples=n, gradients=steps),
+                    gradient_noise_std=full_batch_noise_std(
+                        clip_norm=clip_norm, rho=rho, sample_size=n, gradients=steps
+                    ),
                     steps=steps,
                     times=[steps],
                     runs=parameters.runs,
                     rng=trial.rng,
                 )
-                clips[at, column, row] = np.mean(run.clipped_fraction.max(axis=-1) > 0)
+                clip_norms[at, column, row] = np.mean(run.clipped_fraction.max(axis=-1) > 0)
         for column, anisotropic in enumerate((False, True)):
             data, target = draw(n, p, trial.rng, anisotropic=anisotropic)
             ratios = no_clipping_ratios(
@@ -130,19 +138,21 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 ("trial", "label_noise"), constant / paper, "least c_0 over the paper's"
             ),
             "clipped_runs": variable(
-                ("trial", "label_noise", "rule"), clips, "share of runs with any gradient clipped"
+                ("trial", "label_noise", "rule"),
+                clip_norms,
+                "share of runs with any gradient clipped",
             ),
             "spectrum_bounded": variable(
-                ("trial", "data"), bounded, "whether half I <= Sigma <= 2 I"
+                ("trial", "design"), bounded, "whether half I <= Sigma <= 2 I"
             ),
             "contracts": variable(
-                ("trial", "data"), contracts, "whether the norm of I - eta Sigma is at most 7/8"
+                ("trial", "design"), contracts, "whether the norm of I - eta Sigma is at most 7/8"
             ),
         },
         coords={
             "label_noise": variable("label_noise", parameters.label_noise, "label noise sigma"),
             "rule": variable("rule", list(RULES), "threshold as printed, or with max(sigma, 1)"),
-            "data": variable("data", ["isotropic", "anisotropic"], "covariance of features"),
+            "design": variable("design", ["isotropic", "anisotropic"], "covariance of features"),
         },
     )
 
@@ -165,7 +175,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(
         variables,
         coords={
-            name: simulation[name].variable for name in ("label_noise", "rule", "data", "trial")
+            name: simulation[name].variable for name in ("label_noise", "rule", "design", "trial")
         },
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 
 if TYPE_CHECKING:
@@ -27,21 +27,21 @@ class Parameters(Strict):
     """Figures 2 and 8: one dimension, growing sample sizes."""
 
     dimension: int = Field(ge=1, description="Features p.")
-    sizes: list[int] = Field(min_length=2, description="Sample sizes n.")
-    rho: float = Field(gt=0, description="zCDP budget.")
+    sample_sizes: list[int] = Field(min_length=2, description="Sample sizes n.")
+    budget: StatedBudget = Field(description="zCDP budget.")
     steps: list[int] = Field(
         min_length=1, description="Numbers of gradient steps T, each with its own noise."
     )
     step_size: float = Field(gt=0, description="eta; the paper's experiments do not state it.")
-    clip_factor: float = Field(gt=0, description="gamma / sqrt(p).")
+    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
 
-    def noise_std(self, size: int) -> np.ndarray:
+    def gradient_noise_std(self, size: int) -> np.ndarray:
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 
         return full_batch_noise_std(
-            clip=self.clip_factor * np.sqrt(self.dimension),
-            rho=self.rho,
-            samples=size,
+            clip_norm=self.clip_constant * np.sqrt(self.dimension),
+            rho=self.budget.rho,
+            sample_size=size,
             gradients=self.steps,
         )
 
@@ -56,7 +56,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         sampling_square,
     )
 
-    size = np.geomspace(parameters.sizes[0], 2 * parameters.sizes[-1], CURVE_POINTS)
+    size = np.geomspace(parameters.sample_sizes[0], 2 * parameters.sample_sizes[-1], CURVE_POINTS)
     privacy, noise = (privacy_square(parameters, size, bias) for bias in (True, False))
     crossing = [
         law_crossing(parameters, bias, np.zeros(len(parameters.steps))) for bias in (True, False)
@@ -64,15 +64,15 @@ def theory(parameters: Parameters) -> xr.Dataset:
     return xr.Dataset(
         {
             "privacy_rms": variable(
-                ("steps", "size"),
+                ("steps", "sample_size"),
                 np.sqrt(privacy),
                 "root mean square distance of DP-GD to the empirical minimiser",
             ),
             "noise_rms": variable(
-                ("steps", "size"), np.sqrt(noise), "the same without the bias of the start"
+                ("steps", "sample_size"), np.sqrt(noise), "the same without the bias of the start"
             ),
             "sampling_rms": variable(
-                "size",
+                "sample_size",
                 np.sqrt(sampling_square(parameters, size)),
                 "root mean square distance of least squares to the population parameter",
             ),
@@ -83,7 +83,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         coords={
             "kind": variable("kind", list(KINDS), "privacy error, whole or noise alone"),
             "steps": variable("steps", parameters.steps, "gradient steps T"),
-            "size": variable("size", size, "sample size n"),
+            "sample_size": variable("sample_size", size, "sample size n"),
         },
     )
 
@@ -94,17 +94,17 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
 
     from privreg.experiment.progress import track
 
-    shape = (len(trials), len(parameters.steps), len(parameters.sizes))
+    shape = (len(trials), len(parameters.steps), len(parameters.sample_sizes))
     names = ("privacy", "noise", "law", "clipped")
     found = {name: np.empty(shape) for name in names}
-    sampling = np.empty((len(trials), len(parameters.sizes)))
+    sampling = np.empty((len(trials), len(parameters.sample_sizes)))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        for column, size in enumerate(parameters.sizes):
+        for column, size in enumerate(parameters.sample_sizes):
             one = _trial(parameters, size, trial.rng)
             sampling[at, column] = one["sampling"]
             for name in names:
                 found[name][at, :, column] = one[name]
-    dims = ("trial", "steps", "size")
+    dims = ("trial", "steps", "sample_size")
     return xr.Dataset(
         {
             "privacy_error": variable(
@@ -122,14 +122,14 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 dims, found["clipped"], "share of gradients clipped, not private"
             ),
             "sampling_error": variable(
-                ("trial", "size"),
+                ("trial", "sample_size"),
                 sampling,
                 "distance of least squares to the population parameter",
             ),
         },
         coords={
             "steps": variable("steps", parameters.steps, "gradient steps T"),
-            "size": variable("size", parameters.sizes, "sample size n"),
+            "sample_size": variable("sample_size", parameters.sample_sizes, "sample size n"),
         },
     )
 
@@ -148,7 +148,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         variables |= mean_and_error(name, values, dims, array.attrs["long_name"])
         if name == "clipped_fraction":
             continue
-        slope, slope_error = loglog_slope(parameters.sizes, values)
+        slope, slope_error = loglog_slope(parameters.sample_sizes, values)
         error = f"{name}_slope_standard_error"
         variables[f"{name}_slope"] = variable(
             dims[:-1], slope, "log-log slope in n", standard_error=error
@@ -158,7 +158,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     variables |= mean_and_error(
         "law_ratio",
         ratio,
-        ("steps", "size"),
+        ("steps", "sample_size"),
         "squared distance of DP-GD to the empirical minimiser over its exact expectation",
     )
     crossing, crossing_error = simulated_crossings(parameters, simulation)
@@ -171,7 +171,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     variables["crossing_standard_error"] = variable(
         ("kind", "steps"), crossing_error, "jackknife standard error of the crossing"
     )
-    coordinates = {name: simulation[name].variable for name in ("steps", "size", "trial")}
+    coordinates = {name: simulation[name].variable for name in ("steps", "sample_size", "trial")}
     return xr.Dataset(
         variables,
         coords=coordinates
@@ -196,13 +196,13 @@ def _trial(
         target = unit_vector(p, rng)
         seed = np.random.SeedSequence(int(rng.integers(1 << 62)))
         data = GaussianSamples(size, target, LABEL_NOISE_STD, seed)
-    clip = parameters.clip_factor * np.sqrt(p)
-    noise = parameters.noise_std(size)
+    clip_norm = parameters.clip_constant * np.sqrt(p)
+    noise = parameters.gradient_noise_std(size)
     screened = screen(
         data,
-        clip=float(clip),
+        clip_norm=float(clip_norm),
         step_size=parameters.step_size,
-        noise_std=float(noise.max()),
+        gradient_noise_std=float(noise.max()),
         steps=longest,
         lanes=len(noise),
         start=np.zeros(p),
@@ -210,9 +210,9 @@ def _trial(
     gram, moment = moments(data) if screened is None else screened.moments()
     run = full_batch_dpgd(
         data,
-        clip=clip,
+        clip_norm=clip_norm,
         step_size=parameters.step_size,
-        noise_std=noise,
+        gradient_noise_std=noise,
         steps=longest,
         times=sorted(parameters.steps),
         rng=rng,
@@ -225,9 +225,9 @@ def _trial(
         law = gradient_descent_law(
             gram,
             moment,
-            samples=size,
+            sample_size=size,
             step_size=parameters.step_size,
-            noise_std=float(noise[at]),
+            gradient_noise_std=float(noise[at]),
         )
         last = run.iterates[at, 0, np.searchsorted(run.times, steps)]
         values = {

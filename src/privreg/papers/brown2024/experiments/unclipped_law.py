@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import StatedBudget, Strict
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,12 +25,12 @@ class Parameters(Strict):
     """One data set; runs without clipping, and with the clipping of the experiments."""
 
     dimension: int = Field(ge=1, description="Features p.")
-    samples: int = Field(ge=2, description="Sample size n.")
-    rho: float = Field(gt=0, description="zCDP budget that sets the noise.")
+    sample_size: int = Field(ge=2, description="Sample size n.")
+    budget: StatedBudget = Field(description="zCDP budget that sets the noise.")
     steps: int = Field(ge=1, description="Gradient steps T.")
     times: list[int] = Field(min_length=1, description="Steps at which the law is compared.")
     step_size: float = Field(gt=0, description="eta.")
-    clip_factor: float = Field(gt=0, description="gamma / sqrt(p).")
+    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
     runs: int = Field(ge=2, description="Runs in each trial.")
 
 
@@ -45,16 +45,23 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.papers.brown2024.synthetic_data import draw
     from privreg.theory.full_batch_dpgd.law import gradient_descent_law
 
-    data, _ = draw(parameters.samples, parameters.dimension, trials.generator(DATA_STREAM))
+    data, _ = draw(parameters.sample_size, parameters.dimension, trials.generator(DATA_STREAM))
     gram, moment = moments(data)
-    clip = parameters.clip_factor * np.sqrt(parameters.dimension)
+    clip_norm = parameters.clip_constant * np.sqrt(parameters.dimension)
     noise = float(
         full_batch_noise_std(
-            clip=clip, rho=parameters.rho, samples=data.count, gradients=parameters.steps
+            clip_norm=clip_norm,
+            rho=parameters.budget.rho,
+            sample_size=data.sample_size,
+            gradients=parameters.steps,
         )
     )
     law = gradient_descent_law(
-        gram, moment, samples=data.count, step_size=parameters.step_size, noise_std=noise
+        gram,
+        moment,
+        sample_size=data.sample_size,
+        step_size=parameters.step_size,
+        gradient_noise_std=noise,
     )
     times = np.asarray(parameters.times)
     mean = law.mean(times)
@@ -66,13 +73,13 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         # One bound a call: a finite one would keep screening from replacing the unclipped rows.
         state = trial.rng.bit_generator.state
-        for row, bound in enumerate((np.inf, clip)):
+        for row, bound in enumerate((np.inf, clip_norm)):
             trial.rng.bit_generator.state = state
             run = full_batch_dpgd(
                 data,
-                clip=bound,
+                clip_norm=bound,
                 step_size=parameters.step_size,
-                noise_std=noise,
+                gradient_noise_std=noise,
                 steps=parameters.steps,
                 runs=parameters.runs,
                 times=times,

@@ -37,10 +37,10 @@ def fig3(simulation: xr.Dataset) -> Figure:
     """Share of gradients clipped over dimension and threshold."""
     figure, panel = _column(2.6)
     share = simulation.clipped_fraction
-    clips, dimensions = simulation["clip"].values, simulation.dimension.values
+    clip_norms, dimensions = simulation["clip_norm"].values, simulation.dimension.values
     drawn = panel.pcolormesh(
         dimensions,
-        clips,
+        clip_norms,
         share.values.T,
         cmap="viridis",
         vmin=0,
@@ -50,7 +50,7 @@ def fig3(simulation: xr.Dataset) -> Figure:
     )
     lines = panel.contour(
         dimensions,
-        clips,
+        clip_norms,
         share.values.T,
         levels=[0.01, 0.1, 0.5],
         colors="white",
@@ -79,7 +79,7 @@ def fig4(simulation: xr.Dataset) -> Figure:
     """Squared error, squared bias and variance over the threshold."""
     figure, panel = _column(2.6)
     at = simulation.sel(steps=50) if 50 in simulation.steps else simulation.isel(steps=0)
-    clips = at["clip"].values
+    clip_norms = at["clip_norm"].values
     for name, colour, marker, label in (
         ("squared_error", BLACK, "o", "error"),
         ("squared_bias", RED, "s", "squared bias"),
@@ -89,7 +89,7 @@ def fig4(simulation: xr.Dataset) -> Figure:
         # An unbiased estimate of a squared bias scatters about 0, which has no place on a log axis.
         shown = values > 2 * error
         panel.errorbar(
-            clips[shown],
+            clip_norms[shown],
             values[shown],
             yerr=error[shown],
             color=colour,
@@ -99,16 +99,16 @@ def fig4(simulation: xr.Dataset) -> Figure:
             elinewidth=0.6,
             label=label,
         )
-    for index in range(1, len(clips), 3):
+    for index in range(1, len(clip_norms), 3):
         panel.annotate(
             _percent(float(at.clipped_fraction[index])),
-            (clips[index], float(at.squared_error[index])),
+            (clip_norms[index], float(at.squared_error[index])),
             xytext=(0, 5),
             textcoords="offset points",
             ha="center",
             fontsize=6,
         )
-    panel.axvline(simulation.attrs["standard_clip"], color=BLACK, ls=":", lw=0.8)
+    panel.axvline(simulation.attrs["standard_clip_norm"], color=BLACK, ls=":", lw=0.8)
     panel.set(
         xscale="log",
         yscale="log",
@@ -124,8 +124,8 @@ def fig7(large: xr.Dataset, small: xr.Dataset) -> Figure:
     """Error against the share of gradients clipped."""
     figure, axes = panels(1, 2, height=2.4)
     for panel, simulation in zip(axes, (large, small), strict=True):
-        clips = simulation["clip"].values
-        standard = int(np.argmin(np.abs(clips - simulation.attrs["standard_clip"])))
+        clip_norms = simulation["clip_norm"].values
+        standard = int(np.argmin(np.abs(clip_norms - simulation.attrs["standard_clip_norm"])))
         for colour, steps in zip(STEP_COLOURS, simulation.steps.values, strict=False):
             at = simulation.sel(steps=steps)
             share, error = at.clipped_fraction.values, np.sqrt(at.squared_error.values)
@@ -188,7 +188,7 @@ def _column(height: float) -> tuple[Figure, Axes]:
 
 
 def _samples_title(simulation: xr.Dataset) -> str:
-    return f"$n = {simulation.attrs['samples']}$"
+    return f"$n = {simulation.attrs['sample_size']}$"
 
 
 def _percent(share: float) -> str:

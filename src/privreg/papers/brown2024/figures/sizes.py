@@ -54,7 +54,7 @@ def _privacy(
 ) -> None:
     at = simulation.sel(steps=steps)
     panel.errorbar(
-        at["size"],
+        at.sample_size,
         at.privacy_error,
         yerr=2 * at.privacy_error_standard_error,
         color=colour,
@@ -64,12 +64,12 @@ def _privacy(
         elinewidth=0.7,
         label=rf"privacy $\|\theta_T - \hat\theta\|$, $T = {steps}$",
     )
-    panel.plot(theory["size"], theory.privacy_rms.sel(steps=steps), color=colour, lw=0.9)
+    panel.plot(theory.sample_size, theory.privacy_rms.sel(steps=steps), color=colour, lw=0.9)
 
 
 def _sampling(panel: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
     panel.errorbar(
-        simulation["size"],
+        simulation.sample_size,
         simulation.sampling_error,
         yerr=2 * simulation.sampling_error_standard_error,
         color=BLUE,
@@ -79,5 +79,5 @@ def _sampling(panel: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
         elinewidth=0.7,
         label=r"sampling $\|\hat\theta - \theta^*\|$",
     )
-    panel.plot(theory["size"], theory.sampling_rms, color=BLUE, lw=0.9)
+    panel.plot(theory.sample_size, theory.sampling_rms, color=BLUE, lw=0.9)
     panel.set(xscale="log", yscale="log", xlabel="samples $n$")

@@ -22,7 +22,7 @@ class Parameters(Strict):
     """Section 5: the four readings side by side."""
 
     design: Design
-    noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
+    gradient_noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -36,7 +36,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
 
     readings = list(READINGS)
     rate = parameters.design.dimension * parameters.design.step_size
-    shape = (len(readings), len(parameters.noise_stds))
+    shape = (len(readings), len(parameters.gradient_noise_stds))
     risk, stationary, spread = np.empty(shape), np.empty(shape), np.empty(shape)
     top, initial, signal, unscaled = np.empty((4, len(readings)))
     for r, reading in enumerate(readings):
@@ -50,19 +50,21 @@ def theory(parameters: Parameters) -> xr.Dataset:
         slow = HomogenizedSGD(
             problem,
             ConstantRate(design.step_size),
-            noise_std=parameters.noise_stds[-1],
+            gradient_noise_std=parameters.gradient_noise_stds[-1],
             horizon=design.horizon,
         )
         unscaled[r] = slow.risk(design.horizon) / initial[r]
-        for s, noise_std in enumerate(parameters.noise_stds):
-            law = design.law(problem, noise_std)
+        for s, gradient_noise_std in enumerate(parameters.gradient_noise_stds):
+            law = design.law(problem, gradient_noise_std)
             risk[r, s] = law.risk(design.horizon)
-            stationary[r, s] = stationary_risk(problem, rate=rate, noise_std=noise_std)
+            stationary[r, s] = stationary_risk(
+                problem, rate=rate, gradient_noise_std=gradient_noise_std
+            )
             squares = problem.eigenvalues**2 * law.variance(design.horizon)
             bias = (law.mean(design.horizon) - problem.target) ** 2
             square = weights @ (squares * (0.5 * law.variance(design.horizon) + bias))
             spread[r, s] = np.sqrt(square) / risk[r, s]
-    both = ("reading", "noise_std")
+    both = ("reading", "gradient_noise_std")
     return xr.Dataset(
         {
             "final_risk": variable(both, risk, "mean population risk after the last step"),
@@ -84,12 +86,12 @@ def theory(parameters: Parameters) -> xr.Dataset:
             ),
             "label_variance_factor": variable(
                 (),
-                clipped_normal_variance(parameters.design.label_clip),
+                clipped_normal_variance(parameters.design.label_noise_clip),
                 "variance of the clipped label noise over the nominal one",
             ),
         },
         coords={
             "reading": variable("reading", readings, "reading of the design"),
-            "noise_std": noise_coordinate(parameters.noise_stds),
+            "gradient_noise_std": noise_coordinate(parameters.gradient_noise_stds),
         },
     )

@@ -25,9 +25,11 @@ class Parameters(Strict):
     dimension: int = Field(ge=2, description="Dimension d.")
     horizon: float = Field(gt=0, description="Last time.")
     rate: float = Field(gt=0, description="Scaled rate gamma.")
-    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
     ridge: float = Field(ge=0, description="Penalty delta.")
-    label_noise: float = Field(ge=0, description="Standard deviation of the label noise.")
+    scaled_label_noise_std: float = Field(
+        ge=0, description="Standard deviation of the label noise."
+    )
     paths: int = Field(ge=2, description="Paths a trial.")
     steps: int = Field(ge=1, description="Time steps.")
     times: int = Field(ge=1, description="Times at which the risk is compared.")
@@ -46,13 +48,13 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         0.2 + 1.6 * grid,
         np.cos(6.0 * grid) / np.sqrt(d),
         np.ones(d) / np.sqrt(d),
-        label_noise_variance=parameters.label_noise**2,
+        label_noise_variance=parameters.scaled_label_noise_std**2,
         ridge=parameters.ridge,
     )
     law = HomogenizedSGD(
         problem,
         ConstantRate(parameters.rate),
-        noise_std=parameters.noise_std,
+        gradient_noise_std=parameters.gradient_noise_std,
         horizon=parameters.horizon,
     )
     stops = parameters.steps * np.arange(1, parameters.times + 1) // parameters.times
@@ -95,6 +97,8 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 def _advance(state, noise, problem, parameters: Parameters, width: float) -> None:  # type: ignore[no-untyped-def]
     """One Euler-Maruyama step of all paths in place."""
     rate = parameters.rate
-    spread = 2.0 * problem.risk(state)[:, None] * problem.eigenvalues + parameters.noise_std**2
+    spread = (
+        2.0 * problem.risk(state)[:, None] * problem.eigenvalues + parameters.gradient_noise_std**2
+    )
     drift = problem.curvatures * state - problem.eigenvalues * problem.target
     state += -rate * width * drift + rate * np.sqrt(spread / parameters.dimension) * noise

@@ -24,7 +24,7 @@ class Parameters(Strict):
     """The design for the large comparison; the others are in a few dimensions."""
 
     design: Design
-    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
     orders: list[float] = Field(min_length=1, description="Rényi orders, more than 1.")
     small_dimension: int = Field(ge=2, description="Dimension of the stacked dense laws.")
 
@@ -136,7 +136,7 @@ def _low_rank_error(parameters: Parameters) -> float:
     design = parameters.design
     rng = np.random.Generator(np.random.SFC64(0))
     instance = design.draw(rng)
-    law = design.law(instance.problem, parameters.noise_std)
+    law = design.law(instance.problem, parameters.gradient_noise_std)
     rows, labels = instance.records.sample(2, rng)
     rows = instance.basis.coordinates(rows)
     pair = [Record(rows[k], float(labels[k])) for k in range(2)]
@@ -253,7 +253,9 @@ def _small_case(parameters: Parameters) -> tuple[HomogenizedSGD, tuple[Record, R
         ridge=parameters.design.ridge,
     )
     rate = ConstantRate(d * parameters.design.step_size)
-    law = HomogenizedSGD(problem, rate, noise_std=parameters.noise_std, horizon=9.0)
+    law = HomogenizedSGD(
+        problem, rate, gradient_noise_std=parameters.gradient_noise_std, horizon=9.0
+    )
     rows = np.sqrt(problem.eigenvalues) * rng.standard_normal((2, d))
     labels = rows @ problem.target
     return law, (Record(rows[0], float(labels[0])), Record(rows[1], float(labels[1])))
@@ -282,7 +284,7 @@ def _stacked(
             factors.append(factor)
         else:
             mean = matrix @ mean + step * record.label * record.features
-            factor = np.hstack([matrix @ factor, step * law.noise_std * np.eye(d)])
+            factor = np.hstack([matrix @ factor, step * law.gradient_noise_std * np.eye(d)])
     width = factors[-1].shape[1]
     stacked = np.vstack([np.pad(f, ((0, 0), (0, width - f.shape[1]))) for f in factors])
     return np.concatenate(means), stacked @ stacked.T

@@ -24,7 +24,7 @@ class Parameters(Strict):
     """Steps at which a record is replaced, and steps from there to the release."""
 
     design: Design
-    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
     order: float = Field(gt=1, description="Rényi order alpha.")
     positions: list[int] = Field(min_length=1, description="0-based steps of the replaced record.")
     lags: list[int] = Field(min_length=1, description="Steps from it to the release, at least 1.")
@@ -45,7 +45,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     exact, surrogate, shorter = np.empty((3, *shape))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         instance = design.draw(trial.rng)
-        rows, labels = instance.records.sample(design.samples, trial.rng)
+        rows, labels = instance.records.sample(design.sample_size, trial.rng)
         others, other_labels = instance.records.sample(positions.size, trial.rng)
         found = fixed_order_divergence(
             rows,
@@ -55,12 +55,12 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             replacement_features=others,
             replacement_labels=other_labels,
             release_steps=releases,
-            step_sizes=np.full(design.samples, design.step_size),
-            noise_std=parameters.noise_std,
+            step_sizes=np.full(design.sample_size, design.step_size),
+            gradient_noise_std=parameters.gradient_noise_std,
             ridge=design.ridge,
             order=parameters.order,
         )
-        law = design.law(instance.problem, parameters.noise_std)
+        law = design.law(instance.problem, parameters.gradient_noise_std)
         rows, others = instance.basis.coordinates(rows), instance.basis.coordinates(others)
         for p, position in enumerate(positions):
             given = Record(rows[position], float(labels[position]))
@@ -114,5 +114,5 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(
         variables,
         coords={name: simulation[name].variable for name in ("position", "lag", "trial")},
-        attrs={"order": parameters.order, "noise_std": parameters.noise_std},
+        attrs={"order": parameters.order, "gradient_noise_std": parameters.gradient_noise_std},
     )

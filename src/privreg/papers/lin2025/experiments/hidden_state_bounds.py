@@ -21,7 +21,7 @@ class Parameters(Strict):
     """Figure 3(b): clipping norms at one noise scale."""
 
     design: Design
-    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
     order: float = Field(gt=1, description="Rényi order alpha.")
     clip_norms: list[float] = Field(min_length=1, description="Clipping norms c.")
     steps: list[int] = Field(min_length=2, description="Iterations k.")
@@ -40,32 +40,36 @@ def theory(parameters: Parameters) -> xr.Dataset:
             [
                 shuffled_hidden_state_loss(
                     parameters.steps,
-                    records=design.samples,
-                    clip=clip,
-                    noise_std=parameters.noise_std,
+                    records=design.sample_size,
+                    clip_norm=clip_norm,
+                    gradient_noise_std=parameters.gradient_noise_std,
                     step_size=design.step_size,
                     strong_convexity=design.ridge,
                     order=parameters.order,
                     bound=kind,
                 )
-                for clip in parameters.clip_norms
+                for clip_norm in parameters.clip_norms
             ]
             for kind in kinds
         ]
     )
-    direct = 2.0 * parameters.order * np.square(parameters.clip_norms) / parameters.noise_std**2
+    direct = (
+        2.0 * parameters.order * np.square(parameters.clip_norms) / parameters.gradient_noise_std**2
+    )
     return xr.Dataset(
         {
             "loss": variable(
-                ("bound", "clip", "step"), loss, "hidden-state bound (no guarantee when clipped)"
+                ("bound", "clip_norm", "step"),
+                loss,
+                "hidden-state bound (no guarantee when clipped)",
             ),
             "single_step": variable(
-                "clip", direct, "Rényi privacy of all clipped iterates together, a guarantee"
+                "clip_norm", direct, "Rényi privacy of all clipped iterates together, a guarantee"
             ),
         },
         coords={
             "bound": variable("bound", list(kinds), "bound"),
-            "clip": variable("clip", parameters.clip_norms, "clipping norm c"),
+            "clip_norm": variable("clip_norm", parameters.clip_norms, "clipping norm c"),
             "step": variable("step", parameters.steps, "iteration k"),
         },
         attrs={

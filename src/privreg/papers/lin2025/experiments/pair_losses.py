@@ -33,7 +33,7 @@ class Parameters(Strict):
     """Figure 1(b): one noise scale, two places."""
 
     design: Design
-    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
     order: float = Field(gt=1, description="Rényi order alpha.")
     places: list[Place] = Field(min_length=1, description="Release times and positions.")
     pairs: int = Field(ge=1, description="Pairs with the largest proxy whose loss is computed.")
@@ -62,15 +62,15 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     limit = np.empty(len(trials))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         instance = design.draw(trial.rng)
-        rows, labels = instance.records.sample(design.samples, trial.rng)
+        rows, labels = instance.records.sample(design.sample_size, trial.rng)
         rows = instance.basis.coordinates(rows)
         ones = instance.basis.coordinates(np.ones(design.dimension))
-        law = design.law(instance.problem, parameters.noise_std)
+        law = design.law(instance.problem, parameters.gradient_noise_std)
         search = PairSearch(law, rows, labels)
         square = np.sum(rows**2, axis=1) ** 2
         norm = square[:, None] + square
         printed = pair_gradient_gap(rows, labels, ones, ridge=design.ridge)
-        apart = ~np.eye(design.samples, dtype=bool)
+        apart = ~np.eye(design.sample_size, dtype=bool)
         chosen = trial.rng.choice(np.flatnonzero(apart), parameters.shown, replace=False)
         # A grid of means from start to limit, without knowledge of the places.
         references = law.mean(np.linspace(0.0, 1.0, 5) ** 2 * design.horizon)
@@ -148,7 +148,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(
         variables,
         coords={name: simulation[name].variable for name in kept},
-        attrs={"order": parameters.order, "noise_std": parameters.noise_std},
+        attrs={"order": parameters.order, "gradient_noise_std": parameters.gradient_noise_std},
     )
 
 

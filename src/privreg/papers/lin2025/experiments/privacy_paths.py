@@ -26,7 +26,7 @@ class Parameters(Strict):
     """Figure 2(b), and the order swept."""
 
     design: Design
-    noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
+    gradient_noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
     order: float = Field(gt=1, description="Rényi order of the curves.")
     steps: list[int] = Field(min_length=2, description="Iterations k at which the loss is shown.")
     orders: list[float] = Field(min_length=1, description="Rényi orders of the sweep.")
@@ -51,15 +51,18 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
 
     design = parameters.design
     curve = np.empty(
-        (len(SELECTIONS), len(parameters.noise_stds), len(parameters.steps), len(trials))
+        (len(SELECTIONS), len(parameters.gradient_noise_stds), len(parameters.steps), len(trials))
     )
     swept = np.empty((len(parameters.orders), len(parameters.sweep_steps), len(trials)))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         instance = design.draw(trial.rng)
-        rows, labels = instance.records.sample(design.samples, trial.rng)
+        rows, labels = instance.records.sample(design.sample_size, trial.rng)
         rows = instance.basis.coordinates(rows)
         ones = instance.basis.coordinates(np.ones(design.dimension))
-        laws = [design.law(instance.problem, noise_std) for noise_std in parameters.noise_stds]
+        laws = [
+            design.law(instance.problem, gradient_noise_std)
+            for gradient_noise_std in parameters.gradient_noise_stds
+        ]
         printed = pair_gradient_gap(rows, labels, ones, ridge=design.ridge)
         named = largest_pairs(printed, parameters.pairs)
         references = laws[0].mean(np.linspace(0.0, 1.0, 5) ** 2 * design.horizon)
@@ -103,7 +106,9 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     return xr.Dataset(
         {
             "loss": variable(
-                ("selection", "noise_std", "step", "trial"), curve, "Rényi loss of the last iterate"
+                ("selection", "gradient_noise_std", "step", "trial"),
+                curve,
+                "Rényi loss of the last iterate",
             ),
             "swept_loss": variable(
                 ("order", "sweep_step", "trial"),
@@ -113,7 +118,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         },
         coords={
             "selection": variable("selection", list(SELECTIONS), "rule for the worst pair"),
-            "noise_std": noise_coordinate(parameters.noise_stds),
+            "gradient_noise_std": noise_coordinate(parameters.gradient_noise_stds),
             "step": variable("step", parameters.steps, "iteration k"),
             "order": variable("order", parameters.orders, "Rényi order"),
             "sweep_step": variable("sweep_step", parameters.sweep_steps, "iteration k"),
@@ -129,7 +134,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     loss = simulation.loss.values
     peak = loss.max(axis=2)
     ratio = loss[:, 1:] / loss[:, :-1]
-    both = ("selection", "noise_std")
+    both = ("selection", "gradient_noise_std")
     swept = simulation.swept_loss.values
     finite = np.where(np.isinf(swept).any(axis=-1, keepdims=True), np.inf, swept)
     with np.errstate(invalid="ignore"):
@@ -175,11 +180,11 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         },
         coords={
             name: simulation[name].variable
-            for name in ("selection", "noise_std", "step", "order", "sweep_step", "trial")
+            for name in ("selection", "gradient_noise_std", "step", "order", "sweep_step", "trial")
         }
         | {
             "noise_step": variable(
-                "noise_step", parameters.noise_stds[1:], "the larger of two noise scales"
+                "noise_step", parameters.gradient_noise_stds[1:], "the larger of two noise scales"
             )
         },
         attrs={"order_of_curves": parameters.order},

@@ -26,7 +26,7 @@ class Parameters(Strict):
     """Release times, and the pairs that stand for the worst."""
 
     design: Design
-    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
     order: float = Field(gt=1, description="Rényi order alpha.")
     steps: list[int] = Field(min_length=2, description="Iterations that are released, ascending.")
     candidates: int = Field(ge=1, description="Records that each criterion adds to the search.")
@@ -55,9 +55,9 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     profile = np.empty((len(STRATEGIES), len(VARIANTS), places.size, len(trials)))
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
         instance = design.draw(trial.rng)
-        rows, labels = instance.records.sample(design.samples, trial.rng)
+        rows, labels = instance.records.sample(design.sample_size, trial.rng)
         rows = instance.basis.coordinates(rows)
-        law = design.law(instance.problem, parameters.noise_std)
+        law = design.law(instance.problem, parameters.gradient_noise_std)
         references = law.mean(np.linspace(0.0, 1.0, 5) ** 2 * design.horizon)
         held = candidate_records(rows, labels, references, count=parameters.candidates)
         records = [Record(rows[k], float(labels[k])) for k in held]
@@ -144,5 +144,5 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
             name: simulation[name].variable
             for name in ("strategy", "variant", "position", "release", "trial")
         },
-        attrs={"order": parameters.order, "noise_std": parameters.noise_std},
+        attrs={"order": parameters.order, "gradient_noise_std": parameters.gradient_noise_std},
     )

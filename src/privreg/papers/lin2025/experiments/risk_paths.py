@@ -25,7 +25,7 @@ class Parameters(Strict):
     """Figures 1(a), 2(a), 3(a): noise scales and clipping norms on shared draws."""
 
     design: Design
-    noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
+    gradient_noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
     clip_norms: list[float] = Field(
         description="Norms that the full gradient is clipped to; the unclipped run is added."
     )
@@ -38,10 +38,10 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.algorithms.noisy_sgd import simulate_noisy_sgd
 
     design = parameters.design
-    clips = [*parameters.clip_norms, np.inf]
-    steps = np.arange(design.samples + 1)
-    shown = np.unique(np.linspace(0, design.samples, CURVE_POINTS).astype(int))
-    sizes = (len(parameters.noise_stds), len(clips), len(trials))
+    clip_norms = [*parameters.clip_norms, np.inf]
+    steps = np.arange(design.sample_size + 1)
+    shown = np.unique(np.linspace(0, design.sample_size, CURVE_POINTS).astype(int))
+    sizes = (len(parameters.gradient_noise_stds), len(clip_norms), len(trials))
     path = np.empty((*sizes, shown.size))
     excess = np.empty(sizes)
     law_path = np.empty((sizes[0], sizes[2], shown.size))
@@ -51,16 +51,16 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         runs = simulate_noisy_sgd(
             instance.records,
             initial=instance.initial,
-            step_sizes=np.full(design.samples, design.step_size),
-            noise_stds=parameters.noise_stds,
-            clip_norms=clips,
+            step_sizes=np.full(design.sample_size, design.step_size),
+            gradient_noise_stds=parameters.gradient_noise_stds,
+            clip_norms=clip_norms,
             ridge=design.ridge,
             rng=trial.rng,
         )
         path[:, :, at] = runs.risk[..., shown]
         excess[:, :, at] = np.max(runs.risk / runs.risk[:, -1:], axis=-1) - 1.0
-        for s, noise_std in enumerate(parameters.noise_stds):
-            law = design.law(instance.problem, noise_std)
+        for s, gradient_noise_std in enumerate(parameters.gradient_noise_stds):
+            law = design.law(instance.problem, gradient_noise_std)
             expected = law.risk(steps / design.dimension)
             ratio = runs.risk[s, -1] / expected
             law_path[s, at] = expected[shown]
@@ -68,11 +68,13 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             final_ratio[s, at] = ratio[-1]
             error = instance.basis.coordinates(runs.iterate[s, -1]) - law.mean(design.horizon)
             distance[s, at] = np.sum(error**2 / law.variance(design.horizon))
-    by_trial = ("noise_std", "trial")
+    by_trial = ("gradient_noise_std", "trial")
     return xr.Dataset(
         {
             "risk": variable(
-                ("noise_std", "clip", "trial", "step"), path, "population risk of the iterate"
+                ("gradient_noise_std", "clip_norm", "trial", "step"),
+                path,
+                "population risk of the iterate",
             ),
             "law_risk": variable(
                 (*by_trial, "step"), law_path, "mean population risk of the diffusion"
@@ -84,7 +86,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 by_trial, final_ratio, "risk after the last step over the theory"
             ),
             "clipping_excess": variable(
-                ("noise_std", "clip", "trial"),
+                ("gradient_noise_std", "clip_norm", "trial"),
                 excess,
                 "largest relative excess of the clipped run's risk over the unclipped run's",
             ),
@@ -93,8 +95,8 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             ),
         },
         coords={
-            "noise_std": noise_coordinate(parameters.noise_stds),
-            "clip": variable("clip", clips, "norm that gradients are clipped to"),
+            "gradient_noise_std": noise_coordinate(parameters.gradient_noise_stds),
+            "clip_norm": variable("clip_norm", clip_norms, "norm that gradients are clipped to"),
             "step": variable("step", shown, "iteration k"),
         },
         attrs={"dimension": design.dimension},
@@ -120,21 +122,21 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     )
     final = simulation.risk.values[..., -1]
     increments = np.diff(simulation.risk.values[:, -1, :, 1:], axis=0)
-    one = ("noise_std",)
+    one = ("gradient_noise_std",)
     return xr.Dataset(
         {
             "risk_run": variable(
-                ("noise_std", "clip", "step"),
+                ("gradient_noise_std", "clip_norm", "step"),
                 simulation.risk.values[:, :, 0],
                 "population risk of the first trial",
             ),
             "least_noise_increment": variable(
-                "larger_noise_std",
+                "larger_gradient_noise_std",
                 increments.mean(axis=1).min(axis=-1),
                 "least rise over the iterations of the mean risk from one noise scale to the next",
             ),
             "law_run": variable(
-                ("noise_std", "step"),
+                ("gradient_noise_std", "step"),
                 simulation.law_risk.values[:, 0],
                 "mean population risk of the diffusion on the first trial's problem",
             ),
@@ -157,13 +159,13 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
             **mean_and_error(
                 "clipping_excess",
                 simulation.clipping_excess.values,
-                ("noise_std", "clip"),
+                ("gradient_noise_std", "clip_norm"),
                 "the largest relative excess of the clipped run's risk",
             ),
             **mean_and_error(
                 "final_clipping_excess",
                 np.moveaxis(final / final[:, -1:] - 1.0, 2, -1),
-                ("noise_std", "clip"),
+                ("gradient_noise_std", "clip_norm"),
                 "the relative excess of the clipped run's risk after the last step",
             ),
             **mean_and_error(
@@ -182,17 +184,24 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
                 one, distance_error, "standard error of the spread of the squared distance"
             ),
             "sorted_distance": variable(
-                ("noise_std", "rank"), distance, "sorted squared Mahalanobis distances"
+                ("gradient_noise_std", "quantile_level"),
+                distance,
+                "sorted squared Mahalanobis distances",
             ),
             "chi_square_quantile": variable(
-                "rank", chi2.ppf(ranks, dimension), "quantile of the chi-square law"
+                "quantile_level", chi2.ppf(ranks, dimension), "quantile of the chi-square law"
             ),
         },
-        coords={name: simulation[name].variable for name in ("noise_std", "clip", "step", "trial")}
+        coords={
+            name: simulation[name].variable
+            for name in ("gradient_noise_std", "clip_norm", "step", "trial")
+        }
         | {
-            "rank": variable("rank", ranks, "probability of the quantile"),
-            "larger_noise_std": variable(
-                "larger_noise_std", parameters.noise_stds[1:], "the larger of two noise scales"
+            "quantile_level": variable("quantile_level", ranks, "probability of the quantile"),
+            "larger_gradient_noise_std": variable(
+                "larger_gradient_noise_std",
+                parameters.gradient_noise_stds[1:],
+                "the larger of two noise scales",
             ),
         },
     )

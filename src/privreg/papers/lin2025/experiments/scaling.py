@@ -26,9 +26,11 @@ class Parameters(Strict):
     dimensions: list[int] = Field(min_length=2, description="Dimensions d.")
     horizon: float = Field(gt=0, description="Records over dimension, n / d.")
     rate: float = Field(gt=0, description="Scaled rate gamma.")
-    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
     ridge: float = Field(ge=0, description="Penalty delta.")
-    label_noise: float = Field(ge=0, description="Standard deviation of the label noise.")
+    scaled_label_noise_std: float = Field(
+        ge=0, description="Standard deviation of the label noise."
+    )
     lowest: float = Field(ge=0, description="Smallest eigenvalue of the second moment.")
     highest: float = Field(gt=0, description="Largest eigenvalue of the second moment.")
 
@@ -40,7 +42,7 @@ class Parameters(Strict):
             self.lowest + (self.highest - self.lowest) * grid,
             np.cos(6.0 * grid) / np.sqrt(dimension),
             np.ones(dimension) / np.sqrt(dimension),
-            label_noise_variance=self.label_noise**2,
+            label_noise_variance=self.scaled_label_noise_std**2,
             ridge=self.ridge,
         )
 
@@ -49,7 +51,9 @@ class Parameters(Strict):
         from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
 
         rate = ConstantRate(self.rate)
-        return HomogenizedSGD(problem, rate, noise_std=self.noise_std, horizon=self.horizon)
+        return HomogenizedSGD(
+            problem, rate, gradient_noise_std=self.gradient_noise_std, horizon=self.horizon
+        )
 
     def steps(self, dimension: int) -> int:
         return round(self.horizon * dimension)
@@ -66,7 +70,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         problem = parameters.problem(dimension)
         steps = parameters.steps(dimension)
         sizes = np.full(steps, parameters.rate / dimension)
-        discrete = mean_risk(problem, sizes, noise_std=parameters.noise_std)
+        discrete = mean_risk(problem, sizes, gradient_noise_std=parameters.gradient_noise_std)
         limit = parameters.law(problem).risk(np.arange(steps + 1) / dimension)
         gap[at] = np.abs(discrete - limit).max()
     slope = np.polyfit(np.log(parameters.dimensions), np.log(gap), 1)[0]
@@ -99,15 +103,15 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             np.zeros(dimension),
             np.sqrt(problem.eigenvalues),
             problem.target,
-            parameters.label_noise,
+            parameters.scaled_label_noise_std,
         )
-        scale = 0.5 * (parameters.rate * parameters.noise_std / dimension) ** 2
+        scale = 0.5 * (parameters.rate * parameters.gradient_noise_std / dimension) ** 2
         for at, trial in enumerate(track(trials, total=len(trials), label=f"d = {dimension}")):
             runs = simulate_noisy_sgd(
                 records,
                 initial=problem.initial,
                 step_sizes=np.full(steps, parameters.rate / dimension),
-                noise_stds=[parameters.noise_std],
+                gradient_noise_stds=[parameters.gradient_noise_std],
                 ridge=parameters.ridge,
                 rng=trial.rng,
             )

@@ -25,9 +25,11 @@ class Parameters(Strict):
     dimension: int = Field(ge=2, description="Dimension d.")
     horizon: float = Field(gt=0, description="Last time.")
     rate: float = Field(gt=0, description="Scaled rate gamma at time 0.")
-    noise_std: float = Field(gt=0, description="Gradient noise sigma.")
+    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
     ridge: float = Field(gt=0, description="Penalty delta, where there is one.")
-    label_noise: float = Field(ge=0, description="Standard deviation of the label noise.")
+    scaled_label_noise_std: float = Field(
+        ge=0, description="Standard deviation of the label noise."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -53,10 +55,16 @@ def theory(parameters: Parameters) -> xr.Dataset:
     closed = np.zeros(len(problems))
     for (p, problem), (s, schedule) in _pairs(problems.values(), schedules.values()):
         law = HomogenizedSGD(
-            problem, schedule, noise_std=parameters.noise_std, horizon=parameters.horizon
+            problem,
+            schedule,
+            gradient_noise_std=parameters.gradient_noise_std,
+            horizon=parameters.horizon,
         )
         volterra = solve_volterra(
-            problem, schedule, noise_std=parameters.noise_std, horizon=parameters.horizon
+            problem,
+            schedule,
+            gradient_noise_std=parameters.gradient_noise_std,
+            horizon=parameters.horizon,
         )
         risk[p, s] = np.max(np.abs(volterra.risk / law.risk(volterra.time) - 1.0))
         reference = law.regularized_risk(volterra.time)
@@ -69,7 +77,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 target=problem.target,
                 initial=problem.initial,
                 rate=parameters.rate,
-                noise_std=parameters.noise_std,
+                gradient_noise_std=parameters.gradient_noise_std,
                 ridge=problem.ridge,
                 label_noise_variance=problem.label_noise_variance,
             )
@@ -80,9 +88,14 @@ def theory(parameters: Parameters) -> xr.Dataset:
     isotropic = [name.startswith("isotropic") for name in problems]
     spread = problems["spread, penalty"]
     long = HomogenizedSGD(
-        spread, schedules["constant"], noise_std=parameters.noise_std, horizon=200.0
+        spread,
+        schedules["constant"],
+        gradient_noise_std=parameters.gradient_noise_std,
+        horizon=200.0,
     )
-    limit = stationary_risk(spread, rate=parameters.rate, noise_std=parameters.noise_std)
+    limit = stationary_risk(
+        spread, rate=parameters.rate, gradient_noise_std=parameters.gradient_noise_std
+    )
     root = float(schedules["inverse root"].integral(4.0)) / (2.0 * parameters.rate)
     both = ("problem", "schedule")
     return xr.Dataset(
@@ -131,7 +144,7 @@ def _problem(parameters: Parameters, isotropic: bool, ridge: float) -> RidgeRegr
         np.ones(parameters.dimension) if isotropic else 0.1 + 1.8 * grid,
         np.cos(6.0 * grid),
         np.sin(9.0 * grid) - 0.5,
-        label_noise_variance=parameters.label_noise**2,
+        label_noise_variance=parameters.scaled_label_noise_std**2,
         ridge=ridge,
     )
 
@@ -144,7 +157,7 @@ def _variance_error(law: HomogenizedSGD) -> float:
     width = np.diff(edges)[:, None]
     times = (edges[:-1, None] + 0.5 * width * (nodes + 1.0)).ravel()
     masses = (0.5 * width * weights).ravel()
-    diffusion = 2.0 * law.risk(times)[:, None] * problem.eigenvalues + law.noise_std**2
+    diffusion = 2.0 * law.risk(times)[:, None] * problem.eigenvalues + law.gradient_noise_std**2
     decay = np.array([law.transition(end, time) for time in times])
     rate = law.schedule.rate(times)
     integral = (masses * rate**2) @ (decay**2 * diffusion) / problem.dimension

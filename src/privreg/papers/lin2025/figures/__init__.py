@@ -38,7 +38,7 @@ def fig1a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
         axes, (centred, literal), ("centred", "literal"), strict=True
     ):
         quantile = dataset.chi_square_quantile.values
-        noise_std = float(dataset.noise_std[-1])
+        gradient_noise_std = float(dataset.gradient_noise_std[-1])
         panel.plot(quantile, dataset.sorted_distance.values[-1], "o", ms=2, color=BLUE)
         ends = np.array([quantile[0], quantile[-1]])
         panel.plot(ends, ends, color=BLACK, lw=0.8)
@@ -46,7 +46,7 @@ def fig1a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
         error = float(dataset.distance_per_coordinate_standard_error[-1])
         panel.text(0.04, 0.9, f"mean / $d$ = {mean:.4f} ± {error:.4f}", transform=panel.transAxes)
         panel.set(
-            title=f"{READING_NAMES[reading]}, $\\sigma = {noise_std:g}$",
+            title=f"{READING_NAMES[reading]}, $\\sigma = {gradient_noise_std:g}$",
             xlabel=r"quantile of $\chi^2_d$",
             ylabel=r"$(x_n - m)^\top V^{-1} (x_n - m)$, sorted",
         )
@@ -96,15 +96,17 @@ def fig2b(simulation: xr.Dataset) -> Figure:
     figure, axes = panels(1, 2, height=2.6)
     steps = simulation.step.values
     styles = {"ones": ("-", r"pairs by printed $\|g\|$"), "candidates": ("--", "worst of search")}
-    for colour, noise_std in zip(NOISE_COLOURS, simulation.noise_std.values, strict=False):
+    for colour, gradient_noise_std in zip(
+        NOISE_COLOURS, simulation.gradient_noise_std.values, strict=False
+    ):
         for selection, (line, _) in styles.items():
-            at = simulation.sel(noise_std=noise_std, selection=selection)
+            at = simulation.sel(gradient_noise_std=gradient_noise_std, selection=selection)
             axes[0].plot(
                 steps,
                 at.loss,
                 line,
                 color=colour,
-                label=f"$\\sigma = {noise_std:g}$" if selection == "ones" else None,
+                label=f"$\\sigma = {gradient_noise_std:g}$" if selection == "ones" else None,
             )
     for line, name in styles.values():
         axes[0].plot([], [], line, color="0.4", label=name)
@@ -116,13 +118,13 @@ def fig2b(simulation: xr.Dataset) -> Figure:
         ylabel=f"$\\varepsilon_{{{order:g}}}$, record order shuffled",
     )
     axes[0].legend(loc="upper right")
-    smaller = simulation.noise_std.values[:-1]
-    for colour, noise_std, before in zip(
+    smaller = simulation.gradient_noise_std.values[:-1]
+    for colour, gradient_noise_std, before in zip(
         NOISE_COLOURS[1:], simulation.noise_step.values, smaller, strict=False
     ):
         for selection, (line, _) in styles.items():
-            at = simulation.noise_ratio.sel(noise_step=noise_std, selection=selection)
-            label = f"$\\sigma = {noise_std:g}$ over ${before:g}$" if line == "-" else None
+            at = simulation.noise_ratio.sel(noise_step=gradient_noise_std, selection=selection)
+            label = f"$\\sigma = {gradient_noise_std:g}$ over ${before:g}$" if line == "-" else None
             axes[1].plot(steps, at, line, color=colour, label=label)
     axes[1].axhline(1.0, color=BLACK, lw=0.6, ls=":")
     axes[1].set(xscale="log", xlabel="iteration $k$", ylabel="loss over that with less noise")
@@ -135,15 +137,19 @@ def fig3a(simulation: xr.Dataset) -> Figure:
     """Population risk with clipped gradients: the paper's thresholds and two smaller ones."""
     figure, axes = panels(1, 2, height=2.4)
     steps = simulation.step.values
-    at = simulation.isel(noise_std=-1)
+    at = simulation.isel(gradient_noise_std=-1)
     for panel, shown in ((axes[0], (3.0, 5.0, 7.0, np.inf)), (axes[1], (1.0, 2.0, 3.0, np.inf))):
-        for clip, colour in CLIP_COLOURS.items():
-            if clip not in shown or clip not in at["clip"].values:
+        for clip_norm, colour in CLIP_COLOURS.items():
+            if clip_norm not in shown or clip_norm not in at["clip_norm"].values:
                 continue
-            name = "no clipping" if np.isinf(clip) else f"$c = {clip:g}$"
+            name = "no clipping" if np.isinf(clip_norm) else f"$c = {clip_norm:g}$"
             # Curves that coincide stay visible as dashes of different length.
-            dashes: Any = {np.inf: (0, (1, 2)), 7.0: (0, (4, 4)), 5.0: (0, (8, 4))}.get(clip, "-")
-            panel.plot(steps, at.risk_run.sel(clip=clip), color=colour, ls=dashes, label=name)
+            dashes: Any = {np.inf: (0, (1, 2)), 7.0: (0, (4, 4)), 5.0: (0, (8, 4))}.get(
+                clip_norm, "-"
+            )
+            panel.plot(
+                steps, at.risk_run.sel(clip_norm=clip_norm), color=colour, ls=dashes, label=name
+            )
         panel.set(xlabel="iteration $k$")
     axes[0].set(ylabel=r"population risk $\mathcal{P}$", title="thresholds of the paper")
     axes[0].legend(loc="upper right")
@@ -156,18 +162,18 @@ def fig3b(bounds: xr.Dataset, losses: xr.Dataset) -> Figure:
     """Hidden-state bounds of clipped runs and the approximate loss of the unclipped one."""
     figure, panel = panels(1, 1, height=2.8)
     steps = bounds.step.values
-    for clip in bounds["clip"].values:
+    for clip_norm in bounds["clip_norm"].values:
         for bound, line in (("reconstruction", "-"), ("contraction", ":")):
-            label = f"reconstructed bound, $c = {clip:g}$" if line == "-" else None
+            label = f"reconstructed bound, $c = {clip_norm:g}$" if line == "-" else None
             panel.plot(
                 steps[1:],
-                bounds.loss.sel(bound=bound, clip=clip)[1:],
+                bounds.loss.sel(bound=bound, clip_norm=clip_norm)[1:],
                 line,
-                color=CLIP_COLOURS[float(clip)],
+                color=CLIP_COLOURS[float(clip_norm)],
                 label=label,
             )
     panel.plot([], [], ":", color="0.4", label="best bound by contraction")
-    noisiest = losses.isel(noise_std=-1)
+    noisiest = losses.isel(gradient_noise_std=-1)
     for selection, line, name in (
         ("ones", "-", r"unclipped, pairs by $\|g\|$"),
         ("candidates", "--", "unclipped, worst of search"),

@@ -173,10 +173,12 @@ def fixed_order(simulation: xr.Dataset) -> Figure:
 def risk_panel(panel: Axes, dataset: xr.Dataset) -> None:
     """One unclipped run and the theory for its own start, each noise scale."""
     steps = dataset.step.values
-    for colour, noise_std in zip(NOISE_COLOURS, dataset.noise_std.values, strict=False):
-        at = dataset.sel(noise_std=noise_std)
-        label = f"SGD, $\\sigma = {noise_std:g}$"
-        panel.plot(steps, at.risk_run.isel(clip=-1), color=colour, lw=0.7, label=label)
+    for colour, gradient_noise_std in zip(
+        NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False
+    ):
+        at = dataset.sel(gradient_noise_std=gradient_noise_std)
+        label = f"SGD, $\\sigma = {gradient_noise_std:g}$"
+        panel.plot(steps, at.risk_run.isel(clip_norm=-1), color=colour, lw=0.7, label=label)
         name = "Volterra" if colour == NOISE_COLOURS[0] else None
         panel.plot(steps, at.law_run, color=BLACK, lw=1.0, ls="--", label=name)
     panel.set(xlabel="iteration $k$", ylim=(0, None))

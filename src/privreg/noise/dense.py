@@ -1,0 +1,263 @@
+r"""The matrix mechanism with the least mean error, over all lower-triangular encoders (ME).
+
+With X = CᵀC and workload A the problem is convex,
+
+.. math:: \min_X \; \operatorname{tr}(A^\top A X^{-1}) \quad \text{subject to} \quad
+    \sum_{i \in P} X_{ii} \le 1, \quad X_{ij} = 0 \;\; (i \ne j \in P)
+
+for each set P of the steps that one record takes part in when k epochs visit the records in one
+order. That X vanishes between two steps of a record costs nothing: at the optimum
+:math:`H = X^{-1} A^\top A X^{-1}` has one and the same diagonal entry v_P over P, so its entries in
+P are at most v_P, which is what an optimum with :math:`\sum_{i,j \in P} |X_{ij}| \le 1` in place of
+both constraints needs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.fft import dctn, idctn
+from scipy.linalg import eigvalsh, lapack, solve_triangular
+
+from privreg.noise.optimal import toeplitz_optimum
+from privreg.noise.streams import correlate_noise
+from privreg.noise.toeplitz import dense_matrix, prefix_sums
+from privreg.validation import FloatArray, require_array, require_count, require_number
+
+_MEMORY = 6
+_REFRESHED = (5, 15, 30)
+_MOST_ITERATIONS = 300
+
+
+class DenseOptimum(NamedTuple):
+    """The best mechanism that was found, and how far from the best possible it is.
+
+    Attributes
+    ----------
+    encoder, decoder : ndarray, shape (steps, steps)
+        Lower-triangular C and its inverse. The sensitivity of C is 1 under the epochs asked for.
+    error : float
+        Root mean square error over steps at a noise multiplier of 1.
+    gap : float
+        error / bound - 1 with a lower bound, from the dual problem, on the error of every
+        mechanism; at least 0 up to rounding.
+    """
+
+    encoder: FloatArray
+    decoder: FloatArray
+    error: float
+    gap: float
+
+
+def dense_optimum(
+    steps: int,
+    *,
+    epochs: int = 1,
+    workload: ArrayLike | None = None,
+    tolerance: float = 1e-4,
+) -> DenseOptimum:
+    r"""Least mean error over all mechanisms for one or several epochs in a fixed order.
+
+    Limited-memory BFGS on X, from the Toeplitz optimum with as many bands as an epoch has steps,
+    preconditioned in the cosine basis: there X is nearly diagonal with entries x and the
+    curvature of the problem nearly :math:`v\,(1/x_i + 1/x_j)`.
+
+    Parameters
+    ----------
+    steps : int
+        Number T of steps, a multiple of `epochs`.
+    epochs : int
+        Number k of times that a record takes part, T/k steps apart.
+    workload : array_like, shape (steps,), optional
+        Toeplitz coefficients of A, the first not 0; prefix sums by default.
+    tolerance : float
+        The search ends when five iterations lower the error's square by less than this share.
+
+    Returns
+    -------
+    DenseOptimum
+
+    Notes
+    -----
+    O(steps³) an iteration, some tens of iterations, memory for about 20 matrices.
+
+    Examples
+    --------
+    >>> optimum = dense_optimum(64)
+    >>> bool(optimum.gap < 1e-4)
+    True
+
+    Source
+    ------
+    Denisov et al. (2022) and Choquette-Choo et al. (2023) for the problem; the start, the
+    preconditioner and the bound derived. choquettechoo2024, Table 3 (ME).
+    """
+    require_count("steps", steps)
+    if steps % require_count("epochs", epochs):
+        raise ValueError(f"epochs must divide steps, {steps}, got {epochs}")
+    tolerance = require_number("tolerance", tolerance, above=0)
+    kernel = prefix_sums(steps)
+    if workload is not None:
+        kernel = require_array("workload", workload, shape=(steps,))
+    problem = _Problem(kernel, epochs)
+    gram, inverse = _minimise(problem, _start(kernel, epochs), tolerance)
+    value, gradient = problem.value_and_gradient(inverse)
+    # X = CᵀC with C lower-triangular is a Cholesky factorisation read from the last step back.
+    factor = np.linalg.cholesky(gram[::-1, ::-1]).T[::-1, ::-1]
+    decoder = solve_triangular(factor, np.eye(steps), lower=True)
+    bound = problem.lower_bound(-gradient)
+    return DenseOptimum(
+        np.ascontiguousarray(factor),
+        decoder,
+        error=float(np.sqrt(value / steps)),
+        gap=float(np.sqrt(value / bound) - 1),
+    )
+
+
+class _Problem:
+    """Objective, gradient, feasible directions and dual bound for one workload."""
+
+    def __init__(self, kernel: FloatArray, epochs: int) -> None:
+        self.kernel = kernel
+        self.epochs = epochs
+        self.period = kernel.size // epochs
+        self.sums = bool(np.all(kernel == 1.0))
+
+    def apply(self, matrix: FloatArray) -> FloatArray:
+        """The workload times a matrix."""
+        return np.cumsum(matrix, axis=0) if self.sums else correlate_noise(self.kernel, matrix)
+
+    def value_and_gradient(self, inverse: FloatArray) -> tuple[float, FloatArray]:
+        """tr(AᵀA X⁻¹) and its gradient -X⁻¹AᵀAX⁻¹, from the inverse of X."""
+        half = self.apply(inverse)
+        value = float(np.trace(self.apply(half.T)))
+        return value, -(half.T @ half)
+
+    def project(self, matrix: FloatArray) -> FloatArray:
+        """Nearest direction in which X stays feasible, with equality."""
+        diagonal = matrix.diagonal().reshape(self.epochs, self.period)
+        diagonal = (diagonal - diagonal.mean(axis=0)).ravel()
+        direction = matrix.copy()
+        for first in range(self.period):
+            direction[first :: self.period, first :: self.period] = 0.0
+        np.fill_diagonal(direction, diagonal)
+        return direction
+
+    def lower_bound(self, curvature: FloatArray) -> float:
+        r"""Dual bound :math:`\big(\operatorname{tr}\sqrt{A \Lambda A^\top}\big)^2 / \sum_P v_P`.
+
+        Λ holds the blocks of H = X⁻¹AᵀAX⁻¹ between steps of one record, scaled to the diagonal
+        entry v_P, their mean.
+        """
+        steps = self.kernel.size
+        diagonal = curvature.diagonal()
+        level = np.tile(diagonal.reshape(self.epochs, self.period).mean(axis=0), self.epochs)
+        scale = np.sqrt(level / diagonal)
+        multiplier = np.zeros((steps, steps))
+        for first in range(self.period):
+            block = np.ix_(*(np.arange(first, steps, self.period),) * 2)
+            multiplier[block] = curvature[block]
+        multiplier *= scale[:, None] * scale
+        spectrum = eigvalsh(self.apply(self.apply(multiplier).T))
+        total = np.sum(np.sqrt(np.maximum(spectrum, 0.0)))
+        return float(total**2 / level[: self.period].sum())
+
+
+def _start(kernel: FloatArray, epochs: int) -> FloatArray:
+    """Gram matrix of the banded Toeplitz optimum with its columns scaled to equal norm."""
+    steps = kernel.size
+    encoder = dense_matrix(
+        toeplitz_optimum(steps, workload=kernel, bands=steps // epochs, tolerance=1e-6).encoder
+    )
+    gram = encoder.T @ encoder
+    scale = 1 / np.sqrt(epochs * gram.diagonal())
+    return gram * scale[:, None] * scale
+
+
+def _minimise(
+    problem: _Problem, gram: FloatArray, tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """The best X and its inverse, by L-BFGS with backtracking."""
+    inverse = _inverse(gram)
+    if inverse is None:
+        raise ValueError("workload must give a well-conditioned problem, got one that is not")
+    value, gradient = problem.value_and_gradient(inverse)
+    kernel = _preconditioner(gram, gradient)
+    slope = problem.project(gradient)
+    pairs: list[tuple[FloatArray, FloatArray, float]] = []
+    values = [value]
+    for iteration in range(_MOST_ITERATIONS):
+        direction = _direction(problem, kernel, slope, pairs)
+        descent = float(np.vdot(slope, direction))
+        step = 1.0
+        while True:
+            candidate = gram - step * direction
+            found = _inverse(candidate)
+            if found is not None:
+                value, gradient = problem.value_and_gradient(found)
+                if value <= values[-1] - 1e-4 * step * descent:
+                    break
+            step /= 2
+            if step < 1e-6:
+                return gram, inverse
+        change = problem.project(gradient) - slope
+        move = candidate - gram
+        curvature = float(np.vdot(move, change))
+        if curvature > 0:
+            pairs = [*pairs, (move, change, 1 / curvature)][-_MEMORY:]
+        slope += change
+        gram, inverse = candidate, found
+        values.append(value)
+        if iteration in _REFRESHED:
+            kernel = _preconditioner(gram, gradient)
+        if len(values) > 5 and values[-6] - values[-1] <= tolerance * values[-1]:
+            break
+    return gram, inverse
+
+
+def _direction(
+    problem: _Problem,
+    kernel: FloatArray,
+    slope: FloatArray,
+    pairs: list[tuple[FloatArray, FloatArray, float]],
+) -> FloatArray:
+    """The two-loop recursion around the preconditioner."""
+    direction = slope.copy()
+    shares = []
+    for move, change, inverse_curvature in reversed(pairs):
+        share = inverse_curvature * float(np.vdot(move, direction))
+        direction -= share * change
+        shares.append(share)
+    direction = _precondition(problem, kernel, direction)
+    if pairs:
+        # The scale that the last step's curvature shows.
+        _, change, inverse_curvature = pairs[-1]
+        expected = float(np.vdot(change, _precondition(problem, kernel, change)))
+        direction /= inverse_curvature * expected
+    for (move, change, inverse_curvature), share in zip(pairs, reversed(shares), strict=True):
+        direction += (share - inverse_curvature * float(np.vdot(change, direction))) * move
+    return direction
+
+
+def _precondition(problem: _Problem, kernel: FloatArray, matrix: FloatArray) -> FloatArray:
+    spectrum = kernel * dctn(matrix, norm="ortho")
+    return problem.project(np.asarray(idctn(spectrum, norm="ortho")))
+
+
+def _preconditioner(gram: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Inverse curvature in the cosine basis, where X is taken for diagonal."""
+    spectrum = np.maximum(dctn(gram, norm="ortho").diagonal(), 1e-12)
+    level = -float(gradient.diagonal().mean())
+    return spectrum[:, None] * spectrum / (spectrum[:, None] + spectrum) / level
+
+
+def _inverse(gram: FloatArray) -> FloatArray | None:
+    """Inverse of a positive-definite matrix, or None where it is not one."""
+    factor, failed = lapack.dpotrf(gram, lower=1)
+    if failed:
+        return None
+    lower, _ = lapack.dpotri(factor, lower=1)
+    lower = np.tril(lower)
+    return lower + np.tril(lower, -1).T

@@ -1,0 +1,79 @@
+"""Where a run's noise comes from: the operating system, or a seed for who must repeat a run.
+
+The two are types of their own because they promise opposite things. Noise protects the records as
+long as nobody can compute it again; a seed exists so that somebody can.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+import numpy as np
+
+from privreg.validation import require_count
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Noise from the operating system's entropy, new at every call and written down nowhere.
+
+    Guarantee
+    ---------
+    The stream starts from 256 bits that nobody knows. The generator that stretches them is fast but
+    not cryptographic: guarantees that rest on it assume an observer who does not invert it.
+    `privreg.noise.discrete` draws from a cryptographic one instead.
+
+    Examples
+    --------
+    >>> first, second = (Secret().generator().random() for _ in range(2))
+    >>> first == second
+    False
+    """
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee assumes about this source."""
+        return ("the observer cannot predict the generator SFC64 from its output",)
+
+    def generator(self) -> np.random.Generator:
+        """A generator with a stream of its own."""
+        return np.random.Generator(np.random.SFC64(secrets.randbits(256)))
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """Noise that anyone who has the seed can compute again, for tests and reproductions.
+
+    Parameters
+    ----------
+    seed : int
+        At least 0.
+
+    Guarantee
+    ---------
+    None against an observer who knows or guesses the seed: the noise can be subtracted.
+
+    Examples
+    --------
+    >>> first, second = (Seeded(1).generator().random() for _ in range(2))
+    >>> first == second
+    True
+    """
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", require_count("seed", self.seed, least=0))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee assumes about this source."""
+        return ("the seed was drawn at random and is known to nobody",)
+
+    def generator(self) -> np.random.Generator:
+        """A generator with the same stream at every call."""
+        return np.random.Generator(np.random.SFC64(self.seed))
+
+
+NoiseSource = Secret | Seeded

@@ -1,0 +1,1 @@
+"""Recipes of choquettechoo2024, one file each."""

@@ -1,0 +1,72 @@
+"""Best risk after a number of steps, for both algorithms, by tuning the step size exactly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import LogAxis, Strict
+from privreg.papers.choquettechoo2024.regression import power_law
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PLACE = "Section 2.3, Theorems D.11 and D.13, Corollaries D.14 and D.15"
+ALGORITHMS = ("dp_sgd", "dp_ftrl")
+
+
+class Parameters(Strict):
+    """Regression without label noise, from a distance spread evenly over the eigenvectors."""
+
+    dimensions: list[int] = Field(min_length=1, description="Dimensions d.")
+    decay: float = Field(ge=0, description="a of the eigenvalues k^-a.")
+    steps: LogAxis = Field(description="Steps T, rounded.")
+    rho: float = Field(gt=0, description="zCDP budget of all iterates.")
+    clip_norm: float = Field(gt=0, description="Norm G that no gradient exceeds.")
+    distance: float = Field(gt=0, description="Distance of the start from the minimiser.")
+
+
+def theory(parameters: Parameters) -> xr.Dataset:
+    """Tuned risks and their local exponents over the steps."""
+    import xarray as xr
+
+    from privreg.experiment.progress import track
+    from privreg.theory.correlated_noise.finite_time import (
+        damped_noise,
+        independent_noise,
+        tune_step_size,
+    )
+
+    counts = np.round(parameters.steps.values()).astype(int)
+    shape = (len(parameters.dimensions), len(counts), len(ALGORITHMS))
+    risk, step = np.zeros(shape), np.zeros(shape)
+    cases = list(np.ndindex(*shape))
+    for row, column, place in track(cases, total=len(cases), label="tuning"):
+        d = parameters.dimensions[row]
+        eigenvalues = power_law(d, parameters.decay)
+        found = tune_step_size(
+            eigenvalues,
+            steps=int(counts[column]),
+            correlations=independent_noise if place == 0 else damped_noise(eigenvalues[-1]),
+            noise_multiplier=(2 * parameters.rho) ** -0.5,
+            clip_norm=parameters.clip_norm,
+            initial_error=np.full(d, parameters.distance / np.sqrt(d)),
+        )
+        step[row, column, place], risk[row, column, place] = found
+    slope = np.gradient(np.log(risk), np.log(counts), axis=1)
+    dims = ("dimension", "steps", "algorithm")
+    return xr.Dataset(
+        {
+            "risk": variable(dims, risk, "excess risk of the last iterate at the best step size"),
+            "best_step_size": variable(dims, step, "best step size"),
+            "local_slope": variable(dims, slope, "local exponent of the risk over the steps"),
+        },
+        coords={
+            "dimension": variable("dimension", parameters.dimensions, "dimension d"),
+            "steps": variable("steps", counts, "steps T"),
+            "algorithm": variable("algorithm", list(ALGORITHMS), "algorithm"),
+        },
+    )

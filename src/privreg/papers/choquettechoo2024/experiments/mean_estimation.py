@@ -1,0 +1,198 @@
+"""Mean estimation: the best correlation against independent noise, exactly and simulated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.summaries import mean_and_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.experiment.trials import Trials
+
+PLACE = "Theorem 2.1, Figure 1 and Appendix B"
+FAMILIES = ("independent", "optimal")
+
+
+class Parameters(Strict):
+    """Step sizes of the curve, and those whose coefficients are drawn and simulated."""
+
+    step_sizes: LogAxis = Field(description="eta of the ratio.")
+    shown_step_sizes: list[float] = Field(
+        min_length=1, description="eta of the coefficients and of the runs; the paper states none."
+    )
+    coefficients: int = Field(ge=2, description="Coefficients shown.")
+    frequencies: int = Field(ge=3, description="Frequencies shown, over (0, pi].")
+    rho: float = Field(
+        gt=0, description="zCDP budget; every private part is proportional to 1/rho."
+    )
+    sample_std: float = Field(ge=0, description="Standard deviation of a sample.")
+    memories: int = Field(ge=20, description="Length of a run in units of 1/eta.")
+
+
+def theory(parameters: Parameters) -> xr.Dataset:
+    """Closed forms, the same by quadrature, and the coefficients in time and frequency."""
+    import xarray as xr
+
+    from privreg.noise.toeplitz import mean_estimation_optimal
+    from privreg.theory.correlated_noise.mean_estimation import (
+        least_private_excess_risk,
+        optimal_risk_ratio,
+    )
+    from privreg.theory.correlated_noise.spectral_integrals import (
+        frequency_rule,
+        inverse_distance_integral,
+        squared_distance,
+    )
+
+    eta = parameters.step_sizes.values()
+    shown = np.asarray(parameters.shown_step_sizes)
+    multiplier = (2 * parameters.rho) ** -0.5
+    least = least_private_excess_risk(eta, noise_multiplier=multiplier)
+    by_rule = np.empty_like(eta)
+    for at, step in enumerate(eta):
+        grid, weights = frequency_rule(step)
+        by_rule[at] = weights @ squared_distance(grid, step) ** -0.5
+    beta = np.stack(
+        [mean_estimation_optimal(parameters.coefficients, step_size=step) for step in shown]
+    )
+    time = np.arange(parameters.coefficients)
+    with np.errstate(divide="ignore"):
+        tail = -(time**-1.5) * (1 - shown[:, None]) ** time / (2 * np.sqrt(np.pi))
+    tail[:, 0] = np.nan
+    frequency = np.pi * np.arange(1, parameters.frequencies + 1) / parameters.frequencies
+    exact = [stationary(parameters, step) for step in shown]
+    local = np.gradient(np.log(least), np.log(eta))
+    return xr.Dataset(
+        {
+            "ratio": variable(
+                "step_size", optimal_risk_ratio(eta), "private risk, optimal over independent"
+            ),
+            "optimal_risk": variable("step_size", least, "private excess risk, optimal noise"),
+            "independent_risk": variable(
+                "step_size",
+                0.5 * eta / (2 - eta) * multiplier**2,
+                "private excess risk, independent noise",
+            ),
+            "optimal_slope": variable("step_size", local, "local exponent of the optimal risk"),
+            "log_squared_constant": variable(
+                "step_size",
+                2 * least / multiplier**2 / (eta * np.log(8 / eta)) ** 2,
+                "optimal squared error over (eta log(8/eta))^2 / (2 rho); tends to 1/pi^2",
+            ),
+            "quadrature_error": variable(
+                "step_size",
+                np.abs(by_rule / inverse_distance_integral(eta) - 1),
+                "relative distance of the integral's closed form from quadrature",
+            ),
+            "coefficient": variable(("shown_step_size", "time"), beta, "optimal coefficient"),
+            "coefficient_tail": variable(
+                ("shown_step_size", "time"),
+                tail,
+                "-t^(-3/2) (1 - eta)^t / (2 sqrt(pi)), undefined at 0",
+            ),
+            "power": variable(
+                ("shown_step_size", "frequency"),
+                np.sqrt(squared_distance(frequency, shown[:, None])),
+                "optimal power spectrum",
+            ),
+            "exact_risk": variable(("shown_step_size", "family"), exact, "stationary excess risk"),
+        },
+        coords={
+            "step_size": variable("step_size", eta, "step size eta"),
+            "shown_step_size": variable("shown_step_size", shown, "step size eta"),
+            "time": variable("time", time, "lag in steps"),
+            "frequency": variable("frequency", frequency, "frequency", units="rad"),
+            "family": variable("family", list(FAMILIES), "how the noise is correlated"),
+        },
+    )
+
+
+def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+    """One long run per trial and step size: mean squared error after a burn-in of half of it."""
+    import xarray as xr
+    from scipy.signal import lfilter
+
+    from privreg.noise.streams import correlate_noise
+    from privreg.noise.toeplitz import mean_estimation_optimal
+
+    shown = parameters.shown_step_sizes
+    risk = np.empty((len(trials), len(shown), len(FAMILIES)))
+    for at, trial in enumerate(trials):
+        for column, eta in enumerate(shown):
+            steps = int(parameters.memories / eta)
+            beta = mean_estimation_optimal(steps, step_size=eta)
+            white = trial.rng.standard_normal((steps, 1))
+            sample = parameters.sample_std * trial.rng.standard_normal(steps)
+            for row, family in enumerate(FAMILIES):
+                noise = white if family == "independent" else correlate_noise(beta, white)
+                drive = eta * (sample - _source_std(parameters, eta, family) * noise[:, 0])
+                error = lfilter([1.0], [1.0, -(1.0 - eta)], drive)
+                risk[at, column, row] = 0.5 * np.mean(error[steps // 2 :] ** 2)
+    return xr.Dataset(
+        {
+            "risk": variable(
+                ("trial", "shown_step_size", "family"), risk, "excess risk, mean over a run"
+            )
+        },
+        coords={
+            "shown_step_size": variable("shown_step_size", shown, "step size eta"),
+            "family": variable("family", list(FAMILIES), "how the noise is correlated"),
+        },
+    )
+
+
+def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+    """Mean over trials beside the exact value, in standard errors."""
+    import xarray as xr
+
+    runs = np.moveaxis(simulation.risk.values, 0, -1)
+    dims = ("shown_step_size", "family")
+    exact = np.array([stationary(parameters, step) for step in parameters.shown_step_sizes])
+    summary = mean_and_error("risk", runs, dims, "excess risk")
+    error = runs.std(axis=-1, ddof=1) / np.sqrt(runs.shape[-1])
+    return xr.Dataset(
+        {
+            **summary,
+            "exact_risk": variable(dims, exact, "stationary excess risk"),
+            "deviation": variable(
+                dims, (runs.mean(axis=-1) - exact) / error, "distance in standard errors"
+            ),
+        },
+        coords={name: simulation[name].variable for name in (*dims, "trial")},
+    )
+
+
+def stationary(parameters: Parameters, step_size: float) -> list[float]:
+    """Exact excess risk of the two families."""
+    from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
+
+    return [
+        float(
+            stationary_excess_risk(
+                step_size,
+                noise=_noise(step_size, family),
+                gradient_noise_std=_source_std(parameters, step_size, family),
+                sample_std=parameters.sample_std,
+            )
+        )
+        for family in FAMILIES
+    ]
+
+
+def _noise(step_size: float, family: str):  # type: ignore[no-untyped-def]
+    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+
+    if family == "independent":
+        return StationaryNoise.independent()
+    return StationaryNoise.damped_square_root(step_size)
+
+
+def _source_std(parameters: Parameters, step_size: float, family: str) -> float:
+    return float((_noise(step_size, family).squared_sensitivity / (2 * parameters.rho)) ** 0.5)

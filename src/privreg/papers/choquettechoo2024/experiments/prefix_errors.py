@@ -1,0 +1,71 @@
+"""Prefix-sum errors of the mechanisms where records take part once, or in several epochs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import Strict
+from privreg.papers.choquettechoo2024.mechanisms import (
+    MECHANISMS,
+    Participation,
+    prefix_errors,
+    tuned_damping,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+PLACE = "Section 4, Table 3, Figure 4 and Appendix G"
+
+
+class Schedule(Strict):
+    """How often a record takes part, and how far apart."""
+
+    steps: int = Field(ge=1, description="Steps T.")
+    participations: int = Field(ge=1, description="Steps in which a record takes part.")
+    separation: int = Field(ge=1, description="Steps between two of them.")
+
+
+class Parameters(Strict):
+    """Schedules of the paper's two data sets, and single participation for Table 3."""
+
+    schedules: list[Schedule] = Field(min_length=1, description="Schedules.")
+    mechanisms: list[str] = Field(default=list(MECHANISMS), min_length=1, description="Mechanisms.")
+
+
+def theory(parameters: Parameters) -> xr.Dataset:
+    """Mean, largest and last error at a noise multiplier of 1, per coordinate."""
+    import xarray as xr
+
+    settings = [Participation(**at.model_dump()) for at in parameters.schedules]
+    errors = np.array(
+        [[prefix_errors(name, at) for name in parameters.mechanisms] for at in settings]
+    )
+    dims = ("schedule", "mechanism")
+    best = errors[:, :, 0].min(axis=1)
+    return xr.Dataset(
+        {
+            "mean_error": variable(dims, errors[..., 0], "root mean square error over steps"),
+            "largest_error": variable(dims, errors[..., 1], "largest root mean square error"),
+            "last_error": variable(dims, errors[..., 2], "root mean square error, last step"),
+            "over_best": variable(dims, errors[..., 0] / best[:, None], "mean error over the best"),
+            "damping": variable(
+                "schedule", [tuned_damping(at) for at in settings], "tuned damping nu"
+            ),
+        },
+        coords={
+            **{
+                name: variable("schedule", [getattr(at, name) for at in settings], meaning)
+                for name, meaning in (
+                    ("steps", "steps T"),
+                    ("participations", "participations of a record"),
+                    ("separation", "steps between two participations"),
+                )
+            },
+            "mechanism": variable("mechanism", list(parameters.mechanisms), "mechanism"),
+        },
+    )

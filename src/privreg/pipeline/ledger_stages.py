@@ -1,0 +1,119 @@
+"""The ledger's stages: judge entries, join their verdicts, show them, compare them.
+
+Each function is a command of `python -m privreg` and takes the command's options by their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from privreg.experiment import datasets
+
+Scale = Literal["paper", "quick"]
+
+
+def judge(
+    paper: str,
+    *,
+    cases: Sequence[Mapping[str, Any]],
+    artifacts: Mapping[str, Path],
+    scale: Scale,
+    output: Path,
+) -> None:
+    """Judge entries that read the same artifacts; one that cannot be judged is untested."""
+    from privreg.claims import verdicts
+
+    evidence = {name: datasets.read(path) for name, path in artifacts.items()}
+    digests = {name: datasets.file_digest(path) for name, path in artifacts.items()}
+    found = [
+        verdicts.judge(case, evidence, paper=paper, digests=digests, scale=scale) for case in cases
+    ]
+    _write_text(verdicts.to_json(found), output)
+
+
+def claim(verdicts: Path, *, claim: str, output: Path) -> None:
+    """Write the verdict on one entry to a file of its own."""
+    from privreg.claims.verdicts import from_json
+
+    found = {verdict.id: verdict for verdict in from_json(verdicts.read_bytes())}
+    _write_text(found[claim].model_dump_json(indent=2), output)
+
+
+def ledger(
+    verdicts: Sequence[Path],
+    *,
+    ledgers: Mapping[str, Path],
+    csv: Path,
+    json: Path,
+    findings: Path,
+) -> None:
+    """Join the ledgers with the verdicts on their entries, as tables and as JSON."""
+    from privreg.claims import records
+    from privreg.claims.ledger import load_ledger
+    from privreg.claims.verdicts import from_json
+
+    book = records.join(
+        [load_ledger(folder, paper) for paper, folder in ledgers.items()],
+        [verdict for path in verdicts for verdict in from_json(path.read_bytes())],
+    )
+    _write_text(records.to_csv(book), csv)
+    _write_text(records.findings_to_csv(book.findings), findings)
+    _write_text(records.to_json(book), json)
+
+
+def page(
+    ledger: Path,
+    *,
+    drawings: Mapping[str, Mapping[str, Any]],
+    images: Sequence[Path],
+    benchmarks: Path,
+    output: Path,
+) -> None:
+    """Show the ledger beside the figures; an image is `<paper>/<figure>.png`."""
+    from privreg.claims import page as drawn
+    from privreg.claims import records
+
+    book = records.from_json(ledger.read_bytes())
+    text = drawn.render(
+        book,
+        papers=_bibliography(book.papers),
+        drawings=drawings,
+        images={(path.parent.name, path.stem): path.read_bytes() for path in images},
+        benchmarks=benchmarks if benchmarks.is_dir() else None,
+    )
+    _write_text(text, output)
+
+
+def gate(ledger: Path, *, output: Path) -> list[str]:
+    """Compare verdicts with what is expected; write the summary only if all agree.
+
+    Returns
+    -------
+    list of str
+        One line for each verdict that is not the expected one.
+    """
+    from privreg.claims import gate as comparison
+    from privreg.claims import records
+
+    book = records.from_json(ledger.read_bytes())
+    failures = comparison.gate(book.records)
+    if not failures:
+        _write_text(comparison.summary(book), output)
+    return failures
+
+
+def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:
+    from privreg.pipeline.registry import citation
+
+    return {
+        paper: {"title": about.title, "authors": about.authors, "url": about.url}
+        for paper in papers
+        for about in [citation(paper)]
+    }
+
+
+def _write_text(text: str, path: Path) -> None:
+    with datasets.atomic(path) as partial:
+        partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")

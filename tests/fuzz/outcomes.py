@@ -1,0 +1,157 @@
+"""What a call with one hostile value did."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import warnings
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from hostile import holds_nan, numbers
+from targets import Target
+
+
+class Outcome(Enum):
+    """Good ends first; every other one is a defect."""
+
+    REFUSED = "ValueError that names the argument"
+    ANSWERED = "finite or documented answer"
+    UNNAMED = "ValueError that does not name the argument"
+    SILENT = "NaN taken or given in silence"
+    OUTSIDE = "an answer outside the documented domain"
+    INFINITE = "an infinity that the docstring does not know"
+    TRACEBACK = "another error"
+
+
+GOOD = (Outcome.REFUSED, Outcome.ANSWERED)
+
+
+def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
+    """Call with one argument replaced, and what came of it."""
+    entry = _entry(target.docstring, parameter)
+    if re.match(rf"{parameter} : object", entry):
+        return Outcome.ANSWERED, "anything goes"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            result = target.call(**{parameter: value})
+        except ValueError as error:
+            text = str(error)
+            return (Outcome.REFUSED if _named(target, text) else Outcome.UNNAMED), text
+        except Exception as error:
+            return Outcome.TRACEBACK, f"{type(error).__name__}: {error}"
+    if _same(value, target.arguments[parameter]):
+        return Outcome.ANSWERED, ""
+    if value is None and "optional" in entry:
+        return Outcome.ANSWERED, ""
+    if holds_nan(value) and "not finite" not in entry:
+        return Outcome.SILENT, "NaN taken"
+    found = list(_numbers(result))
+    if any(np.any(np.isnan(part)) for part in found):
+        return Outcome.SILENT, "NaN given"
+    if np.size(value) == 0 and found and all(part.size == 0 for part in found):
+        return Outcome.ANSWERED, "nothing for nothing"
+    wrong = _outside(target, parameter, value)
+    if wrong:
+        return Outcome.OUTSIDE, wrong
+    if any(np.any(np.isinf(part)) for part in found) and "inf" not in target.docstring.lower():
+        return Outcome.INFINITE, "infinite answer"
+    return Outcome.ANSWERED, ""
+
+
+def _named(target: Target, text: str) -> bool:
+    """Whether an error says which argument must be what; of two that do not fit, either."""
+    names = "|".join(re.escape(name) for name in target.arguments)
+    return re.match(rf"({names})\b.* must ", text) is not None
+
+
+def _outside(target: Target, parameter: str, value: Any) -> str | None:
+    """Why a value that was answered should not have been, by the docstring."""
+    entry = _entry(target.docstring, parameter)
+    valid = target.arguments[parameter]
+    found = numbers(value)
+    if np.size(value) == 0 and "empty" in entry:
+        return None
+    if isinstance(value, str) and f"{parameter} : str" in entry:
+        return None
+    if isinstance(valid, (bool, str)) or numbers(valid) is None:
+        return f"wrong type {type(value).__name__}"
+    if found is None or isinstance(value, bool):
+        return f"wrong type {type(value).__name__}"
+    if found.size == 0:
+        return "empty"
+    if isinstance(valid, int) and not np.all(found == np.round(found)):
+        return "not whole"
+    if np.any(np.isinf(found)) and not ("`inf`" in entry or "not finite" in entry):
+        return "an infinity"
+    for words, allowed in (
+        (r"more than (-?[\d.]+(?:e[+-]?\d+)?)", lambda bound: found > bound),
+        (r"at least (-?[\d.]+(?:e[+-]?\d+)?)", lambda bound: found >= bound),
+        (r"less than (-?[\d.]+(?:e[+-]?\d+)?)", lambda bound: found < bound),
+        (r"at most (-?[\d.]+(?:e[+-]?\d+)?)", lambda bound: found <= bound),
+        (r"in \((-?[\d.]+(?:e[+-]?\d+)?), ", lambda bound: found > bound),
+        (r"in \[(-?[\d.]+(?:e[+-]?\d+)?), ", lambda bound: found >= bound),
+        (
+            r"in [\(\[]-?[\d.]+(?:e[+-]?\d+)?, (-?[\d.]+(?:e[+-]?\d+)?)\)",
+            lambda bound: found < bound,
+        ),
+        (
+            r"in [\(\[]-?[\d.]+(?:e[+-]?\d+)?, (-?[\d.]+(?:e[+-]?\d+)?)\]",
+            lambda bound: found <= bound,
+        ),
+    ):
+        for match in re.finditer(words, entry):
+            bound = float(match.group(1).rstrip("."))
+            # An infinity that came so far is named by the docstring.
+            if not np.all(allowed(bound) | np.isinf(found)):
+                return f"not {match.group(0)}"
+    return None
+
+
+def _entry(docstring: str, parameter: str) -> str:
+    """What a numpy docstring says about a parameter, the type line included."""
+    lines = docstring.splitlines()
+    for index, line in enumerate(lines):
+        head = re.match(r"^([\w, ]+?)\s*:", line)
+        if head and parameter in [name.strip() for name in head.group(1).split(",")]:
+            body = [line]
+            for following in lines[index + 1 :]:
+                if following.strip() and not following.startswith(" "):
+                    break
+                body.append(following.strip())
+            return " ".join(body)
+    return ""
+
+
+def _numbers(result: Any, depth: int = 0) -> Any:
+    """All arrays of numbers in a result."""
+    if depth > 4 or result is None or isinstance(result, (str, bytes)):
+        return
+    if isinstance(result, (float, int, complex, np.generic, np.ndarray)):
+        array = np.asarray(result)
+        if array.dtype.kind in "fc":
+            yield array
+    elif dataclasses.is_dataclass(result) and not isinstance(result, type):
+        for field in dataclasses.fields(result):
+            if not field.name.startswith("_"):
+                yield from _numbers(getattr(result, field.name, None), depth + 1)
+    elif isinstance(result, dict):
+        for part in result.values():
+            yield from _numbers(part, depth + 1)
+    elif isinstance(result, (tuple, list)):
+        for part in result:
+            yield from _numbers(part, depth + 1)
+    elif isinstance(result, SimpleNamespace):
+        yield from _numbers(vars(result), depth + 1)
+
+
+def _same(value: Any, valid: Any) -> bool:
+    if type(value) is not type(valid):
+        return False
+    try:
+        return bool(np.array_equal(value, valid))
+    except (TypeError, ValueError):
+        return False

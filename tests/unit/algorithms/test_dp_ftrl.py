@@ -1,0 +1,265 @@
+"""DP-FTRL: the algorithm against a plain loop, and what its joint release costs."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
+from privreg.algorithms.ftrl_simulation import simulate_ftrl
+from privreg.algorithms.samples import ArraySamples
+from privreg.noise.streams import ToeplitzNoise
+from privreg.noise.toeplitz import (
+    anti_pgd,
+    damped_square_root,
+    dense_matrix,
+    identity,
+    inverse_coefficients,
+)
+from privreg.privacy.budget import Budget
+
+LOWER = np.tril(0.02 * np.random.default_rng(5).standard_normal((400, 400)), -1) + np.eye(400)
+ZERO_OUT = Budget.zcdp(0.3, neighbours="zero-out")
+
+
+def generator(seed=7):
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+def data(n, p, seed=0):
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((n, p))
+    return features, features @ np.linspace(-1, 1, p) + 0.1 * rng.standard_normal(n)
+
+
+def plain_loop(features, labels, noise, *, epochs, batch, clip, etas, ridge):
+    theta, path, step = np.zeros(features.shape[1]), [], 0
+    for _ in range(epochs):
+        for first in range(0, len(features), batch):
+            rows, targets = features[first : first + batch], labels[first : first + batch]
+            gradients = rows * (rows @ theta - targets)[:, None]
+            norms = np.linalg.norm(gradients, axis=1)
+            gradients *= np.minimum(1, clip / np.maximum(norms, 1e-300))[:, None]
+            mean = gradients.sum(axis=0) / batch + ridge * theta
+            theta = theta - etas[step] * (mean + noise[step])
+            path.append(theta)
+            step += 1
+    return np.array(path)
+
+
+@pytest.mark.parametrize("clip", [0.7, np.inf])
+@pytest.mark.parametrize(("epochs", "batch"), [(1, 1), (2, 1), (2, 7)])
+def test_iterates_equal_a_plain_loop(epochs, batch, clip):
+    # More rows than a chunk holds, and a last batch that is not full.
+    features, labels = data(1100, 3)
+    steps = epochs * -(-1100 // batch)
+    beta = damped_square_root(steps, damping=0.05)
+    mechanism = FTRLMechanism(beta, 0.2, clip, 1100, epochs, batch)
+    etas = 0.02 / np.sqrt(1 + np.arange(steps))
+    run = dp_ftrl(
+        ArraySamples(features, labels),
+        mechanism=mechanism,
+        step_size=etas,
+        rng=generator(),
+        ridge=0.3,
+        times=np.arange(1, steps + 1),
+    )
+    noise = ToeplitzNoise(beta, dimension=3, rng=generator(), std=0.2).draw(steps)
+    expected = plain_loop(
+        features, labels, noise, epochs=epochs, batch=batch, clip=clip, etas=etas, ridge=0.3
+    )
+    np.testing.assert_allclose(run.iterates, expected, rtol=1e-9, atol=1e-12)
+    assert (run.clipped_fraction > 0.3) == np.isfinite(clip)
+
+
+def test_dense_decoder_equals_the_toeplitz_one():
+    features, labels = data(200, 2)
+    beta = damped_square_root(200, damping=0.1)
+    sensitivities, paths = [], []
+    for decoder in (beta, dense_matrix(beta)):
+        mechanism = FTRLMechanism(decoder, 1.0, 1.0, 200)
+        sensitivities.append(mechanism.sensitivity)
+        quiet = FTRLMechanism(decoder, 0.0, 1.0, 200)
+        run = dp_ftrl(
+            ArraySamples(features, labels), mechanism=quiet, step_size=0.1, rng=generator()
+        )
+        paths.append(run.iterates)
+    assert sensitivities[0] == pytest.approx(sensitivities[1], rel=1e-12)
+    np.testing.assert_array_equal(paths[0], paths[1])
+
+
+def implied_white_noise(path, decoder, eta):
+    """The white noise behind iterates of data whose gradients are all 0."""
+    correlated = -np.diff(path, axis=0, prepend=0.0) / eta
+    matrix = decoder if decoder.ndim == 2 else dense_matrix(decoder)
+    return np.linalg.solve(matrix, correlated)
+
+
+@pytest.mark.parametrize("decoder", [identity(400), damped_square_root(400, damping=0.02), LOWER])
+def test_noise_has_the_standard_deviation_that_the_budget_asks_for(decoder):
+    mechanism = FTRLMechanism.for_budget(decoder, clip_norm=0.5, budget=ZERO_OUT, sample_size=400)
+    run = dp_ftrl(
+        ArraySamples(np.zeros((400, 5)), np.zeros(400)),
+        mechanism=mechanism,
+        step_size=0.1,
+        rng=generator(),
+        times=np.arange(1, 401),
+    )
+    white = implied_white_noise(run.iterates, decoder, 0.1)
+    if decoder.ndim == 1:
+        gamma = np.linalg.norm(inverse_coefficients(decoder))
+    else:
+        gamma = np.linalg.norm(np.linalg.inv(decoder), axis=0).max()
+    expected = gamma * 0.5 / np.sqrt(2 * 0.3)
+    low, high = stats.chi2(white.size).ppf([1e-4, 1 - 1e-4]) / white.size
+
+    def accepts(std):
+        return low <= np.mean(white**2) / std**2 <= high
+
+    assert accepts(expected)
+    assert not accepts(expected * 2 / 3)
+    assert not accepts(expected * 3 / 2)
+
+
+@pytest.mark.parametrize("family", [identity, anti_pgd, "damped"])
+@pytest.mark.parametrize(("epochs", "batch"), [(1, 1), (3, 1), (2, 4)])
+def test_privacy_loss_of_the_joint_release_is_the_budget(family, epochs, batch):
+    """Worst neighbours: other records blank, one record clipped in one direction at every visit.
+
+    All iterates of both runs come from the same noise, so what separates them in units of the
+    white noise is the whole privacy loss of the joint release.
+    """
+    n = 24
+    steps = epochs * n // batch
+    beta = damped_square_root(steps, damping=0.1) if family == "damped" else family(steps)
+    for neighbours, other in (("zero-out", 0.0), ("replace-one", -1.0)):
+        budget = Budget.zcdp(0.3, neighbours=neighbours)
+        mechanism = FTRLMechanism.for_budget(
+            beta, clip_norm=2.0, budget=budget, sample_size=n, epochs=epochs, batch_size=batch
+        )
+        features, labels = np.zeros((n, 2)), np.zeros(n)
+        whites = []
+        for sign in (1.0, other):
+            # A label so far away that the gradient always has the clip norm and this direction.
+            features[0], labels[0] = [abs(sign), 0.0], -1e9 * sign
+            run = dp_ftrl(
+                ArraySamples(features, labels),
+                mechanism=mechanism,
+                step_size=0.1,
+                rng=generator(),
+                times=np.arange(1, steps + 1),
+            )
+            whites.append(implied_white_noise(run.iterates, beta, 0.1))
+        shift = np.linalg.norm(whites[0] - whites[1])
+        loss = 0.5 * (shift / mechanism.gradient_noise_std) ** 2
+        assert loss == pytest.approx(0.3, rel=1e-6)
+        assert mechanism.spent(neighbours=neighbours) == pytest.approx(0.3, rel=1e-12)
+
+
+def test_sensitivity_over_epochs_equals_brute_force():
+    epochs, per_epoch = 3, 4
+    for beta in (
+        damped_square_root(12, damping=0.2),
+        identity(12),
+        np.array([1.0, 0.7, -0.2, 0.4] + [0.0] * 8),
+    ):
+        encoder = np.linalg.inv(dense_matrix(beta))
+        largest = 0.0
+        for first in range(per_epoch):
+            columns = encoder[:, first::per_epoch]
+            for signs in product([-1.0, 1.0], repeat=epochs):
+                largest = max(largest, float(np.linalg.norm(columns @ signs)))
+        found = FTRLMechanism(beta, 1.0, 1.0, per_epoch, epochs).sensitivity
+        # Signs reach the bound unless columns have products of both signs.
+        gram = encoder.T @ encoder
+        mixed = np.any(gram[::per_epoch, ::per_epoch] < -1e-12)
+        assert found >= largest * (1 - 1e-12)
+        if not mixed:
+            assert found == pytest.approx(largest, rel=1e-12)
+
+
+def test_nothing_is_promised_without_clipping_or_noise():
+    beta = identity(10)
+    assert FTRLMechanism(beta, 1.0, np.inf, 10).spent() == np.inf
+    assert FTRLMechanism(beta, 0.0, 1.0, 10).spent() == np.inf
+    assert FTRLMechanism(beta, 1.0, 1.0, 10).spent() == pytest.approx(2.0)
+
+
+def test_simulation_without_noise_is_gradient_descent_on_its_draws():
+    values = np.array([1.0, 0.3])
+    found = simulate_ftrl(
+        values,
+        step_size=0.1,
+        decoder=[1.0],
+        gradient_noise_std=0.0,
+        steps=50,
+        rng=generator(),
+        label_noise_std=0.5,
+        clip_norm=0.8,
+        initial_error=[1.0, -1.0],
+        record=[0, 10, 50],
+        burn_in=20,
+    )
+    rng, error, risks, clipped = generator(), np.array([1.0, -1.0]), [], 0
+    for step in range(51):
+        if step:
+            sample = np.sqrt(values) * rng.standard_normal(2)
+            gradient = sample * (sample @ error - 0.5 * rng.standard_normal())
+            norm = np.linalg.norm(gradient)
+            clipped += norm > 0.8
+            error = error - 0.1 * gradient * min(1, 0.8 / norm)
+        risks.append(0.5 * values @ error**2)
+    np.testing.assert_allclose(found.risks[0], np.array(risks)[[0, 10, 50]], rtol=1e-12)
+    assert found.averages[0] == pytest.approx(np.mean(risks[20:]), rel=1e-12)
+    assert found.clipped_fraction[0] == clipped / 50
+
+
+FEATURES, LABELS = data(10, 2)
+QUIET = FTRLMechanism(identity(10), 0.0, 1.0, 10)
+
+
+def attempt(**change):
+    settings = {"mechanism": QUIET, "step_size": 0.1, "rng": generator(), **change}
+    return dp_ftrl(ArraySamples(FEATURES, LABELS), **settings)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: FTRLMechanism(identity(9), 1.0, 1.0, 10), "decoder"),
+        (lambda: FTRLMechanism(np.ones((10, 10)), 1.0, 1.0, 10), "decoder"),
+        (lambda: FTRLMechanism(np.zeros(10), 1.0, 1.0, 10), "coefficients"),
+        (lambda: FTRLMechanism(identity(10), np.nan, 1.0, 10), "gradient_noise_std"),
+        (lambda: FTRLMechanism(identity(10), 1.0, 0.0, 10), "clip_norm"),
+        (lambda: FTRLMechanism(identity(10), 1.0, 1.0, 10, 0), "epochs"),
+        (lambda: QUIET.spent(neighbours="add-remove"), "neighbours"),
+        (
+            lambda: FTRLMechanism.for_budget(
+                identity(10), clip_norm=np.inf, budget=ZERO_OUT, sample_size=10
+            ),
+            "clip_norm",
+        ),
+        (lambda: attempt(mechanism=FTRLMechanism(identity(9), 0.0, 1.0, 9)), "samples"),
+        (lambda: attempt(step_size=[0.1, 0.1]), "step_size"),
+        (lambda: attempt(ridge=-1.0), "ridge"),
+        (lambda: attempt(start=[np.nan, 0.0]), "start"),
+        (lambda: attempt(times=[3, 2]), "times"),
+        (lambda: attempt(times=[0.5]), "times"),
+        (
+            lambda: attempt(mechanism=FTRLMechanism(identity(10), 0.0, np.inf, 10), step_size=1e60),
+            "step_size",
+        ),
+        (
+            lambda: simulate_ftrl(
+                [1.0], step_size=0.1, decoder=[1, 1], gradient_noise_std=1, steps=1, rng=generator()
+            ),
+            "decoder",
+        ),
+    ],
+)
+def test_errors_name_the_argument(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()

@@ -1,0 +1,167 @@
+"""Algorithms on integers: the plain ones' law, sensitivities that neighbours attain, audits."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from privreg.algorithms import sound_adassp as adassp
+from privreg.algorithms.adassp import Bounds
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.sound_full_batch_dpgd import _add_clipped_gradients, sound_full_batch_dpgd
+from privreg.auditing import audit
+from privreg.noise import discrete
+from privreg.privacy.budget import Budget
+
+pytest.importorskip("opendp")
+
+
+@pytest.fixture
+def samples(rng) -> ArraySamples:
+    features = rng.standard_normal((300, 4))
+    return ArraySamples(features, features @ [1.0, -1.0, 0.5, 0.0] + rng.standard_normal(300))
+
+
+def clipped_mean(samples: ArraySamples, theta: np.ndarray, clip_norm: float) -> np.ndarray:
+    gradients = samples.features * (samples.labels - samples.features @ theta)[:, None]
+    lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return np.mean(gradients * np.minimum(1, clip_norm / lengths), axis=0)
+
+
+def test_a_step_adds_the_clipped_mean_and_noise_of_the_right_scale(samples):
+    budget, clip_norm, steps = Budget.zcdp(0.5), 1.5, 400
+    release = sound_full_batch_dpgd(
+        samples, clip_norm=clip_norm, step_size=0.3, steps=steps, budget=budget
+    )
+    path = np.vstack([np.zeros(4), release.value])
+    noise = [
+        (after - before) / 0.3 - clipped_mean(samples, before, clip_norm)
+        for before, after in pairwise(path)
+    ]
+    ratio = np.mean(np.square(noise)) / ((2 * clip_norm / 300) ** 2 * steps / (2 * 0.5))
+    # 1,600 normals: a standard deviation of 0.035.
+    assert 0.8 < ratio < 1.2
+    assert release.budget == budget
+
+
+def test_a_row_enters_the_same_whatever_rows_are_beside_it(samples):
+    lattice, theta = discrete.grid(1.5, dimension=4), np.array([0.1, 2.0, -1.0, 0.3])
+    together, apart = np.zeros((2, 4), dtype=np.int64)
+    _add_clipped_gradients(samples.features, samples.labels, theta, *lattice, together)
+    for row, label in zip(samples.features, samples.labels, strict=True):
+        _add_clipped_gradients(row[None], np.array([label]), theta, *lattice, apart)
+    np.testing.assert_array_equal(together, apart)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_full_batch_audit(neighbours):
+    """From 0 each neighbour's first gradient is as long as clipping allows, or nothing."""
+    budget = Budget.gaussian_dp(2.5, neighbours=neighbours)
+    replace = neighbours == "replace-one"
+    pair = [[[1e-4, 1e4]], [[-1e-4, -1e4] if replace else [0.0, 0.0]]]
+    outputs = [
+        [
+            sound_full_batch_dpgd(
+                ArraySamples(rows, [1.0]), clip_norm=1.0, step_size=1e-9, steps=2, budget=budget
+            ).value.ravel()
+            for _ in range(3_000)
+        ]
+        for rows in pair
+    ]
+    loss = audit(*outputs)
+    assert 0.6 < loss.share(budget) <= 1
+    assert loss.share(Budget.gaussian_dp(1.25, neighbours=neighbours)) > 1
+
+
+@pytest.mark.parametrize("row", [[1e-170, 0.0], [1e300, 1e300], [5e-324, 5e-324], [1e308, -1e308]])
+@pytest.mark.parametrize("label", [0.0, -1e300, 1e308, 5e-324])
+def test_a_row_of_any_size_stays_within_reach(row, label):
+    lattice = discrete.grid(1.0, dimension=2)
+    for theta in ([0.0, 0.0], [1e200, 1e200], [1e200, -1e200]):
+        total = np.zeros(2, dtype=np.int64)
+        _add_clipped_gradients(np.array([row]), np.array([label]), np.array(theta), *lattice, total)
+        assert sum(entry**2 for entry in total.tolist()) <= lattice.reach**2
+
+
+def test_overflow_of_the_iterates_is_an_error(samples):
+    with pytest.raises(ValueError, match="step_size must be small enough"):
+        sound_full_batch_dpgd(
+            samples, clip_norm=1e200, step_size=1e300, steps=3, budget=Budget.zcdp(0.5)
+        )
+
+
+def test_pivots_know_the_smallest_eigenvalue(rng):
+    for p in (1, 2, 7, 25):
+        rows = rng.integers(-(1 << 16), 1 << 16, (40, p))
+        gram = rows.T @ rows
+        for unit in (1 << 22, 1 << 26):
+            units = adassp._eigenvalue_units(gram, unit)
+            assert units == np.ceil(np.linalg.eigvalsh(gram)[0] / unit) - 1
+
+
+@pytest.mark.parametrize(
+    ("matrix", "units"),
+    [
+        (np.zeros((3, 3)), -1),
+        (np.ones((2, 2)), -1),
+        (np.diag([4, 9]), 1),
+        (np.diag([5, 9]), 2),
+        ([[1]], 0),
+    ],
+)
+def test_singular_and_whole_eigenvalues(matrix, units):
+    assert adassp._eigenvalue_units(np.array(matrix, dtype=np.int64), 2) == units
+
+
+def test_statistics_move_by_their_sensitivities_and_no_more(rng):
+    lattice = discrete.grid(2.0, dimension=3, resolution=adassp.RESOLUTION)
+    labels = discrete.grid(1.0, dimension=1, resolution=adassp.RESOLUTION)
+    ordered = np.eye(3)[[0, 0, 1, 1, 2]] * 2
+    moved = []
+    for trial in range(40):
+        first = rng.standard_cauchy((5, 3)) if trial else ordered
+        second = first.copy()
+        second[-1] = 100 * rng.standard_normal(3) if trial else [0, 2, 0]
+        sums = [
+            adassp._integer_sums(ArraySamples(rows, sign * np.full(5, 9.0)), lattice, labels)
+            for rows, sign in ((first, 1.0), (second, 1.0))
+        ]
+        gap = np.linalg.norm((sums[0][0] - sums[1][0]).astype(float))
+        below = [adassp._eigenvalue_units(gram, lattice.reach**2 // 1024) for gram, _ in sums]
+        moved.append(
+            (
+                abs(below[0] - below[1]) / -(-(lattice.reach**2) // (lattice.reach**2 // 1024)),
+                gap / (np.sqrt(2) * lattice.reach**2),
+                np.linalg.norm((sums[0][1] - sums[1][1]).astype(float))
+                / (2 * lattice.reach * labels.reach),
+            )
+        )
+    assert np.max(moved) <= 1
+    # The first pair is the worst for eigenvalue and Gram matrix.
+    np.testing.assert_allclose(moved[0][:2], 1, rtol=1e-3)
+
+
+def test_adassp_without_much_noise_is_least_squares(samples):
+    release = adassp.sound_adassp(
+        samples, bounds=Bounds(10.0, 20.0), budget=Budget.zcdp(1e8), ridge_failure=0.5
+    )
+    exact = np.linalg.lstsq(samples.features, samples.labels)[0]
+    np.testing.assert_allclose(release.value, exact, atol=2e-3)
+    assert "the bounds were chosen without looking at the data" in release.assumptions
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": Bounds(np.nan, 1.0)}, "bounds.feature_norm"),
+        ({"bounds": Bounds(1.0, 0.0)}, "bounds.label"),
+        ({"budget": 0.5}, "budget must be a Budget"),
+        ({"ridge_failure": 1.0}, "ridge_failure"),
+    ],
+)
+def test_adassp_refusals(samples, options, message):
+    arguments = {"bounds": Bounds(1.0, 1.0), "budget": Budget.zcdp(0.5), **options}
+    with pytest.raises(ValueError, match=message):
+        adassp.sound_adassp(samples, **arguments)

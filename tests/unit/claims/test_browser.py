@@ -1,0 +1,242 @@
+"""The page in headless Chromium: filters, links, keyboard, a phone, light and dark, its load."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privreg.claims.page import render
+
+from .book import DRAWINGS, PAPERS, book, image
+
+webdriver = pytest.importorskip("selenium.webdriver")
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="needs chromium and chromium-driver"
+)
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "index.html"
+    images = {("bombari2025", "fig1"): image()}
+    path.write_text(render(book(), papers=PAPERS, drawings=DRAWINGS, images=images))
+    return path.as_uri()
+
+
+@pytest.fixture
+def page(driver: Any, address: str) -> Iterator[Any]:
+    show(driver, address)
+    yield driver
+    assert not driver.get_log("browser"), "the script complained"
+
+
+def show(driver: Any, address: str, *, width: int = 1280, dark: bool = False) -> None:
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+    driver.get("about:blank")
+    driver.get(address)
+
+
+def visible(driver: Any) -> list[str]:
+    script = (
+        "return [...document.querySelectorAll('details.entry')]"
+        ".filter((item) => item.checkVisibility({contentVisibilityAuto: false}))"
+        ".map((item) => item.id)"
+    )
+    return driver.execute_script(script)
+
+
+def choose(driver: Any, name: str, value: str) -> None:
+    driver.execute_script(
+        "const field = document.forms[0].elements[arguments[0]]; field.value = arguments[1];"
+        "field.dispatchEvent(new Event('input', {bubbles: true}));",
+        name,
+        value,
+    )
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    for _ in range(50):
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within 2.5 s")
+
+
+ALL = [record.key for record in book().records]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("paper", "lin2025", ["other"]),
+        ("verdict", "contradicted", ["printed-wrong", "surprise"]),
+        ("verdict", "unexpected", ["surprise"]),
+        ("verdict", "broken", ["on-it"]),
+        ("kind", "figure", ["noisy"]),
+        ("kind", "cross-check", ["route"]),
+        ("text", "two ROUTES", ["route"]),
+        ("text", "nothing has this", []),
+    ],
+)
+def test_a_filter_shows_what_matches_and_is_part_of_the_address(
+    page: Any, name: str, value: str, expected: list[str]
+) -> None:
+    assert visible(page) == ALL
+    choose(page, name, value)
+    assert [key.split("-", 1)[1] for key in visible(page)] == expected
+    assert f"{len(expected)} of {len(ALL)} shown" in page.page_source or page.execute_script(
+        "return document.querySelector('output').value"
+    ).startswith(f"{len(expected)} of")
+    there = page.current_url
+    assert f"#?{name}=" in there
+    show(page, there)
+    assert [key.split("-", 1)[1] for key in visible(page)] == expected
+    page.find_element("css selector", "button[type=reset]").click()
+    until(lambda: visible(page) == ALL)
+
+
+def test_cross_checks_can_be_left_out(page: Any) -> None:
+    page.find_element("css selector", "[name=crosschecks]").click()
+    assert "bombari2025-route" not in visible(page)
+    assert len(visible(page)) == len(ALL) - 1
+
+
+def test_a_count_leads_to_what_it_counts(page: Any) -> None:
+    page.find_element("css selector", "td a.contradicted").click()
+    until(lambda: visible(page) == ["bombari2025-printed-wrong", "bombari2025-surprise"])
+
+
+def test_an_entry_opens_by_keyboard_and_shows_its_picture(page: Any) -> None:
+    summary = page.find_element("css selector", "#bombari2025-holds summary")
+    page.execute_script("arguments[0].focus()", summary)
+    summary.send_keys("\ue007")  # Enter
+    until(lambda: page.execute_script("return document.querySelector('#bombari2025-holds').open"))
+    drawing = page.find_element("css selector", "#bombari2025-holds svg")
+    assert drawing.get_attribute("aria-label").startswith("observed 1.00 ± 0.10, asked at least 0")
+    assert drawing.is_displayed()
+    page.find_element("css selector", "body").send_keys("/")
+    focused = page.execute_script("return document.activeElement.name")
+    assert focused == "text"
+
+
+def test_a_link_opens_what_it_points_to_even_if_it_was_filtered_out(page: Any) -> None:
+    choose(page, "paper", "lin2025")
+    page.execute_script("location.hash = '#bombari2025-on-it'")
+    until(lambda: visible(page) == ALL)
+    assert page.execute_script("return document.querySelector('#bombari2025-on-it').open")
+    link = page.find_element(
+        "css selector", "#bombari2025-on-it a[href='#bombari2025-printed-wrong']"
+    )
+    link.click()
+    until(
+        lambda: page.execute_script(
+            "return document.querySelector('#bombari2025-printed-wrong').open"
+        )
+    )
+    covered = page.execute_script(
+        "return document.querySelector('.filter').getBoundingClientRect().bottom"
+        " - document.activeElement.getBoundingClientRect().top"
+    )
+    assert covered <= 0, "the filters hide what the link leads to"
+
+
+def test_every_control_and_picture_has_a_name(page: Any) -> None:
+    nameless = page.execute_script(
+        "return [...document.querySelectorAll('input, select, button, a, summary, svg, img')]"
+        ".filter((item) => !(item.textContent.trim() || item.closest('label')?.textContent.trim()"
+        " || item.getAttribute('aria-label') || item.alt)).map((item) => item.outerHTML)"
+    )
+    assert nameless == []
+    levels = page.execute_script(
+        "return [...document.querySelectorAll('h1, h2, h3, h4')].map((item) => +item.tagName[1])"
+    )
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+LEGIBLE = """
+function channel(value) {
+  value /= 255;
+  return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+}
+function light(colour) {
+  const [r, g, b] = colour.match(/[\\d.]+/g).map(Number);
+  return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+}
+function behind(item) {
+  for (; item; item = item.parentElement) {
+    const colour = getComputedStyle(item).backgroundColor;
+    if (!colour.includes("rgba")) return colour;
+  }
+  return getComputedStyle(document.body).backgroundColor;
+}
+const poor = [];
+for (const item of document.querySelectorAll("p, td, th, dt, dd, a, .badge, .place, .said, h2")) {
+  const one = light(getComputedStyle(item).color), other = light(behind(item));
+  const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+  if (contrast < 4.5) poor.push([item.outerHTML.slice(0, 80), contrast]);
+}
+return poor;
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_stands_out_in_light_and_dark(page: Any, address: str, dark: bool) -> None:
+    show(page, address, dark=dark)
+    back = page.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (int(back[4:].split(",")[0]) < 60) == dark
+    assert page.execute_script(LEGIBLE) == []
+
+
+def test_a_phone_scrolls_down_only(page: Any, address: str) -> None:
+    show(page, address + "#bombari2025-holds", width=390)
+    page.execute_script("document.forms[0].elements.open.click()")
+    wide = page.execute_script("return document.documentElement.scrollWidth")
+    assert wide <= 390
+
+
+def test_without_script_everything_can_be_read(page: Any, address: str) -> None:
+    page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        show(page, address)
+        assert page.find_element("css selector", "#bombari2025-holds summary").is_displayed()
+        assert not page.find_element("css selector", ".filter").is_displayed()
+    finally:
+        page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+BUILT = Path(os.environ.get("PRIVREG_RESULTS", Path(__file__).parents[3] / "results"))
+
+
+@pytest.mark.skipif(not (BUILT / "index.html").is_file(), reason="results/index.html is not built")
+def test_the_whole_page_loads_within_a_second(page: Any) -> None:
+    show(page, (BUILT / "index.html").resolve().as_uri())
+    loaded = page.execute_script(
+        "return performance.getEntriesByType('navigation')[0].loadEventEnd"
+    )
+    assert 0 < loaded < 1000

@@ -1,0 +1,152 @@
+"""Sums on a grid: exact, of bounded reach for every row, with discrete Gaussian noise that fits."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from privreg.auditing import audit
+from privreg.noise import discrete
+from privreg.noise.source import Secret, Seeded
+from privreg.privacy.budget import Budget
+
+HOSTILE = [
+    [1e308, -1e308, 1e308],
+    [5e-324, 0.0, 0.0],
+    [1e-170, 1e-170, 0.0],
+    [1e300, 5e-324, -1.0],
+    [0.0, 0.0, 0.0],
+    [2.0, 0.0, 0.0],
+    [-1.1547005383792517, 1.1547005383792517, 1.1547005383792517],
+]
+
+
+@pytest.mark.parametrize("resolution", [1, 7, 1 << 10, 1 << 20])
+@pytest.mark.parametrize("norm", [1e-250, 2.0, 1e250])
+def test_no_row_reaches_further_than_the_grid_says(rng, norm, resolution):
+    rows = np.concatenate([HOSTILE, norm * np.array(HOSTILE[5:]), rng.standard_cauchy((500, 3))])
+    reach = discrete.grid(norm, dimension=3, resolution=resolution).reach
+    for row in discrete.round_to_grid(rows, norm=norm, resolution=resolution).tolist():
+        assert sum(entry**2 for entry in row) <= reach**2
+
+
+def test_rows_within_the_norm_move_by_half_a_unit_and_longer_ones_keep_their_direction(rng):
+    rows = rng.standard_normal((400, 5))
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = discrete.grid(2.0, dimension=5).unit
+    rounded = unit * discrete.round_to_grid(rows, norm=2.0)
+    expected = rows * np.minimum(1, 2 / lengths)
+    assert 0.4 * unit < np.max(np.abs(rounded - expected)) <= 0.5 * unit * (1 + 1e-6)
+
+
+def test_a_huge_row_is_shortened_not_lost():
+    rounded = discrete.round_to_grid([[1e308, -1e308]], norm=1.0)
+    assert rounded[0, 0] == -rounded[0, 1] == round((1 << 20) / np.sqrt(2))
+
+
+def test_the_sum_does_not_depend_on_the_order_of_rows(rng):
+    rounded = discrete.round_to_grid(rng.standard_cauchy((2_000, 3)), norm=1.0)
+    first = rounded.sum(axis=0)
+    for _ in range(20):
+        np.testing.assert_array_equal(rng.permutation(rounded).sum(axis=0), first)
+
+
+@pytest.mark.parametrize("square", [1, 2, 4 * 65_541**2, 10**30])
+@pytest.mark.parametrize("rho", [1e-2, 0.1, 0.5, 3.7])
+def test_noise_is_the_least_that_keeps_the_budget(square, rho):
+    std = discrete.integer_noise_std(square_sensitivity=square, rho=rho)
+    assert Fraction(square) <= 2 * Fraction(rho) * std**2
+    assert std == 1 or Fraction(square) > 2 * Fraction(rho) * (std - 1) ** 2
+
+
+def test_sensitivity_is_twice_or_once_the_reach():
+    assert discrete.square_sum_sensitivity(7) == 14**2
+    assert discrete.square_sum_sensitivity(7, neighbours="add-remove") == 7**2
+    with pytest.raises(ValueError, match="neighbours"):
+        discrete.square_sum_sensitivity(7, neighbours="other")
+
+
+def test_noise_has_the_law_of_the_discrete_gaussian():
+    pytest.importorskip("opendp")
+    std, draws = 2, 20_000
+    noise = discrete.add_integer_noise(np.zeros(draws, dtype=np.int64), std=std)
+    values = np.arange(-9, 10)
+
+    def fits(scale: float) -> float:
+        law = np.exp(-(values**2) / (2 * scale**2))
+        law = np.append(law, 1e-9)
+        observed = [*(np.count_nonzero(noise == value) for value in values)]
+        observed.append(draws - sum(observed))
+        keep = draws * law / law.sum() > 5
+        expected = (draws * law / law.sum())[keep]
+        found = np.array(observed)[keep]
+        return float(np.sum((found - expected) ** 2 / expected)), int(keep.sum())
+
+    statistic, cells = fits(std)
+    assert statistic < stats.chi2.isf(1e-7, cells)
+    for wrong in (2 / 3, 0.9, 1.1, 3 / 2):
+        statistic, cells = fits(wrong * std)
+        assert statistic > stats.chi2.isf(1e-7, cells)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_a_released_sum_attains_its_promise_and_no_more(neighbours):
+    pytest.importorskip("opendp")
+    budget = Budget.gaussian_dp(2.0, neighbours=neighbours)
+    runs = 4_000
+    record = np.array([[3.0, 4.0]])
+    other = -record if neighbours == "replace-one" else np.zeros((1, 2))
+    outputs = [
+        np.array([discrete.release_sum(rows, norm=5.0, budget=budget).value for _ in range(runs)])
+        for rows in (record, other)
+    ]
+    assert 0.6 < audit(*outputs).share(budget) <= 1
+    halved = [rows.mean(axis=0) + (rows - rows.mean(axis=0)) / 2 for rows in outputs]
+    assert audit(*halved).share(budget) > 1.3
+
+
+def test_noisy_sums_saturate():
+    pytest.importorskip("opendp")
+    ends = discrete.add_integer_noise([2**63 - 1, -(2**63)], std=1 << 40)
+    assert np.all(np.abs(ends.astype(np.float64)) > 2**62)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: discrete.grid(np.inf, dimension=2), "norm must be"),
+        (lambda: discrete.grid(1e-320, dimension=2), "norm must be"),
+        (lambda: discrete.grid(1.0, dimension=0), "dimension must be"),
+        (lambda: discrete.grid(1.0, dimension=2, resolution=1 << 31), "resolution must be"),
+        (lambda: discrete.round_to_grid([[np.nan]], norm=1.0), "vectors must be finite"),
+        (lambda: discrete.add_integer_noise([0.5], std=1), "sums must be integers"),
+        (lambda: discrete.add_integer_noise([1], std=0), "std must be"),
+        (lambda: discrete.add_integer_noise([1], std=1 << 53), "std must be"),
+        (lambda: discrete.require_exact_sum(1 << 42, 1 << 20), "sample_size must be"),
+        (lambda: discrete.integer_noise_std(square_sensitivity=4, rho=np.inf), "rho must be"),
+        (lambda: discrete.integer_noise_std(square_sensitivity=10**30, rho=1e-9), "rho must be"),
+        (lambda: discrete.release_sum([[1.0]], norm=1.0, budget=0.5), "budget must be"),
+        (lambda: Seeded(-1), "seed must be"),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_without_the_sampler_there_is_no_noise(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    discrete._discrete_gaussian.cache_clear()
+    with pytest.raises(ImportError, match="needs OpenDP"):
+        discrete.add_integer_noise([1], std=1)
+
+
+def test_sources_repeat_only_what_a_seed_names():
+    assert Seeded(3).generator().random() == Seeded(3).generator().random()
+    assert Seeded(3).generator().random() != Seeded(4).generator().random()
+    draws = {Secret().generator().random() for _ in range(50)}
+    assert len(draws) == 50

@@ -1,0 +1,120 @@
+"""Tree aggregation against the tree itself, built node by node."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from privreg.noise import tree
+from privreg.noise.errors import step_variances
+from privreg.noise.sensitivity import single_participation_sensitivity
+
+STEPS = st.integers(1, 70)
+
+
+def nodes_of_prefix(count: int) -> set[tuple[int, int]]:
+    """Left-open blocks of powers of two that cover the first steps, largest first."""
+    nodes, first = set(), 0
+    for level in reversed(range(count.bit_length())):
+        if count >> level & 1:
+            nodes.add((first, first + (1 << level)))
+            first += 1 << level
+    return nodes
+
+
+@given(s=st.integers(0, 300), t=st.integers(0, 300))
+def test_shared_nodes_are_those_of_both_prefixes(s, t):
+    expected = len(nodes_of_prefix(s) & nodes_of_prefix(t))
+    assert tree.tree_shared_nodes(s, t) == expected
+
+
+@given(steps=STEPS)
+def test_matrices_agree_with_the_covariance_and_the_sensitivity(steps):
+    encoder, decoder = tree.tree_matrices(steps)
+    np.testing.assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
+    prefixes = np.cumsum(decoder, axis=0)
+    index = np.arange(1, steps + 1)
+    expected = tree.tree_shared_nodes(index[:, None], index)
+    assert np.array_equal(prefixes @ prefixes.T, expected)
+    assert np.array_equal(step_variances(decoder), np.bitwise_count(index))
+    assert np.array_equal(encoder.sum(axis=0), tree.tree_nodes_entered(steps))
+    sensitivity = single_participation_sensitivity(encoder)
+    np.testing.assert_allclose(tree.tree_sensitivity(steps), sensitivity, rtol=1e-14)
+    assert tree.tree_sensitivity(steps) ** 2 <= tree.tree_levels(steps) + 1e-9
+
+
+@given(steps=STEPS)
+def test_every_prefix_is_a_sum_of_its_nodes(steps):
+    encoder, decoder = tree.tree_matrices(steps)
+    for count, row in enumerate(np.cumsum(decoder, axis=0), start=1):
+        used = {
+            (int(np.flatnonzero(steps)[0]), int(np.flatnonzero(steps)[-1]) + 1)
+            for steps in encoder[row == 1]
+        }
+        assert used == nodes_of_prefix(count)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 8, 13, 64])
+def test_stream_is_the_decoder_times_its_node_noise(steps, rng):
+    noise = tree.TreeNoise(3, rng=rng, steps=steps, std=2.0)
+    increments = np.array(list(noise))
+    assert increments.shape == (steps, 3)
+    np.testing.assert_allclose(noise.prefix, increments.sum(axis=0), atol=1e-12)
+    white = np.random.Generator(np.random.SFC64(20250516)).standard_normal((steps, 3)) * 2.0
+    # A prefix holds the latest node of each level that is in use, drawn at its completion.
+    prefixes = np.cumsum(increments, axis=0)
+    for count in range(1, steps + 1):
+        ends = [end - 1 for _, end in nodes_of_prefix(count)]
+        np.testing.assert_allclose(prefixes[count - 1], white[ends].sum(axis=0), atol=1e-12)
+
+
+def test_stream_in_pieces_is_the_stream(rng):
+    whole = tree.TreeNoise(2, rng=rng, steps=20).draw(100)
+    again = np.random.Generator(np.random.SFC64(20250516))
+    pieces = tree.TreeNoise(2, rng=again, steps=20)
+    assert np.array_equal(np.concatenate([pieces.draw(7), [next(pieces)], pieces.draw(50)]), whole)
+    with pytest.raises(StopIteration):
+        next(pieces)
+
+
+def test_memory_is_one_vector_a_level(rng):
+    noise = tree.TreeNoise(1, rng=rng)
+    noise.draw(1023)
+    assert len(noise._nodes) == 10
+    noise.draw(1)
+    assert len(noise._nodes) == 1
+
+
+@given(steps=STEPS)
+def test_honaker_uses_the_whole_tree_and_is_never_worse(steps):
+    encoder, decoder = tree.full_honaker(steps)
+    np.testing.assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
+    np.testing.assert_allclose(decoder, np.linalg.pinv(encoder), atol=1e-12)
+    _, plain = tree.tree_matrices(steps)
+    assert np.all(step_variances(decoder) <= step_variances(plain) + 1e-12)
+    assert len(encoder) == sum(steps >> level for level in range(steps.bit_length()))
+
+
+@pytest.mark.parametrize(("steps", "levels"), [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4), (2048, 12)])
+def test_levels(steps, levels):
+    assert tree.tree_levels(steps) == levels
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tree.tree_shared_nodes(-1, 3),
+        lambda: tree.tree_shared_nodes(1.5, 3),
+        lambda: tree.tree_matrices(0),
+        lambda: tree.full_honaker(0),
+        lambda: tree.tree_levels(0),
+        lambda: tree.tree_sensitivity(0),
+        lambda: tree.TreeNoise(0, rng=np.random.default_rng(0)),
+        lambda: tree.TreeNoise(1, rng=np.random.default_rng(0), std=-1.0),
+    ],
+)
+def test_refusals(call):
+    with pytest.raises(ValueError, match="must"):
+        call()

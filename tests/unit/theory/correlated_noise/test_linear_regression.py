@@ -1,0 +1,166 @@
+"""Regression: the recursion against full second moments, its limit against the closed form."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+
+from privreg.noise.toeplitz import damped_anti_pgd, damped_square_root, identity
+from privreg.theory.correlated_noise.error_curves import error_curve
+from privreg.theory.correlated_noise.linear_regression import (
+    linear_response_risk,
+    stability_limit,
+    stationary_error,
+)
+from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+
+EIGENVALUES = np.array([1.0, 0.4, 0.15])
+
+
+def full_moments(covariance, eta, beta, steps, start, sigma, zeta):
+    """Excess risk by the whole covariance and its cross-covariances with every w."""
+    d = len(covariance)
+    mean = np.eye(d) - eta * covariance
+    second = np.outer(start, start)
+    cross = np.zeros((steps, d, d))
+    risks = [0.5 * np.trace(covariance @ second)]
+    for t in range(steps):
+        fresh = covariance @ second
+        fourth = 2 * fresh @ covariance + np.trace(fresh) * covariance
+        moved = second - eta * (fresh + fresh.T) + eta**2 * fourth + eta**2 * zeta**2 * covariance
+        weights = np.array([beta[t - s] for s in range(t + 1)])
+        noisy = eta * mean @ np.tensordot(weights, cross[: t + 1], axes=1)
+        second = moved - noisy - noisy.T + eta**2 * sigma**2 * weights @ weights * np.eye(d)
+        for s in range(t + 1):
+            cross[s] = mean @ cross[s] - eta * beta[t - s] * sigma**2 * np.eye(d)
+        risks.append(0.5 * np.trace(covariance @ second))
+    return np.array(risks)
+
+
+@pytest.mark.parametrize("family", [identity, damped_square_root, damped_anti_pgd])
+def test_curve_equals_the_propagation_of_full_second_moments(family, rng):
+    steps, eta = 40, 0.3
+    beta = family(steps) if family is identity else family(steps, damping=0.1)
+    basis = ortho_group.rvs(3, random_state=1)
+    start = rng.standard_normal(3)
+    expected = full_moments(
+        basis @ np.diag(EIGENVALUES) @ basis.T, eta, beta, steps, basis @ start, 0.8, 0.5
+    )
+    curve = error_curve(
+        EIGENVALUES, step_size=eta, coefficients=beta, steps=steps, initial_error=start
+    )
+    found = curve.excess_risk(gradient_noise_std=0.8, label_noise_std=0.5)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("family", "law"),
+    [
+        (damped_square_root, StationaryNoise.damped_square_root),
+        (damped_anti_pgd, StationaryNoise.damped_anti_pgd),
+    ],
+)
+def test_curve_tends_to_the_closed_form(family, law):
+    steps, eta, damping = 3000, 0.2, 0.03
+    curve = error_curve(
+        EIGENVALUES, step_size=eta, coefficients=family(steps, damping=damping), steps=steps
+    )
+    limit = stationary_error(
+        EIGENVALUES,
+        step_size=eta,
+        noise=law(damping),
+        gradient_noise_std=1.0,
+        label_noise_std=1.0,
+    )
+    assert curve.private[-1] == pytest.approx(limit.private, rel=1e-10)
+    assert curve.label[-1] == pytest.approx(limit.label, rel=1e-10)
+    assert limit.excess_risk == pytest.approx(limit.private + limit.label, rel=1e-14)
+    assert 0.5 * EIGENVALUES @ limit.variances == pytest.approx(limit.excess_risk, rel=1e-13)
+
+
+def test_short_coefficients_are_continued_by_zeros():
+    short = error_curve(EIGENVALUES, step_size=0.1, coefficients=[1.0, -0.9], steps=50)
+    full = damped_anti_pgd(50, damping=0.1)
+    long = error_curve(EIGENVALUES, step_size=0.1, coefficients=full, steps=50)
+    np.testing.assert_array_equal(short.private, long.private)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 7])
+def test_stability_limit_of_the_identity(dimension):
+    limit = stability_limit(np.full(dimension, 3.0))
+    assert limit == pytest.approx(2 / (3.0 * (dimension + 2)), rel=1e-12)
+
+
+def test_errors_die_out_below_the_stability_limit_and_grow_above():
+    limit = stability_limit(EIGENVALUES)
+    start = np.ones(3)
+    for factor in (0.98, 1.02):
+        curve = error_curve(
+            EIGENVALUES,
+            step_size=factor * limit,
+            coefficients=[1.0],
+            steps=4000,
+            initial_error=start,
+        )
+        assert (curve.initial[-1] < curve.initial[0]) == (factor < 1)
+        error = stationary_error(
+            EIGENVALUES,
+            step_size=factor * limit,
+            noise=StationaryNoise.independent(),
+            gradient_noise_std=1.0,
+        )
+        assert np.isinf(error.excess_risk) == (factor > 1)
+        assert np.all(np.isinf(error.variances)) == (factor > 1)
+
+
+def test_undamped_noise_of_infinite_scale_has_infinite_risk():
+    error = stationary_error(
+        EIGENVALUES,
+        step_size=0.1,
+        noise=StationaryNoise.damped_square_root(0.0),
+        gradient_noise_std=np.inf,
+    )
+    assert error.excess_risk == np.inf
+
+
+def test_linear_response_is_the_limit_of_small_steps_and_a_lower_bound():
+    for eta, tolerance in ((0.1, None), (1e-5, 1e-4)):
+        settings = {
+            "step_size": eta,
+            "noise": StationaryNoise.damped_square_root(0.15 * eta),
+            "gradient_noise_std": 0.7,
+            "label_noise_std": 0.2,
+        }
+        exact = stationary_error(EIGENVALUES, **settings).excess_risk
+        linear = linear_response_risk(EIGENVALUES, **settings)
+        assert linear < exact
+        if tolerance:
+            assert exact == pytest.approx(linear, rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: error_curve([-1.0], step_size=0.1, coefficients=[1.0], steps=1), "eigenvalues"),
+        (lambda: error_curve([1.0], step_size=0.1, coefficients=[1, 1], steps=1), "coefficients"),
+        (lambda: error_curve([1.0], step_size=np.nan, coefficients=[1.0], steps=1), "step_size"),
+        (lambda: error_curve([1.0], step_size=60.0, coefficients=[1.0], steps=500), "step_size"),
+        (
+            lambda: error_curve(
+                [1.0], step_size=0.1, coefficients=[1.0], steps=1, initial_error=[1.0, 2.0]
+            ),
+            "initial_error",
+        ),
+        (lambda: stability_limit([1.0, 0.0]), "eigenvalues"),
+        (
+            lambda: stationary_error(
+                [1.0], step_size=0.1, noise=StationaryNoise.independent(), gradient_noise_std=-1
+            ),
+            "gradient_noise_std",
+        ),
+    ],
+)
+def test_errors_name_the_argument(call, name):
+    with pytest.raises(ValueError, match=name):
+        call()
