@@ -16,21 +16,21 @@ def table1(theory: xr.Dataset) -> pd.DataFrame:
     rows = [
         {
             "eigenvalues": f"i^-{float(decay):g}",
-            "method": str(method),
-            "printed": float(theory.printed.sel(method=method, decay=decay)),
-            "fitted": float(theory.fitted.sel(method=method, decay=decay)),
+            "algorithm": str(method),
+            "printed": float(theory.printed.sel(algorithm=method, decay=decay)),
+            "fitted": float(theory.fitted.sel(algorithm=method, decay=decay)),
         }
         for decay in theory.decay.values
-        for method in theory.method.values
+        for method in theory.algorithm.values
     ]
     rows += [
         {
             "eigenvalues": "e^-i",
-            "method": str(method),
-            "printed": float(theory.exponential.sel(method=method)),
-            "fitted": float(theory.exponential_fitted.sel(method=method)),
+            "algorithm": str(method),
+            "printed": float(theory.exponential.sel(algorithm=method)),
+            "fitted": float(theory.exponential_fitted.sel(algorithm=method)),
         }
-        for method in theory.method.values
+        for method in theory.algorithm.values
     ]
     frame = pd.DataFrame(rows)
     frame["gap"] = (frame["fitted"] - frame["printed"]).abs()

@@ -61,7 +61,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         bound[index], step_size[index] = best.value, best.step_size
     for index in np.ndindex(shape[:-1]):
         exponent[index] = fitted_exponent(sizes, bound[index])
-    dims = ("noise", "method", "decay", "sample_size")
+    dims = ("noise", "algorithm", "decay", "sample_size")
     return xr.Dataset(
         {
             "bound": variable(dims, bound, "least bound over step sizes, constants left out"),
@@ -70,7 +70,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         },
         coords={
             "noise": variable("noise", list(noises), "noise multiplier"),
-            "method": variable("method", list(METHODS), "method"),
+            "algorithm": variable("algorithm", list(METHODS), "algorithm"),
             "decay": variable("decay", parameters.decays, "decay exponent r"),
             "sample_size": variable("sample_size", sizes, "number of rows N"),
         },

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PLACE = "Theorem 4.2, Algorithm 1; the paper runs no experiment"
 SHAPES = ("identity", "population")
 CONSTANTS = ("paper", "practical")
-DIMS = ("shape", "constant", "step_size")
+DIMS = ("noise_shape", "constant", "step_size")
 # E exp(z²/s) ≤ 2 for a standard normal z from s = 8/3 on.
 GAUSSIAN_SCALE = 8 / 3
 
@@ -149,7 +149,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 
 def _coordinates(parameters: Parameters) -> dict[str, tuple]:
     return {
-        "shape": variable("shape", list(SHAPES), "noise covariance"),
+        "noise_shape": variable("noise_shape", list(SHAPES), "noise covariance"),
         "constant": variable("constant", list(CONSTANTS), "constant C of the clip norm"),
         "step_size": variable("step_size", parameters.step_sizes, "step size"),
         "relative_step": variable(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +37,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     from privreg.theory.shaped_noise import rates
     from privreg.theory.shaped_noise.decay import ExponentialDecay, PowerLawDecay
 
-    decays = [Fraction(r).limit_denominator(1000) for r in parameters.decays]
+    decays = parameters.decays
     sizes = parameters.sample_sizes.values()
     powers, fitted_powers = np.array(parameters.powers), np.array(parameters.fitted_powers)
     printed = np.array([[_printed(m, r) for r in decays] for m in METHODS])
@@ -77,7 +76,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     curve = parameters.curve_decays.values()
     curves = np.array([[_printed(m, r) for r in curve] for m in METHODS])
     switches = rates.switch_points()
-    table, budget = ("method", "decay"), ("method", "decay", "power")
+    table, budget = ("algorithm", "decay"), ("algorithm", "decay", "power")
     return xr.Dataset(
         {
             "printed": variable(table, printed, "exponent of N in Table 1"),
@@ -88,36 +87,38 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 "decay", squared_closed, "exponent with psi^2 in place of psi^2 + psi^4"
             ),
             "squared_clip_fitted": variable("decay", squared, "fit of the bound with psi^2 alone"),
-            "exponential": variable("method", exponential, "exponent for exponential decay"),
-            "exponential_fitted": variable("method", exponential_fitted, "its fit"),
+            "exponential": variable("algorithm", exponential, "exponent for exponential decay"),
+            "exponential_fitted": variable("algorithm", exponential_fitted, "its fit"),
             "exponential_gap": variable(
-                "method", np.abs(exponential_fitted - exponential), "distance of fit and Table 1"
+                "algorithm", np.abs(exponential_fitted - exponential), "distance of fit and Table 1"
             ),
             "threshold": variable(
-                ("private_method", "decay"),
+                ("private_algorithm", "decay"),
                 threshold,
                 "p at which epsilon = N^p recovers the rate without privacy",
             ),
             "at_threshold": variable(
-                ("private_method", "decay"), at_threshold, "fitted exponent at that budget"
+                ("private_algorithm", "decay"), at_threshold, "fitted exponent at that budget"
             ),
             "at_threshold_gap": variable(
-                ("private_method", "decay"),
+                ("private_algorithm", "decay"),
                 np.abs(at_threshold - printed[0]),
                 "distance to the exponent without privacy",
             ),
             "with_budget": variable(budget, with_budget, "exponent at epsilon = N^p"),
             "with_budget_fitted": variable(
-                ("method", "decay", "fitted_power"), with_budget_fitted, "its fit"
+                ("algorithm", "decay", "fitted_power"), with_budget_fitted, "its fit"
             ),
-            "curve": variable(("method", "curve_decay"), curves, "exponent of N"),
+            "curve": variable(("algorithm", "curve_decay"), curves, "exponent of N"),
             "switch": variable(
                 "change", [float(v) for v in switches.values()], "decay exponent of the change"
             ),
         },
         coords={
-            "method": variable("method", list(METHODS), "method"),
-            "private_method": variable("private_method", list(METHODS[1:]), "private method"),
+            "algorithm": variable("algorithm", list(METHODS), "algorithm"),
+            "private_algorithm": variable(
+                "private_algorithm", list(METHODS[1:]), "private algorithm"
+            ),
             "decay": variable("decay", [float(r) for r in decays], "decay exponent r"),
             "curve_decay": variable("curve_decay", curve, "decay exponent r"),
             "power": variable("power", powers, "power p of the budget"),
@@ -127,15 +128,13 @@ def theory(parameters: Parameters) -> xr.Dataset:
     )
 
 
-def _printed(method: str, decay: Fraction | float, power: float = 0.0) -> float:
+def _printed(method: str, decay: float, power: float = 0.0) -> float:
     from privreg.theory.shaped_noise import rates
 
-    # Exact for the rational decays of the table at a constant budget.
-    r = Fraction(decay) if power == 0 else float(decay)
     if method == "non-private":
-        return float(rates.nonprivate_exponent(r))
+        return float(rates.nonprivate_exponent(decay))
     formula = rates.identity_exponent if method == "identity" else rates.designed_exponent
-    return float(formula(r, epsilon_power=power or 0))
+    return float(formula(decay, epsilon_power=power))
 
 
 def _fit(

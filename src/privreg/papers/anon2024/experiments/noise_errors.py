@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PLACE = "Algorithms 1 and 3, Lemma B.8; nothing of it is simulated in the paper"
 SHAPES = ("identity", "population")
-DIMS = ("correlation", "shape", "step_size")
+DIMS = ("correlation", "noise_shape", "step_size")
 
 
 class Parameters(Problem):
@@ -138,6 +138,6 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
 def _coordinates(parameters: Parameters) -> dict[str, tuple]:
     return {
         "correlation": variable("correlation", list(CORRELATIONS), "correlation over steps"),
-        "shape": variable("shape", list(SHAPES), "noise covariance"),
+        "noise_shape": variable("noise_shape", list(SHAPES), "noise covariance"),
         "step_size": variable("step_size", parameters.step_sizes.values(), "step size"),
     }

@@ -46,14 +46,18 @@ def theory(parameters: Parameters) -> xr.Dataset:
     shape = (len(epsilons), len(sizes))
     published, needed, delivered = np.zeros(shape), np.zeros((2, *shape)), np.zeros((2, *shape))
     rows = np.zeros(shape)
+    budgets = {
+        (epsilon, neighbours): Budget.approximate(epsilon, delta, neighbours=neighbours)
+        for epsilon in epsilons
+        for neighbours in READINGS[1:]
+    }
     for i, epsilon in enumerate(epsilons):
         for j, size in enumerate(sizes):
             tau = published_noise_multiplier(epsilon=epsilon, delta=delta, steps=size)
             published[i, j] = tau
             for k, neighbours in enumerate(READINGS[1:]):
-                budget = Budget.approximate(epsilon, delta, neighbours=neighbours)
                 needed[k, i, j] = shaped_noise_multiplier(
-                    budget, correlation=TreeCorrelation(), steps=size
+                    budgets[epsilon, neighbours], correlation=TreeCorrelation(), steps=size
                 )
                 spent = shaped_budget(
                     tau, correlation=TreeCorrelation(), steps=size, neighbours=neighbours

@@ -6,6 +6,7 @@ both are oracles, the same for all arms, and not private.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from privreg.experiment.trials import Trials
     from privreg.noise.covariance import PublicCovariance
+    from privreg.privacy.budget import Budget
 
 PLACE = "Algorithm 1, Corollaries 4.3 and 4.5; the paper runs no experiment"
 
@@ -74,14 +76,7 @@ class Parameters(Problem):
         ]
 
     def multiplier(self, correlation: str, epsilon: float) -> float:
-        from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
-        from privreg.privacy.budget import Budget
-
-        return shaped_noise_multiplier(
-            Budget.approximate(epsilon, self.delta),
-            correlation=CORRELATIONS[correlation],
-            steps=self.sample_size - 1,
-        )
+        return _multiplier(correlation, epsilon, self.delta, self.sample_size - 1)
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -128,12 +123,14 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "risk": variable(dims, risk, "exact risk without clipping"),
             "tuned": variable(dims[:-1], risk.min(axis=-1), "least exact risk over step sizes"),
             "bound": variable(
-                ("shape", "epsilon", "step_size"), bound, "Theorem 4.2 for the tree, constants 1"
+                ("noise_shape", "epsilon", "step_size"),
+                bound,
+                "Theorem 4.2 for the tree, constants 1",
             ),
         },
         coords={
             "diagonal_arm": variable("diagonal_arm", [arm.name for arm in DIAGONAL], "arm"),
-            "shape": variable("shape", ["identity", "population"], "noise covariance"),
+            "noise_shape": variable("noise_shape", ["identity", "population"], "noise covariance"),
             "epsilon": variable("epsilon", parameters.epsilons, "epsilon"),
             "step_size": variable("step_size", steps, "step size"),
         },
@@ -238,6 +235,23 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         "trial": simulation.trial.variable,
     }
     return xr.Dataset(variables, coords=coordinates)
+
+
+@cache
+def _multiplier(correlation: str, epsilon: float, delta: float, steps: int) -> float:
+    from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
+
+    return shaped_noise_multiplier(
+        _budget(epsilon, delta), correlation=CORRELATIONS[correlation], steps=steps
+    )
+
+
+# The conversion searches for its rho: once a budget is enough.
+@cache
+def _budget(epsilon: float, delta: float) -> Budget:
+    from privreg.privacy.budget import Budget
+
+    return Budget.approximate(epsilon, delta)
 
 
 class _Public(NamedTuple):

@@ -57,8 +57,10 @@ def exponents(theory: xr.Dataset) -> Figure:
     """Exponent of N against the decay, printed as lines and fitted as points."""
     figure, axes = panels(1, 2, height=2.7)
     for method, (colour, name) in METHODS.items():
-        axes[0].plot(theory.curve_decay, theory.curve.sel(method=method), color=colour, label=name)
-        axes[0].plot(theory.decay, theory.fitted.sel(method=method), "o", ms=3, color=colour)
+        axes[0].plot(
+            theory.curve_decay, theory.curve.sel(algorithm=method), color=colour, label=name
+        )
+        axes[0].plot(theory.decay, theory.fitted.sel(algorithm=method), "o", ms=3, color=colour)
     for change, words in (("better", r"$\Sigma$ passes $I$"), ("branch", "branch changes")):
         at = float(theory.switch.sel(change=change))
         axes[0].axvline(at, color="0.6", lw=0.6, ls=":")
@@ -71,15 +73,15 @@ def exponents(theory: xr.Dataset) -> Figure:
             continue
         style = ("-", "--", ":")[column]
         for method, (colour, _) in METHODS.items():
-            at = theory.sel(method=method, decay=decay)
+            here = theory.sel(algorithm=method, decay=decay)
             axes[1].plot(
                 theory.power,
-                at.with_budget,
+                here.with_budget,
                 style,
                 color=colour,
                 label=f"$r = {decay:g}$" if method == "non-private" else None,
             )
-            axes[1].plot(theory.fitted_power, at.with_budget_fitted, "o", ms=3, color=colour)
+            axes[1].plot(theory.fitted_power, here.with_budget_fitted, "o", ms=3, color=colour)
     axes[1].set(xlabel="$p$ in $\\varepsilon = N^p$", title="growing budget")
     axes[1].legend(loc="lower right")
     return figure
@@ -93,7 +95,7 @@ def bound_curves(theory: xr.Dataset) -> Figure:
         for column, decay in enumerate(theory.decay.values[:4]):
             panel = axes[row, column]
             for method, (colour, name) in METHODS.items():
-                at = theory.sel(noise=noise, method=method, decay=decay)
+                at = theory.sel(noise=noise, algorithm=method, decay=decay)
                 panel.plot(theory.sample_size, at.bound, color=colour, label=name)
                 slope = float(at.exponent)
                 panel.text(

@@ -66,7 +66,7 @@ def simulation_below_bound(theory: xr.Dataset, simulation: xr.Dataset) -> Figure
                 continue
             at = simulation.sel(arm=f"tree, {shape}", epsilon=epsilon)
             exact = theory.sel(diagonal_arm=f"tree, {shape}", epsilon=epsilon)
-            bound = theory.bound.sel(shape=shape, epsilon=epsilon)
+            bound = theory.bound.sel(noise_shape=shape, epsilon=epsilon)
             panel.plot(at.step_size, at.risk, "o", ms=2.5, color=colour,
                        label=rf"$\varepsilon = {epsilon:g}$")  # fmt: skip
             panel.plot(at.step_size, exact.risk, color=colour, lw=0.8)
@@ -86,7 +86,7 @@ def noise_errors(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     for panel, correlation in zip(axes, CORRELATIONS, strict=True):
         for shape in ("identity", "population"):
             colour, name = SHAPES[shape]
-            at = simulation.sel(correlation=correlation, shape=shape)
+            at = simulation.sel(correlation=correlation, noise_shape=shape)
             panel.errorbar(
                 simulation.step_size,
                 at.ratio_to_exact,
@@ -99,7 +99,7 @@ def noise_errors(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
             linear = theory.linear / theory.exact
             panel.plot(
                 simulation.step_size,
-                linear.sel(correlation=correlation, shape=shape),
+                linear.sel(correlation=correlation, noise_shape=shape),
                 "--",
                 color=colour,
             )
@@ -119,7 +119,7 @@ def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     for panel, constant in zip(axes, ("paper", "practical"), strict=True):
         for shape in ("identity", "population"):
             colour, name = SHAPES[shape]
-            at = simulation.sel(shape=shape, constant=constant)
+            at = simulation.sel(noise_shape=shape, constant=constant)
             steps, risk = at.relative_step.values, at.median_risk.values
             panel.plot(steps, np.where(risk < top, risk, np.nan), "o-", ms=3, color=colour,
                        label=rf"$\Sigma$: {name}")  # fmt: skip
@@ -128,7 +128,7 @@ def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
             panel.plot(steps[above & ~overflow], np.full(np.sum(above & ~overflow), top), "^",
                        ms=4, mfc="white", color=colour)  # fmt: skip
             panel.plot(steps[overflow], np.full(np.sum(overflow), 2 * top), "x", color=colour)
-            gain = theory.gain.sel(shape=shape, constant=constant).values
+            gain = theory.gain.sel(noise_shape=shape, constant=constant).values
             crossing = np.exp(np.interp(0.0, np.log(gain), np.log(steps)))
             panel.axvline(crossing, color=colour, lw=0.7, ls=":")
         panel.axhline(float(simulation.risk_at_start), color="0.5", lw=0.6)
