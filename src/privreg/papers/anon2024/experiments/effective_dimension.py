@@ -1,0 +1,120 @@
+"""How the price of a designed covariance, tr(Σ⁻¹H), follows the effective dimension."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.summaries import mean_and_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.experiment.trials import Trials
+
+PLACE = "Section 4.1, Lemmas B.10 and B.11"
+
+
+class Parameters(Strict):
+    """Infinite power laws for the population, finite ones for public features."""
+
+    decays: list[float] = Field(min_length=1, description="Decay exponents r.")
+    horizons: LogAxis = Field(description="N times the step size.")
+    dimension: int = Field(ge=2, description="Dimension d of the public features.")
+    sample_size: int = Field(ge=2, description="Number N of private rows.")
+    public_ratios: list[int] = Field(min_length=1, description="Public over private rows, M / N.")
+    sampled_horizons: list[float] = Field(min_length=1, description="N eta of the samples.")
+
+
+def theory(parameters: Parameters) -> xr.Dataset:
+    """Effective dimensions and exact traces of the population's design."""
+    import xarray as xr
+
+    from privreg.theory.shaped_noise.decay import PowerLawDecay, effective_dimension
+
+    horizons = parameters.horizons.values()
+    laws = [PowerLawDecay(r) for r in parameters.decays]
+    dims = ("decay", "horizon")
+    dimension = np.array([effective_dimension(law, horizons) for law in laws])
+    trace = np.array([[law.shaped_trace(a) for a in horizons] for law in laws])
+    return xr.Dataset(
+        {
+            "effective_dimension": variable(dims, dimension, "effective dimension"),
+            "shaped_trace": variable(dims, trace, "tr((H + I/a)^-1 H), exact"),
+            "trace_ratio": variable(dims, trace / dimension, "trace over effective dimension"),
+        },
+        coords={
+            "decay": variable("decay", parameters.decays, "decay exponent r"),
+            "horizon": variable("horizon", horizons, "N times the step size"),
+        },
+    )
+
+
+def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+    """The same traces where Σ comes from public features."""
+    import xarray as xr
+
+    from privreg.experiment.progress import track
+    from privreg.noise.covariance import PublicCovariance
+
+    ratios, horizons = parameters.public_ratios, parameters.sampled_horizons
+    shape = (len(parameters.decays), len(ratios), len(horizons), len(trials))
+    inverse, forward = np.empty(shape), np.empty(shape)
+    for at, trial in enumerate(track(trials, total=len(trials), label="public features")):
+        normals = trial.rng.standard_normal(
+            (max(ratios) * parameters.sample_size, parameters.dimension)
+        )
+        for i, decay in enumerate(parameters.decays):
+            eigenvalues = np.arange(1.0, parameters.dimension + 1) ** -decay
+            for j, ratio in enumerate(ratios):
+                rows = ratio * parameters.sample_size
+                public = PublicCovariance(normals[:rows] * np.sqrt(eigenvalues), ridge=rows)
+                for k, horizon in enumerate(horizons):
+                    covariance = public.with_ridge(rows / horizon)
+                    population = eigenvalues + 1 / horizon
+                    inverse[i, j, k, at] = covariance.inverse_trace(eigenvalues) / np.sum(
+                        eigenvalues / population
+                    )
+                    forward[i, j, k, at] = covariance.trace(eigenvalues) / np.sum(
+                        eigenvalues * population
+                    )
+    dims = ("decay", "public_ratio", "sampled_horizon", "trial")
+    return xr.Dataset(
+        {
+            "inverse_ratio": variable(
+                dims, inverse, "tr(Sigma^-1 H) with public features over that of the population"
+            ),
+            "forward_ratio": variable(
+                dims, forward, "tr(Sigma H) with public features over that of the population"
+            ),
+        },
+        coords=_coordinates(parameters),
+    )
+
+
+def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+    """Means over trials with errors."""
+    import xarray as xr
+
+    dims = ("decay", "public_ratio", "sampled_horizon")
+    variables: dict[str, tuple] = {}
+    for name in ("inverse_ratio", "forward_ratio"):
+        description = simulation[name].attrs["long_name"]
+        variables |= mean_and_error(name, simulation[name].values, dims, description)
+    return xr.Dataset(
+        variables, coords=_coordinates(parameters) | {"trial": simulation.trial.variable}
+    )
+
+
+def _coordinates(parameters: Parameters) -> dict[str, tuple]:
+    return {
+        "decay": variable("decay", parameters.decays, "decay exponent r"),
+        "public_ratio": variable("public_ratio", parameters.public_ratios, "public rows over N"),
+        "sampled_horizon": variable(
+            "sampled_horizon", parameters.sampled_horizons, "N times the step size"
+        ),
+    }

@@ -1,0 +1,169 @@
+"""Table 1: printed exponents, and those of the minimised bounds, against decay and budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from privreg.experiment.datasets import variable
+from privreg.experiment.parameters import LogAxis, Strict
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.theory.shaped_noise.decay import Decay
+
+PLACE = "Table 1, Corollaries 4.3 to 4.6"
+METHODS = ("non-private", "identity", "designed")
+
+
+class Parameters(Strict):
+    """Decays and the enormous sample sizes at which logarithms and floors no longer show."""
+
+    decays: list[float] = Field(min_length=1, description="Decay exponents r of the table.")
+    sample_sizes: LogAxis = Field(description="N of the fits for power laws.")
+    exponential_sizes: LogAxis = Field(description="N of the fits for exponential decay.")
+    curve_decays: LogAxis = Field(description="Decay exponents r of the curves.")
+    powers: list[float] = Field(min_length=2, description="p of budgets that grow as N^p.")
+    fitted_powers: list[float] = Field(min_length=1, description="p at which bounds are fitted.")
+
+
+def theory(parameters: Parameters) -> xr.Dataset:
+    """Closed forms, fits, thresholds of the budget and points where branches change."""
+    import xarray as xr
+
+    from privreg.theory.shaped_noise import rates
+    from privreg.theory.shaped_noise.decay import ExponentialDecay, PowerLawDecay
+
+    decays = parameters.decays
+    sizes = parameters.sample_sizes.values()
+    powers, fitted_powers = np.array(parameters.powers), np.array(parameters.fitted_powers)
+    printed = np.array([[_printed(m, r) for r in decays] for m in METHODS])
+    fitted = np.array([[_fit(m, PowerLawDecay(float(r)), sizes) for r in decays] for m in METHODS])
+    squared = np.array(
+        [_fit("designed", PowerLawDecay(float(r)), sizes, clip_power=2) for r in decays]
+    )
+    squared_closed = [float(min(b(r) for b in rates.SQUARED_CLIP_BRANCHES)) for r in decays]
+    exponential = np.array([float(x) for x in rates.exponential_exponents()])
+    exponential_fitted = np.array(
+        [_fit(m, ExponentialDecay(), parameters.exponential_sizes.values()) for m in METHODS]
+    )
+    threshold = np.array(
+        [
+            [float(rates.identity_threshold(r)) for r in decays],
+            [float(rates.designed_threshold(r)) for r in decays],
+        ]
+    )
+    at_threshold = np.array(
+        [
+            [
+                _fit(m, PowerLawDecay(float(r)), sizes, power=threshold[i, j])
+                for j, r in enumerate(decays)
+            ]
+            for i, m in enumerate(METHODS[1:])
+        ]
+    )
+    with_budget = np.array([[[_printed(m, r, p) for p in powers] for r in decays] for m in METHODS])
+    with_budget_fitted = np.array(
+        [
+            [[_fit(m, PowerLawDecay(float(r)), sizes, power=p) for p in fitted_powers]
+             for r in decays]
+            for m in METHODS
+        ]
+    )  # fmt: skip
+    curve = parameters.curve_decays.values()
+    curves = np.array([[_printed(m, r) for r in curve] for m in METHODS])
+    switches = rates.switch_points()
+    table, budget = ("algorithm", "decay"), ("algorithm", "decay", "power")
+    return xr.Dataset(
+        {
+            "printed": variable(table, printed, "exponent of N in Table 1"),
+            "fitted": variable(table, fitted, "fitted exponent of the minimised bound"),
+            "gap": variable(table, np.abs(fitted - printed), "distance of fit and Table 1"),
+            "largest_gap": variable((), np.abs(fitted - printed).max(), "largest distance"),
+            "squared_clip": variable(
+                "decay", squared_closed, "exponent with psi^2 in place of psi^2 + psi^4"
+            ),
+            "squared_clip_fitted": variable("decay", squared, "fit of the bound with psi^2 alone"),
+            "exponential": variable("algorithm", exponential, "exponent for exponential decay"),
+            "exponential_fitted": variable("algorithm", exponential_fitted, "its fit"),
+            "exponential_gap": variable(
+                "algorithm", np.abs(exponential_fitted - exponential), "distance of fit and Table 1"
+            ),
+            "threshold": variable(
+                ("private_algorithm", "decay"),
+                threshold,
+                "p at which epsilon = N^p recovers the rate without privacy",
+            ),
+            "at_threshold": variable(
+                ("private_algorithm", "decay"), at_threshold, "fitted exponent at that budget"
+            ),
+            "at_threshold_gap": variable(
+                ("private_algorithm", "decay"),
+                np.abs(at_threshold - printed[0]),
+                "distance to the exponent without privacy",
+            ),
+            "with_budget": variable(budget, with_budget, "exponent at epsilon = N^p"),
+            "with_budget_fitted": variable(
+                ("algorithm", "decay", "fitted_power"), with_budget_fitted, "its fit"
+            ),
+            "curve": variable(("algorithm", "curve_decay"), curves, "exponent of N"),
+            "switch": variable(
+                "change", [float(v) for v in switches.values()], "decay exponent of the change"
+            ),
+        },
+        coords={
+            "algorithm": variable("algorithm", list(METHODS), "algorithm"),
+            "private_algorithm": variable(
+                "private_algorithm", list(METHODS[1:]), "private algorithm"
+            ),
+            "decay": variable("decay", [float(r) for r in decays], "decay exponent r"),
+            "curve_decay": variable("curve_decay", curve, "decay exponent r"),
+            "power": variable("power", powers, "power p of the budget"),
+            "fitted_power": variable("fitted_power", fitted_powers, "power p of the budget"),
+            "change": variable("change", list(switches), "what changes"),
+        },
+    )
+
+
+def _printed(method: str, decay: float, power: float = 0.0) -> float:
+    from privreg.theory.shaped_noise import rates
+
+    if method == "non-private":
+        return float(rates.nonprivate_exponent(decay))
+    formula = rates.identity_exponent if method == "identity" else rates.designed_exponent
+    return float(formula(decay, epsilon_power=power))
+
+
+def _fit(
+    method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0, clip_power: int = 4
+) -> float:
+    """Exponent of the minimised bound at τ = N^-power, every other constant 1."""
+    from privreg.theory.shaped_noise.bounds import (
+        designed_bound,
+        fitted_exponent,
+        identity_bound,
+        minimise_over_step_size,
+    )
+
+    values = []
+    for size in map(float, sizes):
+        noise = 0.0 if method == "non-private" else size**-power
+
+        def total(eta: np.ndarray, size: float = size, noise: float = noise) -> np.ndarray:
+            if method == "designed":
+                return designed_bound(
+                    decay,
+                    sample_size=size,
+                    step_size=eta,
+                    noise_multiplier=noise,
+                    clip_power=clip_power,
+                ).total
+            return identity_bound(
+                decay, sample_size=size, step_size=eta, noise_multiplier=noise
+            ).total
+
+        values.append(minimise_over_step_size(total, sample_size=size).value)
+    return fitted_exponent(sizes, values)
