@@ -29,9 +29,7 @@ class Parameters(Strict):
     )
     coefficients: int = Field(ge=2, description="Coefficients shown.")
     frequencies: int = Field(ge=3, description="Frequencies shown, over (0, pi].")
-    rho: float = Field(
-        gt=0, description="zCDP budget; every private part is proportional to 1/rho."
-    )
+    rho: float = Field(gt=0, description="zCDP budget; private parts are proportional to 1/rho.")
     sample_std: float = Field(ge=0, description="Standard deviation of a sample.")
     memories: int = Field(ge=20, description="Length of a run in units of 1/eta.")
 

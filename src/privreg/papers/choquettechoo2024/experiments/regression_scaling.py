@@ -189,7 +189,7 @@ def _scalings(setting: Setting) -> tuple[float, float]:
 def _coordinates(parameters: Parameters, settings: list[Setting]) -> dict[str, tuple]:
     from privreg.theory.correlated_noise.bounds import effective_dimension
 
-    values = {
+    values: dict[str, list[float]] = {
         "dimension": [at.eigenvalues.size for at in settings],
         "effective_dimension": [effective_dimension(at.eigenvalues) for at in settings],
         "step_size": [at.step_size for at in settings],
