@@ -60,6 +60,15 @@ def theory(parameters: Parameters) -> xr.Dataset:
     )
     scaling = np.array([_scalings(at) for at in settings]) / parameters.rho
     slopes = _slopes(parameters, risk)
+    hundredth = np.array(
+        [
+            [
+                exact_risk(at._replace(step_size=at.step_size / 100), name, rho=parameters.rho)
+                for name in ALGORITHMS
+            ]
+            for at in settings
+        ]
+    )
     limits = [at.step_size / stability_limit(at.eigenvalues) for at in settings]
     return xr.Dataset(
         {
@@ -69,6 +78,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
             ),
             "exact_slope": variable(
                 "algorithm", slopes, f"log-log slope over {_abscissa(parameters)}"
+            ),
+            "small_step_slope": variable(
+                "algorithm",
+                _slopes(parameters, hundredth),
+                f"log-log slope over {_abscissa(parameters)}, all step sizes a hundredth",
             ),
             "scaling_slope": variable(
                 "algorithm", _slopes(parameters, scaling), "log-log slope of the scaling"
