@@ -57,6 +57,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     shown = np.asarray(parameters.shown_step_sizes)
     multiplier = (2 * parameters.rho) ** -0.5
     least = least_private_excess_risk(eta, noise_multiplier=multiplier)
+    independent = 0.5 * eta / (2 - eta) * multiplier**2
     by_rule = np.empty_like(eta)
     for at, step in enumerate(eta):
         grid, weights = frequency_rule(step)
@@ -82,8 +83,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "optimal_risk": variable("step_size", least, "private excess risk, optimal noise"),
             "independent_risk": variable(
                 "step_size",
-                0.5 * eta / (2 - eta) * multiplier**2,
+                independent,
                 "private excess risk, independent noise",
+            ),
+            "independent_constant": variable(
+                "step_size", parameters.rho * independent / eta, "independent risk over eta / rho"
             ),
             "optimal_slope": variable("step_size", local, "local exponent of the optimal risk"),
             "log_squared_constant": variable(

@@ -87,6 +87,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "scaling_slope": variable(
                 "algorithm", _slopes(parameters, scaling), "log-log slope of the scaling"
             ),
+            "plain_slope": variable(
+                "algorithm",
+                _slopes(parameters, np.array([_plain(at) for at in settings])),
+                "log-log slope of eta d and of eta^2 d_eff, without the logarithm",
+            ),
             "stability_share": variable("setting", limits, "step size over the stability limit"),
         },
         coords=_coordinates(parameters, settings),
@@ -198,6 +203,11 @@ def _scalings(setting: Setting) -> tuple[float, float]:
     eta, d = setting.step_size, setting.eigenvalues.size
     effective = effective_dimension(setting.eigenvalues)
     return eta * d, eta**2 * effective * np.log(1 / damping(setting)) ** 2
+
+
+def _plain(setting: Setting) -> tuple[float, float]:
+    sgd, ftrl = _scalings(setting)
+    return sgd, ftrl / float(np.log(1 / damping(setting)) ** 2)
 
 
 def _coordinates(parameters: Parameters, settings: list[Setting]) -> dict[str, tuple]:

@@ -11,7 +11,6 @@ from privreg.experiment.plotting import (
     BLUE,
     GREEN,
     ORANGE,
-    PAGE_WIDTH,
     PURPLE,
     RED,
     SKY,
@@ -156,14 +155,12 @@ def fig3(theory: xr.Dataset) -> Figure:
     return figure
 
 
-def fig4(errors: xr.Dataset) -> Figure:
+def fig4(cifar10: xr.Dataset, stackoverflow: xr.Dataset) -> Figure:
     """Prefix-sum error of every mechanism at the two schedules of the paper's experiments."""
-    count = errors.sizes["schedule"]
-    figure, axes = panels(1, count, height=2.4, squeeze=False)
-    figure.set_size_inches(PAGE_WIDTH, 2.4)
-    names = [str(name) for name in errors.mechanism.values]
-    for column, panel in enumerate(axes[0]):
-        at = errors.isel(schedule=column)
+    figure, axes = panels(1, 2, height=2.4)
+    names = [str(name) for name in cifar10.mechanism.values]
+    for column, (panel, errors) in enumerate(zip(axes, (cifar10, stackoverflow), strict=True)):
+        at = errors.isel(schedule=0)
         values = at.mean_error.values
         colours = [
             PURPLE if name == "nu_dp_ftrl" else BLUE if name in ANYTIME else SKY for name in names
