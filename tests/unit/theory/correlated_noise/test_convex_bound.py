@@ -81,7 +81,7 @@ def test_bounds_are_ordered(condition, step_size):
             assert found.multiplier.sum() <= 2 * found.multiplier[centre] * (1 + 1e-12)
         assert optimised.excess_risk <= correlated.excess_risk < independent.excess_risk
         risks[variant] = independent.excess_risk
-    # The printed multipliers include more, so their bound is smaller, and not a bound.
+    # Neither set holds the other's multipliers; here the false one promises more.
     assert risks["printed"] < risks["sound"]
 
 

@@ -72,9 +72,23 @@ def theory(parameters: Parameters) -> xr.Dataset:
             for place, power in enumerate(powers[1:], start=1):
                 tuned[row, column, place] = program.bound(power).excess_risk
     dims = ("multiplier", "step_size", "condition_number", "algorithm")
+    ratio = bound[..., 0] / bound[..., 1]
+    slope = np.diff(np.log(bound[:, :, [0, -1]]), axis=2)[:, :, 0] / np.log(kappa[-1] / kappa[0])
     return xr.Dataset(
         {
             "bound": variable(dims, bound, "bound on the excess risk, equation (10)"),
+            "gap": variable(
+                dims[:3], bound[..., 0] - bound[..., 1], "bound of DP-SGD less that of nu-DP-FTRL"
+            ),
+            "ratio": variable(dims[:3], ratio, "bound of DP-SGD over that of nu-DP-FTRL"),
+            "growth": variable(
+                ("multiplier", "step_size", "algorithm"),
+                slope,
+                "log-log slope of the bound over the condition number, between the ends",
+            ),
+            "over_envelope": variable(
+                dims, bound / envelope, "bound over what quadratics alone force"
+            ),
             "quadratic_envelope": variable(
                 dims, envelope, "the least that any valid response gives for this correlation"
             ),

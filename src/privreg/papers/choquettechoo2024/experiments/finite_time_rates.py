@@ -61,6 +61,12 @@ def theory(parameters: Parameters) -> xr.Dataset:
     return xr.Dataset(
         {
             "risk": variable(dims, risk, "excess risk of the last iterate at the best step size"),
+            "risk_ratio": variable(
+                dims[:2], risk[..., 1] / risk[..., 0], "risk of DP-FTRL over that of DP-SGD"
+            ),
+            "last_slope": variable(
+                ("dimension", "algorithm"), slope[:, -1], "exponent between the last two steps"
+            ),
             "best_step_size": variable(dims, step, "best step size"),
             "local_slope": variable(dims, slope, "local exponent of the risk over the steps"),
         },

@@ -29,10 +29,12 @@ class Parameters(Strict):
     )
     coefficients: int = Field(ge=2, description="Coefficients shown.")
     frequencies: int = Field(ge=3, description="Frequencies shown, over (0, pi].")
-    rho: float = Field(
-        gt=0, description="zCDP budget; every private part is proportional to 1/rho."
-    )
+    rho: float = Field(gt=0, description="zCDP budget; private parts are proportional to 1/rho.")
     sample_std: float = Field(ge=0, description="Standard deviation of a sample.")
+    damping_factors: list[float] = Field(
+        min_length=1, description="nu over eta of other coefficients, none of them 1."
+    )
+    perturbations: int = Field(ge=1, description="Random changes of the optimal coefficients.")
     memories: int = Field(ge=20, description="Length of a run in units of 1/eta.")
 
 
@@ -55,6 +57,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     shown = np.asarray(parameters.shown_step_sizes)
     multiplier = (2 * parameters.rho) ** -0.5
     least = least_private_excess_risk(eta, noise_multiplier=multiplier)
+    independent = 0.5 * eta / (2 - eta) * multiplier**2
     by_rule = np.empty_like(eta)
     for at, step in enumerate(eta):
         grid, weights = frequency_rule(step)
@@ -68,6 +71,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
     tail[:, 0] = np.nan
     frequency = np.pi * np.arange(1, parameters.frequencies + 1) / parameters.frequencies
     exact = [stationary(parameters, step) for step in shown]
+    others = np.stack([_over_optimal(parameters, step) for step in shown])
+    perturbed = [_perturbed_over_optimal(parameters, step) for step in shown]
+    correlation = [_largest_correlation(step) for step in shown]
     local = np.gradient(np.log(least), np.log(eta))
     return xr.Dataset(
         {
@@ -77,8 +83,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "optimal_risk": variable("step_size", least, "private excess risk, optimal noise"),
             "independent_risk": variable(
                 "step_size",
-                0.5 * eta / (2 - eta) * multiplier**2,
+                independent,
                 "private excess risk, independent noise",
+            ),
+            "independent_constant": variable(
+                "step_size", parameters.rho * independent / eta, "independent risk over eta / rho"
             ),
             "optimal_slope": variable("step_size", local, "local exponent of the optimal risk"),
             "log_squared_constant": variable(
@@ -90,6 +99,29 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 "step_size",
                 np.abs(by_rule / inverse_distance_integral(eta) - 1),
                 "relative distance of the integral's closed form from quadrature",
+            ),
+            "other_over_optimal": variable(
+                ("shown_step_size", "damping_factor"),
+                others,
+                "private risk of other coefficients of the family over the optimum",
+            ),
+            "perturbed_over_optimal": variable(
+                "shown_step_size",
+                perturbed,
+                "least private risk of randomly changed coefficients over the optimum",
+            ),
+            "largest_later_coefficient": variable(
+                "shown_step_size", beta[:, 1:].max(axis=1), "largest coefficient after the first"
+            ),
+            "tail_ratio": variable(
+                "shown_step_size",
+                beta[:, -1] / tail[:, -1],
+                "last coefficient shown over its asymptote",
+            ),
+            "largest_noise_correlation": variable(
+                "shown_step_size",
+                correlation,
+                "largest covariance of the noises of two different steps, over all of 200 steps",
             ),
             "coefficient": variable(("shown_step_size", "time"), beta, "optimal coefficient"),
             "coefficient_tail": variable(
@@ -110,6 +142,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "time": variable("time", time, "lag in steps"),
             "frequency": variable("frequency", frequency, "frequency", units="rad"),
             "family": variable("family", list(FAMILIES), "how the noise is correlated"),
+            "damping_factor": variable("damping_factor", parameters.damping_factors, "nu / eta"),
         },
     )
 
@@ -196,3 +229,41 @@ def _noise(step_size: float, family: str):  # type: ignore[no-untyped-def]
 
 def _source_std(parameters: Parameters, step_size: float, family: str) -> float:
     return float((_noise(step_size, family).squared_sensitivity / (2 * parameters.rho)) ** 0.5)
+
+
+def _over_optimal(parameters: Parameters, step_size: float) -> list[float]:
+    """Private risks at dampings other than the step size, over that at the step size."""
+    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+
+    def risk(damping: float) -> float:
+        noise = StationaryNoise.damped_square_root(damping)
+        return noise.squared_sensitivity * float(noise.relative_variance(step_size))
+
+    least = risk(step_size)
+    return [risk(min(1.0, factor * step_size)) / least for factor in parameters.damping_factors]
+
+
+def _perturbed_over_optimal(parameters: Parameters, step_size: float) -> float:
+    """Least private risk among random changes by a tenth, over that of the optimal coefficients."""
+    from privreg.noise.toeplitz import inverse_coefficients, mean_estimation_optimal
+
+    rng = np.random.Generator(np.random.SFC64(0))
+    steps = int(20 / step_size)
+    beta = mean_estimation_optimal(steps, step_size=step_size)
+    decay = (1 - step_size) ** np.arange(steps)
+
+    def risk(coefficients: np.ndarray) -> float:
+        response = np.convolve(coefficients, decay)[:steps]
+        encoder = inverse_coefficients(coefficients)
+        return float((response @ response) * (encoder @ encoder))
+
+    changes = 0.1 * rng.standard_normal((parameters.perturbations, steps))
+    return min(risk(beta * (1 + change)) for change in changes) / risk(beta)
+
+
+def _largest_correlation(step_size: float) -> float:
+    from privreg.noise.toeplitz import dense_matrix, mean_estimation_optimal
+
+    decoder = dense_matrix(mean_estimation_optimal(200, step_size=step_size))
+    covariance = decoder @ decoder.T
+    return float(covariance[~np.eye(200, dtype=bool)].max())

@@ -60,6 +60,15 @@ def theory(parameters: Parameters) -> xr.Dataset:
     )
     scaling = np.array([_scalings(at) for at in settings]) / parameters.rho
     slopes = _slopes(parameters, risk)
+    hundredth = np.array(
+        [
+            [
+                exact_risk(at._replace(step_size=at.step_size / 100), name, rho=parameters.rho)
+                for name in ALGORITHMS
+            ]
+            for at in settings
+        ]
+    )
     limits = [at.step_size / stability_limit(at.eigenvalues) for at in settings]
     return xr.Dataset(
         {
@@ -70,8 +79,18 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "exact_slope": variable(
                 "algorithm", slopes, f"log-log slope over {_abscissa(parameters)}"
             ),
+            "small_step_slope": variable(
+                "algorithm",
+                _slopes(parameters, hundredth),
+                f"log-log slope over {_abscissa(parameters)}, all step sizes a hundredth",
+            ),
             "scaling_slope": variable(
                 "algorithm", _slopes(parameters, scaling), "log-log slope of the scaling"
+            ),
+            "plain_slope": variable(
+                "algorithm",
+                _slopes(parameters, np.array([_plain(at) for at in settings])),
+                "log-log slope of eta d and of eta^2 d_eff, without the logarithm",
             ),
             "stability_share": variable("setting", limits, "step size over the stability limit"),
         },
@@ -186,10 +205,15 @@ def _scalings(setting: Setting) -> tuple[float, float]:
     return eta * d, eta**2 * effective * np.log(1 / damping(setting)) ** 2
 
 
+def _plain(setting: Setting) -> tuple[float, float]:
+    sgd, ftrl = _scalings(setting)
+    return sgd, ftrl / float(np.log(1 / damping(setting)) ** 2)
+
+
 def _coordinates(parameters: Parameters, settings: list[Setting]) -> dict[str, tuple]:
     from privreg.theory.correlated_noise.bounds import effective_dimension
 
-    values = {
+    values: dict[str, list[float]] = {
         "dimension": [at.eigenvalues.size for at in settings],
         "effective_dimension": [effective_dimension(at.eigenvalues) for at in settings],
         "step_size": [at.step_size for at in settings],

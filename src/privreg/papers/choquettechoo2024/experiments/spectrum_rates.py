@@ -85,6 +85,17 @@ def theory(parameters: Parameters) -> xr.Dataset:
             ),
             "effective_dimension": variable(dims, effective, "effective dimension"),
             "lower_bound": variable(dims, lower, "lower bound for any correlation"),
+            "over_lower": variable(
+                (*dims, "algorithm"), risk / lower[..., None], "risk over the lower bound"
+            ),
+            "separation": variable(
+                dims, risk[..., 0] / risk[..., 1], "risk of Noisy-SGD over that of Noisy-FTRL"
+            ),
+            "lower_constant": variable(
+                dims,
+                lower * parameters.rho / (parameters.step_size**2 * effective),
+                "lower bound over eta^2 d_eff / rho",
+            ),
             "theorem_constant": variable(
                 dims, risk[..., 1] / theorem, "risk of Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho"
             ),
