@@ -61,8 +61,8 @@ class WrongVersion:
     def __post_init__(self) -> None:
         if not (self.patches or self.parameters):
             raise ValueError(f"{self.name} must have patches or parameters, got none")
-        if not self.runs:
-            raise ValueError(f"{self.name} must name experiments and entries that turn")
+        if not (self.runs and self.turns):
+            raise ValueError(f"{self.name} must name experiments and entries that turn, got none")
 
 
 @contextmanager

@@ -37,8 +37,12 @@ def _scaled(factor: float) -> Any:
     return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
-def _one_step_early(right: Any) -> Any:
-    return lambda steps, **options: right(np.append(steps[1:], steps[-1]), **options)
+def _half_a_step_off(right: Any) -> Any:
+    def wrong(*arguments: Any, **options: Any) -> Any:
+        noise = right(*arguments, **options)
+        return np.append((noise[1:] + noise[:-1]) / 2, noise[-1:])
+
+    return wrong
 
 
 WRONG_VERSIONS = (
@@ -64,11 +68,11 @@ WRONG_VERSIONS = (
         turns=("budget-is-met-by-every-sample", "divergence-bound-is-tight"),
     ),
     WrongVersion(
-        name="schedule-one-step-off",
-        says="The noise is computed for steps that come one step early.",
+        name="schedule-half-a-step-off",
+        says="The noise of each step is that of half a step later.",
         runs={"privacy_budget": ("theory",)},
-        patches=(Patch(f"{SCHEDULES}:noise_multipliers", _one_step_early),),
-        turns=(),
+        patches=(Patch(f"{SCHEDULES}:noise_multipliers", _half_a_step_off),),
+        turns=("budget-is-met-by-every-sample", "divergence-bound-is-tight"),
     ),
     WrongVersion(
         name="twice-the-drift",
@@ -82,7 +86,7 @@ WRONG_VERSIONS = (
                 ),
             ),
         ),
-        turns=(),
+        turns=("diffusion-corrected",),
     ),
     WrongVersion(
         name="descent-factor-of-a-wider-clip",

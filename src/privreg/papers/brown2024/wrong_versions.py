@@ -50,7 +50,7 @@ WRONG_VERSIONS = (
         says="Gradients are clipped at twice the norm that the noise is for.",
         runs={"accounting": ("simulate",)},
         patches=(Patch(f"{GRADIENT}:clipped_gradient_sum", _twice_the_norm),),
-        turns=(),
+        turns=("sensitivity-of-the-mean-gradient", "sensitivity-is-attained"),
     ),
     WrongVersion(
         name="label-noise-of-mean-one",
@@ -76,6 +76,6 @@ WRONG_VERSIONS = (
         says="The simulated runs have half of the noise that their law is computed with.",
         runs={"unclipped_law": ("simulate",)},
         patches=(Patch(f"{DESCENT}:full_batch_dpgd", _half_the_noise),),
-        turns=(),
+        turns=("unclipped-covariance", "unclipped-runs-are-gaussian", "unclipped-noise-scale"),
     ),
 )
