@@ -51,7 +51,14 @@ rule all:
         plan.figures(),
         plan.tables(),
         layout.page(),
+        layout.crate(),
         layout.gate(),
+
+
+rule falsify:
+    """Deliberate mistakes, each of which named entries must notice."""
+    input:
+        layout.caught(),
 
 
 rule claims:

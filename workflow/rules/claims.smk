@@ -137,3 +137,108 @@ rule gate:
         "Gate: verdicts against what is expected"
     shell:
         "python -m privreg gate {input.ledger:q} --output {output:q} --log {log:q}"
+
+
+rule crate:
+    """Export the ledger as an RO-Crate, one ClaimReview a statement."""
+    input:
+        ledger=layout.ledger("json"),
+        sources=plan.claim_sources("crate"),
+    output:
+        layout.crate(),
+    log:
+        layout.log(layout.crate()),
+    benchmark:
+        layout.benchmark(layout.crate())
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=300,
+        runtime=5,
+    params:
+        files=plan.crate_files(),
+        published=plan.released(),
+    message:
+        "RO-Crate of the ledger"
+    shell:
+        "python -m privreg crate {input.ledger:q} --files {params.files:q}"
+        " --published {params.published} --output {output:q} --log {log:q}"
+
+
+rule docs:
+    """Write docs/results.md, docs/coverage and the README's counts."""
+    input:
+        ledgers=plan.ledgers.files(),
+        images=[path for path in plan.figures() if path.endswith(".png")],
+        sources=plan.claim_sources("docs"),
+    log:
+        layout.log(layout.docs()),
+    benchmark:
+        layout.benchmark(layout.docs())
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=300,
+        runtime=5,
+    params:
+        ledgers=assignments(plan.ledgers.folders()),
+        drawings=plan.drawings(),
+    message:
+        "Docs from the ledgers"
+    shell:
+        "python -m privreg docs --ledgers {params.ledgers:q} --drawings {params.drawings:q}"
+        " --images {input.images:q} --output docs --log {log:q}"
+
+
+rule falsifier:
+    """Make one deliberate mistake and judge it; always succeeds."""
+    input:
+        artifacts=lambda w: plan.falsifier(w.paper, w.version).files,
+        verdicts=lambda w: plan.falsifier(w.paper, w.version).verdicts,
+        sources=lambda w: plan.falsifier_sources(w.paper, w.version),
+    output:
+        layout.falsified(),
+    log:
+        layout.log(layout.falsified()),
+    benchmark:
+        layout.benchmark(layout.falsified())
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=1000,
+        runtime=30,
+    params:
+        experiments=lambda w: plan.falsifier(w.paper, w.version).experiments,
+        groups=lambda w: plan.falsifier(w.paper, w.version).groups,
+    message:
+        "Falsify: {wildcards.paper}/{wildcards.version}"
+    shell:
+        "python -m privreg falsify {wildcards.paper}/{wildcards.version}"
+        " --experiments {params.experiments:q} --groups {params.groups:q}"
+        " --verdicts {input.verdicts:q} --output {output:q} --log {log:q}"
+
+
+rule caught:
+    """Fail if a deliberate mistake was not caught, or turned what it should not."""
+    input:
+        results=plan.falsified(),
+        sources=plan.claim_sources("caught", "falsify"),
+    output:
+        layout.caught(),
+    log:
+        layout.log(layout.caught()),
+    benchmark:
+        layout.benchmark(layout.caught())
+    conda:
+        "../../environment.yml"
+    threads: 1
+    resources:
+        mem_mb=300,
+        runtime=5,
+    message:
+        "Deliberate mistakes against the entries that must notice"
+    shell:
+        "python -m privreg caught {input.results:q} --output {output:q} --log {log:q}"

@@ -11,6 +11,7 @@ wildcard_constraints:
     table="[a-z][a-z0-9_]*",
     claim="[a-z0-9-]+",
     group="[a-z0-9_+-]+",
+    version="[a-z0-9-]+",
     shard=r"\d+",
 
 

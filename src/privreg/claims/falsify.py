@@ -40,8 +40,9 @@ class WrongVersion:
     name : str
     says : str
         What is wrong, in a sentence.
-    experiments : tuple of str
-        Experiments of the paper that are run anew with it.
+    runs : mapping
+        Experiments of the paper that are run anew, with the stages in which the mistake is made;
+        later stages that read these run anew without it.
     turns : tuple of str
         Entries that must turn from what holds to what does not, and no others.
     patches : tuple of Patch
@@ -52,7 +53,7 @@ class WrongVersion:
 
     name: str
     says: str
-    experiments: tuple[str, ...]
+    runs: Mapping[str, tuple[str, ...]]
     turns: tuple[str, ...]
     patches: tuple[Patch, ...] = ()
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -60,8 +61,8 @@ class WrongVersion:
     def __post_init__(self) -> None:
         if not (self.patches or self.parameters):
             raise ValueError(f"{self.name} must have patches or parameters, got none")
-        if not (self.experiments and self.turns):
-            raise ValueError(f"{self.name} must name experiments and entries that turn")
+        if not (self.runs and self.turns):
+            raise ValueError(f"{self.name} must name experiments and entries that turn, got none")
 
 
 @contextmanager

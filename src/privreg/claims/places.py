@@ -90,7 +90,7 @@ def _has(kind: str, number: str, text: str) -> bool:
     after = r"(?![\w]|\.\d)"
     forms = [rf"{FORMS[kind]}\s*~?\s*{exact}{after}"]
     # "Lemmas 2.5 and 2.6", "Theorems 4.3 to 4.5"
-    forms.append(rf"{FORMS[kind]}\s+[\w.,()\s–-]{{1,24}}?\b{exact}{after}")
+    forms.append(rf"{FORMS[kind]}\s+[\w.,()\s–-]{{1,24}}?(?<![\w.]){exact}{after}")
     if kind in ("section", "appendix"):
         forms.append(rf"(?m)^[#*\s]*{exact}\.?(?:\s|(?=[A-Z][a-z]))")
     return any(re.search(form, text, re.IGNORECASE) for form in forms)

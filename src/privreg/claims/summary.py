@@ -41,10 +41,10 @@ def render(
     lines = [
         "# Results",
         "",
-        "Written by `snakemake docs` from the ledgers in `config/claims/`. The verdicts are those that",
-        "`snakemake results/gate.txt` demands of a run: it fails where it finds others. The page with",
-        "the evidence, `results/index.html`, is made by `snakemake claims`; [the ledger](ledger.md)",
-        "explains what counts.",
+        "Written by `snakemake docs` from the ledgers in `config/claims/`. The verdicts are those",
+        "that `snakemake results/gate.txt` demands of a run: it fails where it finds others.",
+        "`snakemake claims` makes the page with the evidence, `results/index.html`;",
+        "[the ledger](ledger.md) explains what counts.",
         "",
         "## Statements of the papers",
         "",
@@ -155,10 +155,10 @@ def _findings(ledger: Ledger, title: str) -> list[str]:
     for finding in found:
         lines += [
             f"- **{_plain('; '.join(finding.places))}** ({finding.severity}).",
-            f"  Says: {_plain(finding.printed)}",
-            f"  Holds: {_plain(finding.holds)}",
-            f"  How we know: {_plain(finding.how_we_know)}",
-            f"  What it changes: {_plain(finding.downstream)}",
+            f"  - Says: {_plain(finding.printed)}",
+            f"  - Holds: {_plain(finding.holds)}",
+            f"  - How we know: {_plain(finding.how_we_know)}",
+            f"  - What it changes: {_plain(finding.downstream)}",
         ]
     return [*lines, ""]
 

@@ -74,6 +74,11 @@ def _parser() -> argparse.ArgumentParser:
     def output(added: argparse.ArgumentParser, **options: Any) -> None:
         added.add_argument("--output", type=Path, required=True, **options)
 
+    def ledgers(added: argparse.ArgumentParser) -> None:
+        added.add_argument(
+            "--ledgers", action=_Assignments, nargs="+", required=True, metavar="PAPER=FOLDER"
+        )
+
     def scale(added: argparse.ArgumentParser) -> None:
         added.add_argument("--scale", choices=("paper", "quick"), default="paper")
 
@@ -115,9 +120,7 @@ def _parser() -> argparse.ArgumentParser:
     output(added)
     added = command("ledger", "join the ledgers with their verdicts", "ledger_stages")
     added.add_argument("verdicts", type=Path, nargs="+", metavar="VERDICTS")
-    added.add_argument(
-        "--ledgers", action=_Assignments, nargs="+", required=True, metavar="PAPER=FOLDER"
-    )
+    ledgers(added)
     for kind in ("csv", "json", "findings"):
         added.add_argument(f"--{kind}", type=Path, required=True)
     added = command("page", "show the ledger beside the figures", "ledger_stages")
@@ -128,6 +131,33 @@ def _parser() -> argparse.ArgumentParser:
     output(added)
     added = command("gate", "fail if a verdict is not the expected one", "ledger_stages")
     added.add_argument("ledger", type=Path)
+    output(added)
+
+    added = command("crate", "export the ledger as an RO-Crate", "ledger_stages")
+    added.add_argument("ledger", type=Path)
+    added.add_argument("--files", type=json.loads, default={}, metavar="JSON")
+    added.add_argument("--published", required=True, metavar="YYYY-MM-DD")
+    output(added)
+    added = command("docs", "write what the repository says of the ledgers", "ledger_stages")
+    ledgers(added)
+    added.add_argument("--coverage", type=Path, default=Path("config/coverage"), metavar="FOLDER")
+    added.add_argument("--drawings", type=json.loads, default={}, metavar="JSON")
+    added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
+    added.add_argument("--readme", type=Path, default=Path("README.md"))
+    output(added)
+    added = command("places", "look for a ledger's places in the paper's text", "ledger_stages")
+    added.add_argument("paper")
+    ledgers(added)
+    added.add_argument("--text", type=Path, required=True, metavar="FILE")
+
+    added = command("falsify", "make a mistake and see which entries notice", "falsify")
+    added.add_argument("path", metavar="PAPER/VERSION")
+    added.add_argument("--experiments", type=json.loads, required=True, metavar="JSON")
+    added.add_argument("--groups", type=json.loads, required=True, metavar="JSON")
+    added.add_argument("--verdicts", type=Path, nargs="+", required=True, metavar="FILE")
+    output(added)
+    added = command("caught", "fail if a mistake was not caught", "falsify")
+    added.add_argument("results", type=Path, nargs="+", metavar="FILE")
     output(added)
 
     output(command("schema", "write the JSON schema of the configuration"))

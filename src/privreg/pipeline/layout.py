@@ -60,6 +60,20 @@ class Layout:
     def findings(self) -> str:
         return f"{self.root}/findings.csv"
 
+    def crate(self) -> str:
+        return f"{self.root}/ro-crate-metadata.json"
+
+    def falsified(self, paper: str = "{paper}", version: str = "{version}") -> str:
+        """What a deliberate mistake does to a paper's verdicts."""
+        return f"{self.root}/falsified/{paper}/{version}.json"
+
+    def caught(self) -> str:
+        return f"{self.root}/falsified.txt"
+
+    def docs(self) -> str:
+        """The job that writes what the repository says of the ledgers."""
+        return f"{self.root}/docs.md"
+
     def page(self) -> str:
         return f"{self.root}/index.html"
 

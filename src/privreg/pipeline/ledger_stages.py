@@ -104,6 +104,78 @@ def gate(ledger: Path, *, output: Path) -> list[str]:
     return failures
 
 
+def crate(ledger: Path, *, files: Mapping[str, str], published: str, output: Path) -> list[str]:
+    """Export the ledger as the metadata of an RO-Crate.
+
+    Returns
+    -------
+    list of str
+        One line for each thing that the crate lacks.
+    """
+    from datetime import date
+
+    from privreg.claims import crate as exported
+    from privreg.claims import records
+    from privreg.version import __version__
+
+    book = records.from_json(ledger.read_bytes())
+    text = exported.crate(
+        book,
+        papers=_bibliography(book.papers),
+        files=files,
+        published=date.fromisoformat(published),
+        version=__version__,
+    )
+    _write_text(text, output)
+    return exported.problems(text)
+
+
+def docs(
+    *,
+    ledgers: Mapping[str, Path],
+    coverage: Path,
+    drawings: Mapping[str, Mapping[str, Any]],
+    images: Sequence[Path],
+    readme: Path,
+    output: Path,
+) -> None:
+    """Write what the repository says of the ledgers, into a folder.
+
+    That is `results.md`, `coverage/<paper>.md`, and, where images `<paper>/<figure>.png` are given,
+    small copies in `figures`; the table of counts in the README is brought up to date.
+    """
+    from privreg.claims import coverage as covered
+    from privreg.claims import summary
+    from privreg.claims.ledger import load_ledger
+
+    found = [load_ledger(folder, paper) for paper, folder in ledgers.items()]
+    titles = {paper: about["title"] for paper, about in _bibliography(list(ledgers)).items()}
+    summary.small_pictures(images, output / "figures")
+    _write_text(summary.render(found, titles=titles, drawings=drawings), output / "results.md")
+    for ledger in found:
+        listed = coverage / f"{ledger.paper}.yaml"
+        if listed.is_file():
+            text = covered.render(
+                covered.load_coverage(listed, ledger), ledger, title=titles[ledger.paper]
+            )
+            _write_text(text, output / "coverage" / f"{ledger.paper}.md")
+    _write_text(summary.with_counts(readme.read_text(encoding="utf-8"), found), readme)
+
+
+def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
+    """Check that a ledger's places and printed numbers are in the paper's text.
+
+    Returns
+    -------
+    list of str
+        One line for each that is not.
+    """
+    from privreg.claims.ledger import load_ledger
+    from privreg.claims.places import problems
+
+    return problems(load_ledger(ledgers[paper], paper), text.read_text(encoding="utf-8"))
+
+
 def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:
     from privreg.pipeline.registry import citation
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,26 @@ from typing import Any
 from privreg.claims import verdicts
 from privreg.claims.ledger import Ledger, load_ledger, topic_files
 from privreg.pipeline.layout import Layout
+
+
+@dataclass(frozen=True)
+class Falsifier:
+    """What it takes to make a deliberate mistake and judge it.
+
+    Attributes
+    ----------
+    experiments, groups : str
+        The experiments that run anew and the entries that they judge, as JSON.
+    files : tuple of str
+        Artifacts that are read.
+    verdicts : tuple of str
+        The verdicts with the right code.
+    """
+
+    experiments: str
+    groups: str
+    files: tuple[str, ...]
+    verdicts: tuple[str, ...]
 
 
 class Ledgers:
@@ -76,6 +97,26 @@ class Ledgers:
     def folders(self) -> dict[str, str]:
         """Folder of each ledger."""
         return {paper: (self._folder / paper).as_posix() for paper in self._papers}
+
+    def falsifier(self, paper: str, experiments: Mapping[str, Mapping[str, Any]]) -> Falsifier:
+        """The groups that some of these experiments judge, and what judging them reads."""
+        chosen = {
+            group: self.reads(paper, group)
+            for group, (artifacts, _) in self._groups[paper].items()
+            if any(artifact.split("/")[1] in experiments for artifact in artifacts)
+        }
+        read = {file for reads in chosen.values() for file in reads.values()}
+        read.update(file for about in experiments.values() for file in about["artifacts"].values())
+        groups = [
+            {"cases": json.loads(self.cases(paper, group)), "artifacts": reads}
+            for group, reads in chosen.items()
+        ]
+        return Falsifier(
+            experiments=json.dumps(experiments, sort_keys=True),
+            groups=json.dumps(groups, sort_keys=True),
+            files=tuple(sorted(read)),
+            verdicts=tuple(self._layout.verdicts(paper, group) for group in chosen),
+        )
 
     @cached_property
     def _groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], list[str]]]]:

@@ -10,16 +10,21 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
+import yaml
+
 from privreg import data
 from privreg.claims.verdicts import artifacts
 from privreg.experiment.parameters import ConfigError, choose
 from privreg.pipeline.closure import PACKAGE, closure
 from privreg.pipeline.config import Config, Experiment, load
+from privreg.pipeline.falsify import wrong_versions
 from privreg.pipeline.layout import FIGURE_FORMATS, Layout
-from privreg.pipeline.ledgers import Ledgers, described
+from privreg.pipeline.ledgers import Falsifier, Ledgers, described
 from privreg.pipeline.registry import Recipe, known_papers
 
 Result = TypeVar("Result")
+FALSIFY = "privreg.pipeline.falsify"
+STAGES = ("theory", "simulate", "summarise", "intervals")
 STAGE_OF = {"theory": "theory", "simulation": "simulate", "intervals": "intervals"}
 
 
@@ -151,11 +156,61 @@ class Plan:
         }
         return described(self.config, parameters)
 
-    def claim_sources(self, stage: str) -> list[str]:
+    def falsified(self) -> list[str]:
+        """Result files of all deliberate mistakes."""
+        return [
+            self.layout.falsified(paper, version)
+            for paper in self.config.papers
+            for version in wrong_versions(paper)
+        ]
+
+    def falsifier(self, paper: str, version: str) -> Falsifier:
+        """What it takes to make a deliberate mistake and judge it."""
+        runs = wrong_versions(paper)[version].runs
+        experiments: dict[str, Any] = {}
+        for name in runs:
+            reads: dict[str, str] = {}
+            for stage in STAGES:
+                reads |= self.reads(stage, paper, name)
+            experiment = self.experiment(paper, name)
+            experiments[name] = {
+                "recipe": self.recipe(paper, name).name,
+                "parameters": experiment.parameters,
+                "seed": self.config.seed,
+                "trials": experiment.trials,
+                "artifacts": reads,
+            }
+        return self.ledgers.falsifier(paper, experiments)
+
+    def falsifier_sources(self, paper: str, version: str) -> list[str]:
+        """Source files that a deliberate mistake runs."""
+        roots = [f"privreg.papers.{paper}.wrong_versions", f"{FALSIFY}:falsify"]
+        for name in wrong_versions(paper)[version].runs:
+            recipe = self.recipe(paper, name)
+            roots += [f"{recipe.module_name}:{stage}" for stage in STAGES if recipe.has(stage)]
+        return _posix(closure(*roots))
+
+    def crate_files(self) -> str:
+        """Files of the ledger's RO-Crate, with what each is, as JSON."""
+        files = {
+            self.layout.ledger("json"): "Statements, cross-checks and findings with verdicts",
+            self.layout.ledger("csv"): "The checks as a table",
+            self.layout.findings(): "The findings as a table",
+            self.layout.page(): "The page to read",
+        }
+        root = f"{self.layout.root}/"
+        return json.dumps({path.removeprefix(root): what for path, what in files.items()})
+
+    def released(self) -> str:
+        """Day of the package's release, from CITATION.cff."""
+        text = (PACKAGE.parents[1] / "CITATION.cff").read_text(encoding="utf-8")
+        return str(yaml.safe_load(text)["date-released"])
+
+    def claim_sources(self, stage: str, module: str = "ledger_stages") -> list[str]:
         """Source files of a stage of the ledger, with the templates that it fills in."""
         folder = PACKAGE / "claims" / "templates"
         templates = sorted(folder.iterdir()) if stage == "page" else []
-        files = closure(f"privreg.pipeline.ledger_stages:{stage}")
+        files = closure(f"privreg.pipeline.{module}:{stage}")
         return _posix((*files, *(Path(os.path.relpath(path)) for path in templates)))
 
     def environment(self, source: Path, *, conda: bool) -> str:

@@ -1,0 +1,82 @@
+"""Falsifiers: mistakes are made and taken back, and what does not notice them is named."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from privreg.claims.falsify import Patch, WrongVersion, applied, turned, uncaught
+from privreg.claims.ledger import load_ledger
+from privreg.claims.verdicts import Judgement
+from privreg.experiment.parameters import choose
+from privreg.pipeline.falsify import wrong_versions
+from privreg.pipeline.registry import known_papers
+
+
+def version(**changes: Any) -> WrongVersion:
+    return WrongVersion(
+        **{
+            "name": "twice",
+            "says": "Twice too much.",
+            "runs": {"trajectories": ("theory",)},
+            "patches": (Patch("math:exp", lambda right: lambda x: 2 * right(x)),),
+            "turns": ("notices",),
+        }
+        | changes
+    )
+
+
+def judged(**outcomes: Any) -> list[Judgement]:
+    return [
+        Judgement(paper="p", id=name, outcome=outcome, reason="", runs=(), stand_in=False,
+                  scale="paper")
+        for name, outcome in outcomes.items()
+    ]  # fmt: skip
+
+
+def test_a_mistake_is_made_and_taken_back() -> None:
+    with applied(version().patches):
+        assert math.exp(0.0) == 2.0
+    assert math.exp(0.0) == 1.0
+    with pytest.raises(ZeroDivisionError), applied(version().patches):
+        1 / 0  # noqa: B018
+    assert math.exp(0.0) == 1.0
+
+
+def test_a_mistake_that_patches_nothing_is_refused() -> None:
+    patches = (*version().patches, Patch("math:expo", lambda right: right))
+    with pytest.raises(ValueError, match="attribute of math, got 'expo'"), applied(patches):
+        pass
+    assert math.exp(0.0) == 1.0
+    for wrong in ({"patches": ()}, {"runs": {}}, {"turns": ()}):
+        with pytest.raises(ValueError, match="twice must"):
+            version(**wrong)
+
+
+def test_what_is_not_caught_is_named() -> None:
+    right = judged(notices="passed", other="passed", known="failed", noisy="passed")
+    wrong = judged(notices="failed", other="passed", known="passed", noisy="inconclusive")
+    assert uncaught(version(), right, wrong) == []
+    assert turned(right, wrong) == ["notices"]
+    silent = judged(notices="passed", other="failed", known="failed", noisy="passed")
+    assert uncaught(version(), right, silent) == [
+        "twice: notices must fail, got passed",
+        "twice: other fails and is not named ()",
+    ]
+    assert "is not judged" in uncaught(version(turns=("gone",)), right, wrong)[0]
+    assert "is failed with the right code" in uncaught(version(turns=("known",)), right, wrong)[0]
+
+
+@pytest.mark.parametrize("paper", known_papers())
+def test_the_papers_mistakes_name_what_there_is(paper: str) -> None:
+    ledger = load_ledger(Path(__file__).parents[3] / "config/claims" / paper, paper)
+    for name, found in wrong_versions(paper).items():
+        for entry in found.turns:
+            choose(entry, ledger.entries, f"{paper}.{name}.turns")
+        with applied(found.patches):  # every target is there
+            pass
+
+
+def test_there_are_at_least_a_dozen_mistakes() -> None:
+    assert sum(len(wrong_versions(paper)) for paper in known_papers()) >= 12
