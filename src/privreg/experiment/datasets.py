@@ -79,9 +79,9 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        A variable lacks `long_name` or `units`, names an ancillary variable that is not there, holds
-        a NaN without saying why, or it or a dimension has the name of an attribute of xarray's own
-        objects, which `dataset.name` would give in its place.
+        A variable lacks `long_name` or `units`, names an ancillary variable that is not there, or
+        holds a NaN without saying why; or a variable or dimension has the name of an attribute of
+        xarray's objects, which `dataset.name` would give in its place.
     """
     _check(dataset)
     encoding: dict[Hashable, dict[str, Any]] = {

@@ -19,7 +19,7 @@ from privreg.pipeline.registry import paper_files
 
 ROOT = Path(__file__).parents[3]
 STAGE_THAT_WRITES = {"theory": "theory", "simulation": "summarise", "intervals": "intervals"}
-# What is still slow at the quick scale, made smaller again: overlays of an experiment's own `quick`.
+# What is still slow at the quick scale, made smaller again: overlays of `quick`.
 TINY: dict[str, dict[str, Any]] = {
     "bombari2025": {
         "scaling_laws_mild": {

@@ -1,4 +1,4 @@
-"""Each recipe of the configuration, tiny, through all its stages, and each figure and table on it."""
+"""Each recipe of the configuration, tiny, through all its stages; figures and tables on that."""
 
 from __future__ import annotations
 
