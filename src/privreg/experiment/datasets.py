@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 CONVENTIONS = "CF-1.11"
+MISSING = "reason_missing"
 Release = Literal["private", "diagnostic"]
 RELEASES: dict[Release, str] = {
     "private": "released under the stated privacy budget",
@@ -33,6 +34,7 @@ def variable(
     units: str = "1",
     standard_error: str | None = None,
     release: Release | None = None,
+    missing: str | None = None,
 ) -> tuple[Any, ...]:
     """A variable in the form that `xarray.Dataset` takes, with the attributes that it must have.
 
@@ -50,12 +52,16 @@ def variable(
         Name of the variable that holds its standard error.
     release : {"private", "diagnostic"}, optional
         For what a run on real data writes: released under privacy, or not private.
+    missing : str, optional
+        Why some of its values are NaN; without it a NaN is refused when the Dataset is written.
     """
     attributes = {"long_name": long_name, "units": units}
     if standard_error:
         attributes["ancillary_variables"] = standard_error
     if release:
         attributes["comment"] = RELEASES[release]
+    if missing:
+        attributes[MISSING] = missing
     return dims, np.asarray(values), attributes
 
 
@@ -73,16 +79,11 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        A variable lacks `long_name` or `units`, or names an ancillary variable that is not there.
+        A variable lacks `long_name` or `units`, names an ancillary variable that is not there, or
+        holds a NaN without saying why; or a variable or dimension has the name of an attribute of
+        xarray's objects, which `dataset.name` would give in its place.
     """
-    names: set[Hashable] = set(dataset.variables)
-    for name, array in dataset.variables.items():
-        for attribute in ("long_name", "units"):
-            if not array.attrs.get(attribute):
-                raise ValueError(f"variable {name!r}: attribute {attribute!r} is required")
-        for ancillary in str(array.attrs.get("ancillary_variables", "")).split():
-            if ancillary not in names:
-                raise ValueError(f"variable {name!r}: no ancillary variable {ancillary!r}")
+    _check(dataset)
     encoding: dict[Hashable, dict[str, Any]] = {
         name: {"zlib": True, "complevel": 4, "shuffle": True}
         for name, array in dataset.variables.items()
@@ -93,6 +94,25 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
             encoding.setdefault(name, {})["_FillValue"] = None
     with atomic(path) as partial:
         dataset.to_netcdf(partial, engine="netcdf4", format="NETCDF4", encoding=encoding)
+
+
+def _check(dataset: xr.Dataset) -> None:
+    import xarray as xr
+
+    taken = {*dir(xr.Dataset), *dir(xr.DataArray)}
+    names: set[Hashable] = set(dataset.variables)
+    for name in sorted(names | set(dataset.dims), key=str):
+        if name in taken:
+            raise ValueError(f"{name!r} must not be an attribute of an xarray object")
+    for name, array in dataset.variables.items():
+        for attribute in ("long_name", "units"):
+            if not array.attrs.get(attribute):
+                raise ValueError(f"variable {name!r}: attribute {attribute!r} is required")
+        for ancillary in str(array.attrs.get("ancillary_variables", "")).split():
+            if ancillary not in names:
+                raise ValueError(f"variable {name!r}: no ancillary variable {ancillary!r}")
+        if array.dtype.kind == "f" and np.isnan(array.values).any() and MISSING not in array.attrs:
+            raise ValueError(f"variable {name!r}: a NaN needs the attribute {MISSING!r}")
 
 
 @contextmanager

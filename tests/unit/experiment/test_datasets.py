@@ -12,9 +12,11 @@ from privreg.experiment.trials import Trials, shard_of
 def dataset():
     samples = np.random.default_rng(0).normal(size=(40, 50))
     return xr.Dataset(
-        mean_and_error("loss", samples, ("clip",), "the loss"),
-        coords={"clip": datasets.variable("clip", np.geomspace(0.1, 1, 40), "clipping constant")},
-    ).assign(name=datasets.variable("clip", [f"setting {i}" for i in range(40)], "name"))
+        mean_and_error("loss", samples, ("clip_norm",), "the loss"),
+        coords={
+            "clip_norm": datasets.variable("clip_norm", np.geomspace(0.1, 1, 40), "clipping norm")
+        },
+    ).assign(label=datasets.variable("clip_norm", [f"setting {i}" for i in range(40)], "name"))
 
 
 def test_round_trip_and_identical_bytes(tmp_path):
@@ -47,6 +49,26 @@ def test_a_variable_without_its_attributes_is_refused(tmp_path, attribute):
 def test_a_dangling_standard_error_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no ancillary variable 'loss_standard_error'"):
         datasets.write(dataset().drop_vars("loss_standard_error"), tmp_path / "x.nc")
+
+
+@pytest.mark.parametrize("taken", ["clip", "rank", "size", "count", "mean", "data", "name"])
+@pytest.mark.parametrize("new", ["rename_vars", "rename_dims"])
+def test_a_name_that_shadows_one_of_xarrays_is_refused(tmp_path, taken, new):
+    old = {"rename_vars": "loss", "rename_dims": "clip_norm"}[new]
+    values = dataset().drop_vars("loss_standard_error", errors="ignore")
+    del values.loss.attrs["ancillary_variables"]
+    with pytest.raises(ValueError, match=f"'{taken}' must not be an attribute"):
+        datasets.write(getattr(values, new)({old: taken}), tmp_path / "x.nc")
+
+
+def test_a_nan_needs_its_reason(tmp_path):
+    values = dataset()
+    values.loss[3] = np.nan
+    with pytest.raises(ValueError, match="'loss': a NaN needs"):
+        datasets.write(values, tmp_path / "x.nc")
+    found = datasets.variable("clip_norm", values.loss.values, "loss", missing="no run at it")
+    datasets.write(values.assign(loss=found), tmp_path / "x.nc")
+    assert datasets.read(tmp_path / "x.nc").loss.attrs["reason_missing"] == "no run at it"
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path):

@@ -145,6 +145,11 @@ def test_fits_share_sums_of_the_same_bounds():
         )
 
 
+def test_independent_runs_that_a_burn_in_swallows_are_refused():
+    with pytest.raises(ValueError, match=r"more than replicates \* burn_in = 200, got \[60, 200\]"):
+        intervals(gradients=[60, 200])
+
+
 def test_shards_give_the_trials_of_one_run():
     parameters = intervals()
     whole = coverage.simulate(parameters, shard_of(1, "x", 4, index=0, count=1))

@@ -79,7 +79,7 @@ def simulated_crossings(
         square = simulation[name].values ** 2
         exact = privacy_square(parameters, sizes, bias) / sampling_square(parameters, sizes)
         centre = law_crossing(parameters, bias, np.zeros(len(parameters.steps)))
-        near = np.abs(np.log(sizes / centre[:, None])) <= np.log(CROSSING_RANGE)
+        near = np.abs(np.log(sizes) - np.log(centre)[:, None]) <= np.log(CROSSING_RANGE)
 
         estimate, error = jackknife(
             partial(_crossing, parameters, bias, square / exact, sampling, near), len(sampling)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import StatedBudget, Strict
@@ -42,6 +42,15 @@ class Parameters(Strict):
         description="Steps T a run, or between checkpoints, in Theorem 3.1's own constructions.",
     )
     anisotropic: bool = Field(False, description="Random covariance of Appendix B.")
+
+    @model_validator(mode="after")
+    def _long_enough(self) -> Self:
+        if not self.gradients_of("independent_runs"):
+            raise ValueError(
+                "gradients must hold a number more than replicates * burn_in = "
+                f"{self.replicates * self.burn_in}, got {self.gradients}"
+            )
+        return self
 
     def gradient_noise_std(self, gradients: int) -> float:
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std

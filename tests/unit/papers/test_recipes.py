@@ -1,0 +1,94 @@
+"""Each recipe of the configuration, tiny, through all its stages; figures and tables on that."""
+
+from __future__ import annotations
+
+import importlib
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from privreg.experiment import datasets, plotting
+from privreg.pipeline import stages
+from privreg.pipeline.plan import STAGE_OF
+
+GLOBAL_ATTRIBUTES = {
+    "Conventions",
+    "title",
+    "references",
+    "source",
+    "config",
+    "config_digest",
+    "code_digest",
+}
+
+
+def artifacts(built, paper, name):
+    recipe = built.plan.recipe(paper, name)
+    return [f"{kind}/{name}" for kind, stage in STAGE_OF.items() if recipe.has(stage)]
+
+
+def test_every_stage_writes_a_complete_dataset(built, experiment):
+    # `datasets.write` refuses what lacks a name, a unit or the reason of a NaN.
+    found = artifacts(built, *experiment)
+    assert found
+    for artifact in found:
+        dataset = built.dataset(experiment[0], artifact)
+        assert dataset.attrs.keys() >= GLOBAL_ATTRIBUTES
+        assert dataset.attrs["references"].count(".") > 1
+        assert dataset.data_vars
+        for name, values in dataset.variables.items():
+            if values.dtype.kind in "if":
+                assert values.size, name
+        for name in dataset.dims:
+            assert name in dataset.coords or name not in dataset.indexes
+
+
+def test_what_reads_a_real_table_says_what_is_released(built):
+    seen = 0
+    for paper, block in built.plan.config.papers.items():
+        for name in block.experiments:
+            if "data" not in built.plan.recipe(paper, name).reads("simulate"):
+                continue
+            seen += 1
+            dataset = built.dataset(paper, f"simulation/{name}")
+            assert dataset.attrs["stand_in"] == 1
+            assert dataset.attrs["stand_in_reason"]
+            for variable, values in dataset.data_vars.items():
+                assert values.attrs.get("comment") in datasets.RELEASES.values(), variable
+    assert seen >= 4
+
+
+def test_standard_errors_are_not_negative_and_have_their_variable_s_shape(built, experiment):
+    for artifact in artifacts(built, *experiment):
+        dataset = built.dataset(experiment[0], artifact)
+        for name, values in dataset.data_vars.items():
+            error = values.attrs.get("ancillary_variables")
+            if error:
+                assert dataset[error].dims == values.dims, name
+                assert np.all(dataset[error].values >= 0), name
+
+
+def test_every_drawing_is_whole(built, drawing, tmp_path):
+    paper, kind, name = drawing
+    block = built.plan.config.papers[paper]
+    listed = (block.figures if kind == "figure" else block.tables)[name].artifacts
+    paths = {argument: built.path(paper, artifact) for argument, artifact in listed.items()}
+    if kind == "table":
+        stages.table(f"{paper}/{name}", artifacts=paths, output=tmp_path / "table.csv")
+        head, *rows = (tmp_path / "table.csv").read_text().splitlines()
+        assert head.count(",")
+        assert rows
+        return
+    found = {argument: datasets.read(path) for argument, path in paths.items()}
+    with plotting.style(), plt.rc_context({"figure.dpi": 60}):
+        figure = getattr(importlib.import_module(f"privreg.papers.{paper}.figures"), name)(**found)
+        plotting.mark(figure, scale="quick", stand_ins=[])
+        plotting.save(figure, tmp_path / "figure.png")
+        plt.close(figure)
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+    assert figure.axes
+    for number, panel in enumerate(figure.axes):
+        assert not panel.axison or panel.has_data(), f"panel {number} is empty"
+        for line in panel.lines:
+            drawn = np.isfinite(np.asarray(line.get_ydata(), dtype=float))
+            assert drawn.any() or not drawn.size, f"panel {number}: {line.get_label()}"
