@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from privreg.experiment.trials import Trials
-    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
+    from privreg.inference.quality import Construction
 
 PLACE = "Figures 5, 6, 10 and 11, sections 3 and 4.2, Theorem 3.1"
-CONSTRUCTIONS = ("batch_means", "checkpoints", "independent_runs")
+ON_ONE_PATH: tuple[Construction, ...] = ("batch_means", "checkpoints")
+CONSTRUCTIONS: tuple[Construction, ...] = (*ON_ONE_PATH, "independent_runs")
 # A stream that no trial uses: all trials run on one data set, whatever the shards.
 DATA_STREAM = 1 << 31
 
@@ -69,17 +70,16 @@ class Parameters(Strict):
         least = self.replicates * self.burn_in if construction == "independent_runs" else 0
         return [count for count in self.gradients if count > least]
 
-    def weights(self, construction: str, gradients: int) -> np.ndarray:
+    def weights(self, construction: Construction, gradients: int) -> np.ndarray:
         """Weights of a path's iterates in the replicates, (m, N) or (1, N / m)."""
-        from privreg.inference import intervals as construct
+        from privreg.inference.quality import replicate_weights
 
-        if construction == "independent_runs":
-            return construct.average_weights(gradients // self.replicates, burn_in=self.burn_in)
-        make = {
-            "batch_means": construct.batch_mean_weights,
-            "checkpoints": construct.checkpoint_weights,
-        }[construction]
-        return make(gradients, replicates=self.replicates, burn_in=self.burn_in)
+        return replicate_weights(
+            construction,
+            gradients=gradients,
+            replicates=self.replicates,
+            burn_in=self.burn_in,
+        )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -147,7 +147,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 )
                 if count == runs:
                     clipped[at, column] = run.clipped_fraction.mean()
-                    for name in ("batch_means", "checkpoints"):
+                    for name in ON_ONE_PATH:
                         weights = parameters.weights(name, gradients)
                         found[name][at, :, column] = weights @ run.iterates
                 else:
@@ -275,20 +275,18 @@ def intervals(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 
 def _exact(
     parameters: Parameters,
-    construction: str,
+    construction: Construction,
     eigenvalues: np.ndarray,
     eigenvectors: np.ndarray,
     minimiser: np.ndarray,
 ) -> dict[str, tuple[np.ndarray, str]]:
     """Exact coverage and expected length under the unclipped law, (gradients, features) each."""
-    from privreg.inference.coverage import expected_half_width, t_interval_coverage
+    from privreg.inference.quality import interval_quality
     from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
 
-    m, level = parameters.replicates, parameters.level
-    counts = parameters.gradients_of(construction)
-    coverage, length = (np.empty((len(counts), parameters.dimension)) for _ in range(2))
-    for row, gradients in enumerate(counts):
-        law: GradientDescentLaw = GradientDescentLaw(
+    found = []
+    for gradients in parameters.gradients_of(construction):
+        law = GradientDescentLaw(
             eigenvalues=eigenvalues,
             eigenvectors=eigenvectors,
             minimiser=minimiser,
@@ -296,16 +294,27 @@ def _exact(
             step_size=parameters.step_size,
             gradient_noise_std=parameters.gradient_noise_std(gradients),
         )
-        bias, covariance = law.functionals(parameters.weights(construction, gradients))
-        if construction == "independent_runs":
-            bias = np.repeat(bias, m, axis=-1)
-            covariance = covariance * np.eye(m)
-        coverage[row] = t_interval_coverage(bias, covariance, level=level)
-        length[row] = 2 * expected_half_width(bias, covariance, level=level)
+        found.append(
+            interval_quality(
+                law,
+                gradients=gradients,
+                construction=construction,
+                replicates=parameters.replicates,
+                burn_in=parameters.burn_in,
+                level=parameters.level,
+            )
+        )
+    coverage = _by_gradients(parameters, [each.coverage for each in found])
+    length = _by_gradients(parameters, [each.expected_length for each in found])
     return {
         "exact_coverage": (coverage, "exact coverage of the empirical minimiser without clipping"),
         "expected_length": (length, "expected length without clipping"),
     }
+
+
+def _by_gradients(parameters: Parameters, rows: list[np.ndarray]) -> np.ndarray:
+    """One row for each number of gradients, of which there may be none."""
+    return np.reshape(rows, (len(rows), parameters.dimension))
 
 
 def _axis(construction: str) -> str:
