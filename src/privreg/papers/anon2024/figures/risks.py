@@ -118,14 +118,22 @@ def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     finite = simulation.median_risk.values[np.isfinite(simulation.median_risk.values)]
     top, bottom = 1e3 * float(simulation.risk_at_start), 0.5 * float(np.min(finite))
     # The two shapes nearly coincide: open rings around filled points keep both visible.
-    marks = {"identity": {"ms": 6, "mfc": "none"}, "population": {"ms": 3}}
+    marks = {"identity": (6, "none"), "population": (3, None)}
     for panel, constant in zip(axes, ("paper", "practical"), strict=True):
         for shape in ("identity", "population"):
             colour, name = SHAPES[shape]
             at = simulation.sel(noise_shape=shape, constant=constant)
             steps, risk = at.relative_step.values, at.median_risk.values
-            panel.plot(steps, np.where(risk < top, risk, np.nan), "o-", color=colour, **marks[shape],
-                       label=rf"$\Sigma$: {name}")  # fmt: skip
+            size, face = marks[shape]
+            panel.plot(
+                steps,
+                np.where(risk < top, risk, np.nan),
+                "o-",
+                color=colour,
+                ms=size,
+                mfc=face,
+                label=rf"$\Sigma$: {name}",
+            )
             above = risk >= top
             overflow = at.diverged.values >= 0.5
             panel.plot(steps[above & ~overflow], np.full(np.sum(above & ~overflow), top), "^",
