@@ -131,6 +131,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     import xarray as xr
 
     risk = simulation.risk.values
+    at_cap = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
     at_start = float(parameters.model.excess_risk(np.zeros(parameters.dimension)))
     return xr.Dataset(
         {
@@ -140,6 +141,11 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
             ),
             "worse_than_start": variable(
                 DIMS, np.mean(risk > at_start, axis=-1), "share of runs worse than the start"
+            ),
+            "diverged_at_cap": variable(
+                DIMS[:-1],
+                np.mean(np.isinf(risk[:, :, at_cap]), axis=-1),
+                "share of runs that overflowed at the step size closest to the cap",
             ),
             "risk_at_start": variable((), at_start, "excess risk of the start"),
         },

@@ -46,6 +46,8 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "effective_dimension": variable(dims, dimension, "effective dimension"),
             "shaped_trace": variable(dims, trace, "tr((H + I/a)^-1 H), exact"),
             "trace_ratio": variable(dims, trace / dimension, "trace over effective dimension"),
+            "smallest_trace_ratio": variable((), np.min(trace / dimension), "smallest ratio"),
+            "largest_trace_ratio": variable((), np.max(trace / dimension), "largest ratio"),
         },
         coords={
             "decay": variable("decay", parameters.decays, "decay exponent r"),

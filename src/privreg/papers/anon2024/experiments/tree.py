@@ -43,12 +43,16 @@ def theory(parameters: Parameters) -> xr.Dataset:
             enters.append(int(block % 2 == 0))
     steps = np.arange(1, parameters.steps + 1)
     law = tree_shared_nodes(steps[:, None], steps)
+    excess = np.diag(law) - np.ceil(np.log2(steps))
     return xr.Dataset(
         {
             "height": variable("node", height, "height above the leaves"),
             "first": variable("node", first, "first leaf below the node"),
             "last": variable("node", last, "last leaf below the node"),
             "enters": variable("node", enters, "1 if the node's noise enters a prefix"),
+            "largest_excess": variable(
+                (), excess.max(), "nodes of a prefix over log2 of its length, rounded up"
+            ),
             "law": variable(("step", "other_step"), law, "nodes shared by two prefixes"),
         },
         coords={

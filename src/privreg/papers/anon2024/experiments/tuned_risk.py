@@ -184,7 +184,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     )
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     """Means, tuned risks, and ratios of tuned risks with errors that keep the pairing."""
     import xarray as xr
 
@@ -230,11 +230,18 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         np.take_along_axis(variables["clipped"][1], best[..., None], axis=-1)[..., 0],
         "mean share of clipped gradients there",
     )
+    mean = variables["risk"][1]
+    bounded = [names.index("tree, identity"), names.index("tree, population")]
+    variables["largest_ratio_to_bound"] = variable(
+        (),
+        np.max(mean[bounded] / theory.bound.values),
+        "largest mean risk over that bound",
+    )
     coordinates = _coordinates(parameters) | {
         "comparison": variable("comparison", list(COMPARISONS), "comparison"),
         "trial": simulation.trial.variable,
     }
-    return xr.Dataset(variables, coords=coordinates)
+    return xr.Dataset(variables, coords=coordinates, attrs={"decay": parameters.decay})
 
 
 @cache

@@ -97,15 +97,16 @@ def bound_curves(theory: xr.Dataset) -> Figure:
             for method, (colour, name) in METHODS.items():
                 at = theory.sel(noise=noise, algorithm=method, decay=decay)
                 panel.plot(theory.sample_size, at.bound, color=colour, label=name)
-                slope = float(at.exponent)
+                place = list(METHODS).index(method)
                 panel.text(
-                    theory.sample_size[-1],
-                    float(at.bound[-1]),
-                    f"{-slope:.2f}",
+                    0.97,
+                    0.97 - 0.09 * place,
+                    f"slope {-float(at.exponent):.2f}",
+                    transform=panel.transAxes,
                     fontsize=6,
                     color=colour,
                     ha="right",
-                    va="bottom",
+                    va="top",
                 )
             panel.set(xscale="log", yscale="log")
             if row == 0:
@@ -126,6 +127,9 @@ def tree_covariance(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     )  # fmt: skip
     figure.colorbar(drawn, ax=axes[0], label=r"covariance of $\nu_s, \nu_t$ over $\sigma^2$")
     axes[0].set(xlabel="$t$", ylabel="$s$", aspect="equal")
+    for panel in axes:
+        panel.set_xticks(theory.step.values[1::2])
+    axes[0].set_yticks(theory.step.values[1::2])
     variance = np.diag(simulation.covariance.values)
     error = np.diag(simulation.covariance_standard_error.values)
     axes[1].step(
@@ -177,6 +181,9 @@ def effective_dimension(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
         xlabel=r"$a = N\eta$",
         ylabel=r"$\mathrm{tr}(\Sigma^{-1} H)$, public over population",
     )
+    horizons = simulation.sampled_horizon.values
+    axes[1].set_xticks(horizons, [f"{a:g}" for a in horizons])
+    axes[1].minorticks_off()
     axes[1].legend()
     return figure
 
@@ -198,7 +205,10 @@ def privacy_constant(theory: xr.Dataset) -> Figure:
         xlabel=r"promised $\varepsilon$",
         ylabel=r"$\varepsilon$ at the paper's noise / promised",
     )
-    axes[0].legend(fontsize=6)
+    axes[0].set_xticks(theory.promised.values, [f"{e:g}" for e in theory.promised.values])
+    axes[0].minorticks_off()
+    axes[0].set_ylim(None, 1.8)
+    axes[0].legend(fontsize=6, loc="upper right", ncols=2)
     one = theory.sel(promised=1.0)
     sizes = theory.sample_size.values.astype(float)
     axes[1].plot(sizes, one.rows_needed, "o-", ms=3, color=GREEN, label="rows needed at least")

@@ -76,7 +76,8 @@ def simulation_below_bound(theory: xr.Dataset, simulation: xr.Dataset) -> Figure
     axes[0].plot([], [], color="0.4", lw=0.8, label="exact, unclipped")
     axes[0].plot([], [], "--", color="0.4", label="Theorem 4.2, constants 1")
     axes[0].set_ylabel("excess risk")
-    axes[0].legend(fontsize=6)
+    axes[0].set_ylim(None, 1e9)
+    axes[0].legend(fontsize=6, loc="upper left")
     return figure
 
 
@@ -115,14 +116,24 @@ def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     """Median excess risk with adaptive clipping; runs that overflow sit on the upper edge."""
     figure, axes = panels(1, 2, height=2.6, sharey=True)
     finite = simulation.median_risk.values[np.isfinite(simulation.median_risk.values)]
-    top = 1e3 * max(float(simulation.risk_at_start), float(np.min(finite, initial=1.0)))
+    top, bottom = 1e3 * float(simulation.risk_at_start), 0.5 * float(np.min(finite))
+    # The two shapes nearly coincide: open rings around filled points keep both visible.
+    marks = {"identity": (6, "none"), "population": (3, None)}
     for panel, constant in zip(axes, ("paper", "practical"), strict=True):
         for shape in ("identity", "population"):
             colour, name = SHAPES[shape]
             at = simulation.sel(noise_shape=shape, constant=constant)
             steps, risk = at.relative_step.values, at.median_risk.values
-            panel.plot(steps, np.where(risk < top, risk, np.nan), "o-", ms=3, color=colour,
-                       label=rf"$\Sigma$: {name}")  # fmt: skip
+            size, face = marks[shape]
+            panel.plot(
+                steps,
+                np.where(risk < top, risk, np.nan),
+                "o-",
+                color=colour,
+                ms=size,
+                mfc=face,
+                label=rf"$\Sigma$: {name}",
+            )
             above = risk >= top
             overflow = at.diverged.values >= 0.5
             panel.plot(steps[above & ~overflow], np.full(np.sum(above & ~overflow), top), "^",
@@ -134,13 +145,13 @@ def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
         panel.axhline(float(simulation.risk_at_start), color="0.5", lw=0.6)
         panel.axvline(1.0, color=RED, lw=0.8)
         panel.set(xscale="log", yscale="log", xlabel="step size over the cap of Theorem 4.2")
-        panel.set_ylim(None, 5 * top)
+        panel.set_ylim(bottom, 5 * top)
         panel.set_title(f"{constant} constant $C$")
     axes[0].plot([], [], "^", mfc="white", color="0.4", label="median off the scale")
     axes[0].plot([], [], "x", color="0.4", label="median infinite")
     axes[0].plot([], [], ":", color="0.4", label="gain of the loop 1")
     axes[0].set_ylabel("median excess risk")
-    axes[0].legend(fontsize=6, loc="lower right")
+    axes[0].legend(fontsize=6, loc="center right")
     return figure
 
 

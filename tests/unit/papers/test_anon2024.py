@@ -1,0 +1,150 @@
+"""The recipes of anon2024: shards change nothing, arms are runs of the library."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+from privreg.experiment.trials import shard_of
+from privreg.noise.covariance import DiagonalCovariance
+from privreg.papers.anon2024.experiments import (
+    clip_feedback,
+    dimensions,
+    exponents,
+    noise_errors,
+    residual_estimates,
+    tree,
+    tuned_risk,
+)
+from privreg.papers.anon2024.setting import CORRELATIONS
+from privreg.privacy.budget import Budget
+
+PROBLEM = {"decay": 2.0, "dimension": 24, "sample_size": 16, "label_noise_std": 0.5}
+STEPS = {"low": 0.01, "high": 0.2, "count": 3}
+
+
+def tuned(**changes):
+    values = {
+        **PROBLEM,
+        "epsilons": [1.0, 16.0],
+        "delta": 1e-5,
+        "step_sizes": STEPS,
+        "public_ratios": [1],
+    }
+    return tuned_risk.Parameters(**(values | changes))
+
+
+def recipes():
+    return {
+        "noise errors": (noise_errors, noise_errors.Parameters(**PROBLEM, step_sizes=STEPS)),
+        "tuned risk": (tuned_risk, tuned()),
+        "tree": (tree, tree.Parameters(leaves=8, steps=6, draws=50)),
+        "residual estimates": (
+            residual_estimates,
+            residual_estimates.Parameters(
+                rows=[20], epsilon=1.0, delta=1e-6, failure_probability=0.01, group_rows=5
+            ),
+        ),
+        "dimensions": (
+            dimensions,
+            dimensions.Parameters(
+                decay=2.0,
+                sample_size=12,
+                ratios=[1, 2],
+                label_noise_std=1.0,
+                epsilon=8.0,
+                delta=1e-5,
+                step_sizes=STEPS,
+            ),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", list(recipes()))
+def test_shards_change_nothing(name):
+    recipe, parameters = recipes()[name]
+    path = f"anon2024/{name}"
+    whole = recipe.simulate(parameters, shard_of(1, path, 3, index=0, count=1))
+    parts = [
+        recipe.simulate(parameters, shard_of(1, path, 3, index=index, count=2))
+        for index in range(2)
+    ]
+    for variable, values in whole.data_vars.items():
+        joined = np.concatenate([part[variable].values for part in parts], axis=-1)
+        np.testing.assert_array_equal(joined, values.values)
+
+
+def test_an_arm_of_the_study_is_a_run_of_the_library():
+    parameters = tuned()
+    found = tuned_risk.simulate(parameters, shard_of(3, "anon2024/tuned_risk", 1, index=0, count=1))
+    trials = shard_of(3, "anon2024/tuned_risk", 1, index=0, count=1)
+    rng = trials.generator(0)
+    samples = ArraySamples(*parameters.model.sample(parameters.sample_size, rng))
+    seed = int(rng.integers(2**63))
+    eta = float(parameters.step_sizes.values()[1])
+    for correlation in CORRELATIONS:
+        shape = parameters.shape("population", eta)
+        mechanism = ShapedMechanism(
+            DiagonalCovariance(shape),
+            CORRELATIONS[correlation],
+            FixedClip(parameters.clip_norm(shape)),
+            parameters.multiplier(correlation, 16.0),
+            parameters.sample_size,
+        )
+        run = shaped_dp_ftrl(
+            samples,
+            mechanism=mechanism,
+            step_size=eta,
+            rng=np.random.Generator(np.random.SFC64(seed)),
+        )
+        risk = found.risk.sel(arm=f"{correlation}, population", epsilon=16.0).values[1, 0]
+        assert risk == pytest.approx(float(parameters.model.excess_risk(run.average)), rel=1e-9)
+
+
+def test_every_arm_keeps_its_budget():
+    parameters = tuned()
+    for correlation, noise in CORRELATIONS.items():
+        mechanism = ShapedMechanism(
+            DiagonalCovariance(np.ones(24)),
+            noise,
+            FixedClip(1.0),
+            parameters.multiplier(correlation, 1.0),
+            16,
+        )
+        assert Budget.zcdp(mechanism.spent()).epsilon(delta=1e-5) <= 1.0 + 1e-6
+
+
+def test_runs_that_diverge_stay_infinite():
+    parameters = clip_feedback.Parameters(
+        **PROBLEM,
+        relative_steps={"low": 0.01, "high": 1e30, "count": 3},
+        estimating_rows=8,
+        epsilon=1.0,
+        delta=1e-5,
+    )
+    trials = shard_of(1, "anon2024/clip_feedback", 2, index=0, count=1)
+    found = clip_feedback.simulate(parameters, trials).assign_coords(trial=[0, 1])
+    assert not np.any(np.isnan(found.risk))
+    assert np.all(np.isinf(found.risk.sel(constant="paper").values[:, -1]))
+    assert np.all(np.isfinite(found.risk.sel(constant="practical").values[:, 0]))
+    summary = clip_feedback.summarise(parameters, found)
+    assert np.all(summary.median_risk.sel(constant="paper").values[:, -1] == np.inf)
+
+
+def test_exponents_of_the_table():
+    parameters = exponents.Parameters(
+        decays=[2.0, 3.0],
+        sample_sizes={"low": 1e16, "high": 1e24, "count": 3},
+        exponential_sizes={"low": 1e60, "high": 1e90, "count": 3},
+        curve_decays={"low": 1.05, "high": 8.0, "count": 3},
+        powers=[0.0, 0.5],
+        fitted_powers=[0.2],
+    )
+    found = exponents.theory(parameters)
+    assert isinstance(found, xr.Dataset)
+    assert float(found.gap.max()) < 0.005
+    assert float(found.exponential_gap.max()) < 0.02
+    np.testing.assert_allclose(
+        found.with_budget.sel(power=0.0).values, found.printed.values, rtol=1e-12
+    )
