@@ -17,6 +17,7 @@ from privreg.claims.falsify import WrongVersion, applied, turned, uncaught
 from privreg.claims.verdicts import from_json, judge
 from privreg.experiment import datasets
 from privreg.pipeline import stages
+from privreg.pipeline.closure import PACKAGE, closure
 from privreg.pipeline.registry import Recipe
 
 # The stages in their order, and the kind of artifact that each makes.
@@ -109,6 +110,7 @@ def run_wrong(
     """Artifacts of an experiment that the mistake changes, by name."""
     recipe = Recipe(paper, about["recipe"])
     mistaken = version.runs[experiment]
+    _import_all(recipe)
     wrong_values = dict(about["parameters"]) | dict(version.parameters.get(experiment, {}))
     folder, shard = folder / experiment, folder / experiment / "shard.nc"
     rebuilt: dict[str, Path] = {}
@@ -154,3 +156,13 @@ def simulate_right(paper: str, experiment: str, about: Mapping[str, Any], output
         output=output,
     )
     return output
+
+
+def _import_all(recipe: Recipe) -> None:
+    """Import all that a recipe runs, so that a mistake stays in the modules that it names.
+
+    A module that is first imported while a mistake is made would take it along.
+    """
+    for path in closure(recipe.module_name):
+        parts = path.resolve().relative_to(PACKAGE).with_suffix("").parts
+        importlib.import_module(".".join(("privreg", *(p for p in parts if p != "__init__"))))
