@@ -134,14 +134,16 @@ class Mechanism:
         budget : Budget
             For replace-one neighbours.
         clip_constant : array_like
-            Clipping constant c in units of the residual, more than 0 and at most 1e50: the norm is
-            c sqrt(dimension).
+            Clipping constant c in units of the residual, at least 1e-40 and at most 1e40: the norm
+            is c sqrt(dimension).
         """
         steps = step_shape(schedule, sample_size)
         dimension = require_count("dimension", dimension)
         require_instance("budget", budget, Budget)
         initial = require_real("schedule", schedule.amplitude, above=0)
-        constant = require_real("clip_constant", clip_constant, above=0, most=LARGEST)
+        constant = require_real("clip_constant", clip_constant, least=1e-40, most=1e40)
+        if constant.size == 0:
+            raise ValueError("clip_constant must have at least one entry, got none")
         require_broadcast(schedule=initial, clip_constant=constant)
         amplitude, constant = np.broadcast_arrays(initial, constant)
         noise = noise_multipliers(steps, zcdp_root=budget.root)
@@ -285,7 +287,9 @@ def isotropic_risk_path(
 
     Parameters
     ----------
-    mechanism, rng, record
+    mechanism, rng
+        As for `risk_path`.
+    record : array_like of int, optional
         As for `risk_path`.
     dimension : int
         At least 3.
