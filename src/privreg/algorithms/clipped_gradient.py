@@ -27,7 +27,8 @@ from privreg.algorithms.samples import (
 from privreg.validation import require_answer, require_array, require_instance, require_real
 
 FloatArray = NDArray[np.float64]
-LARGEST_PARAMETER = 1e100
+# Beyond, the fitted values of tame rows would no longer be small beside tame labels.
+LARGEST_PARAMETER = 1e40
 
 
 def clipped_gradient_sum(
@@ -48,7 +49,7 @@ def clipped_gradient_sum(
     chunks : iterator of Chunk
         The data, finite; may be empty.
     parameters : array_like, shape (p, lanes)
-        One parameter vector θ a column, at most 1e100 in size where gradients are clipped.
+        One parameter vector θ a column, at most 1e40 in size.
     clip_norm : array_like, shape (lanes,)
         Largest gradient norm γ, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
 

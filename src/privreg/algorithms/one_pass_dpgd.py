@@ -36,7 +36,7 @@ from privreg.validation import (
 
 CHUNK = 32
 # Steps, norms and their products up to here stay far from overflow in every intermediate.
-LARGEST = 1e50
+LARGEST, LARGEST_STEP = 1e50, 1e30
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Mechanism:
         Step sizes and noise multipliers at unit amplitude, at least 0 and at most 1e50; kept as
         read-only copies.
     amplitude, clip_norm : array_like, shape (settings,)
-        At least 1e-50 and at most 1e50, with a product of the largest step of at most 1e50.
+        At least 1e-50 and at most 1e50, with products with the largest step and noise of at
+        most 1e30.
     budget : Budget
         The promise; an infinite one promises nothing.
 
@@ -89,9 +90,9 @@ class Mechanism:
         limits = {"least": 1 / LARGEST, "most": LARGEST}
         amplitude = require_array("amplitude", self.amplitude, shape=(None,), **limits)
         norms = require_array("clip_norm", self.clip_norm, shape=amplitude.shape, **limits)
-        if np.max(amplitude) * np.max(norms) * max(np.max(steps), np.max(noise)) > LARGEST:
+        if np.max(amplitude) * np.max(norms) * max(np.max(steps), np.max(noise)) > LARGEST_STEP:
             raise ValueError(
-                f"amplitude must be such that steps of clipped gradients are at most {LARGEST:g}, "
+                f"amplitude must make steps of clipped gradients at most {LARGEST_STEP:g}, "
                 f"got {np.max(amplitude)}"
             )
         for name, array in (
@@ -110,7 +111,7 @@ class Mechanism:
         spent = float(one_pass_zcdp_root(self.step_shape, self.noise_shape))
         if isfinite(self.budget.root) and not spent <= self.budget.root * (1 + 1e-9):
             raise ValueError(
-                f"noise_shape must keep {self.budget}, got noise that spends rho = {spent**2 / 2:g}"
+                f"noise_shape must keep {self.budget}, got noise that spends a root of {spent:g}"
             )
 
     @classmethod
