@@ -41,7 +41,7 @@ class Polynomial:
     Parameters
     ----------
     initial : array_like, shape (...)
-        Initial rates, more than 0 and at most 1e50.
+        Initial rates, more than 0 and at most 1e50; may be empty.
     exponent : float
         alpha, at least 0 and at most 1e12.
 
@@ -81,7 +81,7 @@ class Harmonic:
     Parameters
     ----------
     numerator : array_like, shape (...)
-        beta, more than 0 and at most 1e50.
+        beta, more than 0 and at most 1e50; may be empty.
     offset : float
         tau, at least 1e-50 and at most 1e50.
 

@@ -147,8 +147,10 @@ def adassp(
     bounds : Bounds
         A priori bounds, chosen without looking at the data; longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
-    epsilon, delta : float
-        Budget, ε at least 1e-50 and at most 1.1 ln(6/δ), δ in (0, 1).
+    epsilon : float
+        ε, at least 1e-50; more than 1.1 ln(6/δ) is refused.
+    delta : float
+        δ in (0, 1).
     rng : Generator
         Source of the noise.
     neighbours : Neighbours

@@ -24,10 +24,11 @@ from privreg.algorithms.samples import (
     row_norms,
     tamed,
 )
-from privreg.validation import require_answer, require_array, require_real
+from privreg.validation import require_answer, require_array, require_instance, require_real
 
 FloatArray = NDArray[np.float64]
-LARGEST_PARAMETER = 1e100
+# Beyond, the fitted values of tame rows would no longer be small beside tame labels.
+LARGEST_PARAMETER = 1e40
 
 
 def clipped_gradient_sum(
@@ -46,9 +47,9 @@ def clipped_gradient_sum(
     Parameters
     ----------
     chunks : iterator of Chunk
-        The data, finite, with the norms of their rows.
+        The data, finite; may be empty.
     parameters : array_like, shape (p, lanes)
-        One parameter vector θ a column, at most 1e100 in size where gradients are clipped.
+        One parameter vector θ a column, at most 1e40 in size.
     clip_norm : array_like, shape (lanes,)
         Largest gradient norm γ, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
 
@@ -74,9 +75,17 @@ def clipped_gradient_sum(
         raise ValueError(f"clip_norm must have shape {theta.shape[1:]}, got {bounds.shape}")
     if np.max(np.abs(theta)) > LARGEST_PARAMETER:
         raise ValueError(f"parameters must be at most {LARGEST_PARAMETER:g}, got larger ones")
+    if not isinstance(chunks, Iterator):
+        raise ValueError(f"chunks must be an iterator of Chunk, got {chunks!r}")
     rows = []
     for chunk in chunks:
-        checked = Chunk(*checked_data(chunk[0], chunk[1], dimension=theta.shape[0]), chunk[2])
+        require_instance("chunks", chunk, Chunk)
+        features, labels = checked_data(chunk.features, chunk.labels)
+        if features.shape[1] != theta.shape[0]:
+            raise ValueError(
+                f"parameters must have shape ({features.shape[1]}, lanes), got {theta.shape}"
+            )
+        checked = Chunk(features, labels, chunk.norms)
         rows.append(checked._replace(norms=row_norms(checked.features)))
     with np.errstate(over="ignore", invalid="ignore"):
         sums, clipped = sum_clipped(iter(tame_chunks(rows, bounds)), theta, bounds)
@@ -144,7 +153,13 @@ def tame_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
 
 
 def require_clip_norm(clip_norm: ArrayLike) -> FloatArray:
-    """Clipping norms that products with tamed rows can hold, or infinite ones."""
+    """Clipping norms that products with tamed rows can hold, or infinite ones.
+
+    Parameters
+    ----------
+    clip_norm : array_like
+        At least 1e-50 and at most 1e50; or `inf`.
+    """
     bounds = require_real("clip_norm", clip_norm, above=0, infinite=True)
     if not np.all(np.isinf(bounds) | ((bounds >= SHORTEST) & (bounds <= LONGEST))):
         raise ValueError(

@@ -148,7 +148,7 @@ def full_batch_dpgd(
     start : array_like, shape (p,), optional
         θ_0, independent of the data; 0 by default.
     times : array_like of int, shape (k,), optional
-        Steps in 1..T to return, increasing; all by default.
+        Steps in 1..T to return, increasing, may be empty; all by default.
     screening : bool or ScreenedSamples
         Let rows that provably cannot clip enter through their Gram matrix (`screening`), or take
         the caller's screening of these samples at a bound no larger than any in `clip_norm`, which

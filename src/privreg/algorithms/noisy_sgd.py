@@ -10,6 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.noisy_sgd_kernel import one_pass
+from privreg.algorithms.samples import Chunk, checked_data, row_norms, tamed
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_choice,
+    require_count,
+    require_instance,
+    require_number,
+    require_real,
+)
+
+# Steps, norms and noise up to here stay far from overflow in every intermediate.
+LARGEST = 1e50
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +40,14 @@ class LinearRecords:
     ----------
     shape : {"uniform", "gaussian"}
         Law of u.
-    mean, std : array_like, shape (d,)
-        μ and s, the latter at least 0.
+    mean : array_like, shape (d,)
+        μ, at least -1e50 and at most 1e50.
+    std : array_like, shape (d,)
+        s, at least 0 and at most 1e50.
     target : array_like, shape (d,)
-        Ground truth x̃.
+        Ground truth x̃, at least -1e50 and at most 1e50.
     label_noise_std : float
-        Standard deviation of the label noise before it is clipped, at least 0.
+        Standard deviation of the label noise before it is clipped, at least 0 and at most 1e50.
     label_noise_clip : float
         More than 0, in standard deviations; `inf` clips nothing.
     """
@@ -45,17 +60,17 @@ class LinearRecords:
     label_noise_clip: float = inf
 
     def __post_init__(self) -> None:
-        if self.shape not in ("uniform", "gaussian"):
-            raise ValueError(f"shape must be 'uniform' or 'gaussian', got {self.shape!r}")
-        for name in ("mean", "std", "target"):
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if array.ndim != 1 or array.size != np.size(self.target):
-                raise ValueError(
-                    f"{name} must have shape ({np.size(self.target)},), got {array.shape}"
-                )
+        require_choice("shape", self.shape, ("uniform", "gaussian"))
+        target = require_array("target", self.target, shape=(None,), least=-LARGEST, most=LARGEST)
+        for name, least in (("mean", -LARGEST), ("std", 0.0), ("target", -LARGEST)):
+            value = getattr(self, name)
+            array = require_array(name, value, shape=target.shape, least=least, most=LARGEST)
             object.__setattr__(self, name, array)
-        if np.any(self.std < 0) or not self.label_noise_std >= 0 or not self.label_noise_clip > 0:
-            raise ValueError("std and label_noise_std must be at least 0, label_clip more than 0")
+        for name, infinite in (("label_noise_std", False), ("label_noise_clip", True)):
+            number = require_number(name, getattr(self, name), least=0, infinite=infinite)
+            object.__setattr__(self, name, number)
+        require_number("label_noise_std", self.label_noise_std, most=LARGEST)
+        require_number("label_noise_clip", self.label_noise_clip, above=0, infinite=True)
 
     @classmethod
     def uniform(
@@ -67,8 +82,20 @@ class LinearRecords:
         label_noise_std: float = 0.0,
         label_noise_clip: float = inf,
     ) -> LinearRecords:
-        """Features whose coordinates are i.i.d. uniform on mean ± half_width."""
-        truth = np.asarray(target, dtype=np.float64)
+        """Features whose coordinates are i.i.d. uniform on mean ± half_width.
+
+        Parameters
+        ----------
+        mean : float
+            At least -1e50 and at most 1e50.
+        half_width : float
+            At least 0 and at most 1e50.
+        target, label_noise_std, label_noise_clip
+            As for the class.
+        """
+        truth = require_array("target", target, shape=(None,))
+        mean = require_number("mean", mean, least=-LARGEST, most=LARGEST)
+        half_width = require_number("half_width", half_width, least=0, most=LARGEST)
         return cls(
             "uniform",
             np.full(truth.size, mean),
@@ -88,15 +115,34 @@ class LinearRecords:
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
     def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
-        """Population risk, half the mean squared error of a fresh label, (..., d) -> (...)."""
-        error = np.asarray(parameters, dtype=np.float64) - self.target
+        """Population risk, half the mean squared error of a fresh label, (..., d) -> (...).
+
+        Parameters
+        ----------
+        parameters : array_like, shape (..., d)
+            At least -1e100 and at most 1e100.
+        """
+        point = require_array(
+            "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
+        )
+        error = point - self.target
         excess = error**2 @ self.std**2 + (error @ self.mean) ** 2
         return np.asarray(0.5 * (excess + self.label_noise_variance))
 
     def sample(
         self, count: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Features of shape (count, d) and labels of shape (count,)."""
+        """Features of shape (count, d) and labels of shape (count,).
+
+        Parameters
+        ----------
+        count : int
+            At least 1.
+        rng : Generator
+            Source of both.
+        """
+        count = require_count("count", count)
+        require_instance("rng", rng, np.random.Generator)
         size = (count, self.dimension)
         if self.shape == "uniform":
             standard = sqrt(3.0) * (2.0 * rng.random(size) - 1.0)
@@ -148,7 +194,7 @@ def simulate_noisy_sgd(
     gradient_noise_stds : array_like, shape (S,)
         Standard deviations σ of the gradient noise, at least 0.
     clip_norms : array_like, shape (C,)
-        Norms c, more than 0; `inf` clips nothing.
+        Norms c, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
     ridge : float
         Penalty δ, at least 0.
     rng : numpy.random.Generator
@@ -170,7 +216,8 @@ def simulate_noisy_sgd(
     lin2025, Algorithm 1; the clipped variant of section 5, where the paper leaves open whether the
     penalty's gradient is clipped too.
     """
-    steps = np.asarray(step_sizes, dtype=np.float64)
+    require_instance("records", records, LinearRecords)
+    steps = _steps(step_sizes)
     return _run(
         records,
         np.empty((0, 0)),
@@ -204,21 +251,21 @@ def run_noisy_sgd(
     labels : array_like, shape (n,)
     records : LinearRecords
         The law that the recorded population risk refers to; nothing is drawn from it.
-    initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
+    clip_norms : array_like, shape (C,)
+        At least 1e-50 and at most 1e50; or `inf`, which clips nothing and takes only records whose
+        squares are numbers.
+    initial, step_sizes, gradient_noise_stds, ridge, rng
         As for :func:`simulate_noisy_sgd`.
 
     Guarantee
     ---------
     As for :func:`simulate_noisy_sgd`: none without clipping.
     """
-    rows = np.ascontiguousarray(features, dtype=np.float64)
-    targets = np.asarray(labels, dtype=np.float64)
-    steps = np.asarray(step_sizes, dtype=np.float64)
-    if rows.shape != (steps.size, records.dimension) or targets.shape != (steps.size,):
-        raise ValueError(
-            f"features must have shape {(steps.size, records.dimension)}, got {rows.shape}, "
-            f"and labels {(steps.size,)}, got {targets.shape}"
-        )
+    require_instance("records", records, LinearRecords)
+    steps = _steps(step_sizes)
+    rows, targets = checked_data(
+        features, labels, sample_size=steps.size, dimension=records.dimension
+    )
     return _run(records, rows, targets, initial, steps, gradient_noise_stds, clip_norms, ridge, rng)
 
 
@@ -232,11 +279,28 @@ def clipped_normal_variance(clip_norm: float) -> float:
     clip_norm : float
         c, more than 0; `inf` gives 1.
     """
-    if clip_norm == inf:
+    clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
+    # Beyond, nothing is left of the tail.
+    if clip_norm > 40.0:
         return 1.0
     tail = 0.5 * erfc(clip_norm / sqrt(2.0))
     density = exp(-0.5 * clip_norm**2) / sqrt(2.0 * pi)
     return 1.0 - 2.0 * tail - 2.0 * clip_norm * density + 2.0 * clip_norm**2 * tail
+
+
+def _steps(step_sizes: ArrayLike) -> NDArray[np.float64]:
+    return require_array("step_sizes", step_sizes, shape=(None,), least=0, most=LARGEST)
+
+
+def _clip_norms(clip_norms: ArrayLike) -> NDArray[np.float64]:
+    norms = require_real("clip_norms", clip_norms, above=0, infinite=True)
+    finite = norms[np.isfinite(norms)]
+    if norms.ndim > 1 or norms.size == 0 or np.any((finite < 1 / LARGEST) | (finite > LARGEST)):
+        raise ValueError(
+            f"clip_norms must be a vector of numbers from {1 / LARGEST:g} to {LARGEST:g}, or `inf`,"
+            f" got {clip_norms!r}"
+        )
+    return norms
 
 
 def _run(
@@ -250,25 +314,31 @@ def _run(
     ridge: float,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    start = np.asarray(initial, dtype=np.float64)
-    noises = np.atleast_1d(np.asarray(gradient_noise_stds, dtype=np.float64))
-    clip_norms = np.atleast_1d(np.asarray(clip_norms, dtype=np.float64))
-    if start.shape != (records.dimension,):
-        raise ValueError(f"initial must have shape ({records.dimension},), got {start.shape}")
-    if steps.ndim != 1 or not np.all(steps >= 0):
-        raise ValueError("step_sizes must be a vector of numbers that are at least 0")
-    if not (np.all(noises >= 0) and np.all(np.isfinite(noises))):
-        raise ValueError(f"gradient_noise_stds must be finite and at least 0, got {noises}")
-    if not np.all(clip_norms > 0):
-        raise ValueError(f"clip_norms must be more than 0, got {clip_norms}")
-    if not ridge >= 0:
-        raise ValueError(f"ridge must be at least 0, got {ridge}")
+    start = require_array(
+        "initial", initial, shape=(records.dimension,), least=-LARGEST, most=LARGEST
+    )
+    noises = np.atleast_1d(
+        require_real("gradient_noise_stds", gradient_noise_stds, least=0, most=LARGEST)
+    )
+    require_array("gradient_noise_stds", noises, shape=(None,))
+    clip_norms = np.atleast_1d(_clip_norms(clip_norms))
+    ridge = require_number("ridge", ridge, least=0, most=LARGEST)
+    require_instance("rng", rng, np.random.Generator)
+    if len(labels):
+        clips = np.isfinite(clip_norms)
+        tame = tamed(Chunk(rows, labels, row_norms(rows)))
+        if tame.features is not rows or tame.labels is not labels:
+            if not np.all(clips):
+                raise ValueError(
+                    "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
+                    "most 1e110 where a gradient is not clipped, got others"
+                )
+            rows, labels = tame.features, tame.labels
     settings = noises.size * clip_norms.size
     iterate = np.tile(start, (settings, 1))
     risk = np.empty((settings, steps.size + 1))
     risk[:, 0] = records.risk(start)
-    # The loop runs with fast arithmetic, which must not meet an infinity: a negative norm clips
-    # nothing.
+    # A negative norm clips nothing.
     one_pass(
         rng,
         rows,
@@ -287,5 +357,6 @@ def _run(
         iterate,
         risk,
     )
+    require_answer("step_sizes and initial", iterate)
     shape = (noises.size, clip_norms.size)
     return NoisySGDRuns(risk.reshape(*shape, -1), iterate.reshape(*shape, -1))

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from privreg.algorithms.samples import Samples, moments
+from privreg.algorithms.samples import Samples, as_samples, moments
+from privreg.validation import require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -52,8 +53,7 @@ class LeastSquares:
         brown2024, section 4.2 (the dashed line of Figures 6 and 11). Private intervals there cover
         the empirical minimiser instead: the two coverages have different targets.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie in (0, 1), got {level}")
+        level = require_number("level", level, above=0, below=1)
         return stdtrit(self.degrees_of_freedom, (1 + level) / 2) * self.standard_errors
 
 
@@ -78,7 +78,7 @@ def ols(samples: Samples) -> LeastSquares:
     ------
     brown2024, section 1.
     """
-    n, p = samples.sample_size, samples.dimension
+    n, p = as_samples(samples).sample_size, samples.dimension
     if n <= p:
         raise ValueError(f"samples must have more rows than features, got n = {n} and p = {p}")
     gram, moment = moments(samples)

@@ -36,7 +36,7 @@ from privreg.validation import (
 
 CHUNK = 32
 # Steps, norms and their products up to here stay far from overflow in every intermediate.
-LARGEST = 1e50
+LARGEST, LARGEST_STEP = 1e50, 1e30
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Mechanism:
         Step sizes and noise multipliers at unit amplitude, at least 0 and at most 1e50; kept as
         read-only copies.
     amplitude, clip_norm : array_like, shape (settings,)
-        At least 1e-50 and at most 1e50, with a product of the largest step of at most 1e50.
+        At least 1e-50 and at most 1e50, with products with the largest step and noise of at
+        most 1e30.
     budget : Budget
         The promise; an infinite one promises nothing.
 
@@ -89,9 +90,9 @@ class Mechanism:
         limits = {"least": 1 / LARGEST, "most": LARGEST}
         amplitude = require_array("amplitude", self.amplitude, shape=(None,), **limits)
         norms = require_array("clip_norm", self.clip_norm, shape=amplitude.shape, **limits)
-        if np.max(amplitude) * np.max(norms) * max(np.max(steps), np.max(noise)) > LARGEST:
+        if np.max(amplitude) * np.max(norms) * max(np.max(steps), np.max(noise)) > LARGEST_STEP:
             raise ValueError(
-                f"amplitude must be such that steps of clipped gradients are at most {LARGEST:g}, "
+                f"amplitude must make steps of clipped gradients at most {LARGEST_STEP:g}, "
                 f"got {np.max(amplitude)}"
             )
         for name, array in (
@@ -110,7 +111,7 @@ class Mechanism:
         spent = float(one_pass_zcdp_root(self.step_shape, self.noise_shape))
         if isfinite(self.budget.root) and not spent <= self.budget.root * (1 + 1e-9):
             raise ValueError(
-                f"noise_shape must keep {self.budget}, got noise that spends rho = {spent**2 / 2:g}"
+                f"noise_shape must keep {self.budget}, got noise that spends a root of {spent:g}"
             )
 
     @classmethod
@@ -134,14 +135,16 @@ class Mechanism:
         budget : Budget
             For replace-one neighbours.
         clip_constant : array_like
-            Clipping constant c in units of the residual, more than 0 and at most 1e50: the norm is
-            c sqrt(dimension).
+            Clipping constant c in units of the residual, at least 1e-40 and at most 1e40: the norm
+            is c sqrt(dimension).
         """
         steps = step_shape(schedule, sample_size)
         dimension = require_count("dimension", dimension)
         require_instance("budget", budget, Budget)
         initial = require_real("schedule", schedule.amplitude, above=0)
-        constant = require_real("clip_constant", clip_constant, above=0, most=LARGEST)
+        constant = require_real("clip_constant", clip_constant, least=1e-40, most=1e40)
+        if constant.size == 0:
+            raise ValueError("clip_constant must have at least one entry, got none")
         require_broadcast(schedule=initial, clip_constant=constant)
         amplitude, constant = np.broadcast_arrays(initial, constant)
         noise = noise_multipliers(steps, zcdp_root=budget.root)
@@ -285,7 +288,9 @@ def isotropic_risk_path(
 
     Parameters
     ----------
-    mechanism, rng, record
+    mechanism, rng
+        As for `risk_path`.
+    record : array_like of int, optional
         As for `risk_path`.
     dimension : int
         At least 3.

@@ -112,8 +112,10 @@ def screen(
     """
     as_samples(samples)
     clip_norm = float(require_clip_norm(require_number("clip_norm", clip_norm, **POSITIVE)))
-    step_size = require_number("step_size", step_size, above=0)
-    gradient_noise_std = require_number("gradient_noise_std", gradient_noise_std, least=0)
+    step_size = require_number("step_size", step_size, above=0, most=1e50)
+    gradient_noise_std = require_number(
+        "gradient_noise_std", gradient_noise_std, least=0, most=1e50
+    )
     steps, lanes = require_count("steps", steps), require_count("lanes", lanes)
     start = require_array("start", start, shape=(samples.dimension,))
     source = samples

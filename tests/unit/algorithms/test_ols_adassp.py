@@ -9,6 +9,7 @@ from scipy.special import log_ndtr
 from privreg.algorithms.adassp import (
     RELEASES,
     Bounds,
+    ClippedSums,
     adassp,
     adassp_zcdp,
     bounds_from_data,
@@ -214,3 +215,29 @@ def test_ols_needs_independent_features():
         ols(ArraySamples(np.ones((9, 2)), np.arange(9.0)))
     with pytest.raises(ValueError, match="level"):
         ols(make_data(9, 2)).half_widths(level=1.0)
+
+
+def test_gram_and_eigenvalue_noise_have_the_scale_of_the_budget(rng):
+    """With p = 1 and a moment beside which its noise is nothing, moment / θ is G + s√2 W + κ(Z)."""
+    bounds, budget, failure = Bounds(1.0, 1.0), Budget.zcdp(1.5), 0.05
+    gram, moment = 4.0, 1e9
+    sums = ClippedSums(bounds, np.array([[gram]]), np.array([moment]))
+    found = [
+        moment / adassp_zcdp(sums, bounds=bounds, budget=budget, rng=rng, ridge_failure=failure)[0]
+        for _ in range(6_000)
+    ]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(200)
+    weights = weights / weights.sum()
+
+    def law(gram_noise: float, eigenvalue_noise: float) -> tuple[float, float]:
+        below = np.maximum(0.0, gram + eigenvalue_noise * nodes - np.sqrt(2 * np.log(1 / failure)))
+        ridge = np.maximum(0.0, np.sqrt(2 * np.log(2 / failure)) - below)
+        mean = weights @ ridge
+        return gram + mean, 2 * gram_noise**2 + weights @ (ridge - mean) ** 2
+
+    mean, variance = law(1.0, 1.0)
+    error = variance * np.sqrt(2 / 6_000)
+    assert np.mean(found) == pytest.approx(mean, abs=4 * np.sqrt(variance / 6_000))
+    assert np.var(found) == pytest.approx(variance, abs=5 * error)
+    for wrong in ((2 / 3, 1.0), (3 / 2, 1.0), (0.5, 1.0), (0.0, 1.0), (1.0, 0.0), (1.0, 0.5)):
+        assert abs(np.var(found) - law(*wrong)[1]) > 5 * error

@@ -1,0 +1,273 @@
+"""Every finite row from subnormal to 1e308 moves an output by no more than clipping allows."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privreg.algorithms import noisy_sgd, one_pass_dpgd
+from privreg.algorithms.clipped_gradient import clipped_gradient_sum
+from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
+from privreg.algorithms.ols import ols
+from privreg.algorithms.samples import ArraySamples, Chunk, row_norms, tamed
+from privreg.algorithms.screening import screen
+from privreg.privacy.budget import Budget
+
+SIZES = [5e-324, 3e-320, 1e-308, 1e-170, 1e-160, 1e-60, 1e-3, 1.0, 1e9, 1e60, 1e155, 1e200, 1.7e308]
+LABELS = [0.0, 5e-324, 1.0, -1e3, 1e150, -1e300, 1.7e308]
+ROWS = [np.array(shape) * size for size in SIZES for shape in ([1.0, 0.0], [1.0, -1.0])]
+ROWS = [row for row in ROWS if np.all(np.isfinite(row))]
+
+
+def exact_clipped(row: np.ndarray, label: float, theta: np.ndarray, bound: float) -> np.ndarray:
+    """The clipped negative gradient in rational arithmetic, up to its square root."""
+    entries, point = [Fraction(v) for v in row], [Fraction(v) for v in theta]
+    residual = Fraction(label) - sum(a * b for a, b in zip(entries, point, strict=True))
+    square = residual**2 * sum(a * a for a in entries)
+    if square <= Fraction(bound) ** 2:
+        return np.array([float(a * residual) for a in entries])
+    largest = max(abs(a) for a in entries)
+    direction = np.array([float(a / largest) for a in entries])
+    direction /= np.linalg.norm(direction)
+    return bound * direction * (1.0 if residual > 0 else -1.0)
+
+
+@pytest.mark.parametrize("bound", [1e-50, 0.5, 1e50])
+@pytest.mark.parametrize("theta", [[0.0, 0.0], [0.3, -2.0], [1e40, 1e30]])
+def test_clipped_gradients_are_right_for_every_finite_row(bound, theta):
+    point = np.array(theta)
+    for row in ROWS:
+        for label in LABELS:
+            chunk = Chunk(row[None], np.array([label]), row_norms(row[None]))
+            found, _ = clipped_gradient_sum(iter([chunk]), point[:, None], clip_norm=[bound])
+            found = found[:, 0]
+            assert np.linalg.norm(found / bound) <= 1 + 1e-14
+            exact = exact_clipped(row, label, point, bound)
+            clear = np.linalg.norm(exact / bound) > 1e-9 and _is_clear(row, label, point)
+            if clear:
+                np.testing.assert_allclose(found / bound, exact / bound, rtol=1e-9, atol=1e-9)
+
+
+def _is_clear(row: np.ndarray, label: float, theta: np.ndarray) -> bool:
+    """Whether the residual is neither lost in rounding nor that of a row without noise to lose."""
+    fitted = [Fraction(a) * Fraction(b) for a, b in zip(row, theta, strict=True)]
+    residual = Fraction(label) - sum(fitted)
+    scale = max(abs(Fraction(label)), *(abs(part) for part in fitted))
+    long = np.max(np.abs(row)) > 1e49 and not np.any(theta)
+    return abs(residual) > scale / 10**6 and not long
+
+
+def test_the_smallest_case_that_moved_an_output_by_1e128():
+    rows, labels = [[1e-170, 0.0], [0.0, 0.0]], [1e300, 0.0]
+    for screening in (True, False):
+        moved = full_batch_dpgd(
+            ArraySamples(rows, labels),
+            clip_norm=1.0,
+            step_size=0.5,
+            gradient_noise_std=0.0,
+            steps=1,
+            rng=np.random.default_rng(0),
+            screening=screening,
+        ).iterates
+        np.testing.assert_allclose(moved.ravel(), [0.25, 0.0], rtol=1e-12)
+
+
+def test_one_pass_steps_are_bounded_for_every_finite_row():
+    """A step of η on a gradient clipped to C moves at most η C, and later rows contract."""
+    mechanism = one_pass_dpgd.Mechanism(np.full(2, 0.1), np.zeros(2), [1.0], [0.5], Budget(np.inf))
+    for row in ROWS:
+        for label in LABELS:
+            for other in ([0.0, 0.0], [3.0, 1.0], [1e300, 0.0]):
+                moved = one_pass_dpgd.fit(
+                    mechanism, np.array([row, other]), [label, 0.0], np.random.default_rng(0)
+                )
+                assert np.linalg.norm(moved) <= 0.05 * (1 + 1e-12)
+
+
+def test_one_pass_short_and_long_rows_move_what_real_numbers_say():
+    mechanism = one_pass_dpgd.Mechanism([0.1], [0.0], [1.0], [0.5], Budget(np.inf))
+    cases = [([1e-170, 0.0], 1e300, 0.05), ([1e-170, 0.0], 1e169, 0.01), ([1e200, 0.0], 1.0, 0.0)]
+    for row, label, expected in cases:
+        moved = one_pass_dpgd.fit(mechanism, [row], [label], np.random.default_rng(0))
+        assert moved[0, 0] == pytest.approx(expected, rel=1e-9, abs=1e-90)
+
+
+def test_the_cap_makes_every_step_a_contraction():
+    """Two parameter vectors that meet the same row of any length do not move apart.
+
+    Without the cap 2/|x|² the second row of length 10 would stretch their gap by 1 - 0.1 · 100 = 9,
+    with a cap of 4/|x|² by 3.
+    """
+    mechanism = one_pass_dpgd.Mechanism(np.full(2, 0.1), np.zeros(2), [1.0], [1e3], Budget(np.inf))
+    rows = np.array([[1e-2, 0.0], [10.0, 0.0]])
+    ends = [
+        one_pass_dpgd.fit(mechanism, rows, [label, 0.0], np.random.default_rng(0))[0, 0]
+        for label in (1e2, -1e2)
+    ]
+    first_gap = 2 * 0.1 * 1e-2 * 1e2
+    # At the cap the step reflects exactly: the gap keeps its size and changes its sign.
+    assert ends[0] - ends[1] == pytest.approx(-first_gap, rel=1e-3)
+
+
+@pytest.mark.parametrize("path", ["risk_path", "isotropic_risk_path"])
+def test_the_cap_holds_along_risk_paths(path):
+    """Without label noise the error cannot grow, however large the step is."""
+    mechanism = one_pass_dpgd.Mechanism(
+        np.full(400, 50.0), np.zeros(400), [1.0], [1e6], Budget(np.inf)
+    )
+    rng = np.random.Generator(np.random.SFC64(3))
+    record = np.arange(401)
+    if path == "risk_path":
+        from privreg.models import LinearModel
+
+        model = LinearModel.even_target(np.ones(5), label_noise_std=0.0)
+        risk = one_pass_dpgd.risk_path(mechanism, model, rng, record=record)
+    else:
+        risk = one_pass_dpgd.isotropic_risk_path(
+            mechanism, rng, dimension=5, target_norm=1.0, label_noise_std=0.0, record=record
+        )
+    # Every step is at the cap and reflects the error: its length stays. Half the cap would project
+    # it away, twice the cap would stretch it.
+    np.testing.assert_allclose(risk, 0.5, rtol=1e-9)
+
+
+def test_noisy_sgd_steps_are_bounded_for_every_finite_row():
+    records = noisy_sgd.LinearRecords.uniform(mean=0.0, half_width=1.0, target=[0.0, 0.0])
+    for ridge in (0.0, 0.3):
+        for row in ROWS:
+            for label in LABELS:
+                moved = noisy_sgd.run_noisy_sgd(
+                    row[None],
+                    [label],
+                    records=records,
+                    initial=[0.1, 0.2],
+                    step_sizes=[0.1],
+                    gradient_noise_stds=[0.0],
+                    clip_norms=[0.5],
+                    ridge=ridge,
+                    rng=np.random.default_rng(0),
+                ).iterate[0, 0] - [0.1, 0.2]
+                assert np.linalg.norm(moved) <= 0.05 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["features", "labels"])
+def test_values_that_are_not_finite_are_refused(bad, where):
+    features, labels = np.ones((3, 2)), np.ones(3)
+    (features if where == "features" else labels).flat[1] = bad
+    records = noisy_sgd.LinearRecords.uniform(mean=0.0, half_width=1.0, target=[0.0, 0.0])
+    mechanism = one_pass_dpgd.Mechanism(np.ones(3), np.ones(3), [1.0], [1.0], Budget(np.inf))
+    rng = np.random.default_rng(0)
+    for call in (
+        lambda: ArraySamples(features, labels),
+        lambda: one_pass_dpgd.fit(mechanism, features, labels, rng),
+        lambda: noisy_sgd.run_noisy_sgd(
+            features,
+            labels,
+            records=records,
+            initial=[0.0, 0.0],
+            step_sizes=np.ones(3),
+            gradient_noise_stds=[1.0],
+            rng=rng,
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"{where} must be finite"):
+            call()
+
+
+def test_integers_lists_and_tables_are_the_floats_they_hold(rng):
+    pixels = rng.integers(0, 256, (12, 3)).astype(np.uint8)
+    labels = rng.integers(-2, 2, 12)
+    mechanism = one_pass_dpgd.Mechanism(
+        np.full(12, 1e-5), np.full(12, 1e-5), [1.0], [5.0], Budget(np.inf)
+    )
+
+    class Table:
+        def __array__(self, dtype=None, copy=None):
+            return pixels.astype(dtype or np.uint8)
+
+    runs = [
+        one_pass_dpgd.fit(mechanism, rows, targets, np.random.default_rng(0))
+        for rows, targets in (
+            (pixels.astype(float), labels.astype(float)),
+            (pixels, labels),
+            (pixels.tolist(), labels.tolist()),
+            (Table(), labels.astype(np.float32)),
+            (np.asfortranarray(pixels), labels),
+        )
+    ]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run, runs[0])
+    with pytest.raises(ValueError, match="features must be real numbers"):
+        one_pass_dpgd.fit(mechanism, pixels > 3, labels, np.random.default_rng(0))
+
+
+def test_a_data_set_does_not_change_with_the_callers_array(rng):
+    features, labels = rng.standard_normal((5, 2)), np.zeros(5)
+    samples = ArraySamples(features, labels)
+    features[0] = 1e9
+    labels[0] = 1e9
+    assert np.max(samples.features) < 1e3
+    assert samples.labels[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        samples.features[0] = 1.0
+    wide = rng.standard_normal((5, 4))
+    view = ArraySamples(wide[:, :2][::1], labels)
+    wide[:] = 7.0
+    assert np.max(view.features) < 7
+
+
+def test_a_mechanism_does_not_change_with_the_callers_array():
+    noise = np.full(3, 1.0)
+    mechanism = one_pass_dpgd.Mechanism(np.ones(3), noise, [1.0], [1.0], Budget.half_square(1.0))
+    noise[:] = 0.0
+    assert np.all(mechanism.noise_shape == 1)
+    with pytest.raises(ValueError, match="read-only"):
+        mechanism.noise_shape[:] = 0.0
+
+
+@pytest.mark.parametrize("noise", [-1.0, np.nan, 0.0, 1e-200])
+def test_noise_that_is_not_there_keeps_no_promise(noise):
+    with pytest.raises(ValueError, match="noise_shape must"):
+        one_pass_dpgd.Mechanism(
+            np.ones(3), np.full(3, noise), [1.0], [1.0], Budget.half_square(1.0)
+        )
+
+
+def test_a_screening_serves_its_own_samples_and_bounds_only(rng):
+    samples = ArraySamples(rng.standard_normal((50, 2)), rng.standard_normal(50))
+    others = ArraySamples(rng.standard_normal((50, 2)), rng.standard_normal(50))
+    run = {"step_size": 0.3, "gradient_noise_std": 0.01, "steps": 3}
+    screened = screen(samples, clip_norm=50.0, **run, lanes=1, start=np.zeros(2))
+    assert screened is not None
+    options = {**run, "rng": rng, "screening": screened}
+    full_batch_dpgd(samples, clip_norm=60.0, **options)
+    with pytest.raises(ValueError, match="screening must be of these samples"):
+        full_batch_dpgd(others, clip_norm=60.0, **options)
+    with pytest.raises(ValueError, match="screening must be at a bound"):
+        full_batch_dpgd(samples, clip_norm=[60.0, 1.0], **options)
+
+
+def test_tamed_rows_are_changed_one_by_one(rng):
+    rows = np.array(ROWS)
+    labels = np.resize(LABELS, len(rows))
+    together = tamed(Chunk(rows, labels, row_norms(rows)))
+    for index in range(len(rows)):
+        row, label = rows[index : index + 1], labels[index : index + 1]
+        alone = tamed(Chunk(row, label, row_norms(row)))
+        np.testing.assert_array_equal(alone.features[0], together.features[index])
+        assert alone.labels[0] == together.labels[index]
+    np.testing.assert_allclose(np.linalg.norm(together.features, axis=1), together.norms)
+
+
+def test_norms_keep_their_digits():
+    for row in ROWS:
+        exact = float(np.max(np.abs(row))) * float(np.sqrt(np.count_nonzero(row)))
+        assert row_norms(row[None])[0] == pytest.approx(exact, rel=1e-14)
+
+
+def test_least_squares_of_overflowing_data_is_an_error():
+    with pytest.raises(ValueError, match="samples must be"):
+        ols(ArraySamples([[1e200], [2e200]], [1.0, 2.0]))
