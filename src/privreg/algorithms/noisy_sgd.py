@@ -48,7 +48,7 @@ class LinearRecords:
         if self.shape not in ("uniform", "gaussian"):
             raise ValueError(f"shape must be 'uniform' or 'gaussian', got {self.shape!r}")
         for name in ("mean", "std", "target"):
-            array = np.asarray(getattr(self, name), dtype=np.float64)
+            array = np.asarray(getattr(self, name), dtype=np.float64, order="C")
             if array.ndim != 1 or array.size != np.size(self.target):
                 raise ValueError(
                     f"{name} must have shape ({np.size(self.target)},), got {array.shape}"
@@ -111,11 +111,14 @@ class NoisySGDRuns(NamedTuple):
     """Runs of noisy SGD at S noise scales and C clipping norms on the same records and noise.
 
     `iterate`, shape (S, C, d), is what a private run would release; `risk`, shape (S, C, n +
-    1), is the population risk before the first step and after each, a non-private diagnostic.
+    1), is the population risk before the first step and after each, and `clipped_fraction`, shape
+    (S, C), the share of the n gradients that were longer than the clipping norm: both are
+    non-private diagnostics.
     """
 
     risk: NDArray[np.float64]
     iterate: NDArray[np.float64]
+    clipped_fraction: NDArray[np.float64]
 
 
 def simulate_noisy_sgd(
@@ -163,7 +166,8 @@ def simulate_noisy_sgd(
     position: the record enters one gradient of norm at most c, so all iterates together satisfy
     Rényi privacy of every order α > 1 with ε = 2αc²/σ² (zero-concentrated privacy with ρ =
     2c²/σ²), if the start and the step sizes do not depend on the data. With c = `inf` the
-    gradient is unbounded and there is no guarantee, whatever σ is. The risk is not private.
+    gradient is unbounded and there is no guarantee, whatever σ is. Neither the risk nor the
+    fraction clipped is private.
 
     Source
     ------
@@ -267,8 +271,7 @@ def _run(
     iterate = np.tile(start, (settings, 1))
     risk = np.empty((settings, steps.size + 1))
     risk[:, 0] = records.risk(start)
-    # The loop runs with fast arithmetic, which must not meet an infinity: a negative norm clips
-    # nothing.
+    clipped = np.zeros(settings, dtype=np.int64)
     one_pass(
         rng,
         rows,
@@ -278,14 +281,17 @@ def _run(
         records.std,
         records.target,
         records.label_noise_std,
-        min(records.label_noise_clip, 1e9),
+        records.label_noise_clip,
         records.label_noise_variance,
         steps,
         np.repeat(noises, clip_norms.size),
-        np.tile(np.where(np.isinf(clip_norms), -1.0, clip_norms), noises.size),
+        np.tile(clip_norms, noises.size),
         float(ridge),
         iterate,
         risk,
+        clipped,
     )
     shape = (noises.size, clip_norms.size)
-    return NoisySGDRuns(risk.reshape(*shape, -1), iterate.reshape(*shape, -1))
+    # Without a step nothing was clipped.
+    fraction = clipped.reshape(shape) / max(steps.size, 1)
+    return NoisySGDRuns(risk.reshape(*shape, -1), iterate.reshape(*shape, -1), fraction)
