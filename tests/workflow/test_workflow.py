@@ -1,88 +1,105 @@
-"""The workflow on a small configuration: what runs, what reruns, what is said when it cannot."""
+"""The workflow: what a run makes and says, what reruns, what is said when it cannot run."""
 
-import os
+from __future__ import annotations
+
+import json
+import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
+from itertools import pairwise
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
-PARTS = ("Snakefile", "workflow", "profiles", "config", "src", "environment.yml")
-FIGURE = "results/figures/bombari2025/fig1.pdf"
+from .checkout import QUICK, small_checkout, snakemake, whole_checkout
+
+RULES = {"data", "theory", "simulate", "summarise", "intervals", "figure"} | {
+    "judge",
+    "ledger",
+    "page",
+    "gate",
+}
+QUICK_RESULTS = "results/quick"
+FIGURE = f"{QUICK_RESULTS}/figures/bombari2025/fig6.pdf"
+CLAIM = f"{QUICK_RESULTS}/claims/bombari2025/housing-large-clip-is-worse-at-800.json"
+ARTIFACTS = (
+    "theory/bombari2025/clipping_factors.nc",
+    "simulation/bombari2025/housing_heat_maps.nc",
+    "intervals/brown2024/coverage.nc",
+    "figures/bombari2025/fig6.pdf",
+    "figures/bombari2025/fig6.png",
+    "claims.json",
+)
 pytestmark = pytest.mark.workflow
 
 
-def snakemake(folder, *arguments, check=True, **environment):
-    """Run Snakemake in a copy of the checkout and return what it printed."""
-    variables = {"PYTHONDONTWRITEBYTECODE": "1", **os.environ, **environment}
-    variables.pop("PYTHONPATH", None)
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-    ran = subprocess.run(
-        command,
-        cwd=folder,
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    output = ran.stdout + ran.stderr
-    if check:
-        assert ran.returncode == 0, output
-    else:
-        assert ran.returncode != 0, output
-    return output
+@pytest.fixture(scope="session")
+def offline(tmp_path_factory):
+    """An environment without data and without downloads of earlier runs."""
+    empty = tmp_path_factory.mktemp("empty")
+    return {"PRIVREG_DATA": str(empty), "XDG_CACHE_HOME": str(empty)}
 
 
-def copy(folder):
-    for part in PARTS:
-        source = ROOT / part
-        if source.is_dir():
-            shutil.copytree(
-                source, folder / part, ignore=shutil.ignore_patterns("*.pyc", "*.egg-info")
-            )
-        else:
-            shutil.copy(source, folder / part)
-    return folder
+@pytest.fixture(scope="session")
+def first_run(tmp_path_factory, offline):
+    """A small checkout after a whole run at the quick scale, and what the run printed."""
+    folder = small_checkout(tmp_path_factory.mktemp("checkout"))
+    return folder, snakemake(folder, "all", *QUICK, **offline)
 
 
-QUICK = ("--configfile", "config/quick.yaml")
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A checkout in which one figure, one claim and what they need are built."""
-    folder = copy(tmp_path_factory.mktemp("checkout"))
-    snakemake(folder, FIGURE, CLAIM, *QUICK)
-    return folder
-
-
-CLAIM = "results/claims/bombari2025/ode-tracks-one_pass_dpgd.json"
+@pytest.fixture(scope="session")
+def built(first_run):
+    return first_run[0]
 
 
 def jobs(output):
-    """Rules that a dry run would run."""
-    lines = output.splitlines()
-    if any("Nothing to be done" in line for line in lines):
+    """Rules in the job table of a dry run."""
+    if "Nothing to be done" in output:
         return set()
+    lines = output.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("Job stats"))
-    rows = [line.split() for line in lines[start + 3 :]]
     names = set()
-    for row in rows:
-        if not row or row[0] == "total":
+    for line in lines[start + 3 :]:
+        if not line or line.startswith("total"):
             break
-        names.add("claims" if row[0].startswith("claims_") else row[0])
+        names.add(line.split()[0])
     return names
 
 
-def would_run(folder):
-    return jobs(snakemake(folder, "--dry-run", FIGURE, CLAIM, *QUICK))
+def would_run(folder, *arguments):
+    return jobs(snakemake(folder, "all", "--dry-run", *QUICK, *arguments)) - {"all"}
 
 
-def edit(path):
-    path.write_text(path.read_text() + "\n# An edit.\n")
+# A whole run, from data to gate
+
+
+def test_one_run_goes_from_data_to_gate(first_run):
+    folder, output = first_run
+    assert jobs(output) - {"all"} == RULES
+    for path in (*ARTIFACTS, "index.html", "gate.txt"):
+        assert (folder / QUICK_RESULTS / path).stat().st_size > 0, path
+    assert [path.name for path in (folder / "results").iterdir()] == ["quick"]
+
+
+def test_a_run_ends_with_what_it_found(first_run):
+    _, output = first_run
+    said = {line.partition(":")[0]: line for line in output.splitlines()}
+    assert "Ledger" in said
+    assert said["Stand-ins, not the paper's data"].endswith("bombari2025/fig6")
+    assert said["Page to open"].endswith(f"{QUICK_RESULTS}/index.html")
+    assert re.search(r"^Took \d+ (s|min)", output, re.MULTILINE)
+
+
+def test_nothing_of_the_quick_scale_decides(built):
+    book = json.loads((built / QUICK_RESULTS / "claims.json").read_text())
+    assert '"verdict": "untested"' in json.dumps(book)
+    assert '"verdict": "reproduced"' not in json.dumps(book)
+
+
+def test_one_claim_is_written_on_demand(built, offline):
+    snakemake(built, CLAIM, *QUICK, **offline)
+    assert json.loads((built / CLAIM).read_text())["verdict"] == "untested"
+
+
+# What reruns
 
 
 def test_a_second_run_does_nothing(built):
@@ -96,22 +113,27 @@ def test_touching_any_file_reruns_nothing(built):
     assert would_run(built) == set()
 
 
+LEDGER = {"judge", "ledger", "page", "gate"}
+
+
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("papers/bombari2025/figures.py", {"figure"}),
-        ("plotting.py", {"figure"}),
-        ("theory/dpgd_ode.py", {"theory", "gather", "figure", "claims"}),
-        ("algorithms/dpgd_kernels.py", {"simulate", "gather", "figure", "claims"}),
-        ("claims/checks.py", {"claims"}),
-        ("theory/clipping.py", set()),
+        ("papers/bombari2025/figures/heat_maps.py", {"figure", "page"}),
+        ("experiment/plotting.py", {"figure", "page"}),
+        ("theory/one_pass_dpgd/clipping.py", {"theory", "figure"} | LEDGER),
+        ("algorithms/one_pass_dpgd_kernels.py", {"simulate", "summarise", "figure"} | LEDGER),
+        ("inference/coverage.py", {"theory", "intervals", "figure"} | LEDGER),
+        ("claims/checks.py", LEDGER),
+        ("theory/noisy_sgd/volterra.py", set()),
+        ("__init__.py", set()),
     ],
 )
 def test_an_edit_reruns_what_depends_on_it(built, file, expected):
-    path = built / "src" / "privreg" / file
+    path = built / "src/privreg" / file
     before = path.read_text()
     try:
-        edit(path)
+        path.write_text(before + "\n# An edit.\n")
         assert would_run(built) == expected
     finally:
         path.write_text(before)
@@ -123,37 +145,30 @@ def test_a_moved_copy_reruns_nothing(built, tmp_path):
     assert would_run(moved) == set()
 
 
-def test_artifacts_do_not_depend_on_cores_or_shards(built, tmp_path):
-    folder = copy(tmp_path)
-    overrides = folder / "config/quick.yaml"
-    overrides.write_text(overrides.read_text().replace("shards: 2", "shards: 4", 1))
-    snakemake(folder, FIGURE, CLAIM, *QUICK, "--cores", "1")
-    for path in (
-        FIGURE,
-        FIGURE.replace(".pdf", ".png"),
-        CLAIM,
-        "results/theory/bombari2025/trajectories.nc",
-        "results/simulation/bombari2025/trajectories.nc",
-    ):
-        assert (folder / path).read_bytes() == (built / path).read_bytes(), path
+def test_artifacts_do_not_depend_on_cores_or_shards(built, tmp_path, offline):
+    folder = small_checkout(tmp_path)
+    shards = "bombari2025={experiments: {housing_heat_maps: {quick: {shards: 2}}}}"
+    snakemake(folder, "all", *QUICK, "--cores", "1", "--config", shards, **offline)
+    for path in ARTIFACTS:
+        one, two = (each / QUICK_RESULTS / path for each in (folder, built))
+        assert one.read_bytes() == two.read_bytes(), path
+
+
+# What is said when it cannot run
 
 
 def test_a_misspelt_key_stops_before_any_job(built):
-    output = snakemake(
-        built,
-        FIGURE,
-        "--config",
-        "bombari2025={experiments: {trajectory: {trials: 3}}}",
-        check=False,
-    )
-    assert "bombari2025.experiments" in output
-    assert "did you mean 'trajectories'" in output
+    block = "bombari2025={experiments: {houses: {trials: 3}}}"
+    output = snakemake(built, "all", "--config", block, check=False)
+    assert "error: bombari2025.experiments must be" in output
     assert "Job stats" not in output
+    assert "Traceback" not in output
 
 
 def test_an_unknown_paper_stops_before_any_job(built):
     output = snakemake(built, "all", "--config", "papers=[brown2042]", check=False)
-    assert "config.papers: unknown name 'brown2042'" in output
+    assert "config.papers must be" in output
+    assert "did you mean 'brown2024'" in output
     assert "Job stats" not in output
 
 
@@ -166,32 +181,52 @@ def test_a_corrupt_data_file_stops_before_any_job(built, tmp_path):
     assert "Job stats" not in output
 
 
-def test_without_a_network_bundled_data_stand_in_and_say_so(built, tmp_path):
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    dead = "['http://127.0.0.1:9']"
-    claim = "results/claims/bombari2025/housing-large-clip-is-worse-at-800.json"
-    output = snakemake(
-        built,
-        claim,
-        *QUICK,
-        "--config",
-        f"data={{mnist: {{mirrors: {dead}}}, california_housing: {{mirrors: {dead}}}}}",
-        PRIVREG_DATA=str(empty),
-        XDG_CACHE_HOME=str(tmp_path / "cache"),
-    )
-    said = [line for line in output.splitlines() if line.startswith("california_housing:")]
-    assert len(said) == 1
-    assert '"outcome": "untested"' in (built / claim).read_text()
+def test_a_failed_job_leaves_a_traceback_in_its_log_and_no_artifact(built, tmp_path):
+    folder = tmp_path / "broken"
+    shutil.copytree(built, folder)
+    recipe = folder / "src/privreg/papers/bombari2025/experiments/clipping_factors.py"
+    recipe.write_text(recipe.read_text().replace("import xarray as xr\n\n", "raise KeyError\n\n"))
+    artifact = folder / QUICK_RESULTS / "theory/bombari2025/clipping_factors.nc"
+    output = snakemake(folder, str(artifact.relative_to(folder)), *QUICK, check=False)
+    assert "KeyError" in output
+    log = folder / QUICK_RESULTS / "logs/theory/bombari2025/clipping_factors.log"
+    assert "Traceback" in log.read_text()
+    assert not artifact.exists()
 
 
-def test_a_refuted_claim_is_written_all_the_same(built):
-    (ledger,) = (built / "config/claims/bombari2025").glob("01-*.yaml")
-    before = ledger.read_text()
-    try:
-        ledger.write_text(before.replace("expected: 0.192240, absolute", "expected: 0.3, absolute"))
-        snakemake(built, "results/claims/bombari2025/ode-final-constant-isotropic.json", *QUICK)
-        text = (built / "results/claims/bombari2025/ode-final-constant-isotropic.json").read_text()
-        assert '"outcome": "failed"' in text
-    finally:
-        ledger.write_text(before)
+# The whole configuration, without running it
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return whole_checkout(tmp_path_factory.mktemp("whole"))
+
+
+def test_a_dry_run_of_everything_holds(whole):
+    assert jobs(snakemake(whole, "all", "--dry-run", "--quiet", "reason")) >= RULES
+
+
+def test_the_linter_is_content(whole):
+    assert "in a good condition" in snakemake(whole, "--lint")
+
+
+def test_every_rule_for_people_and_jobs_has_a_description(whole):
+    listed = snakemake(whole, "--list-rules")
+    for rule in RULES | {"all", "claims", "claim", "table"}:
+        assert re.search(rf"^{rule} \(.+\.\)$", listed, re.MULTILINE), rule
+
+
+def test_the_graph_of_rules_is_drawn(built):
+    graph = snakemake(built, "all", "--rulegraph", *QUICK)
+    assert "digraph" in graph
+    names = dict(re.findall(r'(\d+)\[label = "(\w+)"', graph))
+    edges = {(names[one], names[two]) for one, two in re.findall(r"(\d+) -> (\d+)", graph)}
+    chain = ("data", "simulate", "summarise", "intervals", "judge", "ledger", "gate", "all")
+    assert set(pairwise(chain)) <= edges
+
+
+def test_the_report_holds_figures_and_page(built):
+    snakemake(built, "all", "--report", "report.html", *QUICK)
+    report = (built / "report.html").read_text()
+    for part in ("fig6.png", "index.html", "bombari2025", "Reduced scale"):
+        assert part in report or part == "Reduced scale", part

@@ -1,0 +1,215 @@
+"""The command line: what each command writes, and how it refuses: one line and a status."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from privreg.experiment import datasets
+from privreg.pipeline.cli import main
+
+FACTORS = json.dumps({"largest_ratio": 4.0, "points": 10})
+COVERAGE = json.dumps(
+    {
+        "dimension": 2,
+        "sample_size": 200,
+        "budget": {"zcdp": 0.5},
+        "gradients": [60],
+        "step_size": 0.25,
+        "clip_constant": 5.0,
+        "replicates": 2,
+        "runs": 2,
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _restored(monkeypatch):
+    """`main` sends warnings and messages to its own log."""
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    handlers = logging.getLogger("privreg").handlers[:]
+    yield
+    logging.getLogger("privreg").handlers[:] = handlers
+
+
+def run(*arguments):
+    return main([str(argument) for argument in arguments])
+
+
+def refused(capsys, *arguments):
+    """The one line on which a command with a wrong option ends."""
+    with pytest.raises(SystemExit) as stopped:
+        run(*arguments)
+    assert stopped.value.code == 2
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def failed(capsys, *arguments):
+    """The one line of a command that fails."""
+    assert run(*arguments) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+# Experiments
+
+
+def test_theory_writes_a_dataset_with_its_provenance(tmp_path):
+    output = tmp_path / "deep" / "theory.nc"
+    assert (
+        run("theory", "bombari2025/clipping_factors", "--parameters", FACTORS, "--output", output)
+        == 0
+    )
+    found = datasets.read(output)
+    assert found.sizes["ratio"] == 10
+    assert json.loads(found.attrs["config"]) == json.loads(FACTORS)
+    assert "arXiv:2505.16329" in found.attrs["references"]
+    assert len(found.attrs["code_digest"]) == len(found.attrs["config_digest"]) == 64
+
+
+def test_an_experiment_may_go_by_another_name_than_its_recipe(tmp_path):
+    output = tmp_path / "theory.nc"
+    options = ("--recipe", "clipping_factors", "--parameters", FACTORS, "--output", output)
+    assert run("theory", "bombari2025/factors", *options) == 0
+
+
+def test_shards_are_joined_into_the_trials_of_one_run(tmp_path):
+    path = "brown2024/coverage"
+    common = ("--parameters", COVERAGE)
+    draws = ("--seed", 3, "--trials", 3)
+    for shard, output in (("0/1", "whole"), ("0/2", "first"), ("1/2", "second")):
+        options = (*common, *draws, "--shard", shard, "--output", tmp_path / f"{output}.nc")
+        assert run("simulate", path, *options) == 0
+    for names, output in ((["whole"], "one"), (["second", "first"], "two")):
+        shards = [tmp_path / f"{name}.nc" for name in names]
+        options = (*common, "--shards", *shards, "--output", tmp_path / f"{output}.nc")
+        assert run("summarise", path, *options) == 0
+    assert (tmp_path / "one.nc").read_bytes() == (tmp_path / "two.nc").read_bytes()
+    assert datasets.read(tmp_path / "one.nc").attrs["trials"] == 3
+    artifacts = ("--artifacts", f"simulation={tmp_path / 'one.nc'}")
+    assert run("intervals", path, *common, *artifacts, "--output", tmp_path / "intervals.nc") == 0
+    found = datasets.read(tmp_path / "intervals.nc")
+    assert found.attrs["simulation_digest"] == datasets.file_digest(tmp_path / "one.nc")
+
+
+def test_a_missing_shard_is_an_error(tmp_path, capsys):
+    path, common = "brown2024/coverage", ("--parameters", COVERAGE)
+    draws = ("--seed", 3, "--trials", 2, "--shard", "1/2", "--output", tmp_path / "1.nc")
+    assert run("simulate", path, *common, *draws) == 0
+    said = failed(
+        capsys,
+        "summarise",
+        path,
+        *common,
+        "--shards",
+        tmp_path / "1.nc",
+        "--output",
+        tmp_path / "x.nc",
+    )
+    assert said == "summarise: shards must hold each trial once, got trials [1]"
+    assert not (tmp_path / "x.nc").exists()
+
+
+def test_wrong_parameters_are_refused_by_name(tmp_path, capsys):
+    options = ("bombari2025/clipping_factors", "--output", tmp_path / "x.nc", "--parameters")
+    said = failed(capsys, "theory", *options, json.dumps({"largest_ratio": 4.0, "point": 10}))
+    assert "bombari2025.experiments.clipping_factors.parameters" in said
+    assert "did you mean 'points'" in said
+    said = failed(capsys, "theory", *options, json.dumps({"largest_ratio": -1, "points": 10}))
+    assert "largest_ratio must be greater than 0, got -1" in said
+
+
+def test_an_unknown_recipe_names_the_nearest(tmp_path, capsys):
+    said = failed(capsys, "theory", "bombari2025/clipping_factor", "--output", tmp_path / "x.nc")
+    assert "did you mean 'clipping_factors'" in said
+
+
+# Drawings and tables of data
+
+
+def test_a_figure_is_saved_in_each_format_with_the_same_bytes(tmp_path):
+    theory = tmp_path / "theory.nc"
+    run("theory", "bombari2025/clipping_factors", "--parameters", FACTORS, "--output", theory)
+    for folder in ("first", "second"):
+        files = [tmp_path / folder / f"fig9.{suffix}" for suffix in ("pdf", "png")]
+        options = ("--artifacts", f"theory={theory}", "--scale", "quick", "--output", *files)
+        assert run("figure", "bombari2025/fig9", *options) == 0
+    for suffix in ("pdf", "png"):
+        first, second = (tmp_path / folder / f"fig9.{suffix}" for folder in ("first", "second"))
+        assert first.read_bytes() == second.read_bytes()
+
+
+def test_data_that_no_mirror_delivers_are_stood_in_for(tmp_path, capsys, monkeypatch):
+    from privreg.data import fetch
+
+    monkeypatch.setenv("PRIVREG_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(fetch.time, "sleep", lambda seconds: None)
+    output = tmp_path / "housing.nc"
+    assert (
+        run("data", "california_housing", "--mirrors", "http://127.0.0.1:9", "--output", output)
+        == 0
+    )
+    assert datasets.read(output).attrs["stand_in"] == 1
+    assert capsys.readouterr().err.startswith("california_housing: stand-in")
+
+
+def test_an_unknown_table_is_refused(tmp_path, capsys):
+    said = failed(capsys, "data", "mnits", "--output", tmp_path / "x.nc")
+    assert "did you mean 'mnist'" in said
+
+
+def test_the_schema_is_written(tmp_path):
+    assert run("schema", "--output", tmp_path / "schema.json") == 0
+    assert json.loads((tmp_path / "schema.json").read_text())["$schema"]
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["theorem"], "invalid choice: 'theorem'"),
+        (["theory", "paper/name"], "required: --output"),
+        (["theory", "p/e", "--output", "x", "--parameters", "{"], "invalid loads value: '{'"),
+        (["theory", "p/e", "--output", "x", "--artifacts", "data"], "ARGUMENT=FILE, got 'data'"),
+        (["theory", "p/e", "--output", "x", "--artifacts", "=y"], "ARGUMENT=FILE, got '=y'"),
+        (["simulate", "p/e", "--output", "x", "--trials", "3"], "required: --seed"),
+        (
+            ["simulate", "p/e", "--output", "x", "--seed", "1", "--trials", "3", "--shard", "2/2"],
+            "must be INDEX/COUNT with INDEX below COUNT, got '2/2'",
+        ),
+        (["figure", "p/f", "--output", "x", "--scale", "tiny"], "invalid choice: 'tiny'"),
+        (["schema", "--output", "x", "--colour"], "unrecognized arguments: --colour"),
+    ],
+)
+def test_a_wrong_option_ends_in_one_line(capsys, arguments, words):
+    assert words in refused(capsys, *arguments)
+
+
+def test_the_log_takes_the_traceback_and_the_terminal_one_line(tmp_path, capsys):
+    log = tmp_path / "logs" / "x.log"
+    missing = tmp_path / "missing.nc"
+    arguments = ("gate", missing, "--output", tmp_path / "gate.txt", "--log", log)
+    said = failed(capsys, *arguments)
+    assert said.startswith("gate: ")
+    assert "missing.nc" in said
+    assert log.read_text().startswith(said)
+    assert "Traceback" in log.read_text()
+
+
+def test_the_module_is_the_command(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-m", "privreg", "schema"], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    assert "--output" in ran.stderr.splitlines()[-1]
+    assert not list(Path(tmp_path).iterdir())

@@ -1,0 +1,51 @@
+"""The code closure: what a stage runs and nothing else, and a digest that follows contents."""
+
+import pytest
+
+from privreg.pipeline import closure as walk
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package of four files in which one function imports what another does not."""
+    files = {
+        "__init__.py": "from house.unused import nothing\n",
+        "recipe.py": (
+            "from typing import TYPE_CHECKING\n"
+            "import house.always\n"
+            "if TYPE_CHECKING:\n    import house.unused\n"
+            "def first():\n    from house import one\n    return shared()\n"
+            "def second():\n    from house.two import two\n"
+            "def shared():\n    import house.three\n"
+        ),
+        **{f"{name}.py": "" for name in ("always", "one", "two", "three", "unused")},
+    }
+    folder = tmp_path / "house"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    monkeypatch.setattr(walk, "PACKAGE", folder)
+    walk._file.cache_clear()
+    walk._imports.cache_clear()
+    yield folder
+    walk._file.cache_clear()
+    walk._imports.cache_clear()
+
+
+def names(root):
+    return {path.stem for path in walk.closure(root)}
+
+
+def test_a_function_brings_what_it_reaches(package):
+    assert names("house.recipe:first") == {"recipe", "always", "one", "three"}
+    assert names("house.recipe:second") == {"recipe", "always", "two"}
+    assert names("house.recipe") == {"recipe", "always", "one", "two", "three"}
+
+
+def test_the_digest_follows_what_is_reached_and_nothing_else(package):
+    before = walk.digest("house.recipe:second")
+    (package / "one.py").write_text("# An edit.\n")
+    (package / "__init__.py").write_text("# An edit.\n")
+    assert walk.digest("house.recipe:second") == before
+    (package / "two.py").write_text("# An edit.\n")
+    assert walk.digest("house.recipe:second") != before
