@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +46,13 @@ class Spectrum:
             raise ValueError(f"values must have shape {self.weights.shape}, got {function.shape}")
         with np.errstate(over="ignore"):
             return float(require_answer("values", np.asarray(np.sum(self.weights * function))))
+
+
+class SpectrumWithSignal(NamedTuple):
+    """A spectrum and D_i(0) of its modes, shape (modes,): half of d times the signal's square."""
+
+    spectrum: Spectrum
+    signal: NDArray[np.float64]
 
 
 def isotropic() -> Spectrum:
@@ -164,6 +172,60 @@ def power_law(
         edge * np.concatenate([lowest, inner.ravel()]),
         np.concatenate([lowest_mass * weights / 2, share.ravel()]),
     )
+
+
+def power_law_with_signal(
+    exponent: float, *, signal_power: float = 0.0, signal_scale: float = 0.5
+) -> SpectrumWithSignal:
+    r"""A power law's spectrum and a signal that is a power of the eigenvalues.
+
+    .. math:: D_i(0) = \tfrac d2 (w_i^\top\theta^*)^2 = s\,\lambda_i^{-\psi}
+
+    with w_i the eigenvector of λ_i, as `theory.one_pass_dpgd.deterministic_equivalent.solve` and
+    `rate_search` take them.
+
+    Parameters
+    ----------
+    exponent : float
+        phi of the density, less than 1.
+    signal_power : float
+        psi, less than 1 - phi, at which the target's norm is finite. At 0 the signal is spread
+        evenly; a larger one puts more of it where eigenvalues are small.
+    signal_scale : float
+        s, more than 0; 1/2 with psi = 0 is a target of norm 1 and an initial risk of 1/2.
+
+    Returns
+    -------
+    SpectrumWithSignal
+        Unpacks as `spectrum, signal`.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range, or so extreme that the signal is no number.
+
+    Examples
+    --------
+    >>> from privreg.schedules import Polynomial
+    >>> from privreg.theory.one_pass_dpgd import deterministic_equivalent
+    >>> spectrum, signal = power_law_with_signal(0.25, signal_power=0.5)
+    >>> found = deterministic_equivalent.solve(
+    ...     spectrum, Polynomial(3.0, 0.5), signal=signal, aspect_ratio=0.01, zcdp_root=0.5,
+    ...     clip_constant=0.3, label_noise_std=0.3, times=[1.0],
+    ... )
+    >>> round(float(found.final_risk), 3)
+    0.127
+
+    Source
+    ------
+    bombari2025, Assumption 3, where D_i(0) is of this order; here it is equal.
+    """
+    spectrum = power_law(exponent)
+    psi = require_number("signal_power", signal_power, below=1 - exponent)
+    scale = require_number("signal_scale", signal_scale, above=0)
+    with np.errstate(over="ignore"):
+        signal = scale * spectrum.eigenvalues**-psi
+    return SpectrumWithSignal(spectrum, require_answer("signal_power and signal_scale", signal))
 
 
 def power_law_quantiles(dimension: int, exponent: float) -> NDArray[np.float64]:

@@ -74,3 +74,27 @@ def test_explicit_groups_equal_eigenvalues():
 def test_errors_name_the_argument(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("exponent", "signal_power"), [(0.25, 0.5), (0.0, -1.0), (0.8, 0.1)])
+def test_power_law_signal(exponent, signal_power):
+    spectrum, signal = spectra.power_law_with_signal(
+        exponent, signal_power=signal_power, signal_scale=0.3
+    )
+    alone = spectra.power_law(exponent)
+    np.testing.assert_array_equal(spectrum.eigenvalues, alone.eigenvalues)
+    np.testing.assert_array_equal(spectrum.weights, alone.weights)
+    np.testing.assert_array_equal(signal, 0.3 * alone.eigenvalues**-signal_power)
+    # Initial risk, the mean of lambda D(0), in closed form.
+    edge, order = spectra.power_law_edge(exponent), 2 - exponent - signal_power
+    expected = 0.3 * (1 - exponent) * edge ** (1 - signal_power) / order
+    assert spectrum.mean(spectrum.eigenvalues * signal) == pytest.approx(expected, rel=1e-6)
+
+
+def test_power_law_signal_has_a_finite_norm_or_is_refused():
+    with pytest.raises(ValueError, match="signal_power must be"):
+        spectra.power_law_with_signal(0.25, signal_power=0.75)
+    with pytest.raises(ValueError, match="signal_scale must be"):
+        spectra.power_law_with_signal(0.25, signal_scale=0.0)
+    with pytest.raises(ValueError, match="signal_power"):
+        spectra.power_law_with_signal(0.25, signal_power=np.nan)

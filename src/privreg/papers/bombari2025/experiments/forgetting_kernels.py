@@ -41,8 +41,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
     from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
 
     kernels = volterra.power_law_kernels(parameters.spectrum_power, parameters.signal_power)
-    spectrum = spectra.power_law(parameters.spectrum_power)
-    signal = 0.5 * spectrum.eigenvalues**-parameters.signal_power
+    spectrum, signal = spectra.power_law_with_signal(
+        parameters.spectrum_power, signal_power=parameters.signal_power
+    )
     sums = volterra.spectrum_kernels(spectrum, signal)
     low, high = parameters.descent_range
     wide = np.geomspace(1e-6, 10 * high, 80)

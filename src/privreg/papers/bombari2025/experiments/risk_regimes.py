@@ -132,7 +132,9 @@ def _risk(
     from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
-    spectrum = spectra.power_law(regime.spectrum_power)
+    spectrum, signal = spectra.power_law_with_signal(
+        regime.spectrum_power, signal_power=regime.signal_power
+    )
     return deterministic_equivalent.solve(
         spectrum,
         Polynomial(values / parameters.clip_constant, regime.schedule_power),
@@ -140,7 +142,7 @@ def _risk(
         zcdp_root=zcdp_root,
         clip_constant=parameters.clip_constant,
         label_noise_std=parameters.label_noise_std,
-        signal=0.5 * spectrum.eigenvalues**-regime.signal_power,
+        signal=signal,
         times=[1.0],
         rtol=1e-5,
     ).final_risk

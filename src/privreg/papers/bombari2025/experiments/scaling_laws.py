@@ -68,7 +68,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
     slope, exponent, rate_exponent = np.empty(grid), np.empty(grid), np.empty(grid)
     for at in track(list(np.ndindex(grid)), total=int(np.prod(grid)), label="scaling laws"):
         powers = [values[i] for values, i in zip(axes.values(), at, strict=True)]
-        spectrum = spectra.power_law(powers[0])
+        spectrum, signal = spectra.power_law_with_signal(
+            powers[0], signal_power=powers[1], signal_scale=parameters.signal_scale
+        )
         for position, ratio in enumerate(ratios):
             best = rate_search.polynomial(
                 spectrum,
@@ -77,7 +79,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 zcdp_root=ratio ** powers[3],
                 clip_constant=parameters.clip_constant,
                 label_noise_std=parameters.label_noise_std,
-                signal=parameters.signal_scale * spectrum.eigenvalues ** -powers[1],
+                signal=signal,
             )
             risk[at][position] = best.final_risk
             rate[at][position] = float(np.asarray(best.schedule.amplitude))

@@ -16,9 +16,14 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from privreg.experiment.trials import Trials
+    from privreg.theory.noisy_sgd.release_loss import Release
 
 PLACE = "Theorems 4.3-4.5, equations (15), (21) and (24)"
-STRATEGIES = ("last iterate", "chosen iterates", "average")
+STRATEGIES: dict[str, Release] = {
+    "last iterate": "last",
+    "chosen iterates": "all",
+    "average": "average",
+}
 VARIANTS: tuple[Literal["exact", "paper"], ...] = ("exact", "paper")
 
 
@@ -40,7 +45,8 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
 
     from privreg.experiment.progress import track
     from privreg.theory.noisy_sgd.pair_proxies import candidate_records, largest_pairs
-    from privreg.theory.noisy_sgd.renyi_loss import Record, average_divergence, iterates_divergence
+    from privreg.theory.noisy_sgd.release_loss import release_divergence
+    from privreg.theory.noisy_sgd.renyi_loss import Record
     from privreg.theory.noisy_sgd.shuffled_position import (
         position_quadrature,
         shuffled_loss,
@@ -65,23 +71,18 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         for p, place in enumerate(places):
             after = times[np.searchsorted(times, place)]
             found = search.divergences(times=[after], position=place, order=order)
-            released = {"last iterate": times[-1:], "average": times}
             worst = np.zeros((len(STRATEGIES), len(VARIANTS)))
             for i, j in largest_pairs(found, parameters.pairs):
                 pair = (records[i], records[j])
-                for s, strategy in enumerate(STRATEGIES):
+                for s, release in enumerate(STRATEGIES.values()):
                     for v, variant in enumerate(VARIANTS):
-                        divergence = (
-                            iterates_divergence
-                            if strategy == "chosen iterates"
-                            else average_divergence
-                        )
                         # As printed the arguments are swapped; the pair is, so that only what the
                         # variants disagree on is left.
-                        value = divergence(
+                        value = release_divergence(
                             law,
                             *(pair if variant == "exact" else pair[::-1]),
-                            times=released.get(strategy, times),
+                            release=release,
+                            times=times,
                             position=place,
                             order=order,
                             variant=variant,

@@ -1,0 +1,141 @@
+"""The law of the records as the theories of noisy SGD need it, and its estimate from records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+from privreg.validation import require_answer, require_array, require_number
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    r"""Second moment of the features, ground truth and label noise.
+
+    .. math:: b = a^\top\tilde x + \xi, \qquad \Sigma = \mathbb E[aa^\top], \qquad
+        \zeta^2 = \mathbb E\,\xi^2
+
+    Parameters
+    ----------
+    second_moment : array_like, shape (d, d)
+        Σ, not centred; symmetric and positive semidefinite.
+    target : array_like, shape (d,)
+        Ground truth x̃.
+    label_noise_std : float
+        ζ, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or a value is out of range.
+
+    Source
+    ------
+    lin2025, section 2.
+    """
+
+    second_moment: FloatArray
+    target: FloatArray
+    label_noise_std: float
+
+    def __post_init__(self) -> None:
+        target = require_array("target", self.target, shape=(None,))
+        moment = require_array("second_moment", self.second_moment, shape=(target.size,) * 2)
+        if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
+            raise ValueError("second_moment must be symmetric, got another matrix")
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "second_moment", moment)
+        require_number("label_noise_std", self.label_noise_std, least=0, most=1e150)
+
+    def regression(
+        self, *, start: ArrayLike | None = None, ridge: float = 0.0
+    ) -> tuple[RidgeRegression, FloatArray]:
+        """The regression in the eigenbasis of Σ, and that basis.
+
+        Parameters
+        ----------
+        start : array_like, shape (d,), optional
+            x_0, 0 by default.
+        ridge : float
+            δ, at least 0.
+
+        Returns
+        -------
+        problem : RidgeRegression
+        basis : ndarray, shape (d, d)
+            Eigenvectors in its columns: `vectors @ basis` are coordinates.
+        """
+        eigenvalues, basis = np.linalg.eigh(self.second_moment)
+        if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
+            raise ValueError(
+                f"second_moment must be positive semidefinite, got eigenvalue {eigenvalues[0]:.3g}"
+            )
+        origin = np.zeros_like(self.target)
+        if start is not None:
+            origin = require_array("start", start, shape=self.target.shape)
+        problem = RidgeRegression(
+            np.maximum(eigenvalues, 0.0),
+            self.target @ basis,
+            origin @ basis,
+            label_noise_variance=self.label_noise_std**2,
+            ridge=require_number("ridge", ridge, least=0),
+        )
+        return problem, basis
+
+
+def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
+    r"""Law of the records as least squares sees it.
+
+    .. math::
+        \hat\Sigma = \tfrac1n\sum_k a_ka_k^\top, \qquad
+        \hat x = \arg\min_x \sum_k (a_k^\top x - b_k)^2, \qquad
+        \hat\zeta^2 = \tfrac1{n-d}\sum_k (a_k^\top\hat x - b_k)^2
+
+    Parameters
+    ----------
+    features : array_like, shape (n, d)
+    labels : array_like, shape (n,)
+        More records than dimensions; rough unless they are many more.
+
+    Returns
+    -------
+    Population
+
+    Raises
+    ------
+    ValueError
+        If there are too few records or the features are linearly dependent.
+
+    Guarantee
+    ---------
+    None: computed from the records without noise.
+
+    Examples
+    --------
+    >>> found = estimated_population([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
+    >>> round(float(found.target[0]), 6), round(float(found.second_moment[0, 0]), 6)
+    (1.0, 4.666667)
+    """
+    rows = require_array("features", features, shape=(None, None))
+    n, d = rows.shape
+    targets = require_array("labels", labels, shape=(n,))
+    if n <= d:
+        raise ValueError(
+            f"population must be given unless there are more records than dimensions, got {n} "
+            f"records of dimension {d}"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        moment = require_answer("features", rows.T @ rows / n)
+        target, _, rank, _ = np.linalg.lstsq(rows, targets)
+        residual = rows @ target - targets
+        spread = require_answer("labels", np.sqrt(residual @ residual / (n - d)))
+    if rank < d:
+        raise ValueError(
+            f"population must be given for linearly dependent features, got rank {rank} of {d}"
+        )
+    return Population(moment, np.asarray(target, dtype=np.float64), float(spread))
