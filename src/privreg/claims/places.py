@@ -92,5 +92,7 @@ def _has(kind: str, number: str, text: str) -> bool:
     # "Lemmas 2.5 and 2.6", "Theorems 4.3 to 4.5"
     forms.append(rf"{FORMS[kind]}\s+[\w.,()\s–-]{{1,24}}?(?<![\w.]){exact}{after}")
     if kind in ("section", "appendix"):
+        # A heading opens a line, or was run into one when the text was extracted.
         forms.append(rf"(?m)^[#*\s]*{exact}\.?(?:\s|(?=[A-Z][a-z]))")
+        forms.append(rf"(?-i:(?<![\w.]){exact}(?=[A-Z][a-z]))")
     return any(re.search(form, text, re.IGNORECASE) for form in forms)

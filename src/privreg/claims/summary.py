@@ -7,7 +7,7 @@ finds others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ def render(
     *,
     titles: Mapping[str, str],
     drawings: Mapping[str, Mapping[str, Any]],
+    pictured: Container[tuple[str, str]],
     pictures: str = "figures",
 ) -> str:
     """Write the results as Markdown.
@@ -35,6 +36,8 @@ def render(
         Title of each paper, by citation key.
     drawings : mapping
         Citation key to the figures and tables by name, with their `kind` and `caption`.
+    pictured : container of (str, str)
+        Papers and figures that have a small picture; another one is given by its caption alone.
     pictures : str
         Folder of the small figures, relative to the page.
     """
@@ -71,9 +74,9 @@ def render(
         if figures:
             lines += [f"### {titles.get(ledger.paper, ledger.paper)}", ""]
         for name, about in figures.items():
+            if (ledger.paper, name) in pictured:
+                lines += [f"![{name} of {ledger.paper}]({pictures}/{ledger.paper}/{name}.png)", ""]
             lines += [
-                f"![{name} of {ledger.paper}]({pictures}/{ledger.paper}/{name}.png)",
-                "",
                 f"**{name}.** {_plain(about['caption'])}",
                 "",
             ]

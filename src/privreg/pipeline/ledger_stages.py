@@ -141,8 +141,8 @@ def docs(
 ) -> None:
     """Write what the repository says of the ledgers, into a folder.
 
-    That is `results.md`, `coverage/<paper>.md`, and, where images `<paper>/<figure>.png` are given,
-    small copies in `figures`; the table of counts in the README is brought up to date.
+    That is `results.md`, `coverage/<paper>.md`, and small copies of the images given,
+    `<paper>/<figure>.png`, in `figures`; the table of counts in the README is brought up to date.
     """
     from privreg.claims import coverage as covered
     from privreg.claims import summary
@@ -151,7 +151,9 @@ def docs(
     found = [load_ledger(folder, paper) for paper, folder in ledgers.items()]
     titles = {paper: about["title"] for paper, about in _bibliography(list(ledgers)).items()}
     summary.small_pictures(images, output / "figures")
-    _write_text(summary.render(found, titles=titles, drawings=drawings), output / "results.md")
+    pictured = {(path.parent.name, path.stem) for path in (output / "figures").glob("*/*.png")}
+    text = summary.render(found, titles=titles, drawings=drawings, pictured=pictured)
+    _write_text(text, output / "results.md")
     for ledger in found:
         listed = coverage / f"{ledger.paper}.yaml"
         if listed.is_file():

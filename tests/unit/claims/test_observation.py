@@ -109,12 +109,12 @@ def test_trials_come_from_the_attribute_or_the_dimension(dataset: xr.Dataset) ->
 def test_what_the_store_writes_is_found_again(tmp_path: Any) -> None:
     samples = np.array([[1.0, 2.0, 3.0, 6.0]])
     written = xr.Dataset(
-        mean_and_error("risk", samples, ["clip"], "risk"),
-        coords={"clip": datasets.variable("clip", [0.1], "clipping constant")},
+        mean_and_error("risk", samples, ["clip_constant"], "risk"),
+        coords={"clip_constant": datasets.variable("clip_constant", [0.1], "clipping constant")},
         attrs={"trials": 4},
     )
     datasets.write(written, tmp_path / "risk.nc")
-    found = look(datasets.read(tmp_path / "risk.nc"), {"clip": 0.1}, BELOW)
+    found = look(datasets.read(tmp_path / "risk.nc"), {"clip_constant": 0.1}, BELOW)
     assert float(found.values) == 3.0
     assert found.standard_error is not None
     np.testing.assert_allclose(found.standard_error, samples.std(ddof=1) / 2)

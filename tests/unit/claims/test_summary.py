@@ -39,9 +39,15 @@ def test_counts_are_of_what_the_ledger_expects() -> None:
 
 def test_the_page_names_findings_and_figures_and_nothing_is_markup() -> None:
     finding = topics()["findings"][0] | {"printed": "a_b * c <d> | e^2."}
-    text = render([small_ledger(findings=[finding])], titles={}, drawings=DRAWINGS)
+    text = render(
+        [small_ledger(findings=[finding])],
+        titles={},
+        drawings=DRAWINGS,
+        pictured={("bombari2025", "fig1")},
+    )
     assert r"a\_b \* c \<d\> \| e^2." in text
     assert "![fig1 of bombari2025](figures/bombari2025/fig1.png)" in text
+    assert "fig2.png" not in text
     assert "Equation (1)" in text
 
 
@@ -161,7 +167,8 @@ def test_numbered_results_of_a_text_and_those_that_are_not_listed(tmp_path: Path
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_papers_coverage(paper: str) -> None:
     ledger = whole_ledger(paper)
-    found = covered.load_coverage(ROOT / f"config/coverage/{paper}.yaml", ledger)
+    path = ROOT / f"config/coverage/{paper}.yaml"
+    found = covered.load_coverage(path, ledger)
     text = TEXTS / f"{paper}.txt"
     if text.is_file():
         assert covered.unlisted(found, text.read_text(encoding="utf-8")) == []
