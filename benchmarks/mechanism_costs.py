@@ -34,7 +34,7 @@ def draw_toeplitz(decoder: np.ndarray, steps: int) -> None:
 
 
 def draw_tree(_: object, steps: int) -> None:
-    stream = TreeNoise(steps, dimension=DIMENSION, rng=generator())
+    stream = TreeNoise(DIMENSION, steps=steps, rng=generator())
     for _step in range(steps):
         next(stream)
 
@@ -61,7 +61,7 @@ MECHANISMS: dict[str, tuple[Callable, Callable]] = {
 
 
 def main() -> None:
-    print(f"{'mechanism':<18}" + "".join(f"{f'T = {steps}':>22}" for steps in STEPS) + "  exponent")
+    print(f"{'mechanism':<18}" + "".join(f"{f'T = {steps}':>23}" for steps in STEPS) + "  exponent")
     for name, (make, draw) in MECHANISMS.items():
         draw(make(64), 64)  # compile
         rows = []
