@@ -5,6 +5,7 @@ import pytest
 from scipy.linalg import circulant, sqrtm
 
 from privreg.experiment.trials import shard_of
+from privreg.papers.choquettechoo2024 import mechanisms
 from privreg.papers.choquettechoo2024.experiments import mean_estimation, regression_scaling
 from privreg.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
@@ -29,19 +30,38 @@ def test_fft_mechanism_equals_its_matrices(setting):
     columns = encoder[:, :: setting.separation] if setting.participations > 1 else encoder[:, :1]
     gram = np.abs(columns.conj().T @ columns)
     expected = np.sqrt(gram.sum()) * np.linalg.norm(decoder[0])
-    found = prefix_errors("fft", setting)
+    found = mechanisms._fft(setting, 1)
     assert found.mean == pytest.approx(expected, rel=1e-5)
     assert found.mean == found.largest
 
 
 @pytest.mark.parametrize("setting", [ONCE, EPOCHS])
 def test_no_mechanism_beats_the_dense_optimum_and_damping_helps(setting):
-    errors = {name: prefix_errors(name, setting).mean for name in MECHANISMS}
+    errors = {name: prefix_errors(name, setting).errors.mean for name in MECHANISMS}
     best = errors.pop("multi_epoch")
     assert all(best <= error * (1 + 1e-3) for error in errors.values())
     assert errors["nu_dp_ftrl"] <= errors["optimal_cc"]
     assert errors["nu_dp_ftrl"] < errors["dp_sgd"]
     assert 0 < tuned_damping(setting) < 1
+
+
+def test_restarts_of_the_fft_mechanism_are_block_diagonal():
+    stretches = 3
+    length = EPOCHS.steps // stretches
+    root = sqrtm(circulant(np.concatenate([np.ones(length), np.zeros(length)])).astype(complex))
+    encoder, decoder = np.linalg.norm(root[:, 0]), np.linalg.norm(root[0])
+    # One visit a stretch: columns of different stretches do not overlap.
+    before = np.repeat(np.arange(stretches), length)
+    expected = encoder * np.sqrt(stretches) * decoder * np.sqrt(np.mean(before + 1))
+    assert mechanisms._fft(EPOCHS, stretches).mean == pytest.approx(expected, rel=1e-5)
+
+
+def test_restarts_help_a_baseline_or_are_not_made():
+    for name in ("tree_aggregation", "optimal_cc", "full_honaker", "fft"):
+        best = prefix_errors(name, EPOCHS)
+        assert best.stretches in (1, 3)
+        assert best.errors.mean <= mechanisms._RESTARTED[name](EPOCHS, 1).mean
+        assert prefix_errors(name, ONCE).stretches == 1
 
 
 def scaling(**changes):

@@ -167,9 +167,11 @@ def fig4(cifar10: xr.Dataset, stackoverflow: xr.Dataset) -> Figure:
         ]
         panel.barh(range(len(names)), values, color=colours, height=0.7)
         panel.plot(at.largest_error, range(len(names)), "|", color=BLACK, ms=8)
+        stretches = at.stretches.values
         for row, (value, largest) in enumerate(zip(values, at.largest_error.values, strict=True)):
+            restarts = rf" ($\times {stretches[row]}$)" if stretches[row] > 1 else ""
             panel.annotate(
-                f"{value:.3g}",
+                f"{value:.3g}{restarts}",
                 (max(value, largest), row),
                 xytext=(5, 0),
                 textcoords="offset points",
@@ -177,7 +179,7 @@ def fig4(cifar10: xr.Dataset, stackoverflow: xr.Dataset) -> Figure:
                 fontsize=6.5,
             )
         panel.set(
-            xlim=(0, 1.12 * float(at.largest_error.max())),
+            xlim=(0, 1.15 * float(at.largest_error.max())),
             yticks=range(len(names)),
             xlabel="root mean square error of prefix sums",
             title=(
