@@ -64,7 +64,7 @@ class Budget:
     def half_square(
         cls, root: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """ρ²/2-zCDP, as bombari2025 and choquettechoo2024 state their budgets.
+        """ρ²/2-zCDP, as bombari2025 states its budgets.
 
         Parameters
         ----------

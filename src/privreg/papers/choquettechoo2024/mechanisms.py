@@ -1,4 +1,8 @@
-"""The mechanisms of Table 3 and Figure 4, each with its prefix error at a noise multiplier of 1."""
+"""The mechanisms of Table 3 and Figure 4, each with its prefix error at a noise multiplier of 1.
+
+Baselines may start anew after equal stretches of steps, the paper's suffix × S; as there, the
+number of stretches with the least mean error is taken, from those that divide the participations.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +37,22 @@ class Participation(NamedTuple):
     separation: int
 
 
-def prefix_errors(mechanism: str, setting: Participation) -> Errors:
-    """Root mean square errors of the prefix sums, sensitivity included."""
-    return _MAKERS[mechanism](setting)
+class Mechanism(NamedTuple):
+    """Root mean square errors of the prefix sums, sensitivity included, and the stretches S."""
+
+    errors: Errors
+    stretches: int
+
+
+def prefix_errors(mechanism: str, setting: Participation) -> Mechanism:
+    """Errors of a mechanism, a baseline with its best number of stretches."""
+    maker = _MAKERS.get(mechanism)
+    if maker is not None:
+        return Mechanism(maker(setting), 1)
+    k = setting.participations
+    counts = [count for count in range(1, k + 1) if k % count == 0 and setting.steps % count == 0]
+    tried = [Mechanism(_RESTARTED[mechanism](setting, count), count) for count in counts]
+    return min(tried, key=lambda found: found.errors.mean)
 
 
 def _dp_sgd(setting: Participation) -> Errors:
@@ -44,11 +61,14 @@ def _dp_sgd(setting: Participation) -> Errors:
     return _toeplitz(identity(setting.steps), identity(setting.steps), setting)
 
 
-def _optimal_cc(setting: Participation) -> Errors:
-    from privreg.noise.toeplitz import damped_square_root_encoder, square_root
+def _optimal_cc(setting: Participation, stretches: int) -> Errors:
+    from privreg.noise.toeplitz import damped_square_root_encoder, dense_matrix, square_root
 
-    steps = setting.steps
-    return _toeplitz(square_root(steps), damped_square_root_encoder(steps, damping=0.0), setting)
+    length = setting.steps // stretches
+    decoder, encoder = square_root(length), damped_square_root_encoder(length, damping=0.0)
+    if stretches == 1:
+        return _toeplitz(decoder, encoder, setting)
+    return _dense(dense_matrix(encoder), dense_matrix(decoder), setting, stretches)
 
 
 def _nu_dp_ftrl(setting: Participation) -> Errors:
@@ -82,29 +102,31 @@ def _banded(setting: Participation) -> Errors:
     return workload_errors(found.decoder, sensitivity=float(sensitivity))
 
 
-def _fft(setting: Participation) -> Errors:
+def _fft(setting: Participation, stretches: int) -> Errors:
     """Prefix sums inside a circulant matrix of twice the size, split into two equal roots."""
     from privreg.noise.errors import Errors
 
-    steps, k, b = setting
-    response = np.abs(np.fft.rfft(np.ones(steps), 2 * steps))
+    length, k = setting.steps // stretches, setting.participations // stretches
+    response = np.abs(np.fft.rfft(np.ones(length), 2 * length))
     # Inner products of the root's columns by their distance; its rows have the same norm.
-    products = np.abs(np.fft.irfft(response, 2 * steps))
-    lags = b * np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
-    error = float(np.sqrt(products[lags].sum() * products[0]))
-    return Errors(mean=error, largest=error, last=error)
+    products = np.abs(np.fft.irfft(response, 2 * length))
+    lags = setting.separation * np.abs(np.subtract.outer(np.arange(k), np.arange(k)))
+    # A record enters every stretch, and each prefix has the noise of all stretches so far.
+    square = stretches * products[lags].sum() * products[0]
+    mean, largest = np.sqrt(square * (stretches + 1) / 2), np.sqrt(square * stretches)
+    return Errors(mean=float(mean), largest=float(largest), last=float(largest))
 
 
-def _tree(setting: Participation) -> Errors:
+def _tree(setting: Participation, stretches: int) -> Errors:
     from privreg.noise.tree import tree_matrices
 
-    return _dense(*tree_matrices(setting.steps), setting)
+    return _dense(*tree_matrices(setting.steps // stretches), setting, stretches)
 
 
-def _full_honaker(setting: Participation) -> Errors:
+def _full_honaker(setting: Participation, stretches: int) -> Errors:
     from privreg.noise.tree import full_honaker
 
-    return _dense(*full_honaker(setting.steps), setting)
+    return _dense(*full_honaker(setting.steps // stretches), setting, stretches)
 
 
 def _multi_epoch(setting: Participation) -> Errors:
@@ -127,23 +149,30 @@ def _toeplitz(decoder: np.ndarray, encoder: np.ndarray, setting: Participation) 
     return workload_errors(decoder, sensitivity=sensitivity)
 
 
-def _dense(encoder: np.ndarray, decoder: np.ndarray, setting: Participation) -> Errors:
+def _dense(
+    encoder: np.ndarray, decoder: np.ndarray, setting: Participation, stretches: int
+) -> Errors:
     from privreg.noise.errors import workload_errors
     from privreg.noise.sensitivity import fixed_order_sensitivity
+    from privreg.noise.toeplitz import restarted
 
     sensitivity = fixed_order_sensitivity(
-        encoder, participations=setting.participations, separation=setting.separation
+        restarted(encoder, copies=stretches),
+        participations=setting.participations,
+        separation=setting.separation,
     )
-    return workload_errors(decoder, sensitivity=sensitivity)
+    return workload_errors(restarted(decoder, copies=stretches), sensitivity=sensitivity)
 
 
 _MAKERS: dict[str, Callable[[Participation], Errors]] = {
     "dp_sgd": _dp_sgd,
+    "nu_dp_ftrl": _nu_dp_ftrl,
+    "banded": _banded,
+    "multi_epoch": _multi_epoch,
+}
+_RESTARTED: dict[str, Callable[[Participation, int], Errors]] = {
     "tree_aggregation": _tree,
     "full_honaker": _full_honaker,
     "optimal_cc": _optimal_cc,
-    "nu_dp_ftrl": _nu_dp_ftrl,
     "fft": _fft,
-    "banded": _banded,
-    "multi_epoch": _multi_epoch,
 }

@@ -127,7 +127,8 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "coefficient_tail": variable(
                 ("shown_step_size", "time"),
                 tail,
-                "-t^(-3/2) (1 - eta)^t / (2 sqrt(pi)), undefined at 0",
+                "-t^(-3/2) (1 - eta)^t / (2 sqrt(pi))",
+                missing="it is infinite at lag 0",
             ),
             "power": variable(
                 ("shown_step_size", "frequency"),

@@ -42,9 +42,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
     import xarray as xr
 
     settings = [Participation(**at.model_dump()) for at in parameters.schedules]
-    errors = np.array(
-        [[prefix_errors(name, at) for name in parameters.mechanisms] for at in settings]
-    )
+    found = [[prefix_errors(name, at) for name in parameters.mechanisms] for at in settings]
+    errors = np.array([[mechanism.errors for mechanism in row] for row in found])
+    stretches = [[mechanism.stretches for mechanism in row] for row in found]
     dims = ("schedule", "mechanism")
     best = errors[:, :, 0].min(axis=1)
     return xr.Dataset(
@@ -53,6 +53,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "largest_error": variable(dims, errors[..., 1], "largest root mean square error"),
             "last_error": variable(dims, errors[..., 2], "root mean square error, last step"),
             "over_best": variable(dims, errors[..., 0] / best[:, None], "mean error over the best"),
+            "stretches": variable(
+                dims, stretches, "stretches of steps after which the mechanism starts anew"
+            ),
             "damping": variable(
                 "schedule", [tuned_damping(at) for at in settings], "tuned damping nu"
             ),

@@ -167,19 +167,19 @@ def fig4(cifar10: xr.Dataset, stackoverflow: xr.Dataset) -> Figure:
         ]
         panel.barh(range(len(names)), values, color=colours, height=0.7)
         panel.plot(at.largest_error, range(len(names)), "|", color=BLACK, ms=8)
-        for row, value in enumerate(values):
+        stretches = at.stretches.values
+        for row, (value, largest) in enumerate(zip(values, at.largest_error.values, strict=True)):
+            restarts = rf" ($\times {stretches[row]}$)" if stretches[row] > 1 else ""
             panel.annotate(
-                f"{value:.3g}",
-                (value, row),
-                xytext=(-3, 0),
+                f"{value:.3g}{restarts}",
+                (max(value, largest), row),
+                xytext=(5, 0),
                 textcoords="offset points",
                 va="center",
-                ha="right",
-                fontsize=6,
-                color="white" if colours[row] != SKY else BLACK,
+                fontsize=6.5,
             )
         panel.set(
-            xlim=(0, 1.05 * float(at.largest_error.max())),
+            xlim=(0, 1.15 * float(at.largest_error.max())),
             yticks=range(len(names)),
             xlabel="root mean square error of prefix sums",
             title=(
