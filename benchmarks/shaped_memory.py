@@ -29,14 +29,14 @@ from privreg.noise.covariance import (
 from privreg.privacy.budget import Budget
 
 ROWS_PER_CHUNK = 32
-PUBLIC_ROWS = 400
+PUBLIC_ROWS = 250
 
 
 @dataclass(frozen=True)
 class DrawnRows:
     """Rows with eigenvalues i^-2 that exist a few at a time."""
 
-    count: int
+    sample_size: int
     dimension: int
 
     @property
@@ -47,8 +47,8 @@ class DrawnRows:
         rng = np.random.Generator(np.random.SFC64(1))
         target = 1 / np.arange(1.0, self.dimension + 1)
         scale = np.sqrt(self.eigenvalues)
-        for first in range(0, self.count, ROWS_PER_CHUNK):
-            rows = min(ROWS_PER_CHUNK, self.count - first)
+        for first in range(0, self.sample_size, ROWS_PER_CHUNK):
+            rows = min(ROWS_PER_CHUNK, self.sample_size - first)
             features = rng.standard_normal((rows, self.dimension))
             features *= scale
             labels = features @ target + rng.standard_normal(rows)
@@ -70,7 +70,7 @@ def main() -> int:
         covariance=covariance,
         correlation=TreeCorrelation(),
         clipping=FixedClip(3 * np.sqrt(covariance.inverse_trace(samples.eigenvalues))),
-        sample_size=samples.count,
+        sample_size=samples.sample_size,
     )
     started = perf_counter()
     run = shaped_dp_ftrl(
@@ -88,7 +88,7 @@ def main() -> int:
 
 def shape_named(name: str, samples: DrawnRows, step_size: float) -> NoiseCovariance:
     """The covariance of that name for these rows."""
-    horizon = samples.count * step_size
+    horizon = samples.sample_size * step_size
     if name == "identity":
         return identity_covariance(samples.dimension)
     if name == "population":

@@ -19,6 +19,9 @@ from privreg.validation import require_array, require_count, require_number, req
 FloatArray = NDArray[np.float64]
 
 
+_COLUMNS = 4096
+
+
 class NoiseCovariance(Protocol):
     """A positive definite Σ of `dimension` rows, known through its root and its inverse norm."""
 
@@ -219,7 +222,7 @@ class PublicCovariance:
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
         values = _eigenvalues(eigenvalues, self.dimension)
         if len(self.features) < self.dimension:
-            weighted = (self.features * values) @ self.features.T
+            weighted = _weighted_gram(self.features, values)
             along = np.einsum("ij,ij->j", self.directions, weighted @ self.directions)
         else:
             along = self.gram_eigenvalues * (values @ self.directions**2)
@@ -228,13 +231,22 @@ class PublicCovariance:
 
     def trace(self, eigenvalues: ArrayLike) -> float:
         values = _eigenvalues(eigenvalues, self.dimension)
-        sampled = np.sum(self.features**2 @ values)
+        sampled = np.einsum("ij,ij,j->", self.features, self.features, values)
         return float((self.ridge * np.sum(values) + sampled) / len(self.features))
 
     def _overlaps(self, rows: FloatArray) -> FloatArray:
         if len(self.features) < self.dimension:
             return np.asarray(rows @ self.features.T @ self.directions)
         return np.asarray(rows @ self.directions * np.sqrt(self.gram_eigenvalues))
+
+
+def _weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
+    """F diag(w) Fᵀ, a few columns at a time so that no second copy of F is held."""
+    total = np.zeros((len(features), len(features)))
+    for first in range(0, weights.size, _COLUMNS):
+        block = features[:, first : first + _COLUMNS]
+        total += (block * weights[first : first + _COLUMNS]) @ block.T
+    return total
 
 
 def _last_axis(name: str, value: ArrayLike, length: int) -> FloatArray:

@@ -46,6 +46,11 @@ class Problem(Strict):
     def model(self) -> LinearModel:
         return LinearModel(self.eigenvalues, self.target, self.label_noise_std)
 
+    def excess_risk(self, averages: np.ndarray) -> np.ndarray:
+        """½ ‖w - w*‖²_H over the last axis; infinite for a run that overflowed, or would here."""
+        with np.errstate(over="ignore"):
+            return np.asarray(0.5 * (averages - self.target) ** 2 @ self.eigenvalues)
+
     @property
     def residual_scale(self) -> float:
         """Root mean square of the labels, the residuals at the start."""

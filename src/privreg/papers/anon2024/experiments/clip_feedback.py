@@ -114,7 +114,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 step_size=float(steps[k]),
                 rng=np.random.Generator(np.random.SFC64(seed)),
             )
-            risk[i, j, k, at] = model.excess_risk(run.average)
+            risk[i, j, k, at] = parameters.excess_risk(run.average)
             clip_norm[i, j, k, at] = run.largest_clip_norm
     dims = (*DIMS, "trial")
     return xr.Dataset(
@@ -132,7 +132,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 
     risk = simulation.risk.values
     at_cap = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
-    at_start = float(parameters.model.excess_risk(np.zeros(parameters.dimension)))
+    at_start = float(parameters.excess_risk(np.zeros(parameters.dimension)))
     return xr.Dataset(
         {
             "median_risk": variable(DIMS, np.median(risk, axis=-1), "median excess risk"),

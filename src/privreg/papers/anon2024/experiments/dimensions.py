@@ -81,7 +81,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 step_size=np.tile(steps, len(ARMS)),
                 clip_norm=np.concatenate([np.full(len(steps), np.inf), clips]),
             )
-            risk[:, j, :, at] = model.excess_risk(averages).reshape(len(ARMS), -1)
+            risk[:, j, :, at] = problem.excess_risk(averages).reshape(len(ARMS), -1)
     return xr.Dataset(
         {"risk": variable((*DIMS, "trial"), risk, "excess risk of the average iterate")},
         coords=_coordinates(parameters),

@@ -160,7 +160,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             step_size=steps,
             clip_norm=np.full(len(steps), np.inf),
         )
-        nonprivate[:, at] = model.excess_risk(averages)
+        nonprivate[:, at] = parameters.excess_risk(averages)
         seed = int(trial.rng.integers(2**63))
         public = {
             ratio: _public(parameters, ratio, trial.rng) for ratio in parameters.public_ratios
@@ -169,7 +169,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             averages, share = run_settings(
                 features, labels, **_noise(parameters, arm, features, seed, public)
             )
-            risk[i, :, :, at] = model.excess_risk(averages).reshape(grid)
+            risk[i, :, :, at] = parameters.excess_risk(averages).reshape(grid)
             clipped[i, :, :, at] = share.reshape(grid)
     dims = ("arm", "epsilon", "step_size", "trial")
     return xr.Dataset(
