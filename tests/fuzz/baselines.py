@@ -414,6 +414,8 @@ RESULTS = {
 }
 # Inner loops and their plumbing, which work on what a door of the house has let in.
 INTERNALS = {
+    "clipping.descent_of",
+    "clipping.variance_of",
     "clipped_gradient.sum_clipped",
     "clipped_gradient.tame_chunks",
     "clipped_gradient.tame_samples",
