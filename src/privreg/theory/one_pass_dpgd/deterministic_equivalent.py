@@ -24,7 +24,7 @@ from privreg.schedules import Schedule, require_schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd.deterministic_equivalent_kernel import integrate_settings
 from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
-from privreg.validation import require_answer, require_instance, require_number
+from privreg.validation import require_answer, require_array, require_instance, require_number
 
 PANELS_PER_DECADE = 3
 FINEST_LEVEL = 9
@@ -262,7 +262,7 @@ def _geometric_ends(first: float, last: float) -> NDArray[np.float64]:
 
 
 def _check_times(times: ArrayLike) -> NDArray[np.float64]:
-    found = np.asarray(times, dtype=float)
-    if found.ndim != 1 or np.any((found < 0) | (found > 1)) or np.any(np.diff(found) <= 0):
-        raise ValueError("times must increase within [0, 1]")
+    found = require_array("times", times, shape=(None,), least=0, most=1)
+    if np.any(np.diff(found) <= 0):
+        raise ValueError(f"times must be increasing within [0, 1], got {found}")
     return found
