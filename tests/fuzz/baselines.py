@@ -426,6 +426,25 @@ INTERNALS = {
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
 }
+# Modules whose words are not in this table yet; the campaign lists what is missing or wrong there.
+NOT_YET = {
+    "bounds",
+    "convex_bound",
+    "decay",
+    "error_curves",
+    "errors",
+    "finite_time",
+    "linear_regression",
+    "mean_estimation",
+    "privacy_error",
+    "rates",
+    "sensitivity",
+    "spectral_integrals",
+    "stationary_noise",
+    "streams",
+    "toeplitz",
+    "tree",
+}
 INSTANCES: dict[str, Callable[[], Any]] = {
     "auditing.PrivacyLoss": lambda: auditing.audit(LABELS.repeat(3), LABELS.repeat(3) + 1),
     "budget.Budget": lambda: Budget.zcdp(0.5),
