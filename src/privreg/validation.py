@@ -246,7 +246,7 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
         raise ValueError(f"{name} must be real numbers, got {_short(value)}")
     # A wider type may hold finite numbers that double precision does not.
     with np.errstate(over="ignore"):
-        return array.astype(np.float64)
+        return array.astype(np.float64, copy=False)
 
 
 def _range(

@@ -329,7 +329,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "intervals.independent_runs": {"iterates": PATH},
     "intervals.replicate_interval": {"replicates": PATH},
     "intervals.Interval.covers": {},
-    "law.GradientDescentLaw.covariance": {"later": [3, 4], "earlier": None},
+    "law.GradientDescentLaw.covariance": {"later": [3, 4], "earlier": [1, 2]},
     "law.GradientDescentLaw.expected_squared_error": {"times": [3, 4]},
     "law.GradientDescentLaw.functionals": {"weights": np.full((2, 5), 0.2)},
     "law.GradientDescentLaw.mean": {"times": [3, 4]},
@@ -341,7 +341,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "minimax_risk.prior_density": {"coordinate": 0.1},
     "minimax_risk.prior_score": {"coordinate": 0.1},
     "models.LinearModel.sample": {"sample_size": N},
-    "no_clipping.generative_constant": {"samples": 1000, "sample_size": 1000},
+    "no_clipping.generative_constant": {"sample_size": 1000.0},
     "no_clipping.no_clipping_demand": {"constant": 2.0, "features": D, "dimension": D},
     "noisy_sgd.LinearRecords": {"std": EIGENVALUES},
     "noisy_sgd.LinearRecords.uniform": {"mean": 0.2},
@@ -414,6 +414,8 @@ RESULTS = {
 }
 # Inner loops and their plumbing, which work on what a door of the house has let in.
 INTERNALS = {
+    "clipping.descent_of",
+    "clipping.variance_of",
     "clipped_gradient.sum_clipped",
     "clipped_gradient.tame_chunks",
     "clipped_gradient.tame_samples",
@@ -423,6 +425,32 @@ INTERNALS = {
     "samples.tamed",
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
+}
+# Modules whose words are not in this table yet; the campaign lists what is missing or wrong there.
+NOT_YET = {
+    "covariance",
+    "dp_ftrl",
+    "optimal",
+    "residual_estimate",
+    "second_moments",
+    "shaped_accounting",
+    "shaped_dp_ftrl",
+    "bounds",
+    "convex_bound",
+    "decay",
+    "error_curves",
+    "errors",
+    "finite_time",
+    "linear_regression",
+    "mean_estimation",
+    "privacy_error",
+    "rates",
+    "sensitivity",
+    "spectral_integrals",
+    "stationary_noise",
+    "streams",
+    "toeplitz",
+    "tree",
 }
 INSTANCES: dict[str, Callable[[], Any]] = {
     "auditing.PrivacyLoss": lambda: auditing.audit(LABELS.repeat(3), LABELS.repeat(3) + 1),

@@ -262,7 +262,7 @@ def _fit(
     eigenvalue = smallest + multiplier * limits.eigenvalue * (
         rng.standard_normal() - eigenvalue_shift
     )
-    ridge = multiplier * limits.gram * np.sqrt(p * np.log(2 * p**2 / ridge_failure))
+    ridge = multiplier * limits.gram * np.sqrt(p * (np.log(2 * p**2) - np.log(ridge_failure)))
     ridge = max(0.0, ridge - max(0.0, eigenvalue))
     upper = np.triu(rng.standard_normal((p, p)))
     symmetric = upper + np.triu(upper, 1).T

@@ -196,32 +196,37 @@ def fit(
     require_instance("mechanism", mechanism, Mechanism)
     require_instance("rng", rng, np.random.Generator)
     features, labels = checked_data(features, labels, sample_size=mechanism.sample_size)
-    # A row longer than this moves nothing, since its step is at most 2 / |x|^2 of a clipped
-    # gradient; shortened to 1e50 it still moves nothing.
-    features, labels, _ = tamed(Chunk(features, labels, row_norms(features)))
     dimension = features.shape[1]
     parameters = np.zeros((mechanism.settings, dimension))
-    for start in range(0, mechanism.sample_size, CHUNK):
-        block = slice(start, start + CHUNK)
-        rows, noise = features[block], mechanism.noise_shape[block]
-        noisy = bool(np.any(noise > 0))
-        directions = rng.standard_normal(rows.shape) if noisy else np.zeros((0, dimension))
-        steps = np.empty((len(rows), mechanism.settings))
-        kernels.step_block(
-            rows @ rows.T,
-            rows @ directions.T,
-            rows @ parameters.T,
-            labels[block],
-            mechanism.step_shape[block],
-            noise,
-            mechanism.amplitude,
-            mechanism.clip_norm,
-            steps,
-        )
-        parameters -= steps.T @ rows
-        if noisy:
-            scale = 2 * mechanism.clip_norm * mechanism.amplitude
-            parameters += scale[:, None] * (noise @ directions)
+    # Squares of rows that are not tame may overflow; such blocks are done again.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, mechanism.sample_size, CHUNK):
+            block = slice(start, start + CHUNK)
+            rows, noise = features[block], mechanism.noise_shape[block]
+            noisy = bool(np.any(noise > 0))
+            directions = rng.standard_normal(rows.shape) if noisy else np.zeros((0, dimension))
+            steps = np.empty((len(rows), mechanism.settings))
+            targets = labels[block]
+            # A row that is not tame is rare, and found where its square is formed anyhow.
+            for tame in (False, True):
+                if kernels.step_block(
+                    rows @ rows.T,
+                    rows @ directions.T,
+                    rows @ parameters.T,
+                    targets,
+                    mechanism.step_shape[block],
+                    noise,
+                    mechanism.amplitude,
+                    mechanism.clip_norm,
+                    tame,
+                    steps,
+                ):
+                    break
+                rows, targets, _ = tamed(Chunk(rows, targets, row_norms(rows)))
+            parameters -= steps.T @ rows
+            if noisy:
+                scale = 2 * mechanism.clip_norm * mechanism.amplitude
+                parameters += scale[:, None] * (noise @ directions)
     return parameters
 
 

@@ -74,6 +74,7 @@ def step_block(  # type: ignore[no-untyped-def]
     noise_shape,
     amplitude,
     clip_norm,
+    tame,
     steps_out,
 ):
     """Moves along each sample of a block.
@@ -81,9 +82,15 @@ def step_block(  # type: ignore[no-untyped-def]
     `predictions` (sample_size, settings) are those of the parameters before the block; `gram` and
     `noise_overlap` (sample_size, samples) are inner products of samples with samples and with the
     directions of the private noise (no column if the block has none).
+
+    Returns whether all rows and labels are of a size that `samples.is_tame` allows; where not, the
+    moves mean nothing.
     """
     sample_size, settings = predictions.shape
     noisy = noise_overlap.shape[1] > 0
+    for k in range(sample_size):
+        if not tame and not (1e-100 <= gram[k, k] <= 1e100 and abs(labels[k]) <= 1e110):
+            return False
     for k in range(sample_size):
         drift = 0.0
         if noisy:
@@ -107,6 +114,7 @@ def step_block(  # type: ignore[no-untyped-def]
                 steps_out[k, setting] = rate * max(-threshold, min(threshold, row[setting]))
         else:
             steps_out[k] = 0.0
+    return True
 
 
 @njit(cache=True, nogil=True)

@@ -105,9 +105,14 @@ def sound_adassp(
     noisy_moment = discrete.add_integer_noise(moment, std=moment_std)
 
     smallest = unit * (float(below[0]) - eigenvalue_std * sqrt(-2 * log(ridge_failure)))
-    ridge = gram_std * sqrt(p * log(2 * p**2 / ridge_failure)) - max(0.0, smallest)
+    ridge = gram_std * sqrt(p * (log(2 * p**2) - log(ridge_failure))) - max(0.0, smallest)
     system = noisy_gram + max(0.0, ridge) * np.eye(p)
-    estimate = np.linalg.solve(system, noisy_moment.astype(np.float64))
+    try:
+        estimate = np.linalg.solve(system, noisy_moment.astype(np.float64))
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "budget must leave a matrix that can be solved, got noise that makes it singular"
+        ) from None
     return Release(
         np.asarray(estimate * (labels.unit / rows.unit), dtype=np.float64),
         budget,

@@ -110,7 +110,7 @@ def test_sensitivities_bound_every_change_and_are_attained(neighbours):
     records.append((axes[[0, 1]], bounds.label * np.array([1.0, 1.0])))
     records.append((axes[[0, 0]], bounds.label * np.array([1.0, -1.0])))
     for (x, other_x), (y, other_y) in records:
-        if neighbours is Neighbours.ADD_REMOVE:
+        if neighbours is not Neighbours.REPLACE_ONE:
             other_x, other_y = np.zeros(3), 0.0
         worst = np.maximum(worst, change(x, y, other_x, other_y))
     assert np.all(worst <= np.array(limits) * (1 + 1e-12))

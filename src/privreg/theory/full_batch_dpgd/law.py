@@ -7,7 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_broadcast,
+    require_count,
+    require_counts,
+    require_instance,
+    require_number,
+)
+
 FloatArray = NDArray[np.float64]
+# Numbers up to here stay far from overflow in every square and product.
+LARGEST = 1e30
 
 
 @dataclass(frozen=True)
@@ -50,21 +62,17 @@ class GradientDescentLaw:
     gradient_noise_std: float
 
     def __post_init__(self) -> None:
-        if not self.step_size > 0:
-            raise ValueError(f"step_size must be more than 0, got {self.step_size}")
-        if not (np.isfinite(self.gradient_noise_std) and self.gradient_noise_std >= 0):
-            raise ValueError(
-                f"gradient_noise_std must be finite and at least 0, got {self.gradient_noise_std}"
-            )
-        p = np.size(self.eigenvalues)
+        step = require_number("step_size", self.step_size, above=0, most=LARGEST)
+        noise = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=LARGEST)
+        object.__setattr__(self, "step_size", step)
+        object.__setattr__(self, "gradient_noise_std", noise)
+        p = require_array("eigenvalues", self.eigenvalues, shape=(None,)).size
         shapes = {"eigenvalues": (p,), "minimiser": (p,), "start": (p,), "eigenvectors": (p, p)}
         for name, shape in shapes.items():
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if array.shape != shape:
-                raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+            value = getattr(self, name)
+            array = require_array(name, value, shape=shape, least=-LARGEST, most=LARGEST)
             object.__setattr__(self, name, array)
-        if np.any(self.eigenvalues < 0):
-            raise ValueError(f"eigenvalues must be at least 0, got {np.min(self.eigenvalues)}")
+        require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0)
 
     @property
     def contraction(self) -> FloatArray:
@@ -75,8 +83,10 @@ class GradientDescentLaw:
         """θ̂ + M^t (θ_0 - θ̂) with M = I - ηΣ, shape (*times.shape, p)."""
         steps = _checked_times(times)
         offset = self.eigenvectors.T @ (self.start - self.minimiser)
-        powers = self.contraction ** steps[..., None]
-        return self.minimiser + (powers * offset) @ self.eigenvectors.T
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            powers = self.contraction ** steps[..., None]
+            mean = self.minimiser + (powers * offset) @ self.eigenvectors.T
+        return require_answer("times", mean)
 
     def mode_covariance(self, later: ArrayLike, earlier: ArrayLike) -> FloatArray:
         r"""Cross-covariance of each eigendirection at two times, in either order.
@@ -94,12 +104,16 @@ class GradientDescentLaw:
         -------
         ndarray, shape (..., p)
         """
-        first, second = np.broadcast_arrays(_checked_times(later), _checked_times(earlier))
+        first, second = _checked_times(later, "later"), _checked_times(earlier, "earlier")
+        require_broadcast(later=first, earlier=second)
+        first, second = np.broadcast_arrays(first, second)
         gap = np.abs(first - second)[..., None]
         shorter = np.minimum(first, second)[..., None]
         contraction = self.contraction
         variance = (self.step_size * self.gradient_noise_std) ** 2
-        return variance * contraction**gap * _geometric_sum(contraction**2, shorter)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            modes = variance * contraction**gap * _geometric_sum(contraction**2, shorter)
+        return require_answer("later and earlier", modes)
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
         """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p); a variance by default."""
@@ -159,9 +173,7 @@ class GradientDescentLaw:
         covariance : ndarray, shape (p, m, m)
             Covariance over l of coordinate j.
         """
-        matrix = np.asarray(weights, dtype=np.float64)
-        if matrix.ndim != 2:
-            raise ValueError(f"weights must be a matrix (m, T), got shape {matrix.shape}")
+        matrix = require_array("weights", weights, shape=(None, None), least=-LARGEST, most=LARGEST)
         times = np.arange(1, matrix.shape[1] + 1)
         bias = (matrix @ (self.mean(times) - self.minimiser)).T
         # The noise of step s enters θ_t as ηa^(t-s), so its weight in a sum obeys a backward
@@ -207,12 +219,22 @@ def gradient_descent_law(
     ------
     brown2024, section 2.1.
     """
-    sums = np.asarray(gram, dtype=np.float64)
+    sums = require_array("gram", gram, shape=(None, None), least=-LARGEST, most=LARGEST)
+    if sums.shape[0] != sums.shape[1] or not np.allclose(sums, sums.T, rtol=1e-9, atol=0):
+        raise ValueError(f"gram must be a symmetric matrix (p, p), got shape {sums.shape}")
+    moments = require_array("moment", moment, shape=sums.shape[:1], least=-LARGEST, most=LARGEST)
+    sample_size = require_count("sample_size", sample_size)
     eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
         raise ValueError(f"gram must be positive definite, got eigenvalue {eigenvalues[0]:.3g}")
-    minimiser = np.asarray(np.linalg.solve(sums, np.asarray(moment, dtype=np.float64)))
-    origin = np.zeros_like(minimiser) if start is None else np.asarray(start, dtype=np.float64)
+    minimiser = np.asarray(np.linalg.solve(sums, moments))
+    if np.max(np.abs(minimiser)) > LARGEST:
+        raise ValueError(
+            f"moment must be at most {LARGEST:g} after gram's inverse, got a larger one"
+        )
+    origin = np.zeros_like(minimiser)
+    if start is not None:
+        origin = require_array("start", start, shape=origin.shape, least=-LARGEST, most=LARGEST)
     return GradientDescentLaw(
         eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std
     )
@@ -244,9 +266,9 @@ def clipping_bound(
     features : array_like, shape (n, p)
     labels : array_like, shape (n,)
     clip_norm : float
-        γ, more than 0.
+        γ, more than 0; `inf` clips nothing.
     steps : int
-        T: gradients are taken at θ_0..θ_{T-1}.
+        T, at least 1: gradients are taken at θ_0..θ_{T-1}.
 
     Returns
     -------
@@ -261,9 +283,15 @@ def clipping_bound(
     """
     from scipy.special import ndtr
 
-    x, y = np.asarray(features, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    require_instance("law", law, GradientDescentLaw)
+    shape = (None, law.eigenvalues.size)
+    x = require_array("features", features, shape=shape, least=-LARGEST, most=LARGEST)
+    y = require_array("labels", labels, shape=x.shape[:1], least=-LARGEST, most=LARGEST)
+    clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
+    steps = require_count("steps", steps)
     norms = np.linalg.norm(x, axis=1)
-    widths = np.divide(clip_norm, norms, out=np.full_like(norms, np.inf), where=norms > 0)
+    with np.errstate(over="ignore"):
+        widths = np.divide(clip_norm, norms, out=np.full_like(norms, np.inf), where=norms > 0)
     squares = (x @ law.eigenvectors) ** 2
     total = 0.0
     for step in range(steps):
@@ -286,8 +314,5 @@ def _geometric_sum(ratio: ArrayLike, terms: ArrayLike) -> FloatArray:
     return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))
 
 
-def _checked_times(times: ArrayLike) -> NDArray[np.int64]:
-    steps = np.asarray(times, dtype=np.int64)
-    if np.any(steps < 0):
-        raise ValueError(f"times must be at least 0, got {np.min(steps)}")
-    return steps
+def _checked_times(times: ArrayLike, name: str = "times") -> NDArray[np.int64]:
+    return require_counts(name, times, least=0, most=2**53)

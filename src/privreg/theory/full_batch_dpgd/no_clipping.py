@@ -7,7 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
+
 FloatArray = NDArray[np.float64]
+LARGEST = 1e30
 
 
 class NoClippingRatios(NamedTuple):
@@ -62,7 +71,7 @@ def no_clipping_ratios(
     target : array_like, shape (p,)
         θ, in the model the population parameter.
     step_size : float
-        η.
+        η, more than 0 and at most 1e30.
     steps : int
         T, at least 1.
     label_noise_std : float
@@ -77,12 +86,12 @@ def no_clipping_ratios(
     brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
     of 2 violate part (i) by sampling error although the descent contracts: both are reported.
     """
-    x, y = np.asarray(features, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    theta = np.asarray(target, dtype=np.float64)
-    if not label_noise_std > 0:
-        raise ValueError(f"label_noise_std must be more than 0, got {label_noise_std}")
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
+    x = require_array("features", features, shape=(None, None), least=-LARGEST, most=LARGEST)
+    y = require_array("labels", labels, shape=x.shape[:1], least=-LARGEST, most=LARGEST)
+    theta = require_array("target", target, shape=x.shape[1:], least=-LARGEST, most=LARGEST)
+    label_noise_std = require_number("label_noise_std", label_noise_std, least=1e-30, most=LARGEST)
+    step_size = require_number("step_size", step_size, above=0, most=LARGEST)
+    steps = require_count("steps", steps)
     n, p = x.shape
     covariance = x.T @ x / n
     eigenvalues = np.linalg.eigvalsh(covariance)
@@ -96,6 +105,7 @@ def no_clipping_ratios(
         accumulated = accumulated - step_size * (covariance @ accumulated) + pull
         rows = np.abs(x @ np.column_stack([transported, accumulated]))
         largest = np.maximum(largest, np.max(rows, axis=0))
+    require_answer("features, labels and step_size", largest)
     return NoClippingRatios(
         feature_norm=float(np.max(np.linalg.norm(x, axis=1)) / np.sqrt(p)),
         residual=float(np.max(np.abs(residual)) / label_noise_std),
@@ -114,9 +124,9 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
     Parameters
     ----------
     sample_size : array_like, shape (...)
-        n, at least a constant times p + ln(1/β).
+        n, at least 1; the lemma asks for a constant times p + ln(1/β).
     steps : int
-        T.
+        T, at least 1.
     failure : float
         β in (0, 1).
 
@@ -129,7 +139,10 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
     brown2024, Lemma 2.6. Its proof gives the 12 only as p grows (about 41 at p = 2); the statement
     holds with a wide margin all the same.
     """
-    return 12 * np.log(5 * np.asarray(sample_size, dtype=np.float64) * steps / failure) ** 1.5
+    rows = require_real("sample_size", sample_size, least=1, most=1e30)
+    steps = require_count("steps", steps)
+    failure = require_number("failure", failure, above=0, below=1)
+    return 12 * (np.log(5 * rows * steps) - np.log(failure)) ** 1.5
 
 
 def no_clipping_demand(
@@ -168,14 +181,17 @@ def no_clipping_demand(
     brown2024, Lemma 2.5 with λ of Lemma 2.1. As printed the lemma has σ for max(σ, 1), which its
     proof needs: it bounds c_0 by c_0 σ.
     """
-    values = {"constant": constant, "step_size": step_size, "rho": rho, "failure": failure}
+    values = {"constant": constant, "step_size": step_size, "rho": rho}
     for name, value in {**values, "label_noise_std": label_noise_std}.items():
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be finite and more than 0, got {value}")
+        require_number(name, value, least=1e-30, most=LARGEST)
+    failure = require_number("failure", failure, above=0, below=1)
+    features, steps = require_count("features", features), require_count("steps", steps)
     scale = 64 * constant**2 * features * step_size * np.sqrt(2 * steps / rho)
     sample_size = scale
     # A contraction: the logarithm's root changes slowly, so a few dozen rounds give all digits.
     for _ in range(60):
-        sample_size = scale * np.sqrt(max(np.log(2 * sample_size * steps / failure), 1e-300))
+        sample_size = scale * np.sqrt(
+            max(np.log(2 * sample_size * steps) - np.log(failure), 1e-300)
+        )
     clip_norm = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
     return NoClippingDemand(float(clip_norm), float(sample_size))

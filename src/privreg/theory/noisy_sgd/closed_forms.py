@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import LARGEST, RidgeRegression
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 
 def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std: float) -> float:
@@ -48,7 +55,8 @@ def stationary_regularized_risk(
         R_\infty = P_\infty + \tfrac\delta2\Big(\|r\|^2
         + \tfrac\gamma{2d}\operatorname{tr}\big((2P_\infty\Sigma+\sigma^2I)A^{-1}\big)\Big)
 
-    Parameters, range and the value `inf` as for :func:`stationary_risk`.
+    Parameters, range and the value `inf` as for :func:`stationary_risk`; `inf` also where the
+    penalty leaves double precision.
 
     Source
     ------
@@ -96,11 +104,13 @@ def isotropic_risk(
     time : array_like, shape (...)
         Times t, at least 0.
     eigenvalue : float
-        λ, more than 0.
+        λ, at least 1e-30 and at most 1e30.
     target, initial : array_like, shape (d,)
         Ground truth and start.
-    rate, gradient_noise_std, ridge, label_noise_variance : float
-        γ more than 0; σ, δ and ζ² at least 0.
+    rate : float
+        γ, at least 1e-30 and at most 1e30.
+    gradient_noise_std, ridge, label_noise_variance : float
+        σ, δ and ζ², at least 0 and at most 1e30.
 
     Returns
     -------
@@ -110,26 +120,36 @@ def isotropic_risk(
     ------
     lin2025, Theorem 4.2, the special case that the text mentions without a formula.
     """
-    if not (eigenvalue > 0 and rate > 0):
-        raise ValueError(f"eigenvalue and rate must be more than 0, got {eigenvalue} and {rate}")
-    t = np.asarray(time, dtype=np.float64)
-    truth = np.asarray(target, dtype=np.float64)
+    eigenvalue = require_number("eigenvalue", eigenvalue, least=1e-30, most=LARGEST)
+    rate = require_number("rate", rate, least=1e-30, most=LARGEST)
+    gradient_noise_std, ridge, label_noise_variance = (
+        require_number(name, value, least=0, most=LARGEST)
+        for name, value in (
+            ("gradient_noise_std", gradient_noise_std),
+            ("ridge", ridge),
+            ("label_noise_variance", label_noise_variance),
+        )
+    )
+    t = require_real("time", time, least=0, most=LARGEST)
+    truth = require_array("target", target, shape=(None,), least=-LARGEST, most=LARGEST)
+    origin = require_array("initial", initial, shape=truth.shape, least=-LARGEST, most=LARGEST)
     curvature = eigenvalue + ridge
     limit = eigenvalue / curvature * truth
-    start = np.asarray(initial, dtype=np.float64) - limit
+    start = origin - limit
     bias = limit - truth
     amplitudes = (
         0.5 * eigenvalue * (bias @ bias) + 0.5 * label_noise_variance,
         eigenvalue * (bias @ start),
         0.5 * eigenvalue * (start @ start),
     )
-    decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
-    risk = 0.5 * rate**2 * eigenvalue * gradient_noise_std**2 * _convolution(t, decay, 0.0)
-    for power, amplitude in enumerate(amplitudes):
-        speed = power * rate * curvature
-        feedback = (rate * eigenvalue) ** 2 * _convolution(t, decay, speed)
-        risk = risk + amplitude * (np.exp(-speed * t) + feedback)
-    return risk
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        decay = 2.0 * rate * curvature - (rate * eigenvalue) ** 2
+        risk = 0.5 * rate**2 * eigenvalue * gradient_noise_std**2 * _convolution(t, decay, 0.0)
+        for power, amplitude in enumerate(amplitudes):
+            speed = power * rate * curvature
+            feedback = (rate * eigenvalue) ** 2 * _convolution(t, decay, speed)
+            risk = risk + amplitude * (np.exp(-speed * t) + feedback)
+    return require_answer("time, eigenvalue and rate", np.asarray(risk))
 
 
 def _convolution(t: NDArray[np.float64], decay: float, speed: float) -> NDArray[np.float64]:
@@ -143,10 +163,11 @@ def _stationary_terms(
     problem: RidgeRegression, *, rate: float, gradient_noise_std: float
 ) -> tuple[float, float]:
     """Feedback γ tr(Σ²A⁻¹)/(2d) and noise σ²γ tr(ΣA⁻¹)/(4d)."""
-    if not rate > 0:
-        raise ValueError(f"rate must be more than 0, got {rate}")
-    if not gradient_noise_std >= 0:
-        raise ValueError(f"gradient_noise_std must be at least 0, got {gradient_noise_std}")
+    require_instance("problem", problem, RidgeRegression)
+    rate = require_number("rate", rate, above=0, most=LARGEST)
+    gradient_noise_std = require_number(
+        "gradient_noise_std", gradient_noise_std, least=0, most=LARGEST
+    )
     moving = problem.eigenvalues > 0
     share = np.zeros(problem.eigenvalues.size)
     share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]

@@ -18,8 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.collocation import integration_matrix, interpolate, radau_nodes
+from privreg.validation import (
+    require_array,
+    require_broadcast,
+    require_count,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 _STAGES = 12
+MOST_PANELS = 1e6
+# Numbers up to here stay far from overflow in every square and product.
+LARGEST = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +82,15 @@ class RidgeRegression:
         ridge: float = 0.0,
         multiplicities: ArrayLike | None = None,
     ) -> None:
-        spectrum = np.asarray(eigenvalues, dtype=np.float64)
-        if spectrum.ndim != 1 or spectrum.size == 0:
-            raise ValueError(f"eigenvalues must be a vector, got shape {spectrum.shape}")
+        spectrum = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)
         weights = np.ones(spectrum.size) if multiplicities is None else multiplicities
         arrays = {"eigenvalues": spectrum, "target": target, "initial": initial}
         for name, value in {**arrays, "multiplicities": weights}.items():
-            array = np.asarray(value, dtype=np.float64)
-            if array.shape != spectrum.shape or not np.all(np.isfinite(array)):
-                raise ValueError(
-                    f"{name} must be finite of shape {spectrum.shape}, got {array.shape}"
-                )
+            array = require_array(name, value, shape=spectrum.shape, least=-LARGEST, most=LARGEST)
             object.__setattr__(self, name, array)
-        if np.any(self.eigenvalues < 0):
-            raise ValueError(f"eigenvalues must be at least 0, got {self.eigenvalues.min()}")
-        if np.any(self.multiplicities <= 0):
-            raise ValueError(f"multiplicities must be positive, got {self.multiplicities.min()}")
+        require_real("multiplicities", self.multiplicities, above=0)
         for name, number in (("label_noise_variance", label_noise_variance), ("ridge", ridge)):
-            if not (np.isfinite(number) and number >= 0):
-                raise ValueError(f"{name} must be finite and at least 0, got {number}")
-            object.__setattr__(self, name, float(number))
+            object.__setattr__(self, name, require_number(name, number, least=0, most=LARGEST))
 
     @property
     def dimension(self) -> float:
@@ -110,19 +110,52 @@ class RidgeRegression:
         return np.where(flat, self.initial, self.eigenvalues * self.target / curvature)
 
     def gradient_flow(self, integral: ArrayLike) -> NDArray[np.float64]:
-        """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, shape (..., m)."""
-        decay = np.exp(-np.asarray(integral, dtype=np.float64)[..., None] * self.curvatures)
+        """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, shape (..., m).
+
+        Parameters
+        ----------
+        integral : array_like, shape (...)
+            Γ, at least 0 and at most 1e100.
+        """
+        length = require_real("integral", integral, least=0, most=1e100)
+        with np.errstate(under="ignore"):
+            decay = np.exp(-length[..., None] * self.curvatures)
         return self.minimizer + decay * (self.initial - self.minimizer)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
-        """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...)."""
-        spread = (np.asarray(point, dtype=np.float64) - self.target) ** 2 + np.asarray(variance)
+        """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...).
+
+        Parameters
+        ----------
+        point : array_like, shape (..., m)
+            From -1e100 to 1e100.
+        variance : array_like, shape (..., m)
+            At least 0 and at most 1e100.
+        """
+        centre, width = self._law(point, variance)
+        spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_variance)
 
     def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
-        """Mean of R - P over a law with this mean and variance by coordinate, (..., m) -> (...)."""
-        square = np.asarray(point, dtype=np.float64) ** 2 + np.asarray(variance)
-        return 0.5 * self.ridge * (square @ self.multiplicities)
+        """Mean of R - P over a law with this mean and variance by coordinate, (..., m) -> (...).
+
+        Parameters
+        ----------
+        point : array_like, shape (..., m)
+            From -1e100 to 1e100.
+        variance : array_like, shape (..., m)
+            At least 0 and at most 1e100.
+        """
+        centre, width = self._law(point, variance)
+        return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
+
+    def _law(self, point: ArrayLike, variance: ArrayLike) -> tuple[NDArray[np.float64], ...]:
+        shape = (..., self.eigenvalues.size)
+        centre = require_array("point", point, shape=shape, least=-1e100, most=1e100)
+        width = require_real("variance", variance, least=0, most=1e100)
+        if require_broadcast(point=centre, variance=width)[-1:] != self.eigenvalues.shape:
+            raise ValueError(f"variance must broadcast to {centre.shape}, got {width.shape}")
+        return centre, width
 
 
 class HomogenizedSGD:
@@ -168,15 +201,17 @@ class HomogenizedSGD:
         horizon: float,
         minimum_panels: int = 16,
     ) -> None:
-        if not (np.isfinite(gradient_noise_std) and gradient_noise_std >= 0):
-            raise ValueError(
-                f"gradient_noise_std must be finite and at least 0, got {gradient_noise_std}"
-            )
-        if not (np.isfinite(horizon) and horizon > 0):
-            raise ValueError(f"horizon must be finite and more than 0, got {horizon}")
+        require_instance("problem", problem, RidgeRegression)
+        gradient_noise_std = require_number(
+            "gradient_noise_std", gradient_noise_std, least=0, most=LARGEST
+        )
+        horizon = require_number("horizon", horizon, above=0, most=LARGEST)
+        minimum_panels = require_count("minimum_panels", minimum_panels)
+        if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
+            raise ValueError(f"schedule must be a rate with integral, got {schedule!r}")
         rates = schedule.rate(np.linspace(0.0, horizon, 257))
         if not (np.all(np.isfinite(rates)) and np.all(rates > 0)):
-            raise ValueError("schedule must have a finite positive rate on [0, horizon]")
+            raise ValueError(f"schedule must be positive and finite on [0, horizon], got {rates}")
         self.problem = problem
         self.schedule = schedule
         self.gradient_noise_std = float(gradient_noise_std)
@@ -184,7 +219,13 @@ class HomogenizedSGD:
         # Two decay times of the fastest variance a panel leave twelve stages at rounding error.
         feedback = problem.multiplicities @ problem.eigenvalues**2 / problem.dimension
         stiffness = max(2.0 * problem.curvatures.max(), rates.max() * feedback)
-        panels = max(minimum_panels, int(np.ceil(stiffness * rates.max() * horizon / 2.0)))
+        needed = stiffness * rates.max() * horizon / 2.0
+        if not needed <= MOST_PANELS:
+            raise ValueError(
+                f"horizon must be at most {horizon * MOST_PANELS / needed:g} at these rates and "
+                f"eigenvalues, got {horizon}"
+            )
+        panels = max(minimum_panels, int(np.ceil(needed)))
         self._edges = np.linspace(0.0, horizon, panels + 1)
         self.distinct_eigenvalues, self.group = np.unique(problem.eigenvalues, return_inverse=True)
         # Sums over the coordinates that share an eigenvalue: a risk costs O(g), not O(d).
@@ -221,7 +262,15 @@ class HomogenizedSGD:
         return self.risk(time) + self.problem.penalty(self.mean(time), self.variance(time))
 
     def transition(self, time: float, start: float) -> NDArray[np.float64]:
-        """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))), shape (m,)."""
+        """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))), shape (m,).
+
+        Parameters
+        ----------
+        time, start : float
+            t and s in [0, horizon], t at least s.
+        """
+        start = require_number("start", start, least=0, most=self.horizon * (1 + 1e-12))
+        time = require_number("time", time, least=start, most=self.horizon * (1 + 1e-12))
         elapsed = self.schedule.integral(time) - self.schedule.integral(start)
         return np.exp(-self.problem.curvatures * elapsed)
 
@@ -233,11 +282,13 @@ class HomogenizedSGD:
         return np.asarray(0.5 * (excess + self.problem.label_noise_variance))
 
     def _checked(self, time: ArrayLike) -> NDArray[np.float64]:
-        t = np.asarray(time, dtype=np.float64)
+        t = require_real("time", time)
+        if t.size == 0:
+            raise ValueError("time must have at least one entry, got none")
         # A grid such as k/d may end one rounding error beyond the horizon.
         slack = 1e-12 * self.horizon
         if not (np.all(t >= -slack) and np.all(t <= self.horizon + slack)):
-            raise ValueError(f"time must lie in [0, {self.horizon}], got up to {np.max(t)}")
+            raise ValueError(f"time must be in [0, {self.horizon}], got up to {np.max(t)}")
         return np.clip(t, 0.0, self.horizon)
 
 

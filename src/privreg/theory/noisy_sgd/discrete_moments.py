@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+from privreg.validation import require_answer, require_array, require_instance, require_number
 
 
 def mean_risk(
@@ -46,9 +47,23 @@ def mean_risk(
     ------
     The second moment of lin2025, equation (26).
     """
-    if not kurtosis >= 1:
-        raise ValueError(f"kurtosis must be at least 1, got {kurtosis}")
-    steps = np.asarray(step_sizes, dtype=np.float64)
+    require_instance("problem", problem, RidgeRegression)
+    kurtosis = require_number("kurtosis", kurtosis, least=1, most=1e30)
+    gradient_noise_std = require_number(
+        "gradient_noise_std", gradient_noise_std, least=0, most=1e30
+    )
+    steps = require_array("step_sizes", step_sizes, shape=(None,), least=0, most=1e30)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        risk = _mean_risk(problem, steps, gradient_noise_std, kurtosis)
+    return require_answer("step_sizes", risk)
+
+
+def _mean_risk(
+    problem: RidgeRegression,
+    steps: NDArray[np.float64],
+    gradient_noise_std: float,
+    kurtosis: float,
+) -> NDArray[np.float64]:
     eigenvalues, target, ridge = problem.eigenvalues, problem.target, problem.ridge
     weights = problem.multiplicities * eigenvalues
     mean = problem.initial - target

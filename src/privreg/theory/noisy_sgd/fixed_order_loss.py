@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, diagonal_matrix
 from privreg.sums import inner_product
+from privreg.validation import require_answer, require_array, require_counts, require_number
 
 
 def fixed_order_divergence(
@@ -74,30 +75,60 @@ def fixed_order_divergence(
     ------
     lin2025, Algorithm 1 with equation (26), conditional on the records.
     """
-    rows = np.ascontiguousarray(features, dtype=np.float64)
-    targets = np.asarray(labels, dtype=np.float64)
-    steps = np.asarray(step_sizes, dtype=np.float64)
-    where = np.asarray(positions, dtype=np.int64)
-    others = np.asarray(replacement_features, dtype=np.float64)
-    other_labels = np.asarray(replacement_labels, dtype=np.float64)
-    releases = np.asarray(release_steps, dtype=np.int64)
+    rows = require_array("features", features, shape=(None, None))
     count, dimension = rows.shape
-    if targets.shape != (count,) or steps.shape != (count,):
-        raise ValueError(
-            f"labels and step_sizes must have shape ({count},), got {targets.shape}, {steps.shape}"
-        )
-    if others.shape != (where.size, dimension) or other_labels.shape != where.shape:
-        raise ValueError(
-            f"replacement_features must have shape {(where.size, dimension)}, got {others.shape}"
-        )
-    if np.any(where < 0) or np.any(where >= count):
-        raise ValueError(f"positions must lie in [0, {count - 1}]")
-    if np.any(np.diff(releases) <= 0) or releases[0] < 1 or releases[-1] > count:
-        raise ValueError(f"release_steps must ascend within [1, {count}]")
-    if not gradient_noise_std > 0:
-        raise ValueError(f"gradient_noise_std must be more than 0, got {gradient_noise_std}")
+    targets = require_array("labels", labels, shape=(count,))
+    steps = require_array("step_sizes", step_sizes, shape=(count,), above=0)
+    where = require_counts("positions", positions, least=0, most=count - 1)
+    if where.ndim != 1 or where.size == 0:
+        raise ValueError(f"positions must have shape (p,), got {where.shape}")
+    others = require_array(
+        "replacement_features", replacement_features, shape=(where.size, dimension)
+    )
+    other_labels = require_array("replacement_labels", replacement_labels, shape=where.shape)
+    releases = require_counts("release_steps", release_steps, least=1, most=count)
+    if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
+        raise ValueError(f"release_steps must be ascending within [1, {count}], got {releases}")
+    gradient_noise_std = require_number("gradient_noise_std", gradient_noise_std, above=0)
+    ridge = require_number("ridge", ridge, least=0)
+    order = require_number("order", order, above=0)
+    start = require_array("initial", initial, shape=(dimension,))
+    try:
+        with np.errstate(all="ignore"):
+            result = _divergences(
+                rows,
+                targets,
+                start,
+                where,
+                others,
+                other_labels,
+                releases,
+                steps,
+                gradient_noise_std,
+                ridge,
+                order,
+            )
+    except (ValueError, np.linalg.LinAlgError):
+        result = np.full(1, np.nan)
+    names = "features, labels, step_sizes, gradient_noise_std, ridge and order"
+    return require_answer(names, result, infinite=True)
 
-    mean = np.array(initial, dtype=np.float64)
+
+def _divergences(
+    rows: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    start: NDArray[np.float64],
+    where: NDArray[np.int64],
+    others: NDArray[np.float64],
+    other_labels: NDArray[np.float64],
+    releases: NDArray[np.int64],
+    steps: NDArray[np.float64],
+    gradient_noise_std: float,
+    ridge: float,
+    order: float,
+) -> NDArray[np.float64]:
+    dimension = rows.shape[1]
+    mean = start.copy()
     covariance = np.zeros((dimension, dimension))
     image = np.empty(dimension)
     moves = np.zeros((where.size, 5, dimension))

@@ -8,6 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
+from privreg.validation import (
+    require_broadcast,
+    require_choice,
+    require_count,
+    require_counts,
+    require_number,
+)
 
 Bound = Literal["reconstruction", "contraction"]
 
@@ -73,30 +80,32 @@ def hidden_state_divergence(
     their theorem's text was not at hand. In their notation the noise is the square root of 2η
     times σ', with σ'² = ησ²/2.
     """
-    ell = np.asarray(position)
-    later = np.asarray(later_steps)
-    if np.any(ell < 0) or np.any(later < 0):
-        raise ValueError("position and later_steps must be at least 0")
-    if not (clip_norm > 0 and gradient_noise_std > 0 and step_size > 0):
-        raise ValueError(
-            "clip, noise_std and step_size must be more than 0, "
-            f"got {clip_norm}, {gradient_noise_std} and {step_size}"
+    ell = require_counts("position", position, least=0)
+    later = require_counts("later_steps", later_steps, least=0)
+    require_broadcast(position=ell, later_steps=later)
+    clip_norm, gradient_noise_std, step_size = (
+        require_number(name, value, least=1e-30, most=1e30)
+        for name, value in (
+            ("clip_norm", clip_norm),
+            ("gradient_noise_std", gradient_noise_std),
+            ("step_size", step_size),
         )
+    )
+    strong_convexity = require_number("strong_convexity", strong_convexity, least=0, most=1e30)
+    order = require_number("order", order, above=1, most=1e100)
+    require_choice("bound", bound, ("reconstruction", "contraction"))
     if not (strong_convexity >= 0 and step_size * strong_convexity < 1):
         raise ValueError(
-            f"strong_convexity must lie in [0, {1 / step_size}), got {strong_convexity}"
+            f"strong_convexity must be in [0, {1 / step_size}), got {strong_convexity}"
         )
-    if not (np.isfinite(order) and order > 1):
-        raise ValueError(f"order must be finite and more than 1, got {order}")
-    if bound not in ("reconstruction", "contraction"):
-        raise ValueError(f"bound must be 'reconstruction' or 'contraction', got {bound!r}")
     log_square = 2.0 * np.log1p(-step_size * strong_convexity)
     single_step = 0.5 * order * (2.0 * clip_norm / gradient_noise_std) ** 2
     if bound == "contraction":
         ratio = 1.0 / _geometric_sum(log_square, later + 1)
     else:
         ratio = _geometric_sum(log_square, ell + 1) / _geometric_sum(log_square, ell + later + 1)
-    return np.asarray(single_step * np.exp(log_square * later) * ratio)
+    with np.errstate(under="ignore"):
+        return np.asarray(single_step * np.exp(log_square * later) * ratio)
 
 
 def shuffled_hidden_state_loss(
@@ -133,9 +142,10 @@ def shuffled_hidden_state_loss(
     ---------
     As for :func:`hidden_state_divergence`, with the order of the records shuffled and kept secret.
     """
-    counts = np.atleast_1d(np.asarray(steps))
-    if np.any(counts < 0) or np.any(counts > records):
-        raise ValueError(f"steps must lie in [0, {records}]")
+    records = require_count("records", records)
+    counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))
+    if counts.ndim != 1:
+        raise ValueError(f"steps must have shape (p,), got {counts.shape}")
     losses = np.zeros(counts.size)
     for index, count in enumerate(counts):
         position = np.arange(count)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, combine
 from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+from privreg.validation import require_array, require_choice, require_instance, require_number
 
 Variant = Literal["exact", "paper"]
 
@@ -93,6 +94,8 @@ def last_iterate_divergence(
     ------
     lin2025, equations (12)-(14), Theorem 4.3. The direction of (14) is a slip of the paper.
     """
+    require_instance("law", law, HomogenizedSGD)
+    time = require_number("time", time, least=0, most=law.horizon * (1 + 1e-12))
     return average_divergence(
         law, first, second, times=[time], position=position, order=order, variant=variant
     )
@@ -110,7 +113,8 @@ def average_divergence(
 ) -> float:
     r"""Divergence between the averages of J iterates of two runs that differ in one record.
 
-    Parameters and range as for :func:`last_iterate_divergence`, with `times` ascending, shape (J,).
+    Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
+    ascending, shape (J,).
 
     With "exact" an iterate before the differing step keeps its covariance with one after it,
     :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper" that block lacks the C, as printed,
@@ -124,14 +128,19 @@ def average_divergence(
     ------
     lin2025, equations (18), (22), (23), Theorem 4.5.
     """
-    _check_order(order, variant)
+    first, second = _checked(law, first, second, order, variant)
     geometry = release_geometry(law, times=times, position=position, variant=variant)
     if geometry is None:
         return 0.0
     shift = geometry.step * (_pull(geometry, second) - _pull(geometry, first))
     pair = (first, second) if variant == "exact" else (second, first)
     laws = [_covariance(geometry, record) for record in pair]
-    return renyi_divergence(shift, *laws, order=order)
+    try:
+        return renyi_divergence(shift, *laws, order=order)
+    except ValueError as error:
+        raise ValueError(
+            f"first and second must be records that double precision can tell apart, got {error}"
+        ) from None
 
 
 def iterates_divergence(
@@ -146,7 +155,8 @@ def iterates_divergence(
 ) -> float:
     r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
 
-    Parameters and range as for :func:`last_iterate_divergence`, with `times` ascending, shape (J,).
+    Parameters, range and the value `inf` as for :func:`last_iterate_divergence`, with `times`
+    ascending, shape (J,).
 
     By the Markov property only the last iterate Y before the step and the first iterate Z after it
     matter. With "exact" both count: Y has the same law in both runs, so
@@ -167,8 +177,9 @@ def iterates_divergence(
     lin2025, Theorem 4.4 with equations (16)-(20). The suffix claim holds only if no iterate
     before the differing step is released.
     """
-    _check_order(order, variant)
-    released = _checked_times(times)
+    first, second = _checked(law, first, second, order, variant)
+    released = _checked_times(times, law.horizon)
+    position = require_number("position", position, least=0, most=law.horizon * (1 + 1e-12))
     following = int(np.searchsorted(released, position, side="left"))
     if following == released.size:
         return 0.0
@@ -208,16 +219,30 @@ def release_geometry(
 ) -> ReleaseGeometry | None:
     """The law of the average of the iterates at `times` up to the record at `position`.
 
+    Parameters
+    ----------
+    law : HomogenizedSGD
+        With noise and unit multiplicities.
+    times : array_like, shape (J,)
+        Ascending, in [0, horizon].
+    position : float
+        In [0, horizon].
+    variant : {"exact", "paper"}
+        As for `average_divergence`.
+
     Returns
     -------
     ReleaseGeometry or None
         None if every iterate is released before the position, so that no record matters.
     """
+    require_instance("law", law, HomogenizedSGD)
     if law.gradient_noise_std == 0.0:
-        raise ValueError("noise_std must be more than 0 for a privacy loss")
+        raise ValueError("law must have gradient noise for a privacy loss, got none")
     if np.any(law.problem.multiplicities != 1.0):
-        raise ValueError("multiplicities must be 1 where records have coordinates")
-    released = _checked_times(times)
+        raise ValueError("law must have multiplicities of 1, since records have coordinates")
+    require_choice("variant", variant, ("exact", "paper"))
+    released = _checked_times(times, law.horizon)
+    position = require_number("position", position, least=0, most=law.horizon * (1 + 1e-12))
     prefix, suffix = released[released < position], released[released >= position]
     if suffix.size == 0:
         return None
@@ -287,15 +312,25 @@ def _averaged_quadratic(
     return float(0.5 * order * quadratic - 0.5 * np.sum(np.log1p(-scale * gains)) / (order - 1.0))
 
 
-def _checked_times(times: ArrayLike) -> NDArray[np.float64]:
-    released = np.asarray(times, dtype=np.float64)
-    if released.ndim != 1 or released.size == 0 or np.any(np.diff(released) <= 0):
-        raise ValueError("times must be a non-empty strictly ascending vector")
+def _checked_times(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
+    released = require_array("times", times, shape=(None,), least=0, most=horizon * (1 + 1e-12))
+    if np.any(np.diff(released) <= 0):
+        raise ValueError(f"times must be strictly ascending, got {released}")
     return released
 
 
-def _check_order(order: float, variant: str) -> None:
-    if not (np.isfinite(order) and order > 1):
-        raise ValueError(f"order must be finite and more than 1, got {order}")
-    if variant not in ("exact", "paper"):
-        raise ValueError(f"variant must be 'exact' or 'paper', got {variant!r}")
+def _checked(
+    law: HomogenizedSGD, first: Record, second: Record, order: float, variant: str
+) -> tuple[Record, Record]:
+    """The two records, from whose numbers the divergences can be computed."""
+    require_instance("law", law, HomogenizedSGD)
+    require_number("order", order, above=1)
+    require_choice("variant", variant, ("exact", "paper"))
+    records = []
+    for name, record in (("first", first), ("second", second)):
+        require_instance(name, record, Record)
+        features = require_array(
+            name, record.features, shape=law.problem.eigenvalues.shape, least=-1e30, most=1e30
+        )
+        records.append(Record(features, require_number(name, record.label, least=-1e30, most=1e30)))
+    return records[0], records[1]

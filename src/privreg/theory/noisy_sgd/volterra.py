@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+from privreg.validation import require_answer, require_count, require_instance, require_number
 
 
 class VolterraRisk(NamedTuple):
@@ -70,13 +71,32 @@ def solve_volterra(
     ------
     lin2025, Theorem 4.2, equations (6) and (7).
     """
-    if intervals < 1 or extrapolations < 0:
-        raise ValueError(
-            f"intervals must be at least 1 and extrapolations at least 0, "
-            f"got {intervals} and {extrapolations}"
+    require_instance("problem", problem, RidgeRegression)
+    if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
+        raise ValueError(f"schedule must be a rate with integral, got {schedule!r}")
+    gradient_noise_std = require_number(
+        "gradient_noise_std", gradient_noise_std, least=0, most=1e30
+    )
+    horizon = require_number("horizon", horizon, above=0, most=1e30)
+    intervals = require_count("intervals", intervals)
+    extrapolations = require_count("extrapolations", extrapolations, least=0)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        found = _extrapolated(
+            problem, schedule, gradient_noise_std, horizon, intervals, extrapolations
         )
-    if not (np.isfinite(horizon) and horizon > 0):
-        raise ValueError(f"horizon must be finite and more than 0, got {horizon}")
+    for part in found:
+        require_answer("problem, schedule and horizon", part)
+    return found
+
+
+def _extrapolated(
+    problem: RidgeRegression,
+    schedule: RateWithIntegral,
+    gradient_noise_std: float,
+    horizon: float,
+    intervals: int,
+    extrapolations: int,
+) -> VolterraRisk:
     table: list[list[NDArray[np.float64]]] = []
     for level in range(extrapolations + 1):
         fine = _trapezoid(problem, schedule, gradient_noise_std, horizon, intervals * 2**level)

@@ -109,7 +109,7 @@ class PairSearch:
         Parameters
         ----------
         times, position, order
-            As for `divergences`.
+            As for `divergences`; the largest may be `inf`.
         """
         if self.labels.size < 2:
             raise ValueError("features must have at least 2 rows to make a pair, got 1")
@@ -128,7 +128,7 @@ class PairSearch:
         times : array_like, shape (J,)
             Times whose iterates are averaged; one time for the last iterate.
         order : float
-            Rényi order, more than 1.
+            Rényi order, more than 1; `inf` is the loss where some pair's divergence is infinite.
         finest : float, optional
             Panel width next to 0 and the release times; 1/d unless given.
 

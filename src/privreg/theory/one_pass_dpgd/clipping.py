@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, erfc, gammainc
 
+from privreg.theory.one_pass_dpgd.settings import require_settings
+
 
 def descent_factor(
     risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
@@ -28,14 +30,14 @@ def descent_factor(
     Returns
     -------
     ndarray, shape (...)
-        Values in (0, 1], increasing in `clip_constant`.
+        Values in (0, 1], increasing in `clip_constant`; all inputs from 1e-30 to 1e30.
 
     Source
     ------
     bombari2025, equations (4.6) and (B.1).
     """
     ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
-    return erf(ratio / np.sqrt(2))
+    return descent_of(ratio)
 
 
 def variance_factor(
@@ -69,24 +71,33 @@ def variance_factor(
     bombari2025, equations (4.6) and (B.2)-(B.3).
     """
     ratio = clip_ratio(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
-    beyond = np.where(np.isinf(ratio), 0.0, ratio)
-    return beyond**2 * erfc(ratio / np.sqrt(2)) + gammainc(1.5, ratio**2 / 2)
+    return variance_of(ratio)
 
 
 def clip_ratio(
     risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
-    r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
-    risk, clip_constant, label_noise_std = (
-        np.asarray(value, dtype=float) for value in (risk, clip_constant, label_noise_std)
+    r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`.
+
+    Parameters
+    ----------
+    risk, clip_constant, label_noise_std : array_like
+        R, c and zeta as for `descent_factor`; `inf` for a residual that is 0.
+    """
+    excess, constant, noise = require_settings(
+        risk=risk, clip_constant=clip_constant, label_noise_std=label_noise_std
     )
-    for name, value, valid in (
-        ("risk", risk, risk >= 0),
-        ("clip_constant", clip_constant, clip_constant > 0),
-        ("label_noise_std", label_noise_std, label_noise_std >= 0),
-    ):
-        if not np.all(valid):
-            bound = "more than 0" if name == "clip_constant" else "at least 0"
-            raise ValueError(f"{name} must be {bound}, got {value[~valid].flat[0]}")
     with np.errstate(divide="ignore"):
-        return clip_constant / np.sqrt(2 * risk + label_noise_std**2)
+        return constant / np.sqrt(2 * excess + noise**2)
+
+
+def descent_of(ratio: ArrayLike) -> NDArray[np.float64]:
+    """`descent_factor` of a clip ratio, unchecked, for loops that have checked their numbers."""
+    return np.asarray(erf(np.asarray(ratio) / np.sqrt(2)))
+
+
+def variance_of(ratio: ArrayLike) -> NDArray[np.float64]:
+    """`variance_factor` of a clip ratio, unchecked, for loops that have checked their numbers."""
+    # Beyond 40 standard deviations nothing is clipped.
+    inside = np.minimum(ratio, 40.0)
+    return np.asarray(inside**2 * erfc(inside / np.sqrt(2)) + gammainc(1.5, inside**2 / 2))

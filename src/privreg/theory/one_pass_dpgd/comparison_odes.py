@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from privreg.schedules import Schedule
-from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+from privreg.schedules import Schedule, require_schedule
+from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
+from privreg.theory.one_pass_dpgd.settings import require_scalars
+from privreg.validation import require_array, require_number
 
 
 class Sandwich(NamedTuple):
@@ -47,7 +50,7 @@ def sandwich(
     aspect_ratio : float
         gamma = d / n, more than 0.
     zcdp_root : float
-        rho, more than 0.
+        rho, more than 0; `inf` for no noise.
     clip_constant : float
         Clipping constant c in units of the residual, more than 0 and finite.
     label_noise_std : float
@@ -55,7 +58,7 @@ def sandwich(
     times : array_like, shape (times,)
         Increasing, in [0, 1].
     start : float
-        Excess risk R(0).
+        Excess risk R(0), more than 0.
 
     Returns
     -------
@@ -72,18 +75,30 @@ def sandwich(
     bombari2025, Proposition D.1; its proof needs tr(Sigma^2) at most largest times tr(Sigma), and
     prints "at least".
     """
+    require_schedule(schedule)
+    smallest, largest, aspect_ratio, zcdp_root, label_noise_std, start = require_scalars(
+        smallest=smallest,
+        largest=largest,
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        label_noise_std=label_noise_std,
+        start=start,
+    )
+    (clip_constant,) = require_scalars(infinite=False, clip_constant=clip_constant)
     if not 0 < smallest <= 1 <= largest:
         raise ValueError(
             f"smallest and largest must satisfy 0 < smallest <= 1 <= largest, "
             f"got {smallest} and {largest}"
         )
-    amplitude = float(np.asarray(schedule.amplitude))
+    amplitude = require_number("schedule", schedule.amplitude)
     if amplitude * float(schedule.shape(0.0)) > 2 / aspect_ratio:
         raise ValueError(
-            f"schedule: initial rate {amplitude * float(schedule.shape(0.0)):g}, "
-            f"expected at most 2 / aspect_ratio = {2 / aspect_ratio:g}"
+            f"schedule must have an initial rate of at most 2 / aspect_ratio = "
+            f"{2 / aspect_ratio:g}, got {amplitude * float(schedule.shape(0.0)):g}"
         )
-    wanted = np.asarray(times, dtype=float)
+    wanted = require_array("times", times, shape=(None,), least=0, most=1)
+    if np.any(np.diff(wanted) <= 0):
+        raise ValueError(f"times must be increasing within [0, 1], got {wanted}")
     noise = 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2
 
     def rate(time: float) -> float:
@@ -95,12 +110,9 @@ def sandwich(
         def slope(time: float, state: NDArray[np.float64]) -> list[float]:
             now = rate(time)
             risk = max(float(state[0]) - noise * now**2, 0.0)
-            share = float(
-                variance_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
-            )
-            drift = float(
-                descent_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
-            )
+            loss = risk + label_noise_std**2 / 2
+            ratio = clip_constant / math.sqrt(2 * loss) if loss > 0 else math.inf
+            share, drift = float(variance_of(ratio)), float(descent_of(ratio))
             gain = kick * now**2 * share * (risk + label_noise_std**2 / 2) * aspect_ratio
             return [-2 * descent * now * drift * risk + gain]
 

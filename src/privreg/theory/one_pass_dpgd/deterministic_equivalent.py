@@ -20,9 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.schedules import Schedule
+from privreg.schedules import Schedule, require_schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd.deterministic_equivalent_kernel import integrate_settings
+from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
+from privreg.validation import require_answer, require_array, require_instance, require_number
 
 PANELS_PER_DECADE = 3
 FINEST_LEVEL = 9
@@ -108,17 +110,27 @@ def solve(
     ------
     bombari2025, equations (4.7)-(4.8) and Proposition 4.4, equation (4.23).
     """
+    require_instance("spectrum", spectrum, Spectrum)
+    require_schedule(schedule)
     amplitude, gamma, rho, clip_constant = np.broadcast_arrays(
-        *(
-            np.asarray(value, float)
-            for value in (schedule.amplitude, aspect_ratio, zcdp_root, clip_constant)
+        *require_settings(
+            schedule=schedule.amplitude,
+            aspect_ratio=aspect_ratio,
+            zcdp_root=zcdp_root,
+            clip_constant=clip_constant,
         )
     )
-    _check(amplitude=amplitude, aspect_ratio=gamma, zcdp_root=rho, clip_constant=clip_constant)
+    if amplitude.size == 0:
+        raise ValueError("aspect_ratio and schedule must have at least one setting, got none")
+    (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
+    rtol = require_number("rtol", rtol, least=1e-14, below=1)
+    (signals,) = require_settings(signal=signal)
+    if signals.shape not in ((), spectrum.eigenvalues.shape):
+        raise ValueError(
+            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
+        )
     if np.any(np.isinf(clip_constant) & np.isfinite(rho)):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
-    if not label_noise_std >= 0:
-        raise ValueError(f"label_noise_std must be at least 0, got {label_noise_std}")
     noise_energy = np.where(
         np.isinf(rho),
         0.0,
@@ -126,7 +138,7 @@ def solve(
     )
     order = np.argsort(spectrum.eigenvalues)
     eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
-    start = np.broadcast_to(np.asarray(signal, dtype=float), eigenvalues.shape)[order]
+    start = np.broadcast_to(signals, eigenvalues.shape)[order]
     reported = _geometric_ends(1e-9, 1e-9) if times is None else _check_times(times)
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
@@ -160,9 +172,11 @@ def solve(
 
         grid = np.union1d(_geometric_ends(*ends), reported)
         risk[members], group_error = _extrapolate(integrate, members, grid, rtol)
-        error = max(error, group_error)
+        error = float(np.maximum(error, group_error))
     output_noise = settings[2] * (settings[0] * schedule.shape(1.0)) ** 2
     final = risk[:, -1] + output_noise * np.sum(weights * eigenvalues)
+    require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", risk)
+    require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", final)
     shape = amplitude.shape
     return Solution(
         reported, risk[:, :-1].reshape(*shape, len(reported)), final.reshape(shape), error
@@ -187,11 +201,14 @@ def _extrapolate(
         second = (4 * fine - coarse) / 3
         current = second if previous is None else (8 * second - previous) / 7
         last_change = change
-        change = np.max(np.abs(current - best[active]) / np.abs(current), axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = np.max(np.abs(current - best[active]) / np.abs(current), axis=1)
+        # No change from nothing to nothing; NaN stays, and ends in an error.
+        change = np.where(np.all(current == best[active], axis=1), 0.0, change)
         # A change that falls faster than its order allows is an accident of a sign.
         error[active] = np.maximum(change, last_change / GAIN_BY_HALVING)
         best[active] = current
-        left = error[active] >= rtol
+        left = ~(error[active] < rtol)
         if not left.any():
             break
         active, change = active[left], change[left]
@@ -244,16 +261,8 @@ def _geometric_ends(first: float, last: float) -> NDArray[np.float64]:
     return np.concatenate([[0.0], rising(first), 1 - rising(last)[-2::-1], [1.0]])
 
 
-def _check(**values: NDArray[np.float64]) -> None:
-    for name, value in values.items():
-        if not np.all(value > 0):
-            raise ValueError(
-                f"{name} must be more than 0, got {value.ravel()[~(value.ravel() > 0)][0]}"
-            )
-
-
 def _check_times(times: ArrayLike) -> NDArray[np.float64]:
-    found = np.asarray(times, dtype=float)
-    if found.ndim != 1 or np.any((found < 0) | (found > 1)) or np.any(np.diff(found) <= 0):
-        raise ValueError("times must increase within [0, 1]")
+    found = require_array("times", times, shape=(None,), least=0, most=1)
+    if np.any(np.diff(found) <= 0):
+        raise ValueError(f"times must be increasing within [0, 1], got {found}")
     return found

@@ -18,9 +18,17 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.models import LinearModel
-from privreg.schedules import Schedule
+from privreg.schedules import Schedule, require_schedule
 from privreg.sums import inner_product
-from privreg.validation import require_choice
+from privreg.theory.one_pass_dpgd.settings import require_scalars
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_choice,
+    require_count,
+    require_instance,
+    require_number,
+)
 
 Form = Literal["corrected", "printed"]
 DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
@@ -52,7 +60,7 @@ def risk_path(
     sample_size : int
         n, at least 1.
     zcdp_root : float
-        rho, more than 0.
+        rho, more than 0; `inf` for no noise.
     clip_constant : float
         Clipping constant c in units of the residual, more than 0 and finite.
     times : array_like, shape (times,)
@@ -78,16 +86,19 @@ def risk_path(
     with its own equation (C.9) nor with (4.7).
     """
     require_choice("form", form, DRIFTS)
-    count = sample_size if steps is None else steps
-    for name, value in (("sample_size", sample_size), ("steps", count), ("zcdp_root", zcdp_root)):
-        if not value > 0:
-            raise ValueError(f"{name} must be more than 0, got {value}")
-    if not 0 < clip_constant < math.inf:
-        raise ValueError(f"clip_constant must be finite and more than 0, got {clip_constant}")
-    wanted = np.asarray(times, dtype=float)
-    if wanted.ndim != 1 or np.any((wanted < 0) | (wanted > 1)) or np.any(np.diff(wanted) < 0):
-        raise ValueError("times must increase within [0, 1]")
-    rates = float(np.asarray(schedule.amplitude)) * schedule.shape(np.linspace(0, 1, count + 1))
+    require_instance("model", model, LinearModel)
+    require_instance("rng", rng, np.random.Generator)
+    require_schedule(schedule)
+    sample_size = require_count("sample_size", sample_size)
+    count = sample_size if steps is None else require_count("steps", steps)
+    (zcdp_root,) = require_scalars(zcdp_root=zcdp_root)
+    (clip_constant,) = require_scalars(infinite=False, clip_constant=clip_constant)
+    wanted = require_array("times", times, shape=(None,), least=0, most=1)
+    if np.any(np.diff(wanted) < 0):
+        raise ValueError(f"times must be increasing within [0, 1], got {wanted}")
+    rates = require_number("schedule", schedule.amplitude) * schedule.shape(
+        np.linspace(0, 1, count + 1)
+    )
     gamma = model.dimension / sample_size
     # The private noise of a step is exact: the integral of its variance is a difference.
     private = 2 * math.sqrt(model.dimension) * clip_constant / (sample_size * zcdp_root)
@@ -105,7 +116,7 @@ def risk_path(
         np.round(wanted * count).astype(np.int64),
         found,
     )
-    return found
+    return require_answer("schedule and clip_constant", found)
 
 
 @njit(cache=True, nogil=True)

@@ -12,6 +12,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
+from privreg.validation import require_count, require_instance, require_number, require_real
+
 
 def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
     """Density of one coordinate of the target under the prior, 0 outside its support.
@@ -19,7 +22,7 @@ def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float6
     Parameters
     ----------
     coordinate : array_like, shape (...)
-        z.
+        z, from -1e30 to 1e30.
     dimension : int
         d, at least 1.
 
@@ -27,7 +30,9 @@ def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float6
     ------
     bombari2025, equation (D.133).
     """
-    left = np.maximum(1 / dimension - np.asarray(coordinate, dtype=float) ** 2, 0.0)
+    dimension = require_count("dimension", dimension)
+    point = require_real("coordinate", coordinate, least=-1e30, most=1e30)
+    left = np.maximum(1 / dimension - point**2, 0.0)
     return 15 * dimension**2.5 / 16 * left**2
 
 
@@ -37,17 +42,36 @@ def prior_score(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]
     Its identities are :math:`\mathbb E[-z\,\pi'/\pi] = 1`, which the paper prints with a second
     minus in front, and :math:`\mathbb E[(\pi'/\pi)^2] = 10 d`.
 
+    Parameters
+    ----------
+    coordinate : array_like, shape (...)
+        z, of size less than d^(-1/2).
+    dimension : int
+        d, at least 1.
+
     Source
     ------
     bombari2025, equation (D.134), corrected.
     """
-    values = np.asarray(coordinate, dtype=float)
-    with np.errstate(divide="ignore"):
-        return -4 * values / (1 / dimension - values**2)
+    dimension = require_count("dimension", dimension)
+    edge = 1 / math.sqrt(dimension)
+    values = require_real("coordinate", coordinate, above=-edge, below=edge)
+    # The product form is positive for every number inside.
+    return -4 * values / ((edge - values) * (edge + values))
 
 
 def sample_prior(rng: np.random.Generator, *, dimension: int) -> NDArray[np.float64]:
-    """Draw a target, shape (dimension,), of norm less than 1."""
+    """Draw a target, shape (dimension,), of norm less than 1.
+
+    Parameters
+    ----------
+    rng : Generator
+        Source of the draw.
+    dimension : int
+        At least 1.
+    """
+    require_instance("rng", rng, np.random.Generator)
+    dimension = require_count("dimension", dimension)
     return (2 * rng.beta(3, 3, dimension) - 1) / math.sqrt(dimension)
 
 
@@ -82,17 +106,11 @@ def private_bound(
     ------
     bombari2025, Lemmas D.6 and D.7, equation (D.141); the constants are derived from their proofs.
     """
-    gamma, rho = np.asarray(aspect_ratio, dtype=float), np.asarray(zcdp_root, dtype=float)
-    for name, value in (
-        ("aspect_ratio", gamma),
-        ("zcdp_root", rho),
-        ("label_noise_std", np.asarray(label_noise_std)),
-        ("smallest", np.asarray(smallest)),
-    ):
-        if not np.all(value > 0):
-            raise ValueError(f"{name} must be more than 0, got {value[~(value > 0)].flat[0]}")
-    with np.errstate(over="ignore"):
-        return np.minimum(smallest / 80, label_noise_std**2 / 8 * gamma**2 / np.expm1(rho**2))
+    gamma, rho = require_settings(infinite=False, aspect_ratio=aspect_ratio, zcdp_root=zcdp_root)
+    noise, least = require_scalars(label_noise_std=label_noise_std, smallest=smallest)
+    require_number("label_noise_std", noise, above=0)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.minimum(least / 80, noise**2 / 8 * gamma**2 / np.expm1(rho**2))
 
 
 def statistical_bound(
@@ -116,10 +134,8 @@ def statistical_bound(
     bombari2025, Lemma D.8. Its equation (D.157) leaves out the 1/2 of the excess risk and prints
     twice this bound, which the Bayes risk of its own prior violates.
     """
-    gamma = np.asarray(aspect_ratio, dtype=float)
-    if not np.all((gamma > 0) & (gamma < 1)):
-        wrong = gamma[~((gamma > 0) & (gamma < 1))].flat[0]
-        raise ValueError(f"aspect_ratio must be more than 0 and less than 1, got {wrong}")
-    if not largest >= 1:
-        raise ValueError(f"largest must be at least 1, got {largest}")
-    return label_noise_std**2 * gamma / (8 * largest)
+    gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
+    noise, greatest = require_scalars(label_noise_std=label_noise_std, largest=largest)
+    require_number("label_noise_std", noise, above=0)
+    require_number("largest", greatest, least=1)
+    return np.asarray(noise**2 * gamma / (8 * greatest))

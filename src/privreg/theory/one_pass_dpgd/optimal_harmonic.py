@@ -22,12 +22,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.schedules import Harmonic
 from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
+from privreg.validation import require_answer, require_real
 
 
 def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
@@ -41,7 +44,7 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> N
     Parameters
     ----------
     clip_constant : array_like, shape (...)
-        Clipping constant c in units of the residual, more than 0.
+        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
     label_noise_std : array_like, shape (...)
         Standard deviation zeta of the label noise, more than 0.
 
@@ -54,13 +57,12 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> N
     ------
     Derived here; bombari2025, Theorem 2 gives the order gamma + gamma^2 / rho^2 alone.
     """
-    noise = _positive("label_noise_std", label_noise_std)
-    share = variance_factor(0.0, clip_constant=clip_constant, label_noise_std=noise)
-    return (
-        share
-        * noise**2
-        / (2 * descent_factor(0.0, clip_constant=clip_constant, label_noise_std=noise) ** 2)
-    )
+    constant, noise = _positive(clip_constant=clip_constant, label_noise_std=label_noise_std)
+    share = variance_factor(0.0, clip_constant=constant, label_noise_std=noise)
+    drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
+    with np.errstate(under="ignore", invalid="ignore", divide="ignore"):
+        limit = share * (noise / drift) ** 2 / 2
+    return require_answer("clip_constant and label_noise_std", limit)
 
 
 def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
@@ -86,11 +88,11 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> ND
     ------
     Derived here; bombari2025, Theorem 2 gives the order alone.
     """
-    noise = _positive("label_noise_std", label_noise_std)
-    constant = _positive("clip_constant", clip_constant)
-    return (
-        13.5 * (constant / descent_factor(0.0, clip_constant=constant, label_noise_std=noise)) ** 2
-    )
+    constant, noise = _positive(clip_constant=clip_constant, label_noise_std=label_noise_std)
+    require_settings(infinite=False, clip_constant=constant)
+    drift = descent_factor(0.0, clip_constant=constant, label_noise_std=noise)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return require_answer("clip_constant and label_noise_std", 13.5 * (constant / drift) ** 2)
 
 
 def least_risk(
@@ -108,7 +110,7 @@ def least_risk(
     aspect_ratio : float
         gamma = d / n, more than 0.
     clip_constant : float
-        Clipping constant c in units of the residual, more than 0.
+        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
     label_noise_std : float
         Standard deviation zeta of the label noise, more than 0.
     start : float
@@ -123,10 +125,13 @@ def least_risk(
     ------
     Derived here from bombari2025, equation (4.11).
     """
-    gamma, initial = (
-        float(_positive("aspect_ratio", aspect_ratio)),
-        float(_positive("start", start)),
+    gamma, clip_constant, label_noise_std, initial = require_scalars(
+        aspect_ratio=aspect_ratio,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
+        start=start,
     )
+    _positive(label_noise_std=label_noise_std)
     depth = np.linspace(0.0, math.log(1e3 + 1e3 / gamma), 20001)
     risk = initial * np.exp(-depth)
     density = variance_factor(
@@ -219,19 +224,21 @@ def explicit_constants(
     bombari2025, equations (D.105) and (D.109)-(D.111); the proof's last line has half of the output
     noise of Proposition 4.4, which is whole here.
     """
-    gamma, rho = (
-        float(_positive("aspect_ratio", aspect_ratio)),
-        float(_positive("zcdp_root", zcdp_root)),
+    gamma, noise, smallest, largest, start = require_scalars(
+        aspect_ratio=aspect_ratio,
+        label_noise_std=label_noise_std,
+        smallest=smallest,
+        largest=largest,
+        start=start,
     )
+    (rho,) = require_scalars(infinite=False, zcdp_root=zcdp_root)
+    _positive(label_noise_std=noise)
     if not 0 < smallest <= 1 <= largest:
         raise ValueError(
             f"smallest and largest must satisfy 0 < smallest <= 1 <= largest, "
             f"got {smallest} and {largest}"
         )
-    total = (
-        float(_positive("start", start))
-        + float(_positive("label_noise_std", label_noise_std)) ** 2 / 2
-    )
+    total = start + noise**2 / 2
     numerator = 3 * math.sqrt(total + 90) / smallest
     clip_constant = math.sqrt(2) * numerator
     sampling, private = (
@@ -243,9 +250,8 @@ def explicit_constants(
     return Explicit(Harmonic(numerator, offset), clip_constant, bound)
 
 
-def _positive(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    found = np.asarray(value, dtype=float)
-    if not np.all((found > 0) & np.isfinite(found)):
-        wrong = found.ravel()[~((found > 0) & np.isfinite(found)).ravel()][0]
-        raise ValueError(f"{name} must be finite and more than 0, got {wrong}")
-    return found
+def _positive(**values: Any) -> list[NDArray[np.float64]]:
+    arrays = require_settings(**values)
+    for name, array in zip(values, arrays, strict=True):
+        require_real(name, array, above=0, infinite=True)
+    return arrays

@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
+from privreg.theory.one_pass_dpgd.settings import require_scalars
+from privreg.validation import require_number
 
 # A first look tells valleys apart; only the last zoom needs digits.
 FIRST_RTOL, LAST_RTOL = 1e-2, 1e-5
@@ -62,7 +64,7 @@ def polynomial(
     zcdp_root : float
         rho, more than 0, for a rho^2/2-zCDP output; `inf` for no noise.
     clip_constant : float
-        Clipping constant c in units of the residual, more than 0.
+        Clipping constant c in units of the residual, more than 0; `inf` only without noise.
     label_noise_std : float
         Standard deviation zeta of the label noise, at least 0.
     signal : array_like, shape () or (modes,)
@@ -77,6 +79,8 @@ def polynomial(
     ------
     bombari2025, Section 5 (the search range and grid are not given there).
     """
+    _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
+    exponent = require_number("exponent", exponent, least=0)
     return optimise(
         spectrum,
         lambda initial: Polynomial(initial, exponent),
@@ -116,7 +120,7 @@ def harmonic(
     zcdp_root : float
         rho, more than 0, for a rho^2/2-zCDP output; `inf` for no noise.
     clip_constant : float
-        Clipping constant c in units of the residual, more than 0.
+        Clipping constant c in units of the residual, more than 0; `inf` only without noise.
     label_noise_std : float
         Standard deviation zeta of the label noise, at least 0.
     signal : array_like, shape () or (modes,)
@@ -131,6 +135,7 @@ def harmonic(
     ------
     bombari2025, equation (5.18) and Theorem 2 (the search range and grid are not given there).
     """
+    _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
     least_rate = _least_rate(clip_constant, aspect_ratio)
     scale = max(aspect_ratio, aspect_ratio / zcdp_root)
     found: dict[float, Best] = {}
@@ -179,9 +184,9 @@ def optimise(
     schedule_of : callable
         Takes amplitudes, shape (settings,), and returns the schedule that has them.
     low, high : float
-        Range of amplitudes, 0 < low < high.
-    aspect_ratio, zcdp_root, clip_constant, label_noise_std, signal
-        As in `deterministic_equivalent.solve`.
+        Range of amplitudes, 1e-30 <= low < high <= 1e30.
+    aspect_ratio, zcdp_root, clip_constant, label_noise_std, signal : float
+        As in `deterministic_equivalent.solve`, `inf` included.
 
     Returns
     -------
@@ -193,8 +198,12 @@ def optimise(
     ValueError
         A range that is empty, or a setting out of range, by name.
     """
-    if not 0 < low < high:
+    if not callable(schedule_of):
+        raise ValueError(f"schedule_of must be callable, got {schedule_of!r}")
+    low, high = require_number("low", low, least=1e-30), require_number("high", high, most=1e30)
+    if not low < high:
         raise ValueError(f"low and high must satisfy 0 < low < high, got {low} and {high}")
+    _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
 
     def final_risk(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
         return deterministic_equivalent.solve(
@@ -210,7 +219,7 @@ def optimise(
         ).final_risk
 
     first = np.geomspace(low, high, FIRST_POINTS)
-    centre = int(np.nanargmin(final_risk(first, FIRST_RTOL)))
+    centre = int(np.argmin(final_risk(first, FIRST_RTOL)))
     nearest = np.geomspace(
         first[max(centre - 1, 0)], first[min(centre + 1, FIRST_POINTS - 1)], ZOOM_POINTS
     )
@@ -235,3 +244,14 @@ def _zoom(
 def _least_rate(clip_constant: float, aspect_ratio: float) -> float:
     """Far below the rates at which clipped gradients move the iterate within one pass."""
     return min(1e-3 / min(clip_constant, 1.0), 1e-2 / aspect_ratio)
+
+
+def _scalars(
+    aspect_ratio: float, zcdp_root: float, clip_constant: float, label_noise_std: float
+) -> None:
+    require_scalars(
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
+    )

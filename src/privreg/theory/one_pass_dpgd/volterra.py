@@ -11,6 +11,7 @@ route to what `deterministic_equivalent` solves mode by mode.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,9 +19,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gamma, gammainc
 
-from privreg.schedules import Schedule
+from privreg.schedules import Schedule, require_schedule
 from privreg.spectra import Spectrum, power_law_edge
-from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
+from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
+from privreg.validation import require_answer, require_array, require_instance, require_number
 
 Kernel = Callable[[ArrayLike], NDArray[np.float64]]
 
@@ -66,9 +69,9 @@ def power_law_kernels(
     Parameters
     ----------
     spectrum_power : float
-        phi, less than 1.
+        phi, at least -100 and less than 1.
     signal_power : float
-        psi, less than 2 - phi: D_i(0) is `signal_scale` times lambda_i^-psi.
+        psi, at least -100 and below 2 - phi: D_i(0) is `signal_scale` times lambda_i^-psi.
     signal_scale : float
         More than 0.
 
@@ -80,12 +83,15 @@ def power_law_kernels(
     ------
     bombari2025, equation (E.4); the closed form is derived from it.
     """
-    edge = power_law_edge(spectrum_power)
-    if not signal_power < 2 - spectrum_power:
-        raise ValueError(
-            f"signal_power must be less than 2 - spectrum_power, got {signal_power}"
-            f" = {2 - spectrum_power:g}"
-        )
+    try:
+        edge = power_law_edge(spectrum_power)
+    except ValueError:
+        raise ValueError(f"spectrum_power must be less than 1, got {spectrum_power}") from None
+    require_number("spectrum_power", spectrum_power, least=-100)
+    signal_power = require_number(
+        "signal_power", signal_power, least=-100, below=2 - spectrum_power - 1e-9
+    )
+    (signal_scale,) = require_scalars(signal_scale=signal_scale)
 
     def moment(power: float, scale: float = 1.0) -> Kernel:
         order = power + 1 - spectrum_power
@@ -96,7 +102,21 @@ def power_law_kernels(
 
 
 def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
-    """Kernels of any spectrum, as sums over its modes; `signal` is D_i(0), shape () or (modes,)."""
+    """Kernels of any spectrum, as sums over its modes.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Eigenvalues and weights.
+    signal : array_like, shape () or (modes,)
+        D_i(0), at least 0.
+    """
+    require_instance("spectrum", spectrum, Spectrum)
+    (signals,) = require_settings(signal=signal)
+    if signals.shape not in ((), spectrum.eigenvalues.shape):
+        raise ValueError(
+            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
+        )
 
     def weighted(values: NDArray[np.float64]) -> Kernel:
         return lambda x: (
@@ -106,7 +126,7 @@ def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
 
     values = spectrum.eigenvalues
     return Kernels(
-        weighted(np.asarray(signal, dtype=float) * values),
+        weighted(signals * values),
         weighted(values**2),
         weighted(values),
         weighted(np.ones_like(values)),
@@ -137,7 +157,8 @@ def solve(
     times : array_like, shape (times,)
         The grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
-        gamma, rho, c and zeta as in `deterministic_equivalent.solve`.
+        gamma, rho, c and zeta as in `deterministic_equivalent.solve`; `inf` for rho or for rho and
+        c.
 
     Returns
     -------
@@ -153,12 +174,20 @@ def solve(
     ------
     bombari2025, equations (6.1)-(6.3).
     """
-    times = np.asarray(times, dtype=float)
-    if times.ndim != 1 or times[0] != 0 or np.any(np.diff(times) <= 0):
-        raise ValueError("times must increase from 0")
+    require_instance("kernels", kernels, Kernels)
+    require_schedule(schedule)
+    times = require_array("times", times, shape=(None,), least=0, most=1)
+    if times[0] != 0 or np.any(np.diff(times) <= 0):
+        raise ValueError(f"times must be increasing from 0, got {times}")
+    aspect_ratio, zcdp_root, clip_constant, label_noise_std = require_scalars(
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
+    )
     if np.isinf(clip_constant) and np.isfinite(zcdp_root):
         raise ValueError("clip_constant must be finite, private noise scales with it, got inf")
-    rate = float(np.asarray(schedule.amplitude)) * schedule.shape(times)
+    rate = require_number("schedule", schedule.amplitude) * schedule.shape(times)
     taken = np.minimum(rate, 2 / aspect_ratio)
     energy = 0.0 if np.isinf(zcdp_root) else 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2
     noise = -energy * np.diff(rate**2)
@@ -167,10 +196,10 @@ def solve(
     drift, kick, kicks = np.empty(len(times)), np.empty(len(times)), np.empty(len(widths))
 
     def coefficients(at: int) -> None:
-        factors = {"clip_constant": clip_constant, "label_noise_std": label_noise_std}
-        drift[at] = taken[at] * descent_factor(risk[at], **factors)
-        loss = risk[at] + label_noise_std**2 / 2
-        kick[at] = taken[at] ** 2 * variance_factor(risk[at], **factors) * loss * aspect_ratio
+        loss = max(risk[at], 0.0) + label_noise_std**2 / 2
+        ratio = clip_constant / math.sqrt(2 * loss) if loss > 0 else math.inf
+        drift[at] = taken[at] * descent_of(ratio)
+        kick[at] = taken[at] ** 2 * variance_of(ratio) * loss * aspect_ratio
 
     risk[0] = kernels.signal(0.0)
     coefficients(0)
@@ -188,7 +217,7 @@ def solve(
                 + kicks[:at] @ _interval_mean(kernels.sampling, kernels.private, ago)
                 + noise[:at] @ _interval_mean(kernels.private, kernels.mass, ago)
             )
-    return risk
+    return require_answer("kernels, schedule and times", risk)
 
 
 def _interval_mean(

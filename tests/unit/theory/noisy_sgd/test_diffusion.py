@@ -248,14 +248,14 @@ def test_refuses() -> None:
     problem = spread_problem(3)
     with pytest.raises(ValueError, match="eigenvalues must be at least 0"):
         RidgeRegression([-1.0], [0.0], [0.0])
-    with pytest.raises(ValueError, match="target must be finite of shape"):
+    with pytest.raises(ValueError, match="target must have shape"):
         RidgeRegression([1.0], [0.0, 1.0], [0.0])
     with pytest.raises(ValueError, match="ridge"):
         RidgeRegression([1.0], [0.0], [0.0], ridge=-1.0)
     with pytest.raises(ValueError, match="gradient_noise_std"):
         HomogenizedSGD(problem, ConstantRate(1.0), gradient_noise_std=-1.0, horizon=1.0)
-    with pytest.raises(ValueError, match="schedule"):
+    with pytest.raises(ValueError, match=r"schedule|value"):
         HomogenizedSGD(problem, ConstantRate(0.0), gradient_noise_std=1.0, horizon=1.0)
     law = HomogenizedSGD(problem, ConstantRate(1.0), gradient_noise_std=1.0, horizon=1.0)
-    with pytest.raises(ValueError, match="time must lie in"):
+    with pytest.raises(ValueError, match="time must be in"):
         law.risk(1.5)

@@ -452,7 +452,7 @@ def test_refuses() -> None:
         )
     with pytest.raises(ValueError, match="times"):
         iterates_divergence(law, *pair, times=[2.0, 1.0], position=0.5, order=2.0)
-    with pytest.raises(ValueError, match="noise_std must be more than 0"):
+    with pytest.raises(ValueError, match="law must have gradient noise"):
         last_iterate_divergence(
             small_law(gradient_noise_std=0.0), *pair, time=1.0, position=0.5, order=2.0
         )

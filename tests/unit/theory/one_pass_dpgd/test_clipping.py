@@ -55,9 +55,9 @@ def test_factors_broadcast_and_increase_with_the_constant():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"risk": -0.1}, "risk must be at least 0, got -0.1"),
-        ({"clip_constant": 0.0}, "clip_constant must be more than 0, got 0.0"),
-        ({"label_noise_std": -1.0}, "label_noise_std must be at least 0, got -1.0"),
+        ({"risk": -0.1}, "risk must be finite and at least 0, got -0.1"),
+        ({"clip_constant": 0.0}, "clip_constant must be from 1e-30 to .*, got 0.0"),
+        ({"label_noise_std": -1.0}, "label_noise_std must be finite and at least 0, got -1.0"),
     ],
 )
 def test_values_out_of_range_are_named(arguments, message):

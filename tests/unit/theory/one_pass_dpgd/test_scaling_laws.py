@@ -15,7 +15,7 @@ from privreg.theory.one_pass_dpgd.scaling_laws import (
 )
 
 NAMES = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
-ISOTROPIC = {"aspect_ratio": 1e-3, "privacy": 0.5, "clip": 0.1, "noise_std": 0.3}
+ISOTROPIC = {"aspect_ratio": 1e-3, "zcdp_root": 0.5, "clip_constant": 0.1, "label_noise_std": 0.3}
 
 
 def powers_of_each_case(rng, count):
@@ -44,7 +44,7 @@ def test_best_exponent_is_the_largest_smallest_one(seed):
 
 
 @pytest.mark.parametrize(
-    ("decay", "schedule", "privacy", "rate", "risk", "free"),
+    ("decay", "schedule", "zcdp_root", "rate", "risk", "free"),
     [
         (1.5, 0.0, 0.25, -0.4, 0.6, True),
         (1.5, 0.0, 0.4, -12 / 35, 18 / 35, False),
@@ -52,8 +52,8 @@ def test_best_exponent_is_the_largest_smallest_one(seed):
         (1.5, 10.0, 0.4, -11 / 17.5, 16.5 / 17.5, True),
     ],
 )
-def test_figures_10_to_13(decay, schedule, privacy, rate, risk, free):
-    found = optimal_exponent(0.0, 2 - decay, schedule, privacy)
+def test_figures_10_to_13(decay, schedule, zcdp_root, rate, risk, free):
+    found = optimal_exponent(0.0, 2 - decay, schedule, zcdp_root)
     assert found.learning_rate == pytest.approx(rate, rel=1e-12)
     assert found.risk == pytest.approx(risk, rel=1e-12)
     assert found.privacy_is_free == free
@@ -83,9 +83,9 @@ def test_the_logarithm_stands_where_both_limits_meet():
 
 def test_long_schedules_approach_the_corollary():
     rng = np.random.default_rng(5)
-    for spectrum, signal, _, privacy in powers_of_each_case(rng, 100):
-        limit = limiting_exponent(spectrum, signal, privacy)
-        assert optimal_exponent(spectrum, signal, 1e7, privacy).risk == pytest.approx(
+    for spectrum, signal, _, zcdp_root in powers_of_each_case(rng, 100):
+        limit = limiting_exponent(spectrum, signal, zcdp_root)
+        assert optimal_exponent(spectrum, signal, 1e7, zcdp_root).risk == pytest.approx(
             limit, abs=1e-6
         )
     assert limiting_exponent(-0.5, 0.0, 0.5) == 1.0
@@ -114,7 +114,12 @@ def test_tuned_risk_follows_the_exponent():
     ratios = np.array([1e-5, 1e-6])
     risk = [
         rate_search.polynomial(
-            spectrum, exponent=1.0, aspect_ratio=ratio, privacy=1.0, clip=0.1, noise_std=0.3
+            spectrum,
+            exponent=1.0,
+            aspect_ratio=ratio,
+            zcdp_root=1.0,
+            clip_constant=0.1,
+            label_noise_std=0.3,
         ).final_risk
         for ratio in ratios
     ]
@@ -140,9 +145,9 @@ def test_search_says_when_the_cap_binds():
         spectra.isotropic(),
         exponent=5.0,
         aspect_ratio=0.5,
-        privacy=np.inf,
-        clip=0.01,
-        noise_std=0.3,
+        zcdp_root=np.inf,
+        clip_constant=0.01,
+        label_noise_std=0.3,
     )
     assert best.at_bound
     assert float(best.schedule.amplitude) == pytest.approx(4.0)
@@ -150,20 +155,24 @@ def test_search_says_when_the_cap_binds():
 
 def test_harmonic_search_reaches_the_limit_constant():
     # nu(0) zeta^2 / (2 mu(0)^2) times gamma, with the numerator at 1 / mu(0).
-    ratio, clip, noise_std = 1e-6, 1.0, 0.3
+    ratio, clip_constant, label_noise_std = 1e-6, 1.0, 0.3
     best = rate_search.harmonic(
-        spectra.isotropic(), aspect_ratio=ratio, privacy=1.0, clip=clip, noise_std=noise_std
+        spectra.isotropic(),
+        aspect_ratio=ratio,
+        zcdp_root=1.0,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
     )
-    factors = {"clip": clip, "noise_std": noise_std}
+    factors = {"clip_constant": clip_constant, "label_noise_std": label_noise_std}
     descent = float(descent_factor(0.0, **factors))
-    limit = float(variance_factor(0.0, **factors)) * noise_std**2 / (2 * descent**2)
+    limit = float(variance_factor(0.0, **factors)) * label_noise_std**2 / (2 * descent**2)
     assert best.final_risk / ratio == pytest.approx(limit, rel=0.01)
     assert isinstance(best.schedule, Harmonic)
     assert float(best.schedule.numerator) == pytest.approx(1 / descent, rel=0.1)
 
 
 def test_an_empty_range_is_named():
-    with pytest.raises(ValueError, match=r"low = 2\.0, high = 1\.0"):
+    with pytest.raises(ValueError, match=r"low and high must.*2\.0 and 1\.0"):
         rate_search.optimise(
             spectra.isotropic(), lambda rate: Polynomial(rate, 1.0), low=2.0, high=1.0, **ISOTROPIC
         )

@@ -1,0 +1,54 @@
+"""The door for the numbers that every theory of one-pass DP-GD takes, by name and range.
+
+The range is far wider than any use and narrow enough that squares and products stay numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.validation import require_broadcast, require_real
+
+SMALLEST, LARGEST = 1e-30, 1e30
+ZERO_ALLOWED = ("label_noise_std", "risk", "signal")
+INFINITY_ALLOWED = ("clip_constant", "zcdp_root")
+
+
+def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np.float64]]:
+    """Settings in range and of shapes that broadcast, in the order given.
+
+    Parameters
+    ----------
+    infinite : bool
+        Whether a clipping constant or a root may be infinite, which clips nothing or adds no noise.
+    values
+        Each from 1e-30 to 1e30, risks, signals and label noise also 0.
+    """
+    arrays = []
+    for name, value in values.items():
+        open_end = infinite and name in INFINITY_ALLOWED
+        array = require_real(name, value, least=0, infinite=open_end)
+        inside = (array >= SMALLEST) & (array <= LARGEST)
+        inside |= (array == 0) & (name in ZERO_ALLOWED)
+        inside |= np.isinf(array) & open_end
+        if not np.all(inside):
+            also = " or 0" if name in ZERO_ALLOWED else ", or `inf`" if open_end else ""
+            raise ValueError(
+                f"{name} must be from {SMALLEST:g} to {LARGEST:g}{also}, "
+                f"got {array[~inside].flat[0]}"
+            )
+        arrays.append(array)
+    require_broadcast(**dict(zip(values, arrays, strict=True)))
+    return arrays
+
+
+def require_scalars(*, infinite: bool = True, **values: Any) -> list[float]:
+    """As `require_settings`, for one number each."""
+    arrays = require_settings(infinite=infinite, **values)
+    for name, array in zip(values, arrays, strict=True):
+        if array.ndim:
+            raise ValueError(f"{name} must be one number, got shape {array.shape}")
+    return [float(array) for array in arrays]
