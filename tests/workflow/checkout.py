@@ -26,8 +26,15 @@ DEAD_MIRROR = ["http://127.0.0.1:9"]
 
 def snakemake(folder: Path, *arguments: str, check: bool = True, **environment: str) -> str:
     """Run Snakemake in a checkout and return what it printed."""
-    # Byte-code lies in the copy: jobs that find none import three times as long.
-    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment}
+    variables = {
+        **os.environ,
+        # Byte-code lies in the copy: jobs that find none import three times as long.
+        "PYTHONDONTWRITEBYTECODE": "",
+        # No local tables, and none that an earlier run downloaded.
+        "PRIVREG_DATA": "",
+        "XDG_CACHE_HOME": str(folder / ".cache"),
+        **environment,
+    }
     variables.pop("PYTHONPATH", None)
     ran = subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],

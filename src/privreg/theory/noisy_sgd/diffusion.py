@@ -103,7 +103,7 @@ class RidgeRegression:
         return self.eigenvalues + self.ridge
 
     @property
-    def minimizer(self) -> NDArray[np.float64]:
+    def minimiser(self) -> NDArray[np.float64]:
         """The ridge point λ x̃ / (λ + δ), shape (m,); the start in directions without curvature."""
         flat = self.curvatures == 0
         curvature = np.where(flat, 1.0, self.curvatures)
@@ -112,7 +112,7 @@ class RidgeRegression:
     def gradient_flow(self, integral: ArrayLike) -> NDArray[np.float64]:
         """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, shape (..., m)."""
         decay = np.exp(-np.asarray(integral, dtype=np.float64)[..., None] * self.curvatures)
-        return self.minimizer + decay * (self.initial - self.minimizer)
+        return self.minimiser + decay * (self.initial - self.minimiser)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
         """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...)."""
@@ -125,7 +125,7 @@ class RidgeRegression:
         return 0.5 * self.ridge * (square @ self.multiplicities)
 
 
-class HomogenizedSGD:
+class HomogenisedSGD:
     r"""The Gaussian law N(m(t), V(t)) of noisy homogenised SGD on [0, horizon].
 
     .. math::
@@ -189,8 +189,8 @@ class HomogenizedSGD:
         self.distinct_eigenvalues, self.group = np.unique(problem.eigenvalues, return_inverse=True)
         # Sums over the coordinates that share an eigenvalue: a risk costs O(g), not O(d).
         weights = problem.multiplicities * problem.eigenvalues
-        bias = problem.minimizer - problem.target
-        start = problem.initial - problem.minimizer
+        bias = problem.minimiser - problem.target
+        start = problem.initial - problem.minimiser
         self._risk_weights = np.bincount(self.group, weights)
         self._energies = [
             np.bincount(self.group, weights * e) for e in (bias**2, 2.0 * bias * start, start**2)
@@ -216,7 +216,7 @@ class HomogenizedSGD:
             self.variance_by_eigenvalue(time) @ self._risk_weights
         )
 
-    def regularized_risk(self, time: ArrayLike) -> NDArray[np.float64]:
+    def regularised_risk(self, time: ArrayLike) -> NDArray[np.float64]:
         """Mean regularised risk R_t, shape (...)."""
         return self.risk(time) + self.problem.penalty(self.mean(time), self.variance(time))
 
@@ -241,7 +241,7 @@ class HomogenizedSGD:
         return np.clip(t, 0.0, self.horizon)
 
 
-def _collocate(law: HomogenizedSGD) -> NDArray[np.float64]:
+def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
     """Variances by distinct eigenvalue at each panel's nodes, (panels, stages + 1, g)."""
     problem, edges = law.problem, law._edges
     dimension, noise = problem.dimension, law.gradient_noise_std**2

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, combine
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 
 Variant = Literal["exact", "paper"]
 
@@ -49,7 +49,7 @@ class ReleaseGeometry(NamedTuple):
 
 
 def last_iterate_divergence(
-    law: HomogenizedSGD,
+    law: HomogenisedSGD,
     first: Record,
     second: Record,
     *,
@@ -67,7 +67,7 @@ def last_iterate_divergence(
 
     Parameters
     ----------
-    law : HomogenizedSGD
+    law : HomogenisedSGD
         With noise and unit multiplicities.
     first, second : Record
         The record at the position in the one data set and in the other.
@@ -99,7 +99,7 @@ def last_iterate_divergence(
 
 
 def average_divergence(
-    law: HomogenizedSGD,
+    law: HomogenisedSGD,
     first: Record,
     second: Record,
     *,
@@ -135,7 +135,7 @@ def average_divergence(
 
 
 def iterates_divergence(
-    law: HomogenizedSGD,
+    law: HomogenisedSGD,
     first: Record,
     second: Record,
     *,
@@ -204,7 +204,7 @@ def iterates_divergence(
 
 
 def release_geometry(
-    law: HomogenizedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
+    law: HomogenisedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
 ) -> ReleaseGeometry | None:
     """The law of the average of the iterates at `times` up to the record at `position`.
 
@@ -243,7 +243,7 @@ def release_geometry(
 
 
 def _sum_variance(
-    law: HomogenizedSGD, times: NDArray[np.float64], variances: list[NDArray[np.float64]]
+    law: HomogenisedSGD, times: NDArray[np.float64], variances: list[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """Variance of the sum over ascending times of a process with the law's decay."""
     total = np.zeros_like(variances[0])
