@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test setup lint schema lock benchmarks clean
+.PHONY: all quick test setup lint schema reference lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -42,6 +42,12 @@ lint: setup
 
 schema: setup
 	python -m privreg schema --output workflow/schemas/config.schema.json
+
+reference: setup
+	snakemake all --configfile config/quick.yaml
+	python -m privreg variables results/quick --output docs/datasets.md
+	python -m privreg api --output docs/api.md
+	python -m privreg imports --into docs/architecture.md
 
 lock:
 	uv pip compile pyproject.toml --extra workflow --extra dev --universal --python-version 3.11 \

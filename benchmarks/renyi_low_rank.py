@@ -20,7 +20,7 @@ from privreg.algorithms.noisy_sgd import LinearRecords
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate
 from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 
@@ -45,7 +45,7 @@ def main() -> int:
         label_noise_variance=records.label_noise_variance,
         ridge=0.1,
     )
-    law = HomogenizedSGD(problem, ConstantRate(0.05 * d), gradient_noise_std=1.5, horizon=1.5)
+    law = HomogenisedSGD(problem, ConstantRate(0.05 * d), gradient_noise_std=1.5, horizon=1.5)
     features, labels = records.sample(2, rng)
     first, second, shift = neighbouring_laws(law, features, labels, time=0.75, position=0.7)
 
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def neighbouring_laws(
-    law: HomogenizedSGD, features: np.ndarray, labels: np.ndarray, *, time: float, position: float
+    law: HomogenisedSGD, features: np.ndarray, labels: np.ndarray, *, time: float, position: float
 ) -> tuple[LowRankUpdate, LowRankUpdate, np.ndarray]:
     """The two covariances and the difference of the means, written out from the definition."""
     step = float(law.schedule.rate(position)) / law.problem.dimension

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         clipping_bound,
         gradient_descent_law,
     )
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
     from privreg.theory.noisy_sgd.population import Population
     from privreg.theory.noisy_sgd.release_loss import release_loss
     from privreg.theory.one_pass_dpgd import deterministic_equivalent, rate_search
@@ -75,7 +75,7 @@ _HOMES = {
     "GaussianSamples": "privreg.algorithms.samples",
     "GradientDescentLaw": "privreg.theory.full_batch_dpgd.law",
     "Harmonic": "privreg.schedules",
-    "HomogenizedSGD": "privreg.theory.noisy_sgd.diffusion",
+    "HomogenisedSGD": "privreg.theory.noisy_sgd.diffusion",
     "Interval": "privreg.inference.intervals",
     "InverseSquareRootRate": "privreg.schedules",
     "LinearModel": "privreg.models",
@@ -139,7 +139,7 @@ __all__ = [
     "GaussianSamples",
     "GradientDescentLaw",
     "Harmonic",
-    "HomogenizedSGD",
+    "HomogenisedSGD",
     "Interval",
     "InverseSquareRootRate",
     "LinearModel",

@@ -48,6 +48,12 @@ class Polynomial:
     Source
     ------
     bombari2025, equation (5.1). Its Assumption 2 leaves out 0 < alpha < 1/2 and 1/2 < alpha < 1.
+
+    Examples
+    --------
+    >>> schedule = Polynomial(3.0, 0.5)
+    >>> (schedule.amplitude * schedule.shape([0.0, 0.75, 1.0])).tolist()
+    [3.0, 1.5, 0.0]
     """
 
     initial: ArrayLike

@@ -44,11 +44,11 @@ SAMPLES = samples.ArraySamples(FEATURES, LABELS)
 
 
 def _law() -> Any:
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 
     problem = RidgeRegression(EIGENVALUES, VECTOR, 0 * VECTOR, label_noise_variance=0.1, ridge=0.1)
-    return HomogenizedSGD(
-        problem, schedules.ConstantRate(0.5), **_word(HomogenizedSGD, 0.5), horizon=4.0
+    return HomogenisedSGD(
+        problem, schedules.ConstantRate(0.5), **_word(HomogenisedSGD, 0.5), horizon=4.0
     )
 
 
@@ -282,8 +282,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
     "comparison_odes.sandwich": {"start": 0.5, "largest": 1.5, "smallest": 0.5},
     "coverage.independent_coverage": {"bias": VECTOR, "std": EIGENVALUES},
-    "diffusion.HomogenizedSGD": {"schedule": schedules.ConstantRate(0.5)},
-    "diffusion.HomogenizedSGD.transition": {"time": 2.0, "start": 1.0},
+    "diffusion.HomogenisedSGD": {"schedule": schedules.ConstantRate(0.5)},
+    "diffusion.HomogenisedSGD.transition": {"time": 2.0, "start": 1.0},
     "diffusion.RidgeRegression.gradient_flow": {"integral": 1.0},
     "diffusion.RidgeRegression.penalty": {"variance": np.ones(D)},
     "diffusion.RidgeRegression.risk": {"variance": np.ones(D)},
@@ -455,7 +455,7 @@ NOT_YET = {
 INSTANCES: dict[str, Callable[[], Any]] = {
     "auditing.PrivacyLoss": lambda: auditing.audit(LABELS.repeat(3), LABELS.repeat(3) + 1),
     "budget.Budget": lambda: Budget.zcdp(0.5),
-    "diffusion.HomogenizedSGD": _law,
+    "diffusion.HomogenisedSGD": _law,
     "diffusion.RidgeRegression": _problem,
     "intervals.Interval": lambda: intervals.replicate_interval(PATH, level=0.9),
     "law.GradientDescentLaw": _descent_law,

@@ -12,7 +12,6 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("Snakefile", "workflow", "profiles", "config", "src", "environment.yml")
 QUICK = ("--configfile", "config/quick.yaml")
 # Experiments and figures that pass through every rule.
 SMALL = {
@@ -27,8 +26,15 @@ DEAD_MIRROR = ["http://127.0.0.1:9"]
 
 def snakemake(folder: Path, *arguments: str, check: bool = True, **environment: str) -> str:
     """Run Snakemake in a checkout and return what it printed."""
-    # Byte-code lies in the copy: jobs that find none import three times as long.
-    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment}
+    variables = {
+        **os.environ,
+        # Byte-code lies in the copy: jobs that find none import three times as long.
+        "PYTHONDONTWRITEBYTECODE": "",
+        # No local tables, and none that an earlier run downloaded.
+        "PRIVREG_DATA": "",
+        "XDG_CACHE_HOME": str(folder / ".cache"),
+        **environment,
+    }
     variables.pop("PYTHONPATH", None)
     ran = subprocess.run(
         [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
@@ -45,14 +51,9 @@ def snakemake(folder: Path, *arguments: str, check: bool = True, **environment: 
 
 
 def whole_checkout(folder: Path) -> Path:
-    """A copy of what a run needs."""
-    for part in PARTS:
-        source = ROOT / part
-        if source.is_dir():
-            ignored = shutil.ignore_patterns("*.pyc", "__pycache__", "*.egg-info")
-            shutil.copytree(source, folder / part, ignore=ignored)
-        else:
-            shutil.copy(source, folder / part)
+    """A copy of everything that is not generated."""
+    ignored = shutil.ignore_patterns(".*", "results", "tests", "__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT, folder, ignore=ignored, dirs_exist_ok=True)
     return folder
 
 
@@ -63,7 +64,9 @@ def small_checkout(folder: Path) -> Path:
     config = yaml.safe_load(shared.read_text())
     for source in config["data"].values():
         source["mirrors"] = DEAD_MIRROR
-    shared.write_text(yaml.safe_dump(config | {"papers": list(SMALL)}))
+    del config["papers"]
+    listed = "".join(f"  - {paper}\n" for paper in SMALL)
+    shared.write_text(f"{yaml.safe_dump(config)}papers:\n{listed}")
     for paper, kept in SMALL.items():
         file = folder / f"config/papers/{paper}.yaml"
         block = yaml.safe_load(file.read_text())[paper]

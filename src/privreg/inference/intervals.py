@@ -79,6 +79,12 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
     Source
     ------
     brown2024, equation (12), with t the *upper* quantile; the paper calls it the α-th percentile.
+
+    Examples
+    --------
+    >>> found = replicate_interval([[1.0], [2.0], [3.0]], level=0.95)
+    >>> found.lower.round(3).tolist(), found.upper.round(3).tolist()
+    ([-0.484], [4.484])
     """
     sample = require_array("replicates", replicates, shape=(..., None, None))
     if sample.shape[-2] < 2:

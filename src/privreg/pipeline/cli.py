@@ -160,6 +160,13 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("results", type=Path, nargs="+", metavar="FILE")
     output(added)
 
+    added = command("imports", "draw which room of the package imports which", "reference")
+    added.add_argument("--into", type=Path, metavar="PAGE", help="replace its Mermaid block")
+    output(command("api", "write the page of the library's names", "reference"))
+    added = command("variables", "write the page of the Datasets' variables", "reference")
+    added.add_argument("results", type=Path, metavar="FOLDER")
+    output(added)
+
     output(command("schema", "write the JSON schema of the configuration"))
     return parser
 

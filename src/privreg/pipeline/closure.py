@@ -46,6 +46,14 @@ def digest(*roots: str) -> str:
     return total.hexdigest()
 
 
+def imports(module: str) -> tuple[str, ...]:
+    """Modules of this package that one module imports, inside functions or not."""
+    path = _file(module)
+    if path is None:
+        return ()
+    return tuple(_imported_names(ast.parse(path.read_text(encoding="utf-8")), None))
+
+
 def _walk(module: str, function: str | None) -> set[Path]:
     pending = set(_imports(module, function))
     seen: set[str] = {module}

@@ -125,7 +125,7 @@ class LowRankUpdate:
         return require_answer("left and right", form)
 
     @cached_property
-    def _factorization(self) -> tuple[NDArray[np.float64], ...]:
+    def _factorisation(self) -> tuple[NDArray[np.float64], ...]:
         if self.factors.shape[1] == 0:
             return np.empty((self.dimension, 0)), np.empty(0), np.empty((0, 0))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -136,15 +136,15 @@ class LowRankUpdate:
 
     @property
     def _basis(self) -> NDArray[np.float64]:
-        return self._factorization[0]
+        return self._factorisation[0]
 
     @property
     def _eigenvalues(self) -> NDArray[np.float64]:
-        return self._factorization[1]
+        return self._factorisation[1]
 
     @property
     def _directions(self) -> NDArray[np.float64]:
-        return self._factorization[2]
+        return self._factorisation[2]
 
 
 def diagonal_matrix(diagonal: ArrayLike) -> LowRankUpdate:

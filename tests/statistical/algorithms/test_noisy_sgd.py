@@ -16,7 +16,7 @@ from privreg.algorithms.noisy_sgd import (
     simulate_noisy_sgd,
 )
 from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.discrete_moments import mean_risk
 
 
@@ -179,7 +179,7 @@ def test_single_runs_concentrate_on_the_limit_as_the_root_of_d() -> None:
         start = np.ones(d) / np.sqrt(d)
         records = LinearRecords("gaussian", np.zeros(d), np.ones(d), target, 0.3)
         problem = RidgeRegression(np.ones(d), target, start, label_noise_variance=0.09, ridge=0.1)
-        law = HomogenizedSGD(problem, ConstantRate(0.6), gradient_noise_std=0.5, horizon=1.5)
+        law = HomogenisedSGD(problem, ConstantRate(0.6), gradient_noise_std=0.5, horizon=1.5)
         steps = int(1.5 * d)
         limit = law.risk(np.arange(steps + 1) / d)
         rng = generator(d)
@@ -208,7 +208,7 @@ def test_last_iterate_has_the_limit_covariance() -> None:
     start, target = generator(11).standard_normal((2, d)) / np.sqrt(d)
     records = LinearRecords("gaussian", np.zeros(d), np.ones(d), target, 0.3)
     problem = RidgeRegression(np.ones(d), target, start, label_noise_variance=0.09, ridge=0.1)
-    law = HomogenizedSGD(problem, ConstantRate(0.6), gradient_noise_std=1.0, horizon=1.5)
+    law = HomogenisedSGD(problem, ConstantRate(0.6), gradient_noise_std=1.0, horizon=1.5)
     rng = generator(12)
     ends = np.array(
         [

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import re
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
+from privreg.data import NAMES
 from privreg.experiment import datasets, plotting
-from privreg.pipeline import stages
+from privreg.pipeline import reference, stages
 from privreg.pipeline.plan import STAGE_OF
 
+ROOT = Path(__file__).parents[3]
 GLOBAL_ATTRIBUTES = {
     "Conventions",
     "title",
@@ -92,3 +96,25 @@ def test_every_drawing_is_whole(built, drawing, tmp_path):
         for line in panel.lines:
             drawn = np.isfinite(np.asarray(line.get_ydata(), dtype=float))
             assert drawn.any() or not drawn.size, f"panel {number}: {line.get_label()}"
+
+
+def test_the_list_of_variables_is_not_behind(built):
+    for paper, block in built.plan.config.papers.items():
+        for name in block.experiments:
+            for artifact in artifacts(built, paper, name):
+                built.path(paper, artifact)
+    for table in NAMES:
+        built.path("", f"data/{table}")
+    page = reference.variables_page(built.folder / built.plan.layout.root)
+    listed = (ROOT / "docs/datasets.md").read_text()
+    assert names_by_artifact(listed) == names_by_artifact(page), "run `make reference`"
+
+
+def names_by_artifact(page):
+    """Variables and their standard errors in a page, by artifact."""
+    found = {}
+    for section in page.split("\n### ")[1:]:
+        heading, _, table = section.partition("\n")
+        rows = re.findall(r"^\| `(\w+)` \|.*\| (?:`(\w+)`)? \|$", table, re.MULTILINE)
+        found |= dict.fromkeys(re.findall(r"`([^`]+)`", heading), rows)
+    return found

@@ -13,7 +13,7 @@ from privreg.experiment.parameters import Strict
 
 if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
     from privreg.theory.noisy_sgd.second_moment import SecondMomentBasis
 
 Reading = Literal["centred", "literal", "symmetric", "wide"]
@@ -93,13 +93,13 @@ class Design(Strict):
         )
         return Instance(records, initial, basis, problem)
 
-    def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenizedSGD:
+    def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenisedSGD:
         """Law of the diffusion on one problem."""
         from privreg.schedules import ConstantRate
-        from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+        from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 
         rate = ConstantRate(self.dimension * self.step_size)
-        return HomogenizedSGD(
+        return HomogenisedSGD(
             problem, rate, gradient_noise_std=gradient_noise_std, horizon=self.horizon
         )
 

@@ -43,10 +43,10 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     gain, noise = _stationary_terms(problem, rate=rate, gradient_noise_std=gradient_noise_std)
     if gain >= 1.0:
         return np.inf
-    return float((problem.risk(problem.minimizer) + noise) / (1.0 - gain))
+    return float((problem.risk(problem.minimiser) + noise) / (1.0 - gain))
 
 
-def stationary_regularized_risk(
+def stationary_regularised_risk(
     problem: RidgeRegression, *, rate: float, gradient_noise_std: float
 ) -> float:
     r"""Limit of the mean regularised risk as time grows, at a constant scaled rate.
@@ -70,7 +70,7 @@ def stationary_regularized_risk(
         * (2.0 * risk * problem.eigenvalues + gradient_noise_std**2)
         / (2.0 * problem.dimension * problem.curvatures)
     )
-    return risk + float(problem.penalty(problem.minimizer, variance))
+    return risk + float(problem.penalty(problem.minimiser, variance))
 
 
 def stability_limit(problem: RidgeRegression) -> float:

@@ -103,7 +103,7 @@ class RidgeRegression:
         return self.eigenvalues + self.ridge
 
     @property
-    def minimizer(self) -> NDArray[np.float64]:
+    def minimiser(self) -> NDArray[np.float64]:
         """The ridge point λ x̃ / (λ + δ), shape (m,); the start in directions without curvature."""
         flat = self.curvatures == 0
         curvature = np.where(flat, 1.0, self.curvatures)
@@ -120,7 +120,7 @@ class RidgeRegression:
         length = require_real("integral", integral, least=0, most=1e100)
         with np.errstate(under="ignore"):
             decay = np.exp(-length[..., None] * self.curvatures)
-        return self.minimizer + decay * (self.initial - self.minimizer)
+        return self.minimiser + decay * (self.initial - self.minimiser)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
         """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...).
@@ -158,7 +158,7 @@ class RidgeRegression:
         return centre, width
 
 
-class HomogenizedSGD:
+class HomogenisedSGD:
     r"""The Gaussian law N(m(t), V(t)) of noisy homogenised SGD on [0, horizon].
 
     .. math::
@@ -230,8 +230,8 @@ class HomogenizedSGD:
         self.distinct_eigenvalues, self.group = np.unique(problem.eigenvalues, return_inverse=True)
         # Sums over the coordinates that share an eigenvalue: a risk costs O(g), not O(d).
         weights = problem.multiplicities * problem.eigenvalues
-        bias = problem.minimizer - problem.target
-        start = problem.initial - problem.minimizer
+        bias = problem.minimiser - problem.target
+        start = problem.initial - problem.minimiser
         self._risk_weights = np.bincount(self.group, weights)
         self._energies = [
             np.bincount(self.group, weights * e) for e in (bias**2, 2.0 * bias * start, start**2)
@@ -257,7 +257,7 @@ class HomogenizedSGD:
             self.variance_by_eigenvalue(time) @ self._risk_weights
         )
 
-    def regularized_risk(self, time: ArrayLike) -> NDArray[np.float64]:
+    def regularised_risk(self, time: ArrayLike) -> NDArray[np.float64]:
         """Mean regularised risk R_t, shape (...)."""
         return self.risk(time) + self.problem.penalty(self.mean(time), self.variance(time))
 
@@ -292,7 +292,7 @@ class HomogenizedSGD:
         return np.clip(t, 0.0, self.horizon)
 
 
-def _collocate(law: HomogenizedSGD) -> NDArray[np.float64]:
+def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
     """Variances by distinct eigenvalue at each panel's nodes, (panels, stages + 1, g)."""
     problem, edges = law.problem, law._edges
     dimension, noise = problem.dimension, law.gradient_noise_std**2

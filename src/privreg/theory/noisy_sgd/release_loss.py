@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.schedules import RateWithIntegral
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.theory.noisy_sgd.population import Population, estimated_population
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
@@ -170,7 +170,7 @@ def release_loss(
     if known.target.size != d:
         raise ValueError(f"population must have dimension {d}, got {known.target.size}")
     problem, basis = known.regression(start=origin, ridge=ridge)
-    law = HomogenizedSGD(problem, schedule, gradient_noise_std=noise, horizon=n / d)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=noise, horizon=n / d)
     pair = (
         Record(rows[index] @ basis, float(targets[index])),
         Record(other @ basis, other_label),
@@ -197,7 +197,7 @@ def release_loss(
 
 
 def release_divergence(
-    law: HomogenizedSGD,
+    law: HomogenisedSGD,
     first: Record,
     second: Record,
     *,

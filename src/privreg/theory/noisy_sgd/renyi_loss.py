@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, combine
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.validation import require_array, require_choice, require_instance, require_number
 
 Variant = Literal["exact", "paper"]
@@ -50,7 +50,7 @@ class ReleaseGeometry(NamedTuple):
 
 
 def last_iterate_divergence(
-    law: HomogenizedSGD,
+    law: HomogenisedSGD,
     first: Record,
     second: Record,
     *,
@@ -68,7 +68,7 @@ def last_iterate_divergence(
 
     Parameters
     ----------
-    law : HomogenizedSGD
+    law : HomogenisedSGD
         With noise and unit multiplicities.
     first, second : Record
         The record at the position in the one data set and in the other.
@@ -94,7 +94,7 @@ def last_iterate_divergence(
     ------
     lin2025, equations (12)-(14), Theorem 4.3. The direction of (14) is a slip of the paper.
     """
-    require_instance("law", law, HomogenizedSGD)
+    require_instance("law", law, HomogenisedSGD)
     time = require_number("time", time, least=0, most=law.horizon * (1 + 1e-12))
     return average_divergence(
         law, first, second, times=[time], position=position, order=order, variant=variant
@@ -102,7 +102,7 @@ def last_iterate_divergence(
 
 
 def average_divergence(
-    law: HomogenizedSGD,
+    law: HomogenisedSGD,
     first: Record,
     second: Record,
     *,
@@ -144,7 +144,7 @@ def average_divergence(
 
 
 def iterates_divergence(
-    law: HomogenizedSGD,
+    law: HomogenisedSGD,
     first: Record,
     second: Record,
     *,
@@ -215,13 +215,13 @@ def iterates_divergence(
 
 
 def release_geometry(
-    law: HomogenizedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
+    law: HomogenisedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
 ) -> ReleaseGeometry | None:
     """The law of the average of the iterates at `times` up to the record at `position`.
 
     Parameters
     ----------
-    law : HomogenizedSGD
+    law : HomogenisedSGD
         With noise and unit multiplicities.
     times : array_like, shape (J,)
         Ascending, in [0, horizon].
@@ -235,7 +235,7 @@ def release_geometry(
     ReleaseGeometry or None
         None if every iterate is released before the position, so that no record matters.
     """
-    require_instance("law", law, HomogenizedSGD)
+    require_instance("law", law, HomogenisedSGD)
     if law.gradient_noise_std == 0.0:
         raise ValueError("law must have gradient noise for a privacy loss, got none")
     if np.any(law.problem.multiplicities != 1.0):
@@ -268,7 +268,7 @@ def release_geometry(
 
 
 def _sum_variance(
-    law: HomogenizedSGD, times: NDArray[np.float64], variances: list[NDArray[np.float64]]
+    law: HomogenisedSGD, times: NDArray[np.float64], variances: list[NDArray[np.float64]]
 ) -> NDArray[np.float64]:
     """Variance of the sum over ascending times of a process with the law's decay."""
     total = np.zeros_like(variances[0])
@@ -320,10 +320,10 @@ def _checked_times(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
 
 
 def _checked(
-    law: HomogenizedSGD, first: Record, second: Record, order: float, variant: str
+    law: HomogenisedSGD, first: Record, second: Record, order: float, variant: str
 ) -> tuple[Record, Record]:
     """The two records, from whose numbers the divergences can be computed."""
-    require_instance("law", law, HomogenizedSGD)
+    require_instance("law", law, HomogenisedSGD)
     require_number("order", order, above=1)
     require_choice("variant", variant, ("exact", "paper"))
     records = []

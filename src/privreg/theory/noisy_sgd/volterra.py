@@ -20,7 +20,7 @@ class VolterraRisk(NamedTuple):
 
     time: NDArray[np.float64]
     risk: NDArray[np.float64]
-    regularized_risk: NDArray[np.float64]
+    regularised_risk: NDArray[np.float64]
 
 
 def solve_volterra(
@@ -105,8 +105,8 @@ def _extrapolated(
             weight = 4.0 ** (column + 1)
             row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
         table.append(row)
-    time, risk, regularized = table[-1][-1]
-    return VolterraRisk(time, risk, regularized)
+    time, risk, regularised = table[-1][-1]
+    return VolterraRisk(time, risk, regularised)
 
 
 def _trapezoid(
@@ -127,7 +127,7 @@ def _trapezoid(
     weight = np.bincount(group, problem.multiplicities) / problem.dimension
     decay = np.exp(-2.0 * integral[:, None] * curvature)
     risk_kernel = decay @ (weight * spectrum**2)
-    regularized_kernel = decay @ (weight * spectrum * curvature)
+    regularised_kernel = decay @ (weight * spectrum * curvature)
     noise = 0.5 * gradient_noise_std**2
     flow = problem.gradient_flow(integral)
     flow_risk = problem.risk(flow)
@@ -143,13 +143,13 @@ def _trapezoid(
         history += reversed_kernel[intervals - k + 1 : intervals] @ source[1:k]
         risk[k] = (forcing[k] + step * history) / (1.0 - 0.5 * step * risk_kernel[0] * rate[k])
         source[k] = rate[k] * risk[k]
-    regularized = (
+    regularised = (
         flow_risk
         + problem.penalty(flow)
-        + _convolve(regularized_kernel, source, step)
+        + _convolve(regularised_kernel, source, step)
         + noise * _convolve(decay @ (weight * curvature), rate, step)
     )
-    return np.stack([time, risk, regularized])
+    return np.stack([time, risk, regularised])
 
 
 def _convolve(

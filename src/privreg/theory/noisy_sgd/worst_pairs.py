@@ -12,7 +12,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.theory.noisy_sgd.renyi_loss import ReleaseGeometry, release_geometry
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
 from privreg.validation import require_answer, require_array, require_instance, require_number
@@ -38,7 +38,7 @@ class PairSearch:
 
     Parameters
     ----------
-    law : HomogenizedSGD
+    law : HomogenisedSGD
         With noise and unit multiplicities.
     features : array_like, shape (n, d)
         Records in the eigenbasis of Σ.
@@ -53,8 +53,8 @@ class PairSearch:
     lin2025, Theorems 4.3 and 4.5, in the true direction D(first ‖ second).
     """
 
-    def __init__(self, law: HomogenizedSGD, features: ArrayLike, labels: ArrayLike) -> None:
-        self.law = require_instance("law", law, HomogenizedSGD)
+    def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
+        self.law = require_instance("law", law, HomogenisedSGD)
         self.features = require_array(
             "features", features, shape=(None, law.problem.eigenvalues.size)
         )

@@ -12,10 +12,10 @@ from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithInteg
 from privreg.theory.noisy_sgd.closed_forms import (
     isotropic_risk,
     stability_limit,
-    stationary_regularized_risk,
+    stationary_regularised_risk,
     stationary_risk,
 )
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.discrete_moments import mean_risk
 from privreg.theory.noisy_sgd.volterra import solve_volterra
 
@@ -62,7 +62,7 @@ def test_inverse_square_root_integral_in_closed_form() -> None:
 def test_law_solves_the_modes_equations(schedule: RateWithIntegral, ridge: float) -> None:
     problem = spread_problem(ridge=ridge)
     size = problem.eigenvalues.size
-    law = HomogenizedSGD(problem, schedule, gradient_noise_std=0.7, horizon=3.0)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=3.0)
 
     def slope(time: float, state: np.ndarray) -> np.ndarray:
         mean, variance = state[:size], state[size:]
@@ -87,7 +87,7 @@ def test_law_solves_the_modes_equations(schedule: RateWithIntegral, ridge: float
 
 def test_variance_is_the_integral_of_the_propagated_noise() -> None:
     problem, schedule = spread_problem(8), SCHEDULES[1]
-    law = HomogenizedSGD(problem, schedule, gradient_noise_std=0.7, horizon=2.0)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=2.0)
     for mode in (0, 5):
         curvature, eigenvalue = problem.curvatures[mode], problem.eigenvalues[mode]
 
@@ -107,7 +107,7 @@ def test_volterra_routes_agree(
     schedule: RateWithIntegral, ridge: float, gradient_noise_std: float
 ) -> None:
     problem = spread_problem(ridge=ridge)
-    law = HomogenizedSGD(problem, schedule, gradient_noise_std=gradient_noise_std, horizon=4.0)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=gradient_noise_std, horizon=4.0)
     volterra = solve_volterra(
         problem,
         schedule,
@@ -118,13 +118,13 @@ def test_volterra_routes_agree(
     )
     np.testing.assert_allclose(law.risk(volterra.time), volterra.risk, rtol=1e-8)
     np.testing.assert_allclose(
-        law.regularized_risk(volterra.time), volterra.regularized_risk, rtol=1e-8
+        law.regularised_risk(volterra.time), volterra.regularised_risk, rtol=1e-8
     )
 
 
 def test_trapezoid_rule_has_second_order() -> None:
     problem, schedule = spread_problem(), SCHEDULES[1]
-    law = HomogenizedSGD(problem, schedule, gradient_noise_std=0.7, horizon=4.0)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=4.0)
     errors = [
         solve_volterra(
             problem, schedule, gradient_noise_std=0.7, horizon=4.0, intervals=n, extrapolations=0
@@ -143,7 +143,7 @@ def test_isotropic_closed_form(rate: float, ridge: float) -> None:
     target, initial = rng.standard_normal((2, 30))
     options = {"ridge": ridge, "label_noise_variance": 0.2}
     problem = RidgeRegression(np.full(30, 0.7), target, initial, **options)
-    law = HomogenizedSGD(problem, ConstantRate(rate), gradient_noise_std=0.6, horizon=3.0)
+    law = HomogenisedSGD(problem, ConstantRate(rate), gradient_noise_std=0.6, horizon=3.0)
     volterra = solve_volterra(problem, ConstantRate(rate), gradient_noise_std=0.6, horizon=3.0)
     closed = isotropic_risk(
         volterra.time,
@@ -163,7 +163,7 @@ def test_isotropic_closed_form(rate: float, ridge: float) -> None:
 )
 def test_plateaus_of_the_default_design(gradient_noise_std: float, plateau: float) -> None:
     problem = paper_problem()
-    law = HomogenizedSGD(
+    law = HomogenisedSGD(
         problem, ConstantRate(50.0), gradient_noise_std=gradient_noise_std, horizon=1.5
     )
     assert float(law.risk(1.5)) == pytest.approx(plateau, abs=1e-4)
@@ -174,11 +174,11 @@ def test_plateaus_of_the_default_design(gradient_noise_std: float, plateau: floa
 
 def test_stationary_risk_is_the_limit() -> None:
     problem = spread_problem()
-    law = HomogenizedSGD(problem, ConstantRate(0.8), gradient_noise_std=0.7, horizon=200.0)
+    law = HomogenisedSGD(problem, ConstantRate(0.8), gradient_noise_std=0.7, horizon=200.0)
     risk = stationary_risk(problem, rate=0.8, gradient_noise_std=0.7)
-    regularized = stationary_regularized_risk(problem, rate=0.8, gradient_noise_std=0.7)
+    regularised = stationary_regularised_risk(problem, rate=0.8, gradient_noise_std=0.7)
     assert float(law.risk(200.0)) == pytest.approx(risk, rel=1e-9)
-    assert float(law.regularized_risk(200.0)) == pytest.approx(regularized, rel=1e-9)
+    assert float(law.regularised_risk(200.0)) == pytest.approx(regularised, rel=1e-9)
 
 
 def test_stability_condition() -> None:
@@ -187,9 +187,9 @@ def test_stability_condition() -> None:
     assert np.isfinite(stationary_risk(problem, rate=0.999 * limit, gradient_noise_std=0.1))
     assert stationary_risk(problem, rate=1.001 * limit, gradient_noise_std=0.1) == np.inf
     assert (
-        stationary_regularized_risk(problem, rate=1.001 * limit, gradient_noise_std=0.1) == np.inf
+        stationary_regularised_risk(problem, rate=1.001 * limit, gradient_noise_std=0.1) == np.inf
     )
-    unstable = HomogenizedSGD(
+    unstable = HomogenisedSGD(
         problem, ConstantRate(1.5 * limit), gradient_noise_std=0.1, horizon=40.0
     )
     assert float(unstable.risk(40.0)) > 100 * float(unstable.risk(10.0)) > 0
@@ -205,13 +205,13 @@ def test_multiplicities_stand_for_repeated_coordinates() -> None:
     repeated = RidgeRegression(**copies, ridge=0.2)
     weighted = RidgeRegression(**values, ridge=0.2, multiplicities=[3, 5])
     laws = [
-        HomogenizedSGD(p, SCHEDULES[1], gradient_noise_std=0.4, horizon=2.0)
+        HomogenisedSGD(p, SCHEDULES[1], gradient_noise_std=0.4, horizon=2.0)
         for p in (repeated, weighted)
     ]
     times = np.linspace(0, 2, 9)
     np.testing.assert_allclose(laws[0].risk(times), laws[1].risk(times), rtol=1e-13)
     np.testing.assert_allclose(
-        laws[0].regularized_risk(times), laws[1].regularized_risk(times), rtol=1e-13
+        laws[0].regularised_risk(times), laws[1].regularised_risk(times), rtol=1e-13
     )
     assert stationary_risk(repeated, rate=0.4, gradient_noise_std=0.4) == pytest.approx(
         stationary_risk(weighted, rate=0.4, gradient_noise_std=0.4), rel=1e-14
@@ -220,7 +220,7 @@ def test_multiplicities_stand_for_repeated_coordinates() -> None:
 
 def test_direction_without_curvature_only_diffuses() -> None:
     problem = RidgeRegression([0.0, 1.0], [2.0, 2.0], [0.5, 0.5])
-    law = HomogenizedSGD(problem, ConstantRate(0.5), gradient_noise_std=1.2, horizon=2.0)
+    law = HomogenisedSGD(problem, ConstantRate(0.5), gradient_noise_std=1.2, horizon=2.0)
     assert law.mean(2.0)[0] == 0.5
     assert law.variance(2.0)[0] == pytest.approx(0.5**2 * 1.2**2 * 2.0 / 2, rel=1e-12)
     assert np.isfinite(stationary_risk(problem, rate=0.5, gradient_noise_std=1.2))
@@ -238,7 +238,7 @@ def test_discrete_mean_approaches_the_theory_as_one_over_d() -> None:
             ridge=0.1,
             label_noise_variance=0.3,
         )
-        law = HomogenizedSGD(problem, ConstantRate(0.8), gradient_noise_std=0.5, horizon=2.0)
+        law = HomogenisedSGD(problem, ConstantRate(0.8), gradient_noise_std=0.5, horizon=2.0)
         discrete = mean_risk(problem, np.full(2 * d, 0.8 / d), gradient_noise_std=0.5)
         gaps.append(np.abs(discrete - law.risk(np.arange(2 * d + 1) / d)).max())
     assert np.polyfit(np.log(dimensions), np.log(gaps), 1)[0] == pytest.approx(-1.0, abs=0.05)
@@ -253,9 +253,9 @@ def test_refuses() -> None:
     with pytest.raises(ValueError, match="ridge"):
         RidgeRegression([1.0], [0.0], [0.0], ridge=-1.0)
     with pytest.raises(ValueError, match="gradient_noise_std"):
-        HomogenizedSGD(problem, ConstantRate(1.0), gradient_noise_std=-1.0, horizon=1.0)
+        HomogenisedSGD(problem, ConstantRate(1.0), gradient_noise_std=-1.0, horizon=1.0)
     with pytest.raises(ValueError, match=r"schedule|value"):
-        HomogenizedSGD(problem, ConstantRate(0.0), gradient_noise_std=1.0, horizon=1.0)
-    law = HomogenizedSGD(problem, ConstantRate(1.0), gradient_noise_std=1.0, horizon=1.0)
+        HomogenisedSGD(problem, ConstantRate(0.0), gradient_noise_std=1.0, horizon=1.0)
+    law = HomogenisedSGD(problem, ConstantRate(1.0), gradient_noise_std=1.0, horizon=1.0)
     with pytest.raises(ValueError, match="time must be in"):
         law.risk(1.5)

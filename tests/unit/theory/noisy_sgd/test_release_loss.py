@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.population import Population, estimated_population
 from privreg.theory.noisy_sgd.release_loss import RELEASES, release_loss
@@ -60,7 +60,7 @@ def test_the_one_call_is_the_composed_calls(records, population, release):
         label_noise_variance=LABEL_NOISE**2,
         ridge=RIDGE,
     )
-    law = HomogenizedSGD(problem, ConstantRate(RATE), gradient_noise_std=NOISE, horizon=N / D)
+    law = HomogenisedSGD(problem, ConstantRate(RATE), gradient_noise_std=NOISE, horizon=N / D)
     steps = [30] if release == "last" else [10, 25, 40]
     times = np.array(steps) / D
     places, weights = position_quadrature(times, finest=1 / D)

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.schedules import ConstantRate
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.hidden_state import (
     hidden_state_divergence,
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 DIMENSION, STEP = 6, 0.05
 
 
-def small_law(*, isotropic: bool = False, gradient_noise_std: float = 1.5) -> HomogenizedSGD:
+def small_law(*, isotropic: bool = False, gradient_noise_std: float = 1.5) -> HomogenisedSGD:
     rng = np.random.default_rng(4)
     spectrum = np.full(DIMENSION, 0.2) if isotropic else rng.uniform(0.05, 0.4, DIMENSION)
     problem = RidgeRegression(
@@ -46,19 +46,19 @@ def small_law(*, isotropic: bool = False, gradient_noise_std: float = 1.5) -> Ho
         ridge=0.1,
         label_noise_variance=0.1,
     )
-    return HomogenizedSGD(
+    return HomogenisedSGD(
         problem, ConstantRate(STEP * DIMENSION), gradient_noise_std=gradient_noise_std, horizon=9.0
     )
 
 
-def small_records(law: HomogenizedSGD, count: int = 12) -> tuple[Array, Array]:
+def small_records(law: HomogenisedSGD, count: int = 12) -> tuple[Array, Array]:
     rng = np.random.default_rng(5)
     features = np.sqrt(law.problem.eigenvalues) * rng.standard_normal((count, DIMENSION))
     return features, features @ law.problem.target + 0.3 * rng.standard_normal(count)
 
 
 def dense_joint(
-    law: HomogenizedSGD, record: Record, times: Array, position: float
+    law: HomogenisedSGD, record: Record, times: Array, position: float
 ) -> tuple[Array, Array]:
     """Mean and covariance of the stacked iterates, carried from event to event as matrices."""
     d = DIMENSION
@@ -73,7 +73,7 @@ def dense_joint(
     for time, kind in events:
         decay = np.diag(law.transition(time, now))
         fresh = law.variance(time) - np.diag(decay) ** 2 * law.variance(now)
-        mean = law.problem.minimizer + decay @ (mean - law.problem.minimizer)
+        mean = law.problem.minimiser + decay @ (mean - law.problem.minimiser)
         covariance = decay @ covariance @ decay + np.diag(fresh)
         links = [decay @ link for link in links]
         now = time
@@ -96,7 +96,7 @@ def dense_joint(
 
 
 def dense_divergence(
-    law: HomogenizedSGD,
+    law: HomogenisedSGD,
     pair: tuple[Record, Record],
     times: Array,
     position: float,
@@ -112,7 +112,7 @@ def dense_divergence(
     return renyi_divergence(shift, laws[0][1], laws[1][1], order=order)
 
 
-def first_pair(law: HomogenizedSGD) -> tuple[Record, Record]:
+def first_pair(law: HomogenisedSGD) -> tuple[Record, Record]:
     features, labels = small_records(law)
     return Record(features[0], labels[0]), Record(features[1], labels[1])
 

@@ -122,7 +122,7 @@ def fig3(theory: xr.Dataset) -> Figure:
     algorithms = {
         "dp_sgd": ("DP-SGD", RED),
         "dp_ftrl": (r"$\nu$-DP-FTRL", BLUE),
-        "optimised": ("Optimized", GREEN),
+        "optimised": ("Optimised", GREEN),
     }
     for panel, step in zip(axes[0], theory.step_size.values, strict=True):
         for name, (label, colour) in algorithms.items():

@@ -32,7 +32,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     from privreg.algorithms.noisy_sgd import clipped_normal_variance
     from privreg.schedules import ConstantRate
     from privreg.theory.noisy_sgd.closed_forms import stationary_risk
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 
     readings = list(READINGS)
     rate = parameters.design.dimension * parameters.design.step_size
@@ -47,7 +47,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         initial[r] = problem.risk(problem.initial)
         variance = weights @ (problem.eigenvalues * problem.target**2)
         signal[r] = np.sqrt(variance / design.label_noise_variance)
-        slow = HomogenizedSGD(
+        slow = HomogenisedSGD(
             problem,
             ConstantRate(design.step_size),
             gradient_noise_std=parameters.gradient_noise_stds[-1],

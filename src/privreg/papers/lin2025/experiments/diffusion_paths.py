@@ -40,7 +40,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     import xarray as xr
 
     from privreg.schedules import ConstantRate
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 
     d = parameters.dimension
     grid = (np.arange(d) + 0.5) / d
@@ -51,7 +51,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         label_noise_variance=parameters.scaled_label_noise_std**2,
         ridge=parameters.ridge,
     )
-    law = HomogenizedSGD(
+    law = HomogenisedSGD(
         problem,
         ConstantRate(parameters.rate),
         gradient_noise_std=parameters.gradient_noise_std,

@@ -14,7 +14,7 @@ from privreg.papers.lin2025.setting import Design
 if TYPE_CHECKING:
     import xarray as xr
 
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
     from privreg.theory.noisy_sgd.renyi_loss import Record
 
 PLACE = "Lemmas C.2 and C.3, Theorems 4.3-4.5, equations (14)-(24)"
@@ -238,9 +238,9 @@ def _mixtures() -> dict[str, tuple]:
     }
 
 
-def _small_case(parameters: Parameters) -> tuple[HomogenizedSGD, tuple[Record, Record]]:
+def _small_case(parameters: Parameters) -> tuple[HomogenisedSGD, tuple[Record, Record]]:
     from privreg.schedules import ConstantRate
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
     from privreg.theory.noisy_sgd.renyi_loss import Record
 
     d = parameters.small_dimension
@@ -253,7 +253,7 @@ def _small_case(parameters: Parameters) -> tuple[HomogenizedSGD, tuple[Record, R
         ridge=parameters.design.ridge,
     )
     rate = ConstantRate(d * parameters.design.step_size)
-    law = HomogenizedSGD(
+    law = HomogenisedSGD(
         problem, rate, gradient_noise_std=parameters.gradient_noise_std, horizon=9.0
     )
     rows = np.sqrt(problem.eigenvalues) * rng.standard_normal((2, d))
@@ -262,7 +262,7 @@ def _small_case(parameters: Parameters) -> tuple[HomogenizedSGD, tuple[Record, R
 
 
 def _stacked(
-    law: HomogenizedSGD, record: Record, times: list[float] | np.ndarray, position: float
+    law: HomogenisedSGD, record: Record, times: list[float] | np.ndarray, position: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Dense mean and covariance of the stacked iterates, as a linear map of independent noises."""
     d = law.problem.initial.size
@@ -276,7 +276,7 @@ def _stacked(
         decay = law.transition(event.time, now)
         fresh = law.variance(event.time) - decay**2 * law.variance(now)
         noise = np.diag(np.sqrt(np.maximum(fresh, 0.0)))
-        mean = law.problem.minimizer + decay * (mean - law.problem.minimizer)
+        mean = law.problem.minimiser + decay * (mean - law.problem.minimiser)
         factor = np.hstack([decay[:, None] * factor, noise])
         now = event.time
         if event.is_release:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from privreg.experiment.trials import Trials
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 
 PLACE = "Theorems 3.1 and 4.1, Corollary 4.1, Lemma A.4"
 
@@ -46,12 +46,12 @@ class Parameters(Strict):
             ridge=self.ridge,
         )
 
-    def law(self, problem: RidgeRegression) -> HomogenizedSGD:
+    def law(self, problem: RidgeRegression) -> HomogenisedSGD:
         from privreg.schedules import ConstantRate
-        from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+        from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 
         rate = ConstantRate(self.rate)
-        return HomogenizedSGD(
+        return HomogenisedSGD(
             problem, rate, gradient_noise_std=self.gradient_noise_std, horizon=self.horizon
         )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from privreg.schedules import RateWithIntegral
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 
 PLACE = "Theorem 4.2, equations (6), (7) and (10)"
 
@@ -38,7 +38,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
 
     from privreg.schedules import ConstantRate, InverseSquareRootRate
     from privreg.theory.noisy_sgd.closed_forms import isotropic_risk, stationary_risk
-    from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
     from privreg.theory.noisy_sgd.volterra import solve_volterra
 
     schedules: dict[str, RateWithIntegral] = {
@@ -51,10 +51,10 @@ def theory(parameters: Parameters) -> xr.Dataset:
         for penalty, ridge in (("no penalty", 0.0), ("penalty", parameters.ridge))
     }
     shape = (len(problems), len(schedules))
-    risk, regularized, variance = np.empty((3, *shape))
+    risk, regularised, variance = np.empty((3, *shape))
     closed = np.zeros(len(problems))
     for (p, problem), (s, schedule) in _pairs(problems.values(), schedules.values()):
-        law = HomogenizedSGD(
+        law = HomogenisedSGD(
             problem,
             schedule,
             gradient_noise_std=parameters.gradient_noise_std,
@@ -67,8 +67,8 @@ def theory(parameters: Parameters) -> xr.Dataset:
             horizon=parameters.horizon,
         )
         risk[p, s] = np.max(np.abs(volterra.risk / law.risk(volterra.time) - 1.0))
-        reference = law.regularized_risk(volterra.time)
-        regularized[p, s] = np.max(np.abs(volterra.regularized_risk / reference - 1.0))
+        reference = law.regularised_risk(volterra.time)
+        regularised[p, s] = np.max(np.abs(volterra.regularised_risk / reference - 1.0))
         variance[p, s] = _variance_error(law)
         if s == 0 and np.ptp(problem.eigenvalues) == 0.0:
             exact = isotropic_risk(
@@ -87,7 +87,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             )
     isotropic = [name.startswith("isotropic") for name in problems]
     spread = problems["spread, penalty"]
-    long = HomogenizedSGD(
+    long = HomogenisedSGD(
         spread,
         schedules["constant"],
         gradient_noise_std=parameters.gradient_noise_std,
@@ -103,8 +103,8 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "risk_error": variable(
                 both, risk, "relative difference of the risk, integral equation against modes"
             ),
-            "regularized_risk_error": variable(
-                both, regularized, "the same of the regularised risk"
+            "regularised_risk_error": variable(
+                both, regularised, "the same of the regularised risk"
             ),
             "variance_error": variable(
                 both, variance, "relative difference of the variance, quadrature against modes"
@@ -149,7 +149,7 @@ def _problem(parameters: Parameters, isotropic: bool, ridge: float) -> RidgeRegr
     )
 
 
-def _variance_error(law: HomogenizedSGD) -> float:
+def _variance_error(law: HomogenisedSGD) -> float:
     """The integral of the propagated noise, by Gauss-Legendre quadrature on panels."""
     end, problem = law.horizon, law.problem
     nodes, weights = np.polynomial.legendre.leggauss(20)

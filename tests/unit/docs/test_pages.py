@@ -1,0 +1,93 @@
+"""The pages of docs/: links lead somewhere, names exist, generated pages are not behind."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from privreg.pipeline import imports, reference
+from privreg.pipeline.closure import PACKAGE
+from privreg.pipeline.registry import Recipe, known_papers, recipes
+from privreg.pipeline.schema import schema
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", ROOT / "config/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(ROOT).as_posix() for page in PAGES])
+def test_links_lead_to_files(page):
+    for target in LINK.findall(page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_graph_of_rooms_is_the_packages():
+    page = (ROOT / "docs/architecture.md").read_text()
+    drawn = page.partition("```mermaid\n")[2].partition("```")[0]
+    assert drawn == imports.mermaid(), "run `make reference`"
+
+
+def test_the_page_of_the_library_is_not_behind():
+    assert (ROOT / "docs/api.md").read_text() == reference.api_page(), "run `make reference`"
+
+
+def test_the_page_of_the_library_names_every_room():
+    top = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
+    rooms = {room for room in top if not room.startswith("__") and room != "py.typed"}
+    assert rooms - set(imports.REPRODUCTION) <= set(reference.LIBRARY)
+
+
+def test_a_graph_without_arrows_that_follow_from_others():
+    graph = {"roof": {"wall", "floor"}, "wall": {"floor"}, "floor": set()}
+    assert imports.reduced(graph) == {"roof": {"wall"}, "wall": {"floor"}, "floor": set()}
+    with pytest.raises(ValueError, match="must not form a circle, got roof -> floor -> roof"):
+        imports.reduced(graph | {"floor": {"roof"}})
+
+
+def test_a_room_that_imports_upwards_would_be_seen(tmp_path, monkeypatch):
+    for name, text in {"low.py": "def f():\n    import privreg.high\n", "high.py": ""}.items():
+        (tmp_path / "privreg").mkdir(exist_ok=True)
+        (tmp_path / "privreg" / name).write_text(text)
+    monkeypatch.setattr("privreg.pipeline.closure.PACKAGE", tmp_path / "privreg")
+    from privreg.pipeline import closure
+
+    closure._file.cache_clear()
+    assert imports.rooms() == {"low": {"high"}, "high": set()}
+    closure._file.cache_clear()
+
+
+def test_notation_names_every_paper_and_only_names_that_are_used():
+    page = (ROOT / "docs/notation.md").read_text()
+    for paper in known_papers():
+        assert paper in page
+    source = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    first_cells = re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)
+    named = {name for cell in first_cells for name in re.findall(r"`([a-z_.]+)`", cell)}
+    assert len(named) > 30
+    for name in named:
+        assert re.search(rf"\b{name.rpartition('.')[2]}\b", source), name
+
+
+def test_parameters_with_a_paper_s_letter_have_a_name_of_ours():
+    # One letter says what it means in one paper only.
+    for paper in known_papers():
+        for recipe in recipes(paper):
+            for field in Recipe(paper, recipe).module.Parameters.model_fields:
+                assert len(field) > 2, f"{paper}.{recipe}.{field}"
+
+
+def test_every_key_of_the_configuration_is_explained():
+    page = (ROOT / "config/README.md").read_text()
+    for key in ("seed", "scale", "papers", "data", "recipe", "trials", "shards", "quick"):
+        assert f"{key}" in page
+        assert f'"{key}"' in schema()
+
+
+def test_make_has_every_command_that_a_page_names():
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        named = re.findall(r"`make ([a-z]+)`|^    make ([a-z]+)\b", page.read_text(), re.MULTILINE)
+        assert {first or second for first, second in named} <= targets, page

@@ -1,0 +1,60 @@
+"""docs/add-a-paper.md, followed literally in a copy of the checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .checkout import ROOT, small_checkout
+
+PAGE = (ROOT / "docs/add-a-paper.md").read_text()
+FILE = re.compile(r"^`([^`\n]+)`\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CLAIM = "results/claims/example2026/error-falls-as-the-square.json"
+pytestmark = pytest.mark.workflow
+
+
+def test_the_page_has_files_and_commands():
+    files = dict(FILE.findall(PAGE))
+    assert len(files) == 6
+    assert all(path.startswith(("src/privreg/papers/example2026", "config/")) for path in files)
+    assert len(COMMANDS.findall(PAGE)) == 2
+
+
+def test_a_reader_who_follows_the_page_gets_a_figure_and_a_verdict(tmp_path):
+    folder = small_checkout(tmp_path)
+    for path, text in FILE.findall(PAGE):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    for commands in COMMANDS.findall(PAGE):
+        follow(folder, commands)
+    assert (folder / "results/figures/example2026/fig1.png").stat().st_size > 5000
+    assert json.loads((folder / CLAIM).read_text())["outcome"] == "passed"
+    schema = json.loads((folder / "workflow/schemas/config.schema.json").read_text())
+    assert "example2026.noisy_mean.Parameters" in schema["$defs"]
+
+
+def follow(folder, commands):
+    """What a reader types, in the environment that `make` sets up."""
+    variables = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PYTHONPATH": str(folder / "src"),
+    }
+    variables.pop("PRIVREG_DATA", None)
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", commands],
+        cwd=folder,
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
