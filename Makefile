@@ -57,5 +57,5 @@ benchmarks: setup
 	for file in benchmarks/*.py; do echo "$$file" && python "$$file" || exit 1; done
 
 clean:
-	find results -mindepth 1 ! -name README.md -delete
+	find results -mindepth 1 ! -path results/README.md -delete
 	rm -rf .snakemake

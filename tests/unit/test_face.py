@@ -16,7 +16,8 @@ HEAVY = {"numpy", "scipy", "numba", "sklearn", "dp_accounting", "pooch"}
 # Numba takes yaml where it finds it, so yaml is left to the wheel's test.
 REPRODUCTION = {"xarray", "snakemake", "matplotlib", "pydantic", "jinja2", "netCDF4", "tqdm"}
 REPRODUCTION_ROOMS = {"experiment", "claims", "papers", "pipeline"}
-NOT_SHOWN = {"__init__", "__main__", "validation", "version"} | REPRODUCTION_ROOMS
+# Rooms that serve the others and no user.
+NOT_SHOWN = {"__init__", "__main__", "sums", "validation", "version"} | REPRODUCTION_ROOMS
 
 
 def loaded_after(code):
