@@ -157,11 +157,14 @@ class NoisySGDRuns(NamedTuple):
     """Runs of noisy SGD at S noise scales and C clipping norms on the same records and noise.
 
     `iterate`, shape (S, C, d), is what a private run would release; `risk`, shape (S, C, n +
-    1), is the population risk before the first step and after each, a non-private diagnostic.
+    1), is the population risk before the first step and after each, and `clipped_fraction`, shape
+    (S, C), the share of the n gradients that were longer than the clipping norm: both are
+    non-private diagnostics.
     """
 
     risk: NDArray[np.float64]
     iterate: NDArray[np.float64]
+    clipped_fraction: NDArray[np.float64]
 
 
 def simulate_noisy_sgd(
@@ -209,7 +212,8 @@ def simulate_noisy_sgd(
     position: the record enters one gradient of norm at most c, so all iterates together satisfy
     Rényi privacy of every order α > 1 with ε = 2αc²/σ² (zero-concentrated privacy with ρ =
     2c²/σ²), if the start and the step sizes do not depend on the data. With c = `inf` the
-    gradient is unbounded and there is no guarantee, whatever σ is. The risk is not private.
+    gradient is unbounded and there is no guarantee, whatever σ is. Neither the risk nor the
+    fraction clipped is private.
 
     Source
     ------
@@ -338,7 +342,7 @@ def _run(
     iterate = np.tile(start, (settings, 1))
     risk = np.empty((settings, steps.size + 1))
     risk[:, 0] = records.risk(start)
-    # A negative norm clips nothing.
+    clipped = np.zeros(settings, dtype=np.int64)
     one_pass(
         rng,
         rows,
@@ -348,15 +352,18 @@ def _run(
         records.std,
         records.target,
         records.label_noise_std,
-        min(records.label_noise_clip, 1e9),
+        records.label_noise_clip,
         records.label_noise_variance,
         steps,
         np.repeat(noises, clip_norms.size),
-        np.tile(np.where(np.isinf(clip_norms), -1.0, clip_norms), noises.size),
+        np.tile(clip_norms, noises.size),
         float(ridge),
         iterate,
         risk,
+        clipped,
     )
     require_answer("step_sizes and initial", iterate)
     shape = (noises.size, clip_norms.size)
-    return NoisySGDRuns(risk.reshape(*shape, -1), iterate.reshape(*shape, -1))
+    # Without a step nothing was clipped.
+    fraction = clipped.reshape(shape) / max(steps.size, 1)
+    return NoisySGDRuns(risk.reshape(*shape, -1), iterate.reshape(*shape, -1), fraction)

@@ -8,8 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from privreg.sums import inner_product
 
-# No fast math: it was seen to round otherwise when the process had compiled other kernels before.
+
 @njit(cache=True, nogil=True)
 def one_pass(
     rng: np.random.Generator,
@@ -28,21 +29,22 @@ def one_pass(
     ridge: float,
     iterate: NDArray[np.float64],
     risk: NDArray[np.float64],
+    clipped: NDArray[np.int64],
 ) -> None:
-    """Advance `iterate` (settings, d) over all steps and fill `risk` (settings, steps + 1).
+    """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
 
     Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
-    in that order; with rows the d noise coordinates only. A negative clipping norm clips
-    nothing.
+    in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
+    whose gradient was longer than the norm.
     """
     settings, dimension = iterate.shape
     given = rows.shape[0] > 0
     width = math.sqrt(3.0)
     row = np.empty(dimension)
     noise = np.empty(dimension)
+    error, scaled = np.empty(dimension), np.empty(dimension)
     for k in range(step_sizes.size):
         label = 0.0
-        square = 0.0
         if given:
             for i in range(dimension):
                 row[i] = rows[k, i]
@@ -56,42 +58,35 @@ def one_pass(
                     row[i] = mean[i] + std[i] * rng.standard_normal()
             draw = rng.standard_normal()
             label = label_noise_std * max(-label_noise_clip, min(label_noise_clip, draw))
-            for i in range(dimension):
-                label += row[i] * target[i]
-        for i in range(dimension):
-            square += row[i] * row[i]
+            label += inner_product(row, target)
+        square = inner_product(row, row)
         for i in range(dimension):
             noise[i] = rng.standard_normal()
         step = step_sizes[k]
         for s in range(settings):
             x = iterate[s]
-            fitted = 0.0
-            energy = 0.0
-            for i in range(dimension):
-                fitted += row[i] * x[i]
-                energy += x[i] * x[i]
+            fitted = inner_product(row, x)
             residual = fitted - label
             scale = 1.0
-            if clip_norms[s] > 0.0:
+            if clip_norms[s] < math.inf:
                 norm = math.sqrt(
                     max(
                         residual * residual * square
                         + 2.0 * ridge * residual * fitted
-                        + ridge * ridge * energy,
+                        + ridge * ridge * inner_product(x, x),
                         0.0,
                     )
                 )
                 if norm > clip_norms[s]:
                     scale = clip_norms[s] / norm
+                    clipped[s] += 1
             shrink = 1.0 - step * scale * ridge
             pull = step * scale * residual
             kick = step * gradient_noise_stds[s]
-            spread = 0.0
-            along = 0.0
             for i in range(dimension):
-                moved = shrink * x[i] - pull * row[i] - kick * noise[i]
-                x[i] = moved
-                error = moved - target[i]
-                spread += (std[i] * error) ** 2
-                along += mean[i] * error
+                x[i] = shrink * x[i] - pull * row[i] - kick * noise[i]
+                error[i] = x[i] - target[i]
+                scaled[i] = std[i] * error[i]
+            along = inner_product(mean, error)
+            spread = inner_product(scaled, scaled)
             risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_variance)

@@ -1,8 +1,4 @@
-"""The inner loops of one-pass DP-GD, compiled; `one_pass_dpgd` says what they compute.
-
-No fast math: sums that the compiler may reorder round otherwise in one process than in another.
-Long sums have an order of their own instead, which a processor adds eight at a time.
-"""
+"""The inner loops of one-pass DP-GD, compiled; `one_pass_dpgd` says what they compute."""
 
 from __future__ import annotations
 
@@ -11,8 +7,10 @@ import math
 import numpy as np
 from numba import njit
 
+from privreg.sums import inner_product
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(cache=True, nogil=True)
 def draw_and_step(  # type: ignore[no-untyped-def]
     rng,
     eigenvalues,
@@ -46,7 +44,7 @@ def draw_and_step(  # type: ignore[no-untyped-def]
             norm = math.sqrt(squared_norm)
             for setting in range(settings):
                 row = deviation[setting]
-                residual = _inner_product(sample, row) - label_noise
+                residual = inner_product(sample, row) - label_noise
                 rate = min(amplitude[setting] * step_shape[step - 1], cap)
                 threshold = clip_norm[setting] / norm
                 move = rate * max(-threshold, min(threshold, residual))
@@ -59,13 +57,14 @@ def draw_and_step(  # type: ignore[no-untyped-def]
                         row[i] -= move * sample[i]
         while recorded < len(record) and record[recorded] == step:
             for setting in range(settings):
+                row = deviation[setting]
                 for i in range(dimension):
-                    direction[i] = eigenvalues[i] * deviation[setting, i]
-                risk_out[setting, recorded] = _inner_product(direction, deviation[setting]) / 2
+                    direction[i] = eigenvalues[i] * row[i]
+                risk_out[setting, recorded] = inner_product(direction, row) / 2
             recorded += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def step_block(  # type: ignore[no-untyped-def]
     gram,
     noise_overlap,
@@ -110,7 +109,7 @@ def step_block(  # type: ignore[no-untyped-def]
             steps_out[k] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def isotropic_steps(  # type: ignore[no-untyped-def]
     rng,
     dimension,
@@ -126,30 +125,33 @@ def isotropic_steps(  # type: ignore[no-untyped-def]
     """One squared error a setting; a step draws what all settings share."""
     settings = len(amplitude)
     error = np.full(settings, squared_error)
+    kick = 2 * clip_norm * amplitude
+    squared_kick = kick * kick
+    across_spread, rest_spread = _spread(dimension - 1), _spread(dimension - 2)
     recorded = 0
     for step in range(len(step_shape) + 1):
         if step > 0:
             along = rng.standard_normal()
-            across = math.sqrt(rng.chisquare(dimension - 1))
+            squared_across = _chi_square(rng, dimension - 1, across_spread)
+            across = math.sqrt(squared_across)
             label_noise = label_noise_std * rng.standard_normal()
-            squared_norm = along * along + across * across
-            cap = 2 / squared_norm
-            inverse_norm = 1 / math.sqrt(squared_norm)
+            inverse_norm = 1 / math.sqrt(along * along + squared_across)
+            cap = 2 * inverse_norm * inverse_norm
             size = step_shape[step - 1]
             noise = noise_shape[step - 1]
             if noise > 0:
                 first = rng.standard_normal()
                 second = rng.standard_normal()
-                rest = rng.chisquare(dimension - 2)
+                rest = noise * noise * _chi_square(rng, dimension - 2, rest_spread)
                 for g in range(settings):
                     length = math.sqrt(error[g])
                     threshold = clip_norm[g] * inverse_norm
                     residual = length * along - label_noise
                     move = min(amplitude[g] * size, cap) * max(-threshold, min(threshold, residual))
-                    spread = 2 * clip_norm[g] * amplitude[g] * noise
+                    spread = kick[g] * noise
                     parallel = length - move * along + spread * first
                     crossing = spread * second - move * across
-                    error[g] = parallel * parallel + crossing * crossing + spread * spread * rest
+                    error[g] = parallel * parallel + crossing * crossing + squared_kick[g] * rest
             else:
                 for g in range(settings):
                     length = math.sqrt(error[g])
@@ -165,20 +167,27 @@ def isotropic_steps(  # type: ignore[no-untyped-def]
             recorded += 1
 
 
-@njit(nogil=True)
-def _inner_product(first, second):  # type: ignore[no-untyped-def]
-    """Sum of products by position modulo eight, then of the eight sums."""
-    a = b = c = d = e = f = g = h = 0.0
-    whole = len(first) // 8 * 8
-    for i in range(0, whole, 8):
-        a += first[i] * second[i]
-        b += first[i + 1] * second[i + 1]
-        c += first[i + 2] * second[i + 2]
-        d += first[i + 3] * second[i + 3]
-        e += first[i + 4] * second[i + 4]
-        f += first[i + 5] * second[i + 5]
-        g += first[i + 6] * second[i + 6]
-        h += first[i + 7] * second[i + 7]
-    for i in range(whole, len(first)):
-        a += first[i] * second[i]
-    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+@njit(inline="always")
+def _spread(freedom):  # type: ignore[no-untyped-def]
+    return math.sqrt(2 / (9 * freedom - 6)) if freedom > 2 else 0.0
+
+
+@njit(inline="always")
+def _chi_square(rng, freedom, spread):  # type: ignore[no-untyped-def]
+    """A draw as `rng.chisquare` makes it, without finding its constants again each time.
+
+    Marsaglia and Tsang (2000) cube a Gaussian around 1 and reject; `spread` is its deviation.
+    """
+    if freedom <= 2:
+        return rng.chisquare(freedom)
+    centre = freedom / 2 - 1 / 3
+    while True:
+        x = rng.standard_normal()
+        root = 1 + spread * x
+        if root > 0:
+            cube = root * root * root
+            u = rng.random()
+            if u < 1 - 0.0331 * (x * x) * (x * x):
+                return 2 * centre * cube
+            if math.log(u) < x * x / 2 + centre * (1 - cube + math.log(cube)):
+                return 2 * centre * cube

@@ -51,7 +51,7 @@ def test_kernel_equals_a_numpy_loop(shape: str) -> None:
     )
     rng = generator(2)
     iterate = np.tile(start, (2, 2, 1))
-    clipped = 0
+    clipped = np.zeros((2, 2), dtype=int)
     for k, step in enumerate(steps):
         if shape == "uniform":
             unit = np.sqrt(3) * (2 * rng.random(20) - 1)
@@ -64,13 +64,15 @@ def test_kernel_equals_a_numpy_loop(shape: str) -> None:
             for j, clip_norm in enumerate(clip_norms):
                 x = iterate[i, j]
                 gradient = row * (row @ x - label) + ridge * x
-                clipped += int(np.linalg.norm(gradient) > clip_norm)
+                clipped[i, j] += np.linalg.norm(gradient) > clip_norm
                 gradient = gradient * min(1.0, clip_norm / np.linalg.norm(gradient))
                 iterate[i, j] = x - step * (gradient + sigma * noise)
         np.testing.assert_allclose(runs.risk[:, :, k + 1], records.risk(iterate), rtol=1e-10)
     np.testing.assert_allclose(runs.iterate, iterate, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(runs.risk[:, :, 0], records.risk(start))
-    assert 10 < clipped < 50  # of the 60 gradients that meet the finite norm
+    np.testing.assert_array_equal(runs.clipped_fraction, clipped / 30)
+    assert np.all((clipped[:, 0] > 5) & (clipped[:, 0] < 25))
+    assert not clipped[:, 1].any()
 
 
 def test_given_records_are_used_in_order() -> None:

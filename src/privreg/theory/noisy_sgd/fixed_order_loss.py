@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, diagonal_matrix
+from privreg.sums import inner_product
 
 
 def fixed_order_divergence(
@@ -190,10 +191,7 @@ def _propagate(
             continue
         for r in range(moves.shape[1]):
             vector = moves[p, r]
-            total = 0.0
-            for i in range(row.size):
-                total += row[i] * vector[i]
-            total *= step
+            total = step * inner_product(row, vector)
             for i in range(row.size):
                 vector[i] = shrink * vector[i] - total * row[i]
 
@@ -211,12 +209,8 @@ def _advance(
     dimension = row.size
     kappa = 0.0
     for i in range(dimension):
-        total = 0.0
-        line = covariance[i]
-        for j in range(dimension):
-            total += line[j] * row[j]
-        image[i] = total
-        kappa += total * row[i]
+        image[i] = inner_product(covariance[i], row)
+        kappa += image[i] * row[i]
     for i in range(dimension):
         line = covariance[i]
         own = step * step * kappa * row[i] - step * shrink * image[i]

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.models import LinearModel
 from privreg.schedules import Schedule
+from privreg.sums import inner_product
 from privreg.validation import require_choice
 
 Form = Literal["corrected", "printed"]
@@ -121,12 +122,12 @@ def _paths(  # type: ignore[no-untyped-def]
     risk_out,
 ):
     deviation = start.copy()
+    kicks, scaled = np.empty(len(start)), np.empty(len(start))
     recorded = 0
     for step in range(len(drift) + 1):
-        risk = 0.0
         for i in range(len(deviation)):
-            risk += eigenvalues[i] * deviation[i] * deviation[i]
-        risk /= 2
+            scaled[i] = eigenvalues[i] * deviation[i]
+        risk = inner_product(scaled, deviation) / 2
         while recorded < len(record) and record[recorded] == step:
             risk_out[recorded] = risk
             recorded += 1
@@ -143,7 +144,7 @@ def _paths(  # type: ignore[no-untyped-def]
             kick = diffusion[step] ** 2 * variance * loss
             noise = private[step] ** 2
             for i in range(len(deviation)):
-                deviation[i] += (
-                    -pull * eigenvalues[i] * deviation[i]
-                    + math.sqrt(kick * eigenvalues[i] + noise) * rng.standard_normal()
-                )
+                kicks[i] = math.sqrt(kick * eigenvalues[i] + noise) * rng.standard_normal()
+            # Apart from the draws, so that a processor moves several at a time.
+            for i in range(len(deviation)):
+                deviation[i] += kicks[i] - pull * scaled[i]
