@@ -14,11 +14,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-<<<<<<< HEAD
-.PHONY: all quick test setup lint schema reference lock benchmarks clean
-=======
-.PHONY: all quick test twice setup lint schema lock benchmarks clean
->>>>>>> c08dfaffe3e1ee2037abe15145c3daff649f2ae3
+.PHONY: all quick test twice setup lint schema reference lock benchmarks clean
 
 all: setup
 	snakemake all

@@ -343,10 +343,7 @@ def _run(
     risk = np.empty((settings, steps.size + 1))
     risk[:, 0] = records.risk(start)
     clipped = np.zeros(settings, dtype=np.int64)
-<<<<<<< HEAD
     # A negative norm clips nothing.
-=======
->>>>>>> c08dfaffe3e1ee2037abe15145c3daff649f2ae3
     one_pass(
         rng,
         rows,

@@ -13,10 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, diagonal_matrix
 from privreg.sums import inner_product
-<<<<<<< HEAD
 from privreg.validation import require_answer, require_array, require_counts, require_number
-=======
->>>>>>> c08dfaffe3e1ee2037abe15145c3daff649f2ae3
 
 
 def fixed_order_divergence(

@@ -18,7 +18,6 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.models import LinearModel
-<<<<<<< HEAD
 from privreg.schedules import Schedule, require_schedule
 from privreg.sums import inner_product
 from privreg.theory.one_pass_dpgd.settings import require_scalars
@@ -30,11 +29,6 @@ from privreg.validation import (
     require_instance,
     require_number,
 )
-=======
-from privreg.schedules import Schedule
-from privreg.sums import inner_product
-from privreg.validation import require_choice
->>>>>>> c08dfaffe3e1ee2037abe15145c3daff649f2ae3
 
 Form = Literal["corrected", "printed"]
 DRIFTS: dict[Form, float] = {"corrected": 1.0, "printed": 2.0}
