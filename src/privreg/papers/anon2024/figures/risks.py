@@ -53,7 +53,7 @@ def tuned_risk(slow: xr.Dataset, middle: xr.Dataset, steep: xr.Dataset) -> Figur
                 panel.set_xlabel(r"$\varepsilon$")
         axes[row, 0].set_ylabel(f"tuned excess risk\n$r = {simulation.attrs['decay']:g}$")
     handles, labels = axes[1, 0].get_legend_handles_labels()
-    axes[0, 0].legend(handles, labels, fontsize=5.5, loc="lower left")
+    axes[0, 2].legend(handles, labels, fontsize=6, loc="upper right")
     return figure
 
 
