@@ -33,9 +33,7 @@ def test_valid_calls_are_answered(target: Target):
     [target for target in FOUND if target.arguments and target.name.split(".")[0] not in NOT_YET],
     ids=lambda target: target.name,
 )
-@settings(
-    max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_hostile_values(target: Target, data: st.DataObject):
     parameter = data.draw(st.sampled_from(sorted(target.arguments)))
