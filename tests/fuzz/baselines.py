@@ -261,6 +261,7 @@ WORDS: dict[str, Any] = {
     "weights": EIGENVALUES / 3,
 }
 EXCEPTIONS: dict[str, dict[str, Any]] = {
+    "samples.GaussianSamples": {"seed": np.random.SeedSequence(3)},
     "auditing.audit": {"direction": None},
     "auditing.audit_mechanism": {
         "mechanism": lambda data, runs, rng: data + rng.standard_normal(runs),
@@ -428,6 +429,8 @@ INTERNALS = {
 }
 # Modules whose words are not in this table yet; the campaign lists what is missing or wrong there.
 NOT_YET = {
+    "population",
+    "quality",
     "covariance",
     "dp_ftrl",
     "optimal",

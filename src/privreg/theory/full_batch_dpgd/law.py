@@ -116,7 +116,15 @@ class GradientDescentLaw:
         return require_answer("later and earlier", modes)
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
-        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p); a variance by default."""
+        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p); a variance by default.
+
+        Parameters
+        ----------
+        later : array_like of int
+            Times τ.
+        earlier : array_like of int, optional
+            Times t, those of `later` unless given.
+        """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         return (self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T
 
