@@ -1,8 +1,10 @@
 # make          set up, then rebuild everything on all cores
 # make quick    the same, made small
 # make test     set up, then the linters, the type checker and the tests
+# make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
 VENV := .venv
 PYTHON ?= python3
+SCALE ?= paper
 BIN := $(CURDIR)/$(VENV)/bin
 # The package runs from this checkout, whatever else is installed.
 export PATH := $(BIN):$(PATH)
@@ -12,7 +14,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test setup lint schema lock benchmarks clean
+.PHONY: all quick test twice setup lint schema lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -22,6 +24,9 @@ quick: setup
 
 test: setup lint
 	python -m pytest --numprocesses 2 --dist loadfile
+
+twice: setup
+	python tests/workflow/twice.py --scale $(SCALE)
 
 setup: $(VENV)/installed
 

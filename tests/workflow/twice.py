@@ -1,0 +1,102 @@
+"""Build everything twice, cold, in two clones, and compare every artifact byte for byte.
+
+    python tests/workflow/twice.py [--scale quick] [--keep FOLDER]
+
+The second build has one core instead of two and splits the trials of each experiment over another
+number of jobs. Clones hold what is committed, and no compiled kernel. Shards are not compared,
+since they hold other trials; what joins them is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", choices=["paper", "quick"], default="paper")
+    parser.add_argument("--keep", type=Path, help="folder to build in and to leave there")
+    arguments = parser.parse_args()
+    if arguments.keep is not None:
+        arguments.keep.mkdir(parents=True)
+        return compare(arguments.keep, arguments.scale)
+    with tempfile.TemporaryDirectory() as folder:
+        return compare(Path(folder), arguments.scale)
+
+
+def compare(folder: Path, scale: str) -> int:
+    """0 if both builds agree, else 1 after a list of the files that do not."""
+    configs = [f"config/{scale}.yaml"] if scale != "paper" else []
+    first, second = folder / "first", folder / "second"
+    build(first, cores=2, configs=configs)
+    other_shards = folder / "other_shards.json"
+    other_shards.write_text(json.dumps(sharded_otherwise(scale)))
+    build(second, cores=1, configs=[*configs, str(other_shards)])
+    left, right = artifacts(first / "results"), artifacts(second / "results")
+    different = sorted(left ^ right) + sorted(
+        path
+        for path in left & right
+        if not filecmp.cmp(first / "results" / path, second / "results" / path, shallow=False)
+    )
+    print(f"{len(left | right)} artifacts, {len(different)} different", *different, sep="\n")
+    return int(bool(different) or not left)
+
+
+def sharded_otherwise(scale: str) -> dict[str, Any]:
+    """A configuration that changes how many jobs an experiment of two trials or more has."""
+    papers = {}
+    for path in sorted((ROOT / "config/papers").glob("*.yaml")):
+        for paper, block in yaml.safe_load(path.read_text()).items():
+            changed = {}
+            for name, experiment in block["experiments"].items():
+                at_scale = experiment | experiment.get(scale, {})
+                shards = experiment.get("shards", 1) if scale == "paper" else 1
+                shards = experiment.get(scale, {}).get("shards", shards)
+                if (at_scale.get("trials") or 1) > 1:
+                    other = {"shards": 2 if shards == 1 else 1}
+                    changed[name] = other if scale == "paper" else {scale: other}
+            papers[paper] = {"experiments": changed}
+    return papers
+
+
+def build(folder: Path, *, cores: int, configs: list[str]) -> None:
+    subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [sys.executable, "-m", "snakemake", "all", "--cores", str(cores), "--quiet", "all"]
+    started = time.monotonic()
+    subprocess.run(
+        [*command, *(["--configfile", *configs] if configs else [])],
+        cwd=folder,
+        env=environment,
+        check=True,
+    )
+    print(f"{folder.name}: {cores} cores, {time.monotonic() - started:.0f} s", flush=True)
+
+
+def artifacts(results: Path) -> set[str]:
+    """Paths below `results` of all that a reader may open: no logs, times or shards."""
+    found = set()
+    for path in results.rglob("*"):
+        inside = path.relative_to(results)
+        shard = "simulation" in inside.parts and path.suffix == ".nc" and path.stem.isdigit()
+        if path.is_file() and not {"logs", "benchmarks"} & set(inside.parts) and not shard:
+            found.add(inside.as_posix())
+    return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
