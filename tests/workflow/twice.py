@@ -1,6 +1,6 @@
 """Build everything twice, cold, in two clones, and compare every artifact byte for byte.
 
-    python tests/workflow/twice.py [--scale quick] [--keep FOLDER]
+    python tests/workflow/twice.py [--scale quick] [--keep FOLDER] [target ...]
 
 The second build has one core instead of two and splits the trials of each experiment over another
 number of jobs. Clones hold what is committed, and no compiled kernel. Shards are not compared,
@@ -29,22 +29,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", choices=["paper", "quick"], default="paper")
     parser.add_argument("--keep", type=Path, help="folder to build in and to leave there")
+    parser.add_argument(
+        "targets", nargs="*", default=["all"], help="what to build, all if left out"
+    )
     arguments = parser.parse_args()
     if arguments.keep is not None:
         arguments.keep.mkdir(parents=True)
-        return compare(arguments.keep, arguments.scale)
+        return compare(arguments.keep, arguments.scale, arguments.targets)
     with tempfile.TemporaryDirectory() as folder:
-        return compare(Path(folder), arguments.scale)
+        return compare(Path(folder), arguments.scale, arguments.targets)
 
 
-def compare(folder: Path, scale: str) -> int:
+def compare(folder: Path, scale: str, targets: list[str]) -> int:
     """0 if both builds agree, else 1 after a list of the files that do not."""
     configs = [f"config/{scale}.yaml"] if scale != "paper" else []
     first, second = folder / "first", folder / "second"
-    build(first, cores=2, configs=configs)
+    build(first, targets, cores=2, configs=configs)
     other_shards = folder / "other_shards.json"
     other_shards.write_text(json.dumps(sharded_otherwise(scale)))
-    build(second, cores=1, configs=[*configs, str(other_shards)])
+    build(second, targets, cores=1, configs=[*configs, str(other_shards)])
     left, right = artifacts(first / "results"), artifacts(second / "results")
     different = sorted(left ^ right) + sorted(
         path
@@ -72,14 +75,14 @@ def sharded_otherwise(scale: str) -> dict[str, Any]:
     return papers
 
 
-def build(folder: Path, *, cores: int, configs: list[str]) -> None:
+def build(folder: Path, targets: list[str], *, cores: int, configs: list[str]) -> None:
     subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     environment.pop("NUMBA_CACHE_DIR", None)
-    command = [sys.executable, "-m", "snakemake", "all", "--cores", str(cores), "--quiet", "all"]
+    command = [sys.executable, "-m", "snakemake", *targets, "--cores", str(cores)]
     started = time.monotonic()
     subprocess.run(
-        [*command, *(["--configfile", *configs] if configs else [])],
+        [*command, "--quiet", "all", *(["--configfile", *configs] if configs else [])],
         cwd=folder,
         env=environment,
         check=True,

@@ -343,7 +343,6 @@ def _run(
     risk = np.empty((settings, steps.size + 1))
     risk[:, 0] = records.risk(start)
     clipped = np.zeros(settings, dtype=np.int64)
-    # A negative norm clips nothing.
     one_pass(
         rng,
         rows,
