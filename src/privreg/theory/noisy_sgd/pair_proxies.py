@@ -93,7 +93,7 @@ def candidate_records(
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-    references : array_like, shape (r, d)
+    references : array_like, shape (r, d) or (d,)
         Points z at which gradients are taken, in the same basis as the features.
     count : int
         Records taken by each criterion, from 1 to n.
@@ -114,7 +114,7 @@ def candidate_records(
     """
     a = require_array("features", features, shape=(None, None))
     b = require_array("labels", labels, shape=a.shape[:1])
-    points = require_array("references", references, shape=(None, a.shape[1]))
+    points = require_array("references", np.atleast_2d(references), shape=(None, a.shape[1]))
     count = _at_most("count", count, a.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.sum(a**2, axis=1))
