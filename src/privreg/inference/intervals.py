@@ -83,8 +83,8 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
     Examples
     --------
     >>> found = replicate_interval([[1.0], [2.0], [3.0]], level=0.95)
-    >>> found.lower.round(3).tolist(), found.upper.round(3).tolist()
-    ([-0.484], [4.484])
+    >>> found.centre.tolist(), found.half_width.round(3).tolist()
+    ([2.0], [2.484])
     """
     sample = require_array("replicates", replicates, shape=(..., None, None))
     if sample.shape[-2] < 2:
