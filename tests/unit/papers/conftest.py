@@ -64,6 +64,9 @@ TINY: dict[str, dict[str, Any]] = {
         "release_strategies": {"parameters": {"steps": [75, 150], "candidates": 3}},
         "fixed_order": {"parameters": {"positions": [5, 100], "lags": [1, 50]}},
     },
+    "choquettechoo2024": {
+        "convex_programs": {"parameters": {"condition_numbers": {"count": 2}, "lags": 5}},
+    },
     "brown2024": {
         "fixed_ratio": {"trials": 2, "parameters": {"dimensions": [5, 10, 20]}},
         "fixed_ratio_anisotropic": {"trials": 2, "parameters": {"dimensions": [5, 10, 20]}},
