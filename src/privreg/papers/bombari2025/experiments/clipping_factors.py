@@ -71,6 +71,10 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 np.diff(wide_variance / wide**2).max(),
                 "largest increment of the variance factor over the squared constant",
             ),
+            "descent_over_ratio_increment": scalar(
+                np.diff(wide_descent / wide).max(),
+                "largest increment of the descent factor over the constant",
+            ),
             "variance_at_one": scalar(
                 variance_factor(0.0, clip_constant=1.0, label_noise_std=1.0),
                 "variance factor at constant 1",

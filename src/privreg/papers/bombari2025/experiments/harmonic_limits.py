@@ -45,7 +45,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     import xarray as xr
 
     return xr.Dataset(
-        _limits(parameters) | _explicit(parameters),
+        _limits(parameters) | _explicit(parameters) | _offsets(parameters),
         coords={
             "clip_constant": variable(
                 "clip_constant", parameters.clip_constants, "clipping constant c"
@@ -124,6 +124,61 @@ def _explicit(parameters: Parameters) -> dict[str, tuple]:
             dims, over, "risk with the explicit constants over gamma + gamma^2 / rho^2"
         ),
     }
+
+
+def _offsets(parameters: Parameters) -> dict[str, tuple]:
+    """Offsets of (D.105) and of the text after Theorem 2, at rho = gamma^b."""
+    from privreg import spectra
+    from privreg.schedules import Harmonic
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent, optimal_harmonic
+
+    noise = {"label_noise_std": parameters.label_noise_std}
+    ratios = np.asarray(parameters.aspect_ratios)
+    proof, text, over = np.empty((3, len(ratios)))
+    for at, gamma in enumerate(ratios):
+        rho = gamma**parameters.privacy_power
+        found = optimal_harmonic.explicit_constants(aspect_ratio=gamma, zcdp_root=rho, **noise)
+        proof[at] = found.schedule.offset
+        text[at] = max(gamma, (gamma / rho) ** 2)
+        risk = deterministic_equivalent.solve(
+            spectra.isotropic(),
+            Harmonic(1.5 * _inverse_descent(parameters), text[at]),
+            aspect_ratio=gamma,
+            zcdp_root=rho,
+            clip_constant=parameters.clip_constants[0],
+            **noise,
+        ).final_risk.item()
+        over[at] = risk / (gamma + (gamma / rho) ** 2)
+    small = ratios <= 1e-4 * (1 + 1e-9)
+
+    def slope(values: np.ndarray) -> float:
+        return float(np.polyfit(np.log(ratios[small]), np.log(values[small]), 1)[0])
+
+    return {
+        "proof_offset_slope": variable(
+            (), slope(proof), "log-log slope in gamma of the proof's offset, rho = gamma^b"
+        ),
+        "text_offset_slope": variable(
+            (), slope(text), "log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b"
+        ),
+        "text_offset_risk_over_rate": variable(
+            "aspect_ratio",
+            over,
+            "risk with the offset max(gamma, gamma^2/rho^2) over gamma + gamma^2/rho^2",
+        ),
+    }
+
+
+def _inverse_descent(parameters: Parameters) -> float:
+    from privreg.theory.one_pass_dpgd.clipping import descent_factor
+
+    return 1 / float(
+        descent_factor(
+            0.0,
+            clip_constant=parameters.clip_constants[0],
+            label_noise_std=parameters.label_noise_std,
+        )
+    )
 
 
 def _harmonic(

@@ -39,7 +39,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     names = [f"polynomial {exponent:g}" for exponent in parameters.exponents]
     schedules.append(Harmonic(1.0, 0.05))
     names.append("harmonic")
-    spread = []
+    spread, excess, uneven, last = [], [], [], []
     for schedule in schedules:
         steps = step_shape(schedule, parameters.sample_size)
         noise = noise_multipliers(steps, zcdp_root=parameters.budget.root)
@@ -49,6 +49,10 @@ def theory(parameters: Parameters) -> xr.Dataset:
             for k in np.flatnonzero(used)
         ]
         spread.append(np.max(np.abs(np.asarray(each) / parameters.budget.root - 1)))
+        excess.append(np.sum(noise**2) / _least_noise(steps, parameters.budget.root))
+        before = noise[:-1]
+        uneven.append((before.max() - before.min()) / noise.max())
+        last.append(noise[-1] ** 2 / np.sum(noise**2))
     ratios = np.array([_divergence_ratios(schedule, parameters) for schedule in schedules])
     return xr.Dataset(
         {
@@ -56,6 +60,19 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 "schedule",
                 spread,
                 "largest relative distance of a sample's recomputed budget to the promised one",
+            ),
+            "noise_over_least": variable(
+                "schedule",
+                excess,
+                "sum of squared noise multipliers over the least that the budget allows",
+            ),
+            "noise_unevenness": variable(
+                "schedule",
+                uneven,
+                "largest minus least noise multiplier before the last step, over the largest",
+            ),
+            "last_step_share": variable(
+                "schedule", last, "share of the last step in the squared noise multipliers"
             ),
             "random_pair_ratio": variable(
                 ("schedule", "order"),
@@ -73,6 +90,27 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "order": variable("order", parameters.orders, "Rényi order"),
         },
     )
+
+
+def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:
+    """Least sum of squared multipliers under (4.1): a linear programme in its falling tails."""
+    from scipy.optimize import linprog
+    from scipy.sparse import eye
+
+    demanded = (steps / zcdp_root) ** 2
+    scale = demanded.max()
+    samples = len(steps)
+    rises = eye(samples - 1, samples, k=1) - eye(samples - 1, samples)
+    found = linprog(
+        np.eye(1, samples)[0],
+        A_ub=rises,
+        b_ub=np.zeros(samples - 1),
+        bounds=np.column_stack([demanded / scale, np.full(samples, np.inf)]),
+        method="highs",
+    )
+    if not found.success:
+        raise ValueError(f"the linear programme of the least noise failed: {found.message}")
+    return float(found.fun) * scale
 
 
 def _divergence_ratios(schedule, parameters: Parameters) -> np.ndarray:  # type: ignore[no-untyped-def]

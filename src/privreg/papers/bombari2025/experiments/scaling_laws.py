@@ -97,6 +97,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     dims = tuple(axes)
     # 2 - phi - psi, increasing: the signal's share in fast modes.
     decay = -np.add.outer(parameters.spectrum_powers, parameters.signal_powers)
+    middle = (len(parameters.schedule_powers) - 1) // 2
     by_decay = np.unravel_index(np.argsort(decay, axis=None), decay.shape)
     return xr.Dataset(
         {
@@ -117,6 +118,16 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 "schedule_power",
                 np.abs(slope - exponent).max(axis=(0, 1, 3)),
                 "largest distance of a fitted slope to its exponent",
+            ),
+            "upper_half_rise": variable(
+                (),
+                (slope[:, :, -1] - slope[:, :, middle]).max(),
+                "largest rise of the fitted slope over the upper half of the schedule powers",
+            ),
+            "exponent_upper_half_rise": variable(
+                (),
+                (exponent[:, :, -1] - exponent[:, :, middle]).max(),
+                "largest rise of the exponent over the upper half of the schedule powers",
             ),
             "least_increment_by_schedule": variable(
                 "privacy_power",
