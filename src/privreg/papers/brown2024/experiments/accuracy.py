@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from privreg.experiment.trials import Trials
 
 PLACE = "Theorem 2.7, equations (70)-(80); section 2.5"
-REWEIGHTINGS = 2000
 
 
 class Parameters(Strict):
@@ -131,6 +130,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 def _huber(parameters: Parameters, rng: np.random.Generator) -> tuple[float, float]:
     """Gaps of clipped gradients to Huber losses' and of descent to their minimiser."""
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
+    from privreg.papers.brown2024.clipped_loss import clipped_minimiser
     from privreg.papers.brown2024.synthetic_data import draw
 
     clip_norm = parameters.huber_clip_norm
@@ -146,13 +146,7 @@ def _huber(parameters: Parameters, rng: np.random.Generator) -> tuple[float, flo
     slope = np.where(np.abs(residual) <= width, residual, width * np.sign(residual))
     gap = np.abs(by_clipping + x * slope[:, None]).max()
 
-    # Reweighted least squares: unlike Newton's method it descends from anywhere.
-    found: np.ndarray = np.zeros(parameters.dimension)
-    for _ in range(REWEIGHTINGS):
-        weights = np.minimum(1, width / np.abs(y - x @ found))
-        before, found = found, np.linalg.solve((x.T * weights) @ x, x.T @ (weights * y))
-        if np.linalg.norm(found - before) < 1e-14:
-            break
+    found = clipped_minimiser(data, clip_norm=clip_norm)
     descent = full_batch_dpgd(
         data,
         clip_norm=clip_norm,

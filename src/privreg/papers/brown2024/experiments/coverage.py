@@ -119,6 +119,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import moments
     from privreg.experiment.progress import track
+    from privreg.papers.brown2024.clipped_loss import clipped_minimiser
     from privreg.papers.brown2024.synthetic_data import draw
 
     p, m, runs = parameters.dimension, parameters.replicates, parameters.runs
@@ -127,6 +128,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     )
     gram, moment = moments(data)
     fit = ols(data)
+    clip_norm = parameters.clip_constant * np.sqrt(p)
     found = {
         name: np.empty((len(trials), runs, len(parameters.gradients_of(name)), m, p))
         for name in CONSTRUCTIONS
@@ -138,7 +140,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             for steps, count in ((gradients, runs), (gradients // m, runs * m))[: 1 + separate]:
                 run = full_batch_dpgd(
                     data,
-                    clip_norm=parameters.clip_constant * np.sqrt(p),
+                    clip_norm=clip_norm,
                     step_size=parameters.step_size,
                     gradient_noise_std=parameters.gradient_noise_std(gradients),
                     steps=steps,
@@ -171,6 +173,11 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             ),
             "gram": variable(("feature", "other_feature"), gram, "X'X, not private"),
             "moment": variable("feature", moment, "X'y, not private"),
+            "clipped_minimiser": variable(
+                "feature",
+                clipped_minimiser(data, clip_norm=float(clip_norm)),
+                "minimiser of the loss whose gradients are the clipped ones, not private",
+            ),
             "population_parameter": variable("feature", target, "population parameter"),
             "ols_length": variable(
                 "feature",
@@ -183,7 +190,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
 
 
 def intervals(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Coverage of both targets and length, simulated and exact given the data."""
+    """Coverage of the three targets and length, simulated and exact given the data."""
     import xarray as xr
 
     from privreg.inference.intervals import replicate_interval
@@ -201,6 +208,11 @@ def intervals(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         exact = _exact(parameters, name, eigenvalues, eigenvectors, minimiser)
         for quantity, per_run, meaning in (
             ("coverage", interval.covers(minimiser), "coverage of the empirical minimiser"),
+            (
+                "clipped_minimiser_coverage",
+                interval.covers(simulation.clipped_minimiser.values),
+                "coverage of the clipped loss's minimiser",
+            ),
             (
                 "population_coverage",
                 interval.covers(simulation.population_parameter.values),

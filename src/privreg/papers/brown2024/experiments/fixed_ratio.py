@@ -27,6 +27,7 @@ VARIANTS = (
     "a_priori_approximate_replace_one",
     "a_priori_zcdp_replace_one",
     "wide_zcdp_replace_one_large_budget",
+    "wide_zcdp_replace_one",
 )
 # Wide a priori bounds, in root mean squares of a row's norm and of a label, and the multiple of the
 # budget at which AdaSSP with them needs no ridge.
@@ -225,6 +226,9 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
         if largest.feature_norm <= wide.feature_norm and largest.label <= wide.label
         else adassp.clipped_sums(data, bounds=wide),
     }
+    # The last variant differs from the one before it in the budget alone. A stream of its own leaves
+    # the trial's as it is.
+    streams = {VARIANTS[-1]: rng.spawn(1)[0]}
     epsilon = float(to_approximate(parameters.budget.rho, delta=parameters.delta))
     estimates = []
     for variant in VARIANTS:
@@ -236,7 +240,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
                 bounds=part.bounds,
                 epsilon=epsilon,
                 delta=parameters.delta,
-                rng=rng,
+                rng=streams.get(variant, rng),
                 neighbours=neighbours,
             )
         else:
@@ -245,7 +249,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
                 part,
                 bounds=part.bounds,
                 budget=Budget.zcdp(factor * parameters.budget.rho, neighbours=neighbours),
-                rng=rng,
+                rng=streams.get(variant, rng),
             )
         estimates.append(estimate)
     return np.array(estimates)

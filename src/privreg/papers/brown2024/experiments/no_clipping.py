@@ -54,6 +54,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
         label_noise_std=1.0,
     )
     dimensions = np.array([2, 10, 100, 10_000])
+    logarithm = np.log(5 * parameters.sample_size / parameters.failure)
+    # The bound of Claim A.9 on a row's norm over sqrt(p), with the logarithm outside the root, as
+    # the proof prints it, and inside.
+    rows = np.array([logarithm, np.sqrt(logarithm)])[:, None]
+    row_norms = 1 + np.sqrt(2 / dimensions) * rows
     return xr.Dataset(
         {
             "constant": variable((), constant, "the paper's c_0 at this size"),
@@ -68,8 +73,18 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 12 / (1 - dimensions**-0.5),
                 "constant that the proof's chain for part (iv) gives",
             ),
+            "row_norm_ratio": variable(
+                ("logarithm", "dimension"),
+                row_norms / (3 * np.sqrt(logarithm)),
+                "the proof's c_1 over 3 sqrt(ln(5 n / beta))",
+            ),
         },
-        coords={"dimension": variable("dimension", dimensions, "features p")},
+        coords={
+            "dimension": variable("dimension", dimensions, "features p"),
+            "logarithm": variable(
+                "logarithm", ["outside", "inside"], "where the logarithm stands in c_1"
+            ),
+        },
     )
 
 
