@@ -131,7 +131,7 @@ def _module_section(path: Path) -> list[str]:
     link = f"../src/{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}"
     section = [f"## [`{name}`]({link})", _first_paragraph(tree)]
     for node in found:
-        section += [f"### `{node.name}`", f"{FENCE}python\n{_signature(node)}\n{FENCE}"]
+        section += [f"### `{node.name}`", f"{FENCE}\n{_signature(node)}\n{FENCE}"]
         section.append(_first_paragraph(node))
     return section
 
