@@ -226,8 +226,8 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
         if largest.feature_norm <= wide.feature_norm and largest.label <= wide.label
         else adassp.clipped_sums(data, bounds=wide),
     }
-    # The last variant differs from the one before it in the budget alone. A stream of its own leaves
-    # the trial's as it is.
+    # The last variant differs from the one before it in the budget alone. A stream of its own
+    # leaves the trial's as it is.
     streams = {VARIANTS[-1]: rng.spawn(1)[0]}
     epsilon = float(to_approximate(parameters.budget.rho, delta=parameters.delta))
     estimates = []
