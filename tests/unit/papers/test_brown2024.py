@@ -9,9 +9,21 @@ from privreg.algorithms import adassp, screening
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 from privreg.algorithms.samples import GaussianSamples, moments
 from privreg.experiment.trials import shard_of
-from privreg.papers.brown2024 import literal_constructions, size_crossings, synthetic_data
-from privreg.papers.brown2024.experiments import clipping_tradeoff, coverage, sample_sizes
+from privreg.papers.brown2024 import (
+    clipped_loss,
+    literal_constructions,
+    size_crossings,
+    synthetic_data,
+)
+from privreg.papers.brown2024.experiments import (
+    clipping_tradeoff,
+    coverage,
+    fixed_ratio,
+    main_theorem,
+    sample_sizes,
+)
 from privreg.privacy.budget import Budget
+from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_demand
 
 
 def stream(seed=0):
@@ -218,3 +230,79 @@ def test_squared_bias_is_free_of_the_runs_variance():
     assert abs(bias.mean()) < 4.5 * bias.std() / np.sqrt(len(bias))
     plug_in = bias + found.variance.sel(clip_norm=60.0).values[:, 0] / parameters.runs
     assert plug_in.mean() > 4.5 * plug_in.std() / np.sqrt(len(bias))
+
+
+def test_minimiser_of_the_clipped_loss_is_least_squares_without_clipping_and_not_with_it():
+    data, _ = synthetic_data.draw(300, 4, stream())
+    gram, moment = moments(data)
+    least_squares = np.linalg.solve(gram, moment)
+    assert clipped_loss.clipped_minimiser(data, clip_norm=1e3) == pytest.approx(least_squares)
+    found = clipped_loss.clipped_minimiser(data, clip_norm=1.0)
+    assert np.linalg.norm(found - least_squares) > 0.01
+    descent = full_batch_dpgd(
+        data, clip_norm=1.0, step_size=0.5, gradient_noise_std=0.0, steps=600, rng=stream()
+    )
+    assert descent.iterates[0, -1] == pytest.approx(found, abs=1e-9)
+
+
+def test_a_larger_baseline_budget_leaves_the_other_variants_as_they_are(monkeypatch):
+    parameters = fixed_ratio.Parameters(
+        dimensions=[2, 4], samples_per_feature=20, budget={"zcdp": 0.5}, delta=1e-6,
+        steps=2, step_size=0.25, clip_constant=5.0,
+    )  # fmt: skip
+    assert fixed_ratio.VARIANTS[-2] == f"{fixed_ratio.VARIANTS[-1]}_large_budget"
+    whole = fixed_ratio.simulate(parameters, shard_of(1, "x", 2, index=0, count=1))
+    monkeypatch.setattr(fixed_ratio, "VARIANTS", fixed_ratio.VARIANTS[:-1])
+    fewer = fixed_ratio.simulate(parameters, shard_of(1, "x", 2, index=0, count=1))
+    assert np.array_equal(whole.adassp_error[..., :-1], fewer.adassp_error)
+    assert np.array_equal(whole.privacy_error, fewer.privacy_error)
+
+
+def main(**changes):
+    values = {
+        "budget": {"zcdp": 0.05},
+        "failure": 0.05,
+        "steps_factor": 10.0,
+        "dimensions": {"low": 10, "high": 1e6, "count": 6},
+        "samples_per_feature": 1000,
+        "dimension": 10,
+        "sample_sizes": {"low": 1e4, "high": 1e8, "count": 5},
+    }
+    return main_theorem.Parameters(**(values | changes))
+
+
+def test_main_theorem_takes_the_laws_distance():
+    parameters = main()
+    found = main_theorem.theory(parameters)
+    size, logarithm = 10_000.0, np.log(10_000 * 0.05 / (0.05 * 10))
+    steps = 10 * np.log(size * 0.05 / 10)
+    noise = np.sqrt(2 * steps / 0.05) * 576 * np.log(20 * size * steps / 0.05) ** 3
+    noise *= np.sqrt(10) / size
+    variance = sum((0.25 * noise * 0.75**j) ** 2 for j in range(200))
+    bias = 0.75 ** (2 * steps) * (1 + 10 / size)
+    rate = logarithm**4 * 10 / (np.sqrt(0.05) * size)
+    exact = np.sqrt(10 * variance + bias) / rate
+    assert found.over_printed_rate.values[0] == pytest.approx(exact, rel=1e-8)
+    assert found.over_printed_rate_fixed_ratio.values[0] == pytest.approx(exact, rel=1e-8)
+
+
+def test_least_sample_size_solves_the_second_inequality():
+    parameters = main()
+    dimensions = np.array([10.0, 1e4])
+    found = main_theorem._least_sample_size(parameters, dimensions)
+    for size, dimension in zip(found, dimensions, strict=True):
+        steps = float(parameters.steps(size, dimension))
+        demand = no_clipping_demand(
+            12 * np.log(20 * size * steps / 0.05) ** 1.5,
+            features=int(dimension), steps=steps, step_size=0.25, rho=0.05, failure=0.05,
+            label_noise_std=1.0,
+        )  # fmt: skip
+        assert demand.sample_size == pytest.approx(size, rel=1e-6)
+
+
+def test_gap_of_gaussians_bounds_their_distance():
+    found = literal_constructions.literal_coverage(intervals(literal_steps=[10, 20, 30]))
+    # With equal covariances Pinsker's bound is half of the gap of the means.
+    ratio = found["literal_distance_over_gap"][1]
+    assert ratio[0] == pytest.approx(0.5, abs=1e-3)
+    assert np.all(ratio < 1)

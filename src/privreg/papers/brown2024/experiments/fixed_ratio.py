@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from privreg.experiment.trials import Trials
 
 PLACE = "Figures 1 and 9, section 4.1, Theorem 2.7"
+# Differs from its neighbour in `VARIANTS` in the budget alone; draws from a stream of its own and
+# leaves the trial's to the others.
+APART = "wide_zcdp_replace_one"
 # How AdaSSP is given its bounds and its budget. Only a priori bounds keep it private.
 VARIANTS = (
     "data_max_approximate_add_remove",
@@ -27,7 +30,7 @@ VARIANTS = (
     "a_priori_approximate_replace_one",
     "a_priori_zcdp_replace_one",
     "wide_zcdp_replace_one_large_budget",
-    "wide_zcdp_replace_one",
+    APART,
 )
 # Wide a priori bounds, in root mean squares of a row's norm and of a label, and the multiple of the
 # budget at which AdaSSP with them needs no ridge.
@@ -226,9 +229,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
         if largest.feature_norm <= wide.feature_norm and largest.label <= wide.label
         else adassp.clipped_sums(data, bounds=wide),
     }
-    # The last variant differs from the one before it in the budget alone. A stream of its own
-    # leaves the trial's as it is.
-    streams = {VARIANTS[-1]: rng.spawn(1)[0]}
+    streams = {APART: rng.spawn(1)[0]}
     epsilon = float(to_approximate(parameters.budget.rho, delta=parameters.delta))
     estimates = []
     for variant in VARIANTS:
