@@ -112,11 +112,7 @@ LEDGER = {"judge", "ledger", "page", "crate", "gate"}
         ("experiment/plotting.py", {"figure", "page"}),
         ("theory/one_pass_dpgd/clipping.py", {"theory", "figure"} | LEDGER),
         ("algorithms/one_pass_dpgd_kernels.py", {"simulate", "summarise", "figure"} | LEDGER),
-        # The simulation's parameters name the weights of the intervals.
-        (
-            "inference/coverage.py",
-            {"theory", "simulate", "summarise", "intervals", "figure"} | LEDGER,
-        ),
+        ("inference/coverage.py", {"theory", "intervals", "figure"} | LEDGER),
         ("claims/checks.py", LEDGER),
         ("theory/noisy_sgd/volterra.py", set()),
         ("__init__.py", set()),

@@ -9,6 +9,7 @@ the *empirical minimiser*, least squares on the same data, not the population pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,8 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
+Construction = Literal["batch_means", "checkpoints", "independent_runs"]
+CONSTRUCTIONS: tuple[Construction, ...] = get_args(Construction)
 
 
 @dataclass(frozen=True)
@@ -221,6 +224,35 @@ def batch_mean_weights(steps: int, *, replicates: int = 10, burn_in: int = 20) -
     used = slice(burn_in, burn_in + replicates * block)
     weights[:, used] = np.kron(np.eye(replicates), np.full(block, 1 / block))
     return weights
+
+
+def replicate_weights(
+    construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
+) -> FloatArray:
+    """Weights of a path's iterates in its replicates.
+
+    Parameters
+    ----------
+    construction, gradients, replicates, burn_in
+        As for `quality.interval_quality`.
+
+    Returns
+    -------
+    ndarray, shape (m, N)
+        For "independent_runs" shape (1, ⌊N / m⌋): one run makes one replicate.
+    """
+    require_choice("construction", construction, CONSTRUCTIONS)
+    count = require_count("gradients", gradients)
+    if construction == "independent_runs":
+        each = count // require_count("replicates", replicates, least=2)
+        if each <= burn_in:
+            raise ValueError(
+                f"gradients must be at least {replicates * (burn_in + 1)} for {replicates} runs "
+                f"longer than a burn-in of {burn_in}, got {count}"
+            )
+        return average_weights(each, burn_in=burn_in)
+    make = batch_mean_weights if construction == "batch_means" else checkpoint_weights
+    return make(count, replicates=replicates, burn_in=burn_in)
 
 
 def t_quantile(replicates: int, *, level: float) -> float:

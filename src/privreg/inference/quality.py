@@ -7,7 +7,6 @@ a law in closed form, so coverage and length need no simulation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.algorithms.samples import Samples, moments
 from privreg.inference.coverage import expected_half_width, t_interval_coverage
-from privreg.inference.intervals import average_weights, batch_mean_weights, checkpoint_weights
+from privreg.inference.intervals import Construction, replicate_weights
 from privreg.privacy.budget import Budget
 from privreg.theory.full_batch_dpgd.law import (
     GradientDescentLaw,
@@ -24,15 +23,12 @@ from privreg.theory.full_batch_dpgd.law import (
 )
 from privreg.validation import (
     require_array,
-    require_choice,
     require_count,
     require_instance,
     require_number,
 )
 
 FloatArray = NDArray[np.float64]
-Construction = Literal["batch_means", "checkpoints", "independent_runs"]
-CONSTRUCTIONS: tuple[Construction, ...] = get_args(Construction)
 
 
 @dataclass(frozen=True)
@@ -225,35 +221,6 @@ def interval_quality_of_data(
     runs = replicates if construction == "independent_runs" else 1
     clipped = runs * _expected_clips(law, samples, clip_norm=bound, steps=total // runs)
     return IntervalQuality(found.coverage, found.expected_length, min(1.0, clipped))
-
-
-def replicate_weights(
-    construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
-) -> FloatArray:
-    """Weights of a path's iterates in its replicates.
-
-    Parameters
-    ----------
-    construction, gradients, replicates, burn_in
-        As for `interval_quality`.
-
-    Returns
-    -------
-    ndarray, shape (m, N)
-        For "independent_runs" shape (1, ⌊N / m⌋): one run makes one replicate.
-    """
-    require_choice("construction", construction, CONSTRUCTIONS)
-    count = require_count("gradients", gradients)
-    if construction == "independent_runs":
-        each = count // require_count("replicates", replicates, least=2)
-        if each <= burn_in:
-            raise ValueError(
-                f"gradients must be at least {replicates * (burn_in + 1)} for {replicates} runs "
-                f"longer than a burn-in of {burn_in}, got {count}"
-            )
-        return average_weights(each, burn_in=burn_in)
-    make = batch_mean_weights if construction == "batch_means" else checkpoint_weights
-    return make(count, replicates=replicates, burn_in=burn_in)
 
 
 def _expected_clips(

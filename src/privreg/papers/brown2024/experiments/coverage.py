@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from privreg.experiment.trials import Trials
-    from privreg.inference.quality import Construction
+    from privreg.inference.intervals import Construction
 
 PLACE = "Figures 5, 6, 10 and 11, sections 3 and 4.2, Theorem 3.1"
 ON_ONE_PATH: tuple[Construction, ...] = ("batch_means", "checkpoints")
@@ -72,7 +72,7 @@ class Parameters(Strict):
 
     def weights(self, construction: Construction, gradients: int) -> np.ndarray:
         """Weights of a path's iterates in the replicates, (m, N) or (1, N / m)."""
-        from privreg.inference.quality import replicate_weights
+        from privreg.inference.intervals import replicate_weights
 
         return replicate_weights(
             construction,
