@@ -19,6 +19,7 @@ from privreg.validation import (
     require_answer,
     require_array,
     require_broadcast,
+    require_choice,
     require_count,
     require_number,
     require_real,

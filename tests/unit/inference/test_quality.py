@@ -11,7 +11,8 @@ from privreg.inference.coverage import (
     independent_coverage,
     t_interval_coverage,
 )
-from privreg.inference.quality import CONSTRUCTIONS, interval_quality, interval_quality_of_data
+from privreg.inference.intervals import CONSTRUCTIONS
+from privreg.inference.quality import interval_quality, interval_quality_of_data
 from privreg.privacy.budget import Budget
 from privreg.theory.full_batch_dpgd.law import clipping_bound, gradient_descent_law
 
