@@ -12,8 +12,9 @@ ALGORITHM = "privreg.algorithms.one_pass_dpgd"
 SCHEDULES = "privreg.schedules"
 CLIPPING = "privreg.theory.one_pass_dpgd.clipping"
 TRAJECTORIES = (
-    "ode-tracks-dpgd",
     "mean-risk-tracks-ode",
+    "convergence-at-moderate-dimension",
+    "gap-falls-as-the-root",
     "simulated-final-constant-isotropic",
     "simulated-final-constant-uniform",
     "simulated-final-decaying-isotropic",
@@ -51,7 +52,7 @@ WRONG_VERSIONS = (
         says="The algorithm adds no noise at all.",
         runs={"trajectories": ("simulate",)},
         patches=_scaled_noise(0.0),
-        turns=TRAJECTORIES,
+        turns=("ode-tracks-dpgd", *TRAJECTORIES),
     ),
     WrongVersion(
         name="three-quarters-of-the-noise",
@@ -65,14 +66,20 @@ WRONG_VERSIONS = (
         says="The noise multipliers are a tenth of a percent too small.",
         runs={"privacy_budget": ("theory",)},
         patches=(Patch(f"{SCHEDULES}:noise_multipliers", _scaled(0.999)),),
-        turns=("budget-is-met-by-every-sample", "divergence-bound-is-tight"),
+        turns=("budget-is-met-by-every-sample", "noise-is-the-least", "divergence-bound-is-tight"),
     ),
     WrongVersion(
         name="schedule-half-a-step-off",
         says="The noise of each step is that of half a step later.",
         runs={"privacy_budget": ("theory",)},
         patches=(Patch(f"{SCHEDULES}:noise_multipliers", _half_a_step_off),),
-        turns=("budget-is-met-by-every-sample", "divergence-bound-is-tight"),
+        turns=(
+            "budget-is-met-by-every-sample",
+            "noise-is-the-least",
+            "output-perturbation-is-noise-at-the-end",
+            "half-power-is-constant-noise",
+            "divergence-bound-is-tight",
+        ),
     ),
     WrongVersion(
         name="twice-the-drift",
