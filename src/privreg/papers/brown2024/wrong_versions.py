@@ -8,6 +8,7 @@ from privreg.claims.falsify import Patch, WrongVersion
 
 DESCENT = "privreg.algorithms.full_batch_dpgd"
 GRADIENT = "privreg.algorithms.clipped_gradient"
+CLIPPED_LOSS = "privreg.papers.brown2024.clipped_loss"
 DATA = "privreg.papers.brown2024.synthetic_data"
 
 
@@ -31,6 +32,12 @@ def _normal_quantile(_: Any) -> Any:
     from scipy.special import ndtri
 
     return lambda replicates, *, level: float(ndtri((1 + level) / 2))
+
+
+def _least_squares(_: Any) -> Any:
+    from privreg.algorithms.ols import ols
+
+    return lambda data, *, clip_norm: ols(data).coefficients
 
 
 def _noise_of_mean_one(right: Any) -> Any:
@@ -70,6 +77,13 @@ WRONG_VERSIONS = (
             "independent-runs-simulated-coverage",
             "batch-means-length",
         ),
+    ),
+    WrongVersion(
+        name="least-squares-for-the-clipped-minimiser",
+        says="Intervals of clipped runs are scored against least squares.",
+        runs={"coverage_clipped": ("simulate",)},
+        patches=(Patch(f"{CLIPPED_LOSS}:clipped_minimiser", _least_squares),),
+        turns=("intervals-for-the-clipped-minimum",),
     ),
     WrongVersion(
         name="half-the-noise-of-the-runs",

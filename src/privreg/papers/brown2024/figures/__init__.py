@@ -19,6 +19,7 @@ __all__ = ["fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9
 
 PRIMARY = "data_max_approximate_add_remove"
 LARGE_BUDGET = "wide_zcdp_replace_one_large_budget"
+WIDE = "wide_zcdp_replace_one"
 STEP_COLOURS = (ORANGE, BLUE, GREEN)
 COLUMN_WIDE = 4.2  # inches
 
@@ -160,7 +161,7 @@ def _fixed_ratio(simulation: xr.Dataset) -> Figure:
             label=label,
         )
 
-    others = simulation.adassp_privacy_error.drop_sel(variant=[LARGE_BUDGET]).values
+    others = simulation.adassp_privacy_error.drop_sel(variant=[LARGE_BUDGET, WIDE]).values
     panel.fill_between(
         dimensions, others.min(axis=1), others.max(axis=1), color=SKY, alpha=0.3, lw=0
     )
