@@ -23,7 +23,6 @@ from privreg.papers.brown2024.experiments import (
     sample_sizes,
 )
 from privreg.privacy.budget import Budget
-from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_demand
 
 
 def stream(seed=0):
@@ -289,15 +288,13 @@ def test_main_theorem_takes_the_laws_distance():
 def test_least_sample_size_solves_the_second_inequality():
     parameters = main()
     dimensions = np.array([10.0, 1e4])
-    found = main_theorem._least_sample_size(parameters, dimensions)
-    for size, dimension in zip(found, dimensions, strict=True):
-        steps = float(parameters.steps(size, dimension))
-        demand = no_clipping_demand(
-            12 * np.log(20 * size * steps / 0.05) ** 1.5,
-            features=int(dimension), steps=steps, step_size=0.25, rho=0.05, failure=0.05,
-            label_noise_std=1.0,
-        )  # fmt: skip
-        assert demand.sample_size == pytest.approx(size, rel=1e-6)
+    size = main_theorem._least_sample_size(parameters, dimensions)
+    steps = 10 * np.log(size * 0.05 / dimensions)
+    # γ / (ηλ) with the noise of the whole budget, whatever γ, and the c_0² of Lemma 2.6.
+    left = 4 * np.sqrt(0.05 / (2 * steps)) * size
+    square = 144 * np.log(20 * size * steps / 0.05) ** 3
+    right = 64 * square * dimensions * np.sqrt(np.log(2 * size * steps / 0.05))
+    assert left == pytest.approx(right, rel=1e-9)
 
 
 def test_gap_of_gaussians_bounds_their_distance():
