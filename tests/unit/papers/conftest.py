@@ -61,6 +61,7 @@ TINY: dict[str, dict[str, Any]] = {
         "pair_losses": {"trials": 2, "parameters": {"pairs": 5, "candidates": 4}},
         "pair_losses_literal": {"trials": 2, "parameters": {"pairs": 5, "candidates": 4}},
         "privacy_paths": {"parameters": {"steps": [2, 20, 150]}},
+        "privacy_paths_literal": {"parameters": {"steps": [2, 20, 150]}},
         "release_strategies": {"parameters": {"steps": [75, 150], "candidates": 3}},
         "fixed_order": {"parameters": {"positions": [5, 100], "lags": [1, 50]}},
     },

@@ -178,6 +178,10 @@ def _releases(parameters: Parameters) -> dict[str, tuple]:
     found_early = average_divergence(law, *pair, position=early, **options)
     printed = average_divergence(law, *pair[::-1], position=between, variant="paper", **options)
     return {
+        "gap_decay_error": _scalar(
+            _gap_decay_error(law, pair, times[-1], early),
+            "relative difference of the gaps of means and covariances and the propagated ones",
+        ),
         "first_release_error": _scalar(
             abs(first / joint_early - 1.0),
             "relative difference of the joint divergence, all released after the differing step, "
@@ -199,6 +203,25 @@ def _releases(parameters: Parameters) -> dict[str, tuple]:
             "divergence of the average with the printed blocks over the dense one",
         ),
     }  # fmt: skip
+
+
+def _gap_decay_error(
+    law: HomogenisedSGD, pair: tuple[Record, Record], time: float, position: float
+) -> float:
+    """Gaps at a later time of the dense laws against those right after the step, both propagated.
+
+    The transition matrix is exp(-A (Gamma(t) - Gamma(s))) for a constant rate.
+    """
+    d = law.problem.initial.size
+    laws = [_stacked(law, record, [position, time], position) for record in pair]
+    rate = float(law.schedule.rate(position))
+    decay = np.exp(-rate * (law.problem.eigenvalues + law.problem.ridge) * (time - position))
+    mean, covariance = laws[0][0] - laws[1][0], laws[0][1] - laws[1][1]
+    errors = (
+        (mean[d:] - decay * mean[:d], mean[d:]),
+        (covariance[d:, d:] - decay[:, None] * covariance[:d, :d] * decay, covariance[d:, d:]),
+    )
+    return float(max(np.abs(error).max() / np.abs(size).max() for error, size in errors))
 
 
 def _mixtures() -> dict[str, tuple]:
