@@ -36,7 +36,7 @@ from privreg.noise.streams import BufferedNoise
 from privreg.privacy.budget import Budget
 from privreg.schedules import ConstantRate, Polynomial
 from privreg.theory.correlated_noise.error_curves import error_curve
-from privreg.theory.noisy_sgd.diffusion import HomogenizedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 from privreg.theory.one_pass_dpgd import deterministic_equivalent, homogenised_sde
@@ -123,7 +123,7 @@ def fixed_order() -> Any:
 def pairs() -> Any:
     features, labels = data()
     problem = RidgeRegression(np.full(DIMENSION, 1.0), np.ones(DIMENSION), np.zeros(DIMENSION))
-    law = HomogenizedSGD(problem, ConstantRate(0.05), gradient_noise_std=1.5, horizon=1.5)
+    law = HomogenisedSGD(problem, ConstantRate(0.05), gradient_noise_std=1.5, horizon=1.5)
     search = PairSearch(law, features[:9], labels[:9])
     return search.divergences(times=[0.75], position=0.7, order=2.0)
 

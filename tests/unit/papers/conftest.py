@@ -47,7 +47,7 @@ TINY: dict[str, dict[str, Any]] = {
         "housing_heat_maps": {
             "parameters": {"clip_constants": {"count": 5}, "initial_rates": {"count": 5}}
         },
-        "harmonic_limits": {"parameters": {"aspect_ratios": [1.0e-2, 1.0e-3, 1.0e-4]}},
+        "harmonic_limits": {"parameters": {"aspect_ratios": [1.0e-3, 1.0e-4, 1.0e-5]}},
         "optimal_rates": {
             "parameters": {
                 "log_power_aspect_ratios": [1.0e-8, 1.0e-9],
