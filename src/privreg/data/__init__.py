@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from privreg.data import california_housing, fetch, mnist
+from privreg.data import california_housing, cifar10, fetch, mnist, mnist_digits
 from privreg.data.tables import DataError, StandInWarning, Table
 from privreg.validation import require_choice
 
 __all__ = ["NAMES", "DataError", "StandInWarning", "Table", "check", "load"]
 
-NAMES = ("mnist", "california_housing")
+NAMES = ("mnist", "california_housing", "mnist_digits", "cifar10")
 
 
 def load(
@@ -36,7 +36,8 @@ def load(
     name : str
         One of `NAMES`.
     directory : path, optional
-        Folder with ``mnist/*.gz`` and ``california_housing/cal_housing.data``.
+        Folder with ``mnist/*.gz``, ``california_housing/cal_housing.data`` and
+        ``cifar10/cifar-10-binary.tar.gz``.
     cache : path, optional
         Folder for downloads; the user's cache folder by default.
     mirrors : sequence of str, optional
@@ -80,8 +81,7 @@ def load(
         # Imported here because only this branch needs scikit-learn.
         from privreg.data import stand_ins
 
-        bundled = {"mnist": stand_ins.digits, "california_housing": stand_ins.diabetes}
-        table = bundled[name](error.reason)
+        table = stand_ins.BUNDLED[name](error.reason)
         warnings.warn(f"{name}: {table.source}, because of {error}", StandInWarning, stacklevel=2)
         return table
     parsed: Table = source.table(contents)
@@ -103,5 +103,5 @@ def check(directory: str | Path) -> None:
 
 
 def _source(name: str) -> ModuleType:
-    sources = {"mnist": mnist, "california_housing": california_housing}
-    return sources[require_choice("name", name, NAMES)]
+    sources = (mnist, california_housing, mnist_digits, cifar10)
+    return dict(zip(NAMES, sources, strict=True))[require_choice("name", name, NAMES)]

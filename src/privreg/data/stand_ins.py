@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
 
 import numpy as np
@@ -12,6 +13,10 @@ from privreg.data.tables import Table
 
 DIGITS_SOURCE = (
     "stand-in for MNIST: scikit-learn's bundled digits 1 and 7, 8 x 8 pixels "
+    "(Alpaydin and Kaynak, UCI optical recognition of handwritten digits)"
+)
+ALL_DIGITS_SOURCE = (
+    "stand-in for {name}: scikit-learn's ten bundled digits, 8 x 8 pixels "
     "(Alpaydin and Kaynak, UCI optical recognition of handwritten digits)"
 )
 DIABETES_SOURCE = (
@@ -45,6 +50,19 @@ def digits(reason: str) -> Table:
     )
 
 
+def mnist_digits(reason: str) -> Table:
+    """All ten digits: 1797 rows of 64 pixels, 0 to 16, no official test set, labels 0 to 9.
+
+    `reason` says why the table stands in for MNIST.
+    """
+    return _all_digits("mnist_digits", "MNIST", reason)
+
+
+def cifar10(reason: str) -> Table:
+    """The table of `mnist_digits`; `reason` says why it stands in for CIFAR-10."""
+    return _all_digits("cifar10", "CIFAR-10", reason)
+
+
 def diabetes(reason: str) -> Table:
     """Diabetes progression: 442 rows of 10 features in raw units, no official test set.
 
@@ -66,6 +84,32 @@ def diabetes(reason: str) -> Table:
     )
 
 
+def _all_digits(name: str, printed: str, reason: str) -> Table:
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    return Table(
+        name=name,
+        features=np.asarray(bunch.data, dtype=np.float64),
+        labels=np.asarray(bunch.target, dtype=np.float64),
+        feature_names=tuple(str(column) for column in bunch.feature_names),
+        official_test=np.zeros(len(bunch.target), dtype=bool),
+        source=ALL_DIGITS_SOURCE.format(name=printed),
+        checksums=_bundled_checksums("digits.csv.gz"),
+        stand_in=True,
+        stand_in_reason=reason,
+        feature_scale=LARGEST_GREY_VALUE,
+    )
+
+
 def _bundled_checksums(*names: str) -> dict[str, str]:
     folder = resources.files("sklearn.datasets.data")
     return {name: sha256(folder.joinpath(name).read_bytes()) for name in names}
+
+
+BUNDLED: dict[str, Callable[[str], Table]] = {
+    "mnist": digits,
+    "california_housing": diabetes,
+    "mnist_digits": mnist_digits,
+    "cifar10": cifar10,
+}

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 import yaml
 
-from privreg.data import NAMES, stand_ins
+from privreg.data import stand_ins
 from privreg.experiment import datasets
 from privreg.experiment.tables import to_dataset
 from privreg.pipeline import stages
@@ -104,8 +104,8 @@ class Built:
     def _build(self, paper: str, artifact: str, path: Path) -> None:
         kind, _, name = artifact.partition("/")
         if kind == "data":
-            bundled = dict(zip(NAMES, (stand_ins.digits, stand_ins.diabetes), strict=True))
-            datasets.write(to_dataset(bundled[name]("a test needs no download")), path)
+            bundled = stand_ins.BUNDLED[name]("a test needs no download")
+            datasets.write(to_dataset(bundled), path)
             return
         options: dict[str, Any] = {
             "recipe": self.plan.recipe(paper, name).name,

@@ -1,0 +1,148 @@
+"""Private training of linear softmax models on fixed features, many settings side by side.
+
+The gradient of the cross-entropy of one record is the outer product of its features x and of
+p - y, predicted less true probabilities, so that its norm is the product of theirs and clipping
+takes one factor a record. Settings that share a record's order share the products with it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+class Schedule(NamedTuple):
+    """Steps of a run, the same for every setting.
+
+    Attributes
+    ----------
+    batch_size : int
+        Records a step, visited in their own order in every epoch.
+    epochs : int
+    cooldown : float
+        Last share of the steps, over which the learning rate falls linearly.
+    final_rate : float
+        Share of the learning rate that is left in the end.
+    clip_norm : float
+    """
+
+    batch_size: int
+    epochs: int
+    cooldown: float
+    final_rate: float
+    clip_norm: float
+
+    def rate_shares(self, steps: int) -> Floats:
+        """Learning rate over the initial one, by step."""
+        falling = round(self.cooldown * steps)
+        shares = np.ones(steps)
+        shares[steps - falling :] = np.linspace(1.0, self.final_rate, falling + 1)[1:]
+        return shares.astype(np.float32)
+
+
+class Settings(NamedTuple):
+    """What differs between runs that share their records and their order.
+
+    Attributes
+    ----------
+    noise : list of ndarray, shape (steps, features, classes)
+        Correlated noise of each mechanism made of standard normal draws; empty for none.
+    noise_std : ndarray, shape (mechanisms, variants)
+        Factor of the noise in units of the mean gradient.
+    rates : ndarray, shape (mechanisms, variants)
+        Initial learning rates.
+    momentum : ndarray, shape (mechanisms,)
+    """
+
+    noise: list[Floats]
+    noise_std: NDArray[np.float64]
+    rates: NDArray[np.float64]
+    momentum: NDArray[np.float64]
+
+
+def train(
+    features: Floats, labels: NDArray[np.intp], *, classes: int, schedule: Schedule, to: Settings
+) -> Floats:
+    r"""Last iterates of all settings.
+
+    .. math:: v_{t+1} = \beta v_t + \bar g_t + \tilde w_t, \qquad
+        \theta_{t+1} = \theta_t - \eta_t v_{t+1}
+
+    with the mean clipped gradient of a batch and correlated noise. The rate is divided by
+    1/(1 - β), so that equal rates move equally far whatever the momentum.
+
+    Returns
+    -------
+    ndarray, shape (features, mechanisms, variants, classes)
+    """
+    size, dimension = features.shape
+    batch = schedule.batch_size
+    per_epoch = size // batch
+    shape = (dimension, *to.rates.shape, classes)
+    theta, velocity = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    momentum = to.momentum.astype(np.float32)[:, None, None]
+    rates = (to.rates * (1 - to.momentum[:, None])).astype(np.float32)[..., None]
+    scales = to.noise_std.astype(np.float32)[..., None]
+    norms = np.linalg.norm(features, axis=1)
+    one_hot = np.eye(classes, dtype=np.float32)[labels]
+    for step, share in enumerate(schedule.rate_shares(schedule.epochs * per_epoch)):
+        rows = slice(step % per_epoch * batch, (step % per_epoch + 1) * batch)
+        velocity *= momentum
+        velocity += clipped_mean_gradient(
+            features[rows], one_hot[rows], theta, clip_norm=schedule.clip_norm, norms=norms[rows]
+        )
+        for at, noise in enumerate(to.noise):
+            velocity[:, at] += noise[step][:, None, :] * scales[at]
+        theta -= rates * share * velocity
+    return theta
+
+
+def clipped_mean_gradient(
+    features: Floats, one_hot: Floats, theta: Floats, *, clip_norm: float, norms: Floats
+) -> Floats:
+    r"""Mean over a batch of the clipped cross-entropy gradients, for models side by side.
+
+    .. math:: \frac1m \sum_i \min\Bigl(1, \frac{G}{\|x_i\| \|p_i - y_i\|}\Bigr) x_i (p_i - y_i)^T
+
+    Parameters
+    ----------
+    features, one_hot : ndarray, shapes (m, d) and (m, classes)
+    theta : ndarray, shape (d, ..., classes)
+    clip_norm : float
+    norms : ndarray, shape (m,)
+        Of the features' rows.
+
+    Returns
+    -------
+    ndarray, shape (d, ..., classes)
+    """
+    size, classes = one_hot.shape
+    dimension = features.shape[1]
+    residual = probabilities(features, theta)
+    residual -= one_hot[:, None]
+    length = norms[:, None] * np.sqrt(np.einsum("imc,imc->im", residual, residual))
+    factor = np.float32(clip_norm / size) / np.maximum(length, np.float32(clip_norm))
+    residual *= factor[..., None]
+    return (features.T @ residual.reshape(size, -1)).reshape(dimension, *theta.shape[1:-1], classes)
+
+
+def probabilities(features: Floats, theta: Floats) -> Floats:
+    """Softmax of the scores, shape (rows, models, classes)."""
+    scores = (features @ theta.reshape(features.shape[1], -1)).reshape(
+        len(features), -1, theta.shape[-1]
+    )
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return scores
+
+
+def accuracy(features: Floats, labels: NDArray[np.intp], theta: Floats) -> NDArray[np.float64]:
+    """Share of the rows whose largest score is the label's, shape of theta but its ends."""
+    scores = features @ theta.reshape(len(theta), -1)
+    found = scores.reshape(len(features), -1, theta.shape[-1]).argmax(axis=-1)
+    return (found == labels[:, None]).mean(axis=0).reshape(theta.shape[1:-1])
