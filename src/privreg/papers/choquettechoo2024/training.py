@@ -2,7 +2,8 @@
 
 The gradient of the cross-entropy of one record is the outer product of its features x and of
 p - y, predicted less true probabilities, so that its norm is the product of theirs and clipping
-takes one factor a record. Settings that share a record's order share the products with it.
+takes one factor a record. Settings that share an order of the records share the products with
+them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Settings(NamedTuple):
     noise : list of ndarray, shape (steps, features, classes)
         Correlated noise of each mechanism made of standard normal draws; empty for none.
     noise_std : ndarray, shape (mechanisms, variants)
-        Factor of the noise in units of the mean gradient.
+        Standard deviation of these draws in units of the mean gradient.
     rates : ndarray, shape (mechanisms, variants)
         Initial learning rates.
     momentum : ndarray, shape (mechanisms,)
@@ -70,23 +71,23 @@ def train(
     r"""Last iterates of all settings.
 
     .. math:: v_{t+1} = \beta v_t + \bar g_t + \tilde w_t, \qquad
-        \theta_{t+1} = \theta_t - \eta_t v_{t+1}
+        \theta_{t+1} = \theta_t - (1 - \beta) \eta_t v_{t+1}
 
-    with the mean clipped gradient of a batch and correlated noise. The rate is divided by
-    1/(1 - β), so that equal rates move equally far whatever the momentum.
+    with the mean clipped gradient of a batch and correlated noise. The factor 1 - β lets equal
+    rates move equally far whatever the momentum; a framework's rate is (1 - β) η.
 
     Returns
     -------
-    ndarray, shape (features, mechanisms, variants, classes)
+    ndarray, shape (features, classes, mechanisms, variants)
     """
     size, dimension = features.shape
     batch = schedule.batch_size
     per_epoch = size // batch
-    shape = (dimension, *to.rates.shape, classes)
+    shape = (dimension, classes, *to.rates.shape)
     theta, velocity = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
-    momentum = to.momentum.astype(np.float32)[:, None, None]
-    rates = (to.rates * (1 - to.momentum[:, None])).astype(np.float32)[..., None]
-    scales = to.noise_std.astype(np.float32)[..., None]
+    momentum = to.momentum.astype(np.float32)[:, None]
+    rates = (to.rates * (1 - to.momentum[:, None])).astype(np.float32)
+    scales = to.noise_std.astype(np.float32)
     norms = np.linalg.norm(features, axis=1)
     one_hot = np.eye(classes, dtype=np.float32)[labels]
     for step, share in enumerate(schedule.rate_shares(schedule.epochs * per_epoch)):
@@ -96,7 +97,7 @@ def train(
             features[rows], one_hot[rows], theta, clip_norm=schedule.clip_norm, norms=norms[rows]
         )
         for at, noise in enumerate(to.noise):
-            velocity[:, at] += noise[step][:, None, :] * scales[at]
+            velocity[:, :, at] += noise[step][..., None] * scales[at]
         theta -= rates * share * velocity
     return theta
 
@@ -111,38 +112,36 @@ def clipped_mean_gradient(
     Parameters
     ----------
     features, one_hot : ndarray, shapes (m, d) and (m, classes)
-    theta : ndarray, shape (d, ..., classes)
+    theta : ndarray, shape (d, classes, ...)
     clip_norm : float
     norms : ndarray, shape (m,)
         Of the features' rows.
 
     Returns
     -------
-    ndarray, shape (d, ..., classes)
+    ndarray, shape (d, classes, ...)
     """
-    size, classes = one_hot.shape
-    dimension = features.shape[1]
-    residual = probabilities(features, theta)
-    residual -= one_hot[:, None]
-    length = norms[:, None] * np.sqrt(np.einsum("imc,imc->im", residual, residual))
+    size = len(features)
+    residual = _scores(features, theta)
+    residual -= residual.max(axis=1, keepdims=True)
+    np.exp(residual, out=residual)
+    residual /= residual.sum(axis=1, keepdims=True)
+    residual -= one_hot[:, :, None]
+    length = np.sqrt(np.einsum("icm,icm->im", residual, residual))
+    length *= norms[:, None]
     factor = np.float32(clip_norm / size) / np.maximum(length, np.float32(clip_norm))
-    residual *= factor[..., None]
-    return (features.T @ residual.reshape(size, -1)).reshape(dimension, *theta.shape[1:-1], classes)
-
-
-def probabilities(features: Floats, theta: Floats) -> Floats:
-    """Softmax of the scores, shape (rows, models, classes)."""
-    scores = (features @ theta.reshape(features.shape[1], -1)).reshape(
-        len(features), -1, theta.shape[-1]
-    )
-    scores -= scores.max(axis=-1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=-1, keepdims=True)
-    return scores
+    residual *= factor[:, None, :]
+    return (features.T @ residual.reshape(size, -1)).reshape(theta.shape)
 
 
 def accuracy(features: Floats, labels: NDArray[np.intp], theta: Floats) -> NDArray[np.float64]:
-    """Share of the rows whose largest score is the label's, shape of theta but its ends."""
-    scores = features @ theta.reshape(len(theta), -1)
-    found = scores.reshape(len(features), -1, theta.shape[-1]).argmax(axis=-1)
-    return (found == labels[:, None]).mean(axis=0).reshape(theta.shape[1:-1])
+    """Share of the rows whose largest score is the label's, shape of theta but its first two."""
+    found = _scores(features, theta).argmax(axis=1)
+    return np.asarray((found == labels[:, None]).mean(axis=0).reshape(theta.shape[2:]))
+
+
+def _scores(features: Floats, theta: Floats) -> Floats:
+    """Shape (rows, classes, models)."""
+    dimension, classes = theta.shape[:2]
+    found: Floats = (features @ theta.reshape(dimension, -1)).reshape(len(features), classes, -1)
+    return found

@@ -11,6 +11,7 @@ from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
 from privreg.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
+    Mechanism,
     Participation,
     prefix_errors,
     tuned_damping,
@@ -39,10 +40,17 @@ class Parameters(Strict):
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Mean, largest and last error at a noise multiplier of 1, per coordinate."""
-    import xarray as xr
-
     settings = [Participation(**at.model_dump()) for at in parameters.schedules]
     found = [[prefix_errors(name, at) for name in parameters.mechanisms] for at in settings]
+    return error_table(settings, parameters.mechanisms, found)
+
+
+def error_table(
+    settings: list[Participation], names: list[str], found: list[list[Mechanism]]
+) -> xr.Dataset:
+    """Errors by schedule and mechanism."""
+    import xarray as xr
+
     errors = np.array([[mechanism.errors for mechanism in row] for row in found])
     stretches = [[mechanism.stretches for mechanism in row] for row in found]
     dims = ("schedule", "mechanism")
@@ -69,6 +77,6 @@ def theory(parameters: Parameters) -> xr.Dataset:
                     ("separation", "steps between two participations"),
                 )
             },
-            "mechanism": variable("mechanism", list(parameters.mechanisms), "mechanism"),
+            "mechanism": variable("mechanism", list(names), "mechanism"),
         },
     )
