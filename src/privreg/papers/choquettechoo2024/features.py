@@ -49,14 +49,11 @@ def feature_map(name: str, images: NDArray[np.uint8], *, dataset: str, scale: fl
     shift = np.repeat(np.array(means), side**2).astype(np.float32)
     spread = np.repeat(np.array(stds), side**2).astype(np.float32)
     weights = _pixel_weights(side, channels) if name == "pixels" else _wavelets(side, channels)
-    return np.concatenate(
-        [
-            _normalised(
-                _features(name, (images[at : at + _BLOCK] / np.float32(scale) - shift) / spread, weights, side)
-            )
-            for at in range(0, len(images), _BLOCK)
-        ]
-    )
+    parts = []
+    for at in range(0, len(images), _BLOCK):
+        pixels = (images[at : at + _BLOCK] / np.float32(scale) - shift) / spread
+        parts.append(_normalised(_features(name, pixels.astype(np.float32), weights, side)))
+    return np.concatenate(parts)
 
 
 def _features(name: str, pixels: Floats, weights: Floats, side: int) -> Floats:
@@ -80,7 +77,11 @@ def _normalised(rows: Floats) -> Floats:
 
 def _pixel_weights(side: int, channels: int) -> Floats:
     """Averages over blocks of each channel, shape (channels × side², features)."""
-    block = next(b for b in range(1, side + 1) if side % b == 0 and channels * (side // b) ** 2 <= MOST_PIXELS)
+    block = next(
+        b
+        for b in range(1, side + 1)
+        if side % b == 0 and channels * (side // b) ** 2 <= MOST_PIXELS
+    )
     one = np.kron(np.eye(side // block), np.ones((block, 1)) / block)
     return np.kron(np.eye(channels), np.kron(one, one)).astype(np.float32)
 

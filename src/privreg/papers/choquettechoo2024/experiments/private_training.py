@@ -154,6 +154,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
             },
         },
         coords={
-            name: simulation[name].variable for name in ("feature_map", "mechanism", "epsilon", "trial")
+            name: simulation[name].variable
+            for name in ("feature_map", "mechanism", "epsilon", "trial")
         },
     )

@@ -11,35 +11,23 @@ from privreg.experiment.plotting import (
     BLUE,
     GREEN,
     ORANGE,
-    PURPLE,
     RED,
-    SKY,
     panels,
 )
+from privreg.papers.choquettechoo2024.figures.training import fig4, fig4_accuracy
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["fig1", "fig2", "fig3", "fig4"]
+__all__ = ["fig1", "fig2", "fig3", "fig4", "fig4_accuracy"]
 
 STEP_COLOURS = (BLUE, GREEN, ORANGE)
 ALGORITHMS = {
     "noisy_sgd": ("Noisy-SGD", RED, "s"),
     "noisy_ftrl": (r"$\nu$-Noisy-FTRL", BLUE, "o"),
 }
-MECHANISMS = {
-    "dp_sgd": "DP-SGD",
-    "tree_aggregation": "TreeAgg",
-    "full_honaker": "Full Honaker",
-    "optimal_cc": "Optimal CC",
-    "nu_dp_ftrl": r"$\nu$-DP-FTRL",
-    "fft": "FFT",
-    "banded": "banded Toeplitz",
-    "multi_epoch": "Multi-Epoch (ME)",
-}
-ANYTIME = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl")
 
 
 def fig1(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
@@ -152,43 +140,6 @@ def fig3(theory: xr.Dataset) -> Figure:
     for line, label in (("--", "printed multipliers"), (":", "quadratics alone: a floor")):
         axes[0, 0].plot([], [], color=BLACK, ls=line, lw=0.9, label=label)
     axes[0, 0].legend(loc="upper left")
-    return figure
-
-
-def fig4(cifar10: xr.Dataset, stackoverflow: xr.Dataset) -> Figure:
-    """Prefix-sum error of every mechanism at the two schedules of the paper's experiments."""
-    figure, axes = panels(1, 2, height=2.4)
-    names = [str(name) for name in cifar10.mechanism.values]
-    for column, (panel, errors) in enumerate(zip(axes, (cifar10, stackoverflow), strict=True)):
-        at = errors.isel(schedule=0)
-        values = at.mean_error.values
-        colours = [
-            PURPLE if name == "nu_dp_ftrl" else BLUE if name in ANYTIME else SKY for name in names
-        ]
-        panel.barh(range(len(names)), values, color=colours, height=0.7)
-        panel.plot(at.largest_error, range(len(names)), "|", color=BLACK, ms=8)
-        stretches = at.stretches.values
-        for row, (value, largest) in enumerate(zip(values, at.largest_error.values, strict=True)):
-            restarts = rf" ($\times {stretches[row]}$)" if stretches[row] > 1 else ""
-            panel.annotate(
-                f"{value:.3g}{restarts}",
-                (max(value, largest), row),
-                xytext=(5, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=6.5,
-            )
-        panel.set(
-            xlim=(0, 1.15 * float(at.largest_error.max())),
-            yticks=range(len(names)),
-            xlabel="root mean square error of prefix sums",
-            title=(
-                f"{int(at.steps)} steps, {int(at.participations)} participations, "
-                f"{int(at.separation)} apart"
-            ),
-        )
-        panel.set_yticklabels([MECHANISMS[name] for name in names] if column == 0 else [])
-        panel.invert_yaxis()
     return figure
 
 
