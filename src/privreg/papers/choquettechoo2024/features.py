@@ -57,7 +57,7 @@ def feature_map(name: str, images: NDArray[np.uint8], *, dataset: str, scale: fl
 
 
 def _features(name: str, pixels: Floats, weights: Floats, side: int) -> Floats:
-    found = pixels @ weights
+    found: Floats = pixels @ weights
     if name == "pixels":
         return found
     half = side // 2
@@ -65,7 +65,8 @@ def _features(name: str, pixels: Floats, weights: Floats, side: int) -> Floats:
     moduli = np.sqrt(np.einsum("nkpij,nkpij->nkij", parts, parts))
     even = half - half % 2
     blocks = moduli[..., :even, :even].reshape(*moduli.shape[:2], even // 2, 2, even // 2, 2)
-    return blocks.mean(axis=(3, 5)).reshape(len(pixels), -1)
+    means: Floats = blocks.mean(axis=(3, 5)).astype(np.float32)
+    return means.reshape(len(pixels), -1)
 
 
 def _normalised(rows: Floats) -> Floats:

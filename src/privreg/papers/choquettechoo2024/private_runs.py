@@ -122,16 +122,13 @@ class Runs:
         steps = self.parameters.participation.steps
         # Mechanisms share their draws, so that they are compared on common noise.
         white = rng.standard_normal((steps, dimension * CLASSES), dtype=np.float32)
-        noise = [
-            (mechanism.decoder @ white).reshape(steps, dimension, CLASSES)
-            for mechanism in self.mechanisms
-        ]
+        noise = np.stack([mechanism.decoder @ white for mechanism in self.mechanisms])
         momentum = np.where(np.array(TRAINED) == "dp_sgd", 0.0, self.parameters.momentum)
         return self._run(parts, Settings(noise, noise_std, rates, momentum))
 
     def _noiseless(self, parts: _Parts, rates: FloatArray) -> Floats:
         momentum = np.array([self.parameters.momentum])
-        return self._run(parts, Settings([], np.zeros_like(rates), rates, momentum))
+        return self._run(parts, Settings(None, np.zeros_like(rates), rates, momentum))
 
     def _run(self, parts: _Parts, to: Settings) -> Floats:
         from privreg.papers.choquettechoo2024.experiments.private_training import CLASSES

@@ -50,8 +50,8 @@ class Settings(NamedTuple):
 
     Attributes
     ----------
-    noise : list of ndarray, shape (steps, features, classes)
-        Correlated noise of each mechanism made of standard normal draws; empty for none.
+    noise : ndarray, shape (mechanisms, steps, features × classes), or None
+        Correlated noise of each mechanism made of standard normal draws.
     noise_std : ndarray, shape (mechanisms, variants)
         Standard deviation of these draws in units of the mean gradient.
     rates : ndarray, shape (mechanisms, variants)
@@ -59,7 +59,7 @@ class Settings(NamedTuple):
     momentum : ndarray, shape (mechanisms,)
     """
 
-    noise: list[Floats]
+    noise: Floats | None
     noise_std: NDArray[np.float64]
     rates: NDArray[np.float64]
     momentum: NDArray[np.float64]
@@ -87,7 +87,11 @@ def train(
     theta, velocity = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
     momentum = to.momentum.astype(np.float32)[:, None]
     rates = (to.rates * (1 - to.momentum[:, None])).astype(np.float32)
-    scales = to.noise_std.astype(np.float32)
+    # One product spreads a step's noise over the variants of its mechanism.
+    mechanisms, variants = to.rates.shape
+    spread = np.zeros((mechanisms, mechanisms, variants), np.float32)
+    spread[np.arange(mechanisms), np.arange(mechanisms)] = to.noise_std
+    spread = spread.reshape(mechanisms, -1)
     norms = np.linalg.norm(features, axis=1)
     one_hot = np.eye(classes, dtype=np.float32)[labels]
     for step, share in enumerate(schedule.rate_shares(schedule.epochs * per_epoch)):
@@ -96,8 +100,8 @@ def train(
         velocity += clipped_mean_gradient(
             features[rows], one_hot[rows], theta, clip_norm=schedule.clip_norm, norms=norms[rows]
         )
-        for at, noise in enumerate(to.noise):
-            velocity[:, :, at] += noise[step][..., None] * scales[at]
+        if to.noise is not None:
+            velocity += (to.noise[:, step].T @ spread).reshape(shape)
         theta -= rates * share * velocity
     return theta
 

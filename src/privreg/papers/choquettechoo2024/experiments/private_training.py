@@ -136,17 +136,20 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 
     runs = np.moveaxis(simulation.accuracy.values, 0, -1)
     lead = runs[:, [TRAINED.index("nu_dp_ftrl")]] - runs
-    names = {"release": "diagnostic"}
     return xr.Dataset(
         {
-            **mean_and_error("accuracy", runs, DIMS, "accuracy on the test images", **names),
-            **mean_and_error("lead", lead, DIMS, "accuracy of nu-DP-FTRL less this one's", **names),
+            **mean_and_error(
+                "accuracy", runs, DIMS, "accuracy on the test images", release="diagnostic"
+            ),
+            **mean_and_error(
+                "lead", lead, DIMS, "accuracy of nu-DP-FTRL less this one's", release="diagnostic"
+            ),
             **mean_and_error(
                 "noiseless_accuracy",
                 simulation.noiseless_accuracy.values.T,
                 ("feature_map",),
                 "accuracy without noise",
-                **names,
+                release="diagnostic",
             ),
             **{
                 name: simulation[name].variable
