@@ -65,15 +65,15 @@ def _features(name: str, pixels: Floats, weights: Floats, side: int) -> Floats:
     moduli = np.sqrt(np.einsum("nkpij,nkpij->nkij", parts, parts))
     even = half - half % 2
     blocks = moduli[..., :even, :even].reshape(*moduli.shape[:2], even // 2, 2, even // 2, 2)
-    means: Floats = blocks.mean(axis=(3, 5)).astype(np.float32)
-    return means.reshape(len(pixels), -1)
+    means = blocks.mean(axis=(3, 5)).reshape(len(pixels), -1)
+    return np.asarray(means, dtype=np.float32)
 
 
 def _normalised(rows: Floats) -> Floats:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = rows / np.maximum(lengths, np.float32(1e-6))
     with_constant = np.concatenate([rows, np.ones((len(rows), 1), np.float32)], axis=1)
-    return with_constant / np.float32(np.sqrt(2.0))
+    return np.asarray(with_constant / np.sqrt(2.0), dtype=np.float32)
 
 
 def _pixel_weights(side: int, channels: int) -> Floats:

@@ -89,9 +89,9 @@ def train(
     rates = (to.rates * (1 - to.momentum[:, None])).astype(np.float32)
     # One product spreads a step's noise over the variants of its mechanism.
     mechanisms, variants = to.rates.shape
-    spread = np.zeros((mechanisms, mechanisms, variants), np.float32)
-    spread[np.arange(mechanisms), np.arange(mechanisms)] = to.noise_std
-    spread = spread.reshape(mechanisms, -1)
+    blocks = np.zeros((mechanisms, mechanisms, variants), np.float32)
+    blocks[np.arange(mechanisms), np.arange(mechanisms)] = to.noise_std
+    spread = blocks.reshape(mechanisms, -1)
     norms = np.linalg.norm(features, axis=1)
     one_hot = np.eye(classes, dtype=np.float32)[labels]
     for step, share in enumerate(schedule.rate_shares(schedule.epochs * per_epoch)):
