@@ -13,7 +13,7 @@ from privreg.papers.choquettechoo2024.experiments import private_training
 from privreg.papers.choquettechoo2024.experiments.private_training import TRAINED, Parameters
 from privreg.papers.choquettechoo2024.features import FEATURE_MAPS, feature_map
 from privreg.papers.choquettechoo2024.mechanisms import prefix_errors
-from privreg.papers.choquettechoo2024.private_runs import Runs
+from privreg.papers.choquettechoo2024.private_runs import Runs, correlated
 from privreg.papers.choquettechoo2024.training import (
     Schedule,
     Settings,
@@ -103,7 +103,7 @@ def test_rates_fall_over_the_last_steps_and_momentum_is_that_of_heavy_ball(rng):
 def test_the_noise_of_every_mechanism_has_the_scale_that_its_budget_asks_for(runs, rng):
     steps, dimension, classes = 30, 40, 10
     white = rng.standard_normal((steps, dimension * classes), dtype=np.float32)
-    noise = np.stack([mechanism.decoder @ white for mechanism in runs.mechanisms])
+    noise = np.stack([correlated(mechanism.decoder, white) for mechanism in runs.mechanisms])
     std = runs.noise_std()
     shape = std.shape
     schedule = PARAMETERS.schedule(runs.batch_size)
@@ -132,6 +132,13 @@ def test_the_noise_of_every_mechanism_has_the_scale_that_its_budget_asks_for(run
             # The bounds tell noise of another size apart.
             assert statistic * (3 / 2) ** 2 > high
             assert statistic * (2 / 3) ** 2 < low
+
+
+def test_products_by_blocks_are_whole(runs, rng):
+    white = rng.standard_normal((30, 7), dtype=np.float32)
+    for mechanism in runs.mechanisms:
+        found = correlated(mechanism.decoder, white, block=8)
+        np.testing.assert_allclose(found, mechanism.decoder @ white, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", TRAINED)

@@ -122,7 +122,7 @@ class Runs:
         steps = self.parameters.participation.steps
         # Mechanisms share their draws, so that they are compared on common noise.
         white = rng.standard_normal((steps, dimension * CLASSES), dtype=np.float32)
-        noise = np.stack([mechanism.decoder @ white for mechanism in self.mechanisms])
+        noise = np.stack([correlated(mechanism.decoder, white) for mechanism in self.mechanisms])
         momentum = np.where(np.array(TRAINED) == "dp_sgd", 0.0, self.parameters.momentum)
         return self._run(parts, Settings(noise, noise_std, rates, momentum))
 
@@ -173,3 +173,13 @@ class Runs:
         assert matrices is not None
         decoder = matrices.decoder if matrices.decoder.ndim == 2 else dense_matrix(matrices.decoder)
         return _Mechanism(decoder.astype(np.float32), matrices.sensitivity, error)
+
+
+def correlated(decoder: Floats, white: Floats, *, block: int = 250) -> Floats:
+    """The product, without the columns that a block of steps makes no use of."""
+    found = np.zeros((len(decoder), white.shape[1]), np.float32)
+    for start in range(0, len(decoder), block):
+        rows = decoder[start : start + block]
+        used = np.flatnonzero(rows.any(axis=0))
+        found[start : start + block] = rows[:, used] @ white[used]
+    return found
