@@ -17,7 +17,7 @@ rule data:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=500,
+        mem_mb=1000,
         runtime=10,
     params:
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
