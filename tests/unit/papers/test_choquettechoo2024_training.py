@@ -10,10 +10,10 @@ from privreg.experiment.tables import to_dataset
 from privreg.experiment.trials import shard_of
 from privreg.noise.toeplitz import dense_matrix
 from privreg.papers.choquettechoo2024.experiments import private_training
-from privreg.papers.choquettechoo2024.experiments.private_training import TRAINED, Parameters
+from privreg.papers.choquettechoo2024.experiments.private_training import Parameters
 from privreg.papers.choquettechoo2024.features import FEATURE_MAPS, feature_map
 from privreg.papers.choquettechoo2024.mechanisms import prefix_errors
-from privreg.papers.choquettechoo2024.private_runs import Runs, correlated
+from privreg.papers.choquettechoo2024.private_runs import TRAINED, Runs, correlated
 from privreg.papers.choquettechoo2024.training import (
     Schedule,
     Settings,

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privreg.papers.choquettechoo2024.mechanisms import prefix_errors
-from privreg.papers.choquettechoo2024.training import Floats, Settings, accuracy, train
+from privreg.papers.choquettechoo2024.training import (
+    Floats,
+    Schedule,
+    Settings,
+    accuracy,
+    train,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from privreg.papers.choquettechoo2024.experiments.private_training import Parameters
+    from privreg.papers.choquettechoo2024.mechanisms import Participation
 
 FloatArray = NDArray[np.float64]
+TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
+CLASSES = 10
+
+
+class Plan(Protocol):
+    """What the runs need of an experiment's parameters."""
+
+    dataset: Literal["mnist_digits", "cifar10"]
+    sample_size: int
+    validation: int
+    test: int
+    steps_per_epoch: int
+    clip_norm: float
+    momentum: float
+    epsilons: list[float]
+    delta: float
+    rate_factors: list[float]
+    noiseless_rates: list[float]
+
+    @property
+    def participation(self) -> Participation: ...
+
+    def schedule(self, batch_size: int) -> Schedule: ...
 
 
 class _Mechanism(NamedTuple):
@@ -38,7 +67,7 @@ class _Parts(NamedTuple):
 class Runs:
     """Settings of one experiment, with everything that its trials share."""
 
-    def __init__(self, parameters: Parameters, theory: xr.Dataset, data: xr.Dataset) -> None:
+    def __init__(self, parameters: Plan, theory: xr.Dataset, data: xr.Dataset) -> None:
         from privreg.data.splits import sizes_that_fit
         from privreg.experiment.tables import from_dataset
 
@@ -56,8 +85,6 @@ class Runs:
 
     @cached_property
     def mechanisms(self) -> list[_Mechanism]:
-        from privreg.papers.choquettechoo2024.experiments.private_training import TRAINED
-
         errors = self._theory.mean_error.isel(schedule=0)
         return [self._mechanism(name, float(errors.sel(mechanism=name))) for name in TRAINED]
 
@@ -116,8 +143,6 @@ class Runs:
     def _trained(
         self, parts: _Parts, rng: np.random.Generator, noise_std: FloatArray, rates: FloatArray
     ) -> Floats:
-        from privreg.papers.choquettechoo2024.experiments.private_training import CLASSES, TRAINED
-
         dimension = parts.features.shape[1]
         steps = self.parameters.participation.steps
         # Mechanisms share their draws, so that they are compared on common noise.
@@ -131,8 +156,6 @@ class Runs:
         return self._run(parts, Settings(None, np.zeros_like(rates), rates, momentum))
 
     def _run(self, parts: _Parts, to: Settings) -> Floats:
-        from privreg.papers.choquettechoo2024.experiments.private_training import CLASSES
-
         schedule = self.parameters.schedule(self.batch_size)
         return train(parts.features, parts.labels, classes=CLASSES, schedule=schedule, to=to)
 

@@ -13,6 +13,7 @@ from privreg.experiment.summaries import mean_and_error
 from privreg.papers.choquettechoo2024.experiments.prefix_errors import error_table
 from privreg.papers.choquettechoo2024.features import FEATURE_MAPS
 from privreg.papers.choquettechoo2024.mechanisms import MECHANISMS, Participation, prefix_errors
+from privreg.papers.choquettechoo2024.private_runs import TRAINED, Runs
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 PLACE = "Section 4, Figure 4(a) and Appendix G"
 IMAGES = {"mnist_digits": "MNIST in place of CIFAR-10", "cifar10": "CIFAR-10"}
-TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
-CLASSES = 10
 DIMS = ("feature_map", "mechanism", "epsilon")
 # The generator that rates are chosen with; reported trials count from 0.
 TUNING_TRIAL = 1_000_000
@@ -80,7 +79,6 @@ def simulate(
     import xarray as xr
 
     from privreg.experiment.progress import track
-    from privreg.papers.choquettechoo2024.private_runs import Runs
 
     runs = Runs(parameters, theory, data)
     shape = (len(FEATURE_MAPS), len(TRAINED), len(parameters.epsilons))
