@@ -62,7 +62,7 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
             0,
             [f"{TRAJECTORIES}.trials must", "greater than or equal to 1"],
         ),
-        (f"{TRAJECTORIES}.shards", 11, [TRAJECTORIES, "at most trials = 10, got 11"]),
+        (f"{TRAJECTORIES}.shards", 61, [TRAJECTORIES, "at most trials = 60, got 61"]),
         (
             f"{TRAJECTORIES}.parameters.clip_constnt",
             1.0,
