@@ -30,7 +30,7 @@ def descent_factor(
     Returns
     -------
     ndarray, shape (...)
-        Values in (0, 1], increasing in `clip_constant`; all inputs from 1e-30 to 1e30.
+        Values in (0, 1], increasing in `clip_constant`; all inputs from 1e-32 to 1e32.
 
     Source
     ------

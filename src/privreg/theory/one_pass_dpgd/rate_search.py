@@ -184,7 +184,7 @@ def optimise(
     schedule_of : callable
         Takes amplitudes, shape (settings,), and returns the schedule that has them.
     low, high : float
-        Range of amplitudes, 1e-30 <= low < high <= 1e30.
+        Range of amplitudes, 1e-32 <= low < high <= 1e32.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std, signal : float
         As in `deterministic_equivalent.solve`, `inf` included.
 
@@ -200,7 +200,7 @@ def optimise(
     """
     if not callable(schedule_of):
         raise ValueError(f"schedule_of must be callable, got {schedule_of!r}")
-    low, high = require_number("low", low, least=1e-30), require_number("high", high, most=1e30)
+    low, high = require_number("low", low, least=1e-32), require_number("high", high, most=1e32)
     if not low < high:
         raise ValueError(f"low and high must satisfy 0 < low < high, got {low} and {high}")
     _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from privreg.validation import require_broadcast, require_real
 
-SMALLEST, LARGEST = 1e-30, 1e30
+SMALLEST, LARGEST = 1e-32, 1e32
 ZERO_ALLOWED = ("label_noise_std", "risk", "signal")
 INFINITY_ALLOWED = ("clip_constant", "zcdp_root")
 
@@ -25,7 +25,7 @@ def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np
     infinite : bool
         Whether a clipping constant or a root may be infinite, which clips nothing or adds no noise.
     values
-        Each from 1e-30 to 1e30, risks, signals and label noise also 0.
+        Each from 1e-32 to 1e32, risks, signals and label noise also 0.
     """
     arrays = []
     for name, value in values.items():
