@@ -56,7 +56,7 @@ def test_factors_broadcast_and_increase_with_the_constant():
     ("arguments", "message"),
     [
         ({"risk": -0.1}, "risk must be finite and at least 0, got -0.1"),
-        ({"clip_constant": 0.0}, "clip_constant must be from 1e-30 to .*, got 0.0"),
+        ({"clip_constant": 0.0}, "clip_constant must be from 1e-32 to .*, got 0.0"),
         ({"label_noise_std": -1.0}, "label_noise_std must be finite and at least 0, got -1.0"),
     ],
 )
