@@ -95,6 +95,10 @@ def _keep_entries(topic: Path, kept: dict[str, list[str]]) -> None:
     for kind, entries in block.items():
         if isinstance(entries, list):
             block[kind] = [entry for entry in entries if stands(entry)]
+            for entry in block[kind]:
+                # What it rests on may have been left out.
+                entry.pop("requires", None)
+    block.get("shared", {}).pop("requires", None)
     if any(isinstance(entries, list) and entries for entries in block.values()):
         topic.write_text(yaml.safe_dump(block, sort_keys=False))
     else:

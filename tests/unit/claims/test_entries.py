@@ -286,5 +286,5 @@ def test_files_that_are_not_ledgers_stop_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("paper", ["bombari2025", "brown2024", "lin2025"])
 def test_the_papers_ledgers_load(paper: str) -> None:
     ledger = load_ledger(Path(__file__).parents[3] / "config/claims" / paper, paper)
-    assert len(ledger.entries) > 80
+    assert len(ledger.entries) >= 80
     assert ledger.findings

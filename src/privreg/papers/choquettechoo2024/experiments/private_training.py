@@ -115,11 +115,11 @@ def simulate(
             "noiseless_rate": variable(
                 "feature_map", noiseless_rate, "learning rate without noise", release="diagnostic"
             ),
+        },
+        coords={
             "noise_multiplier": variable(
                 "epsilon", runs.multipliers(), "noise multiplier of the whole run"
             ),
-        },
-        coords={
             "feature_map": variable("feature_map", list(FEATURE_MAPS), "features"),
             "mechanism": variable("mechanism", list(TRAINED), "mechanism"),
             "epsilon": variable("epsilon", list(parameters.epsilons), "privacy budget epsilon"),
@@ -151,11 +151,11 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
             ),
             **{
                 name: simulation[name].variable
-                for name in ("rate", "rate_factor", "noiseless_rate", "noise_multiplier")
+                for name in ("rate", "rate_factor", "noiseless_rate")
             },
         },
         coords={
             name: simulation[name].variable
-            for name in ("feature_map", "mechanism", "epsilon", "trial")
+            for name in ("feature_map", "mechanism", "epsilon", "noise_multiplier", "trial")
         },
     )
