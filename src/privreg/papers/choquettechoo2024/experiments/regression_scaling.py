@@ -173,7 +173,11 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
         },
         coords={
             name: simulation[name].variable
-            for name in ("algorithm", "trial", *(set(ABSCISSAE) & set(simulation.coords)))
+            for name in (
+                "algorithm",
+                "trial",
+                *(axis for axis in ABSCISSAE if axis in simulation.coords),
+            )
         },
     )
 
