@@ -3,8 +3,8 @@
     python tests/workflow/twice.py [--scale quick] [--keep FOLDER] [target ...]
 
 The second build has one core instead of two and splits the trials of each experiment over another
-number of jobs. Clones hold what is committed, and no compiled kernel. Not compared are shards, since
-they hold other trials (what joins them is), and the page, which tells what rebuilding took.
+number of jobs. Clones hold what is committed, and no compiled kernel. Shards are not compared,
+since they hold other trials; what joins them is. Nor is the page, which tells what a rebuild took.
 """
 
 from __future__ import annotations
