@@ -55,7 +55,7 @@ reference: setup
 	python -m privreg imports --into docs/architecture.md
 
 lock:
-	uv pip compile pyproject.toml --extra workflow --extra dev --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra workflow --extra cluster --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --output-file requirements.lock
 
 benchmarks: setup
