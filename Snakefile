@@ -17,8 +17,11 @@ SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
 from privreg.pipeline.closing import closing_lines
+from privreg.pipeline.opening import guarded
 from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
+from privreg.pipeline.provenance import Expected
 from privreg.pipeline.registry import paper_files
+from privreg.pipeline.sources import table_source
 
 
 configfile: "config/config.yaml"
@@ -30,6 +33,7 @@ for paper_file in stop_in_one_line(paper_files)(config):
 
 
 plan = stop_in_one_line(Plan)(config)
+workflow.execute = guarded(workflow, plan.layout)
 
 
 report: "workflow/report/workflow.rst"

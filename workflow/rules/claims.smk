@@ -26,12 +26,14 @@ rule judge:
     params:
         cases=lambda w: plan.ledgers.cases(w.paper, w.group),
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
+        expected=lambda w, input: expected.group(w.paper, w.group),
         scale=plan.config.scale,
     message:
         "Claims: {wildcards.paper}, by {wildcards.group}"
     shell:
         "python -m privreg judge {wildcards.paper} --cases {params.cases:q}"
-        " --artifacts {params.artifacts:q} --scale {params.scale} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q} --scale {params.scale}"
+        " --output {output:q} --log {log:q}"
 
 
 rule claim:

@@ -1,6 +1,6 @@
 # Needs   a folder named in PRIVREG_DATA, or a network, or neither.
-# Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so.
-# Steps   look in the folder, else download and check, else stand in.
+# Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so; .json: its origin
+# Steps   look in the folder, else download and check, else stand in, unless a real table is there.
 
 
 rule data:
@@ -8,11 +8,15 @@ rule data:
     input:
         sources=plan.data_sources(),
     output:
-        layout.data(),
+        # What lies there is not removed before the job: nothing may take a real table's place.
+        table=update(layout.data()),
+        origin=update(layout.origin()),
     log:
         layout.log(layout.data()),
     benchmark:
         layout.benchmark(layout.data())
+    # Beside the files and the network of the shell that planned the run.
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
@@ -21,9 +25,10 @@ rule data:
         runtime=10,
     params:
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
-        looked_for_in=plan.local_data(),
+        looked_for_in=lambda w: table_source(w.dataset, layout).looked_for_in,
+        source=lambda w, output: table_source(w.dataset, layout).options,
     message:
         "Data: {wildcards.dataset}"
     shell:
-        "python -m privreg data {wildcards.dataset} --mirrors {params.mirrors:q}"
-        " --output {output:q} --log {log:q}"
+        "python -m privreg data {wildcards.dataset} --mirrors {params.mirrors:q} {params.source:q}"
+        " --output {output.table:q} --origin {output.origin:q} --log {log:q}"

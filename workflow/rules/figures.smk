@@ -28,13 +28,14 @@ rule figure:
         runtime=10,
     params:
         artifacts=lambda w: assignments(plan.drawing_reads("figure", w.paper, w.figure)),
+        expected=lambda w, input: expected.drawing("figure", w.paper, w.figure),
         caption=lambda w: plan.config.papers[w.paper].figures[w.figure].caption,
         scale=plan.config.scale,
     message:
         "Figure: {wildcards.paper}/{wildcards.figure}"
     shell:
         "python -m privreg figure {wildcards.paper}/{wildcards.figure}"
-        " --artifacts {params.artifacts:q} --scale {params.scale}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q} --scale {params.scale}"
         " --output {output.pdf:q} {output.png:q} --log {log:q}"
 
 
@@ -57,8 +58,10 @@ rule table:
         runtime=10,
     params:
         artifacts=lambda w: assignments(plan.drawing_reads("table", w.paper, w.table)),
+        expected=lambda w, input: expected.drawing("table", w.paper, w.table),
     message:
         "Table: {wildcards.paper}/{wildcards.table}"
     shell:
         "python -m privreg table {wildcards.paper}/{wildcards.table}"
-        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
+        " --output {output:q} --log {log:q}"

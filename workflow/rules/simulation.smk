@@ -24,6 +24,7 @@ rule simulate:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("simulate", w.paper, w.experiment)),
+        expected=lambda w, input: expected.stage("simulate", w.paper, w.experiment),
         seed=plan.config.seed,
         trials=lambda w: plan.experiment(w.paper, w.experiment).trials,
         shards=lambda w: plan.experiment(w.paper, w.experiment).shards,
@@ -33,7 +34,8 @@ rule simulate:
         "python -m privreg simulate {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
         " --seed {params.seed} --trials {params.trials} --shard {wildcards.shard}/{params.shards}"
-        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
+        " --output {output:q} --log {log:q}"
 
 
 rule summarise:
@@ -58,9 +60,11 @@ rule summarise:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("summarise", w.paper, w.experiment)),
+        expected=lambda w, input: expected.stage("summarise", w.paper, w.experiment),
     message:
         "Summary: {wildcards.paper}/{wildcards.experiment}"
     shell:
         "python -m privreg summarise {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q} --shards {input.shards:q}"
-        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
+        " --output {output:q} --log {log:q}"

@@ -70,6 +70,13 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument(
             "--artifacts", action=_Assignments, nargs="*", default={}, metavar="ARGUMENT=FILE"
         )
+        added.add_argument(
+            "--expected",
+            type=json.loads,
+            default={},
+            metavar="JSON",
+            help="identity that each artifact must have",
+        )
 
     def output(added: argparse.ArgumentParser, **options: Any) -> None:
         added.add_argument("--output", type=Path, required=True, **options)
@@ -85,8 +92,10 @@ def _parser() -> argparse.ArgumentParser:
     added = command("data", "fetch, check and store a real table")
     added.add_argument("name")
     added.add_argument("--mirrors", nargs="+", default=None, metavar="ADDRESS")
-    directory = os.environ.get("PRIVREG_DATA")
-    added.set_defaults(directory=Path(directory) if directory else None)
+    added.add_argument("--directory", type=Path, help="where to look before a download")
+    added.add_argument("--real", action="store_true", help="refuse a stand-in")
+    added.add_argument("--looked-for-in", default="", help="written into the origin")
+    added.add_argument("--origin", type=Path, help="takes where the table came from, as JSON")
     output(added)
 
     experiment("theory", "evaluate an experiment's theory")

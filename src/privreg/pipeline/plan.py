@@ -113,10 +113,6 @@ class Plan:
         """Source files that prepare the tables."""
         return _posix(closure("privreg.pipeline.stages:data", "privreg.data"))
 
-    def local_data(self) -> str:
-        """Where tables are looked for first; another place prepares them anew."""
-        return "PRIVREG_DATA" if os.environ.get("PRIVREG_DATA") else "download"
-
     def drawing_sources(self, kind: str, paper: str) -> list[str]:
         """Source files that a paper's figures or tables run; `kind` is figure or table."""
         return _posix(closure(f"privreg.pipeline.stages:{kind}", f"privreg.papers.{paper}.{kind}s"))

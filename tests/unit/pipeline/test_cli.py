@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from privreg.experiment import datasets
+from privreg.experiment import checksums, datasets
 from privreg.pipeline.cli import main
 
 FACTORS = json.dumps({"largest_ratio": 4.0, "points": 10})
@@ -96,7 +96,7 @@ def test_shards_are_joined_into_the_trials_of_one_run(tmp_path):
     artifacts = ("--artifacts", f"simulation={tmp_path / 'one.nc'}")
     assert run("intervals", path, *common, *artifacts, "--output", tmp_path / "intervals.nc") == 0
     found = datasets.read(tmp_path / "intervals.nc")
-    assert found.attrs["simulation_digest"] == datasets.file_digest(tmp_path / "one.nc")
+    assert found.attrs["simulation_digest"] == checksums.file_digest(tmp_path / "one.nc")
 
 
 def test_a_missing_shard_is_an_error(tmp_path, capsys):
