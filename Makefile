@@ -1,6 +1,8 @@
 # make          set up, then rebuild everything on all cores
 # make quick    the same, made small
 # make test     set up, then the linters, the type checker and the tests
+# make test-all   the same, and the tests that take minutes
+# make archive    results and what Snakemake needs to trust them, for another checkout
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
 VENV := .venv
 PYTHON ?= python3
@@ -14,7 +16,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test twice setup lint schema reference lock benchmarks clean
+.PHONY: all quick test test-all archive twice setup lint schema reference lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -24,6 +26,13 @@ quick: setup
 
 test: setup lint
 	python -m pytest --numprocesses 2 --dist loadfile
+
+test-all: test
+	python -m pytest -m long --durations 10
+
+archive: setup
+	snakemake all --dry-run --quiet all
+	tar --create --gzip --file privreg-results.tar.gz results .snakemake/metadata
 
 twice: setup
 	python tests/workflow/twice.py --scale $(SCALE)

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from privreg.pipeline.lock import running_job
+
 logger = logging.getLogger("privreg")
 
 
@@ -31,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # Imported here, so that `--help` and a misspelt option cost no import of a stage.
         module = importlib.import_module(f"privreg.pipeline.{options.pop('module')}")
-        failures = getattr(module, stage)(**options)
+        with running_job():
+            failures = getattr(module, stage)(**options)
     except (ValueError, OSError) as error:
         logger.error("%s: %s", stage, error)
         logger.debug("traceback", exc_info=True)

@@ -17,6 +17,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+SNAKEMAKE = Path(".snakemake")
+# Held by every job that runs.
+JOBS = SNAKEMAKE / "jobs.lock"
+JOBS_VARIABLE = "PRIVREG_JOBS"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -74,6 +78,7 @@ def only_run(folder: Path) -> Iterator[Owner | None]:
         One line: a run that lives has the checkout, or a run on another machine may live.
     """
     folder.mkdir(exist_ok=True)
+    (folder / JOBS.name).touch()
     descriptor = os.open(folder / "run.json", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         before = _take(descriptor, folder / "locks")
@@ -87,23 +92,23 @@ def only_run(folder: Path) -> Iterator[Owner | None]:
 
 
 @contextmanager
-def running_job(path: Path | None) -> Iterator[None]:
-    """Say, as long as a job runs, that it does; `path` is the file that `wait_for_jobs` looks at.
+def running_job() -> Iterator[None]:
+    """Say, as long as a job of a run lasts, that it does.
 
-    A job outlives a run that was killed alone, and may write what it made after the next one has
-    started.
+    A job outlives a run that was killed alone, and may write what it made when the next one has
+    made it as well.
     """
     try:
-        descriptor = -1 if path is None else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        descriptor = -1
+        descriptor = os.open(os.environ[JOBS_VARIABLE], os.O_RDONLY | os.O_CLOEXEC)
+    except (OSError, KeyError):
+        # By hand, without a run.
+        yield
+        return
     try:
-        if descriptor >= 0:
-            _flock(descriptor, fcntl.LOCK_SH)
+        _flock(descriptor, fcntl.LOCK_SH)
         yield
     finally:
-        if descriptor >= 0:
-            os.close(descriptor)
+        os.close(descriptor)
 
 
 def wait_for_jobs(path: Path) -> Iterator[str]:

@@ -17,8 +17,6 @@ from privreg.pipeline import lock
 from privreg.pipeline.layout import Layout
 from privreg.pipeline.sources import origin_of, table_source
 
-SNAKEMAKE = Path(".snakemake")
-JOBS = SNAKEMAKE / "jobs.lock"
 # A disk with less space than this is full for what a run writes.
 LEAST_FREE_BYTES = 20_000_000
 
@@ -39,7 +37,7 @@ def guarded(workflow: Any, layout: Layout) -> Callable[..., None]:
                 try:
                     before = None
                     if workflow.execution_settings.lock:
-                        before = stack.enter_context(lock.only_run(SNAKEMAKE))
+                        before = stack.enter_context(lock.only_run(lock.SNAKEMAKE))
                     for line in opening_lines(layout, before):
                         print(line, file=sys.stderr, flush=True)
                 except (ValueError, OSError) as error:
@@ -73,15 +71,15 @@ def opening_lines(layout: Layout, before: lock.Owner | None) -> Iterator[str]:
         raise OSError(
             f"{root}: {free / 1e6:.0f} MB free; make room and type the same command again"
         )
+    yield from lock.wait_for_jobs(lock.JOBS)
     if before is not None:
         yield f"The run before ended without a word ({before}); going on where it stopped"
-        yield from lock.wait_for_jobs(JOBS)
         for partial in root.rglob(f".*{datasets.PARTIAL}"):
             partial.unlink(missing_ok=True)
     for path in checksums.damaged(root):
         _require_replaceable(path, layout)
         path.unlink()
-        yield f"{path}: damaged, it is made again"
+        yield f"{path}: damaged, removed; made again where it is needed"
 
 
 def _require_replaceable(path: Path, layout: Layout) -> None:

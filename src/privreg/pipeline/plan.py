@@ -20,6 +20,8 @@ from privreg.pipeline.config import Config, Experiment, load
 from privreg.pipeline.falsify import wrong_versions
 from privreg.pipeline.layout import FIGURE_FORMATS, Layout
 from privreg.pipeline.ledgers import Falsifier, Ledgers, described
+from privreg.pipeline.lock import JOBS, JOBS_VARIABLE
+from privreg.pipeline.processor import pinned
 from privreg.pipeline.registry import Recipe, known_papers
 
 Result = TypeVar("Result")
@@ -210,7 +212,7 @@ class Plan:
         return _posix((*files, *(Path(os.path.relpath(path)) for path in templates)))
 
     def environment(self, source: Path, *, conda: bool) -> str:
-        """Shell prefix that makes `python -m privreg` this checkout's package.
+        """Shell prefix that makes `python -m privreg` this checkout's package, on pinned loops.
 
         Outside conda the interpreter is the one that runs the workflow, activated or not.
         """
@@ -218,6 +220,8 @@ class Plan:
         lines = ["set -euo pipefail", f"export PYTHONPATH={quote(os.pathsep.join(paths))}"]
         if not conda:
             lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
+        pins = pinned() | {JOBS_VARIABLE: str(JOBS.absolute())}
+        lines += [f"export {name}={quote(value)}" for name, value in pins.items()]
         return "; ".join(lines) + "; "
 
     def _typed_parameters(self, paper: str, name: str) -> Any:
