@@ -31,8 +31,8 @@ test-all: test
 	python -m pytest -m long --durations 10
 
 archive: setup
-	snakemake all --dry-run --quiet all
-	tar --create --gzip --file privreg-results.tar.gz results .snakemake/metadata
+	snakemake all --dry-run 2>&1 | grep -q "Nothing to be done" || { echo "Build first: make"; exit 1; }
+	tar -czf privreg-results.tar.gz results .snakemake/metadata
 
 twice: setup
 	python tests/workflow/twice.py --scale $(SCALE)

@@ -71,7 +71,7 @@ class Ran:
         self.lines = [line for line in self.output.splitlines() if line.strip()]
 
 
-def run(folder: Path, *arguments: str, limit: int = 280, **changed: str | None) -> Ran:
+def run(folder: Path, *arguments: str, limit: int = 900, **changed: str | None) -> Ran:
     """The plain command, to its end."""
     ran = subprocess.run(
         [*PLAIN, "--cores", "2", *arguments],
@@ -99,7 +99,7 @@ class Started:
         with contextlib.suppress(ProcessLookupError):
             (os.killpg if group else os.kill)(self.process.pid, number)
 
-    def wait_for(self, text: str, count: int = 1, limit: float = 120) -> bool:
+    def wait_for(self, text: str, count: int = 1, limit: float = 600) -> bool:
         """Whether a text came so often, before the run ended."""
         ends = time.monotonic() + limit
         while time.monotonic() < ends:
@@ -110,7 +110,7 @@ class Started:
             time.sleep(0.01)
         raise TimeoutError(f"{text!r} did not come {count} times in {limit} s")
 
-    def end(self, limit: float = 120) -> Ran:
+    def end(self, limit: float = 600) -> Ran:
         """The run's end."""
         status = self.process.wait(limit)
         return Ran(status, self.log.read_text(errors="replace"))
