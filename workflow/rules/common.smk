@@ -1,6 +1,8 @@
 # What all rules share: the layout of results, the wildcards, and an environment in which
 # `python -m privreg` is this checkout's package, whichever interpreter or conda environment runs it.
 layout = plan.layout
+# Memory and run time that jobs ask of a cluster, from measured ones.
+needs = Needs(plan)
 
 
 wildcard_constraints:
@@ -19,3 +21,13 @@ shell.executable("bash")
 shell.prefix(
     plan.environment(SOURCE, conda=bool(workflow.deployment_settings.deployment_method))
 )
+
+
+# What needs the network, or is done in a second by the process that waits: never sent to a cluster.
+localrules:
+    data,
+    ledger,
+    page,
+    gate,
+    crate,
+    caught,

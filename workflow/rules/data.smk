@@ -17,8 +17,8 @@ rule data:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=lambda w, attempt: 1000 * attempt,
+        runtime=lambda w, attempt: 10 * attempt,
     params:
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
         looked_for_in=plan.local_data(),
