@@ -1,4 +1,4 @@
-"""What a run costs, told before it is submitted: processor time and memory from measured jobs.
+"""What a run costs, told before it is submitted: core hours and memory from measured jobs.
 
 `workflow/costs.json` holds what each job of the papers' own scale took, written by `privreg
 measure` from the benchmarks of a build. A simulation's time grows with its trials, and with the
@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ MARGIN, SLOWER, LEAST_MEMORY, LEAST_MINUTES = 1.5, 4, 500, 5
 
 @dataclass(frozen=True)
 class Cost:
-    """Processor seconds of a stage's jobs together, their number, and the largest one's memory."""
+    """Core seconds of a stage's jobs together, their number, and the largest one's memory."""
 
     seconds: float
     memory_mb: float
@@ -115,7 +115,7 @@ def cost(*, configs: list[Path], measured: Path | None) -> None:
     """Print what a configuration costs, and beside it what a build took, if one is named."""
     plan = Plan(merged(*configs))
     found = predict(plan)
-    rows = [("", "processor hours", "jobs", "longest job", "largest memory", "")]
+    rows = [("", "core hours", "jobs", "longest job", "largest memory", "")]
     for paper in plan.config.papers:
         mine = {key: value for key, value in found.items() if key.split("/")[1] == paper}
         unknown = [key for key, value in mine.items() if not value.known]
@@ -196,14 +196,14 @@ def _stated(plan: Plan, paper: str, name: str) -> dict[str, float]:
 
 
 def _row(file: Path) -> tuple[float, float]:
-    """Processor seconds and megabytes of a job; one too short to be sampled took its wall time."""
+    """Seconds and megabytes of a job of one core.
+
+    Snakemake samples processor time so rarely that it misses up to half a minute of a job.
+    """
     with file.open(encoding="utf-8") as lines:
-        row: Mapping[str, str] = next(csv.DictReader(lines, delimiter="\t"))
-
-    def number(key: str, otherwise: float) -> float:
-        return otherwise if row[key] in {"-", "NA", ""} else float(row[key])
-
-    return max(number("cpu_time", 0.0), min(number("s", 0.0), START)), number("max_rss", 0.0)
+        row = next(csv.DictReader(lines, delimiter="\t"))
+    memory = row["max_rss"]
+    return float(row["s"]), 0.0 if memory in {"-", "NA"} else float(memory)
 
 
 def _words(costs: list[Cost]) -> tuple[str, str, str, str]:
