@@ -16,7 +16,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test test-all archive twice setup lint schema reference lock benchmarks clean
+.PHONY: all quick test test-all archive twice setup lint schema reference costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -62,6 +62,9 @@ reference: setup
 	python -m privreg variables results/quick --output docs/datasets.md
 	python -m privreg api --output docs/api.md
 	python -m privreg imports --into docs/architecture.md
+
+costs: setup
+	python -m privreg measure results/benchmarks --output workflow/costs.json
 
 lock:
 	uv pip compile pyproject.toml --extra workflow --extra cluster --extra dev --universal --python-version 3.11 \

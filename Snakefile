@@ -17,6 +17,7 @@ SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
 from privreg.pipeline.closing import closing_lines
+from privreg.pipeline.costs import Needs
 from privreg.pipeline.opening import guarded
 from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
 from privreg.pipeline.provenance import Expected

@@ -21,8 +21,8 @@ rule judge:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         cases=lambda w: plan.ledgers.cases(w.paper, w.group),
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
@@ -51,8 +51,8 @@ rule claim:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     shell:
@@ -78,8 +78,8 @@ rule ledger:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         ledgers=assignments(plan.ledgers.folders()),
     message:
@@ -105,8 +105,8 @@ rule page:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=5,
+        mem_mb=lambda w, attempt: 500 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         drawings=plan.drawings(),
         benchmarks=layout.benchmarks(),
@@ -133,8 +133,8 @@ rule gate:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     message:
         "Gate: verdicts against what is expected"
     shell:
@@ -156,8 +156,8 @@ rule crate:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         files=plan.crate_files(),
         published=plan.released(),
@@ -181,8 +181,8 @@ rule docs:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         ledgers=assignments(plan.ledgers.folders()),
         drawings=plan.drawings(),
@@ -214,8 +214,8 @@ rule falsifier:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=30,
+        mem_mb=lambda w, attempt: 1000 * attempt,
+        runtime=lambda w, attempt: 30 * attempt,
     params:
         experiments=lambda w: plan.falsifier(w.paper, w.version).experiments,
         groups=lambda w: plan.falsifier(w.paper, w.version).groups,
@@ -242,8 +242,8 @@ rule caught:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     message:
         "Deliberate mistakes against the entries that must notice"
     shell:

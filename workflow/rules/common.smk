@@ -4,6 +4,8 @@ layout = plan.layout
 # What a job's artifacts must be. A `params` function of it names `input`, though it needs none:
 # Snakemake compares such params with no earlier run's, as what they follow from is compared.
 expected = Expected(plan)
+# Memory and run time that jobs ask of a cluster, from measured ones.
+needs = Needs(plan)
 
 
 wildcard_constraints:
@@ -22,3 +24,13 @@ shell.executable("bash")
 shell.prefix(
     plan.environment(SOURCE, conda=bool(workflow.deployment_settings.deployment_method))
 )
+
+
+# What needs the network, or is done in a second by the process that waits: never sent to a cluster.
+localrules:
+    data,
+    ledger,
+    page,
+    gate,
+    crate,
+    caught,

@@ -21,8 +21,8 @@ rule data:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=lambda w, attempt: 1000 * attempt,
+        runtime=lambda w, attempt: 10 * attempt,
     params:
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
         looked_for_in=lambda w: table_source(w.dataset, layout).looked_for_in,

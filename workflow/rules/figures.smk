@@ -24,8 +24,8 @@ rule figure:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=lambda w, attempt: 500 * attempt,
+        runtime=lambda w, attempt: 10 * attempt,
     params:
         artifacts=lambda w: assignments(plan.drawing_reads("figure", w.paper, w.figure)),
         expected=lambda w, input: expected.drawing("figure", w.paper, w.figure),
@@ -54,8 +54,8 @@ rule table:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=lambda w, attempt: 500 * attempt,
+        runtime=lambda w, attempt: 10 * attempt,
     params:
         artifacts=lambda w: assignments(plan.drawing_reads("table", w.paper, w.table)),
         expected=lambda w, input: expected.drawing("table", w.paper, w.table),

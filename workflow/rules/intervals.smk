@@ -18,8 +18,8 @@ rule intervals:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=700,
-        runtime=10,
+        mem_mb=needs.memory_mb("intervals"),
+        runtime=needs.minutes("intervals"),
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),

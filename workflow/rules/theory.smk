@@ -18,8 +18,8 @@ rule theory:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=700,
-        runtime=20,
+        mem_mb=needs.memory_mb("theory"),
+        runtime=needs.minutes("theory"),
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),

@@ -92,6 +92,14 @@ def _parser() -> argparse.ArgumentParser:
     def scale(added: argparse.ArgumentParser) -> None:
         added.add_argument("--scale", choices=("paper", "quick"), default="paper")
 
+    added = command("cost", "tell what a configuration costs before it runs", "costs")
+    added.add_argument("configs", type=Path, nargs="*", metavar="CONFIG")
+    added.add_argument("--measured", type=Path, metavar="FOLDER", help="benchmarks of a build")
+    added = command("measure", "write what the jobs of a build took", "costs")
+    added.add_argument("benchmarks", type=Path, metavar="FOLDER")
+    added.add_argument("--configs", type=Path, nargs="*", default=[], metavar="CONFIG")
+    output(added)
+
     added = command("data", "fetch, check and store a real table")
     added.add_argument("name")
     added.add_argument("--mirrors", nargs="+", default=None, metavar="ADDRESS")

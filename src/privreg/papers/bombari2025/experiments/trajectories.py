@@ -39,6 +39,22 @@ class Parameters(Strict):
     def sample_size(self, dimension: int) -> int:
         return round(dimension / self.aspect_ratio)
 
+    @property
+    def work(self) -> float:
+        """Arithmetic of a trial: a row of d numbers a step, or a few where the law is isotropic."""
+        row = {"isotropic": 30.0, "uniform": 0.0}
+        return len(self.exponents) * sum(
+            self.sample_size(dimension) * (row[spectrum] or dimension)
+            for spectrum in self.spectra
+            for dimension in self.dimensions
+        )
+
+    @property
+    def held(self) -> float:
+        """Numbers of a trial in memory: the risk after every step of every setting."""
+        settings = len(self.spectra) * len(self.exponents) * len(self.dimensions)
+        return settings * max(map(self.sample_size, self.dimensions))
+
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Deterministic equivalent of each spectrum and schedule, limit and finite dimensions."""

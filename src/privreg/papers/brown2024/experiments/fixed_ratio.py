@@ -53,6 +53,17 @@ class Parameters(Strict):
     anisotropic: bool = Field(False, description="Random covariance of Appendix B.")
     label_noise_mean: float = Field(0.0, description="Mean of the label noise, 0 in the paper.")
 
+    @property
+    def work(self) -> float:
+        """Arithmetic of a trial: second moments, two passes a step and the draw of each table."""
+        rows_and_columns = [(p * self.samples_per_feature, p) for p in self.dimensions]
+        return float(sum(n * p * (p + 2 * self.steps + 30) for n, p in rows_and_columns))
+
+    @property
+    def held(self) -> float:
+        """Numbers in memory, however many trials: the largest table."""
+        return float(max(self.dimensions) ** 2 * self.samples_per_feature)
+
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     """Distances of the estimates to the empirical minimiser and to the population parameter."""
