@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Deviation, Dimension, Power, SampleSize
 from privreg.models import LinearModel
 from privreg.noise.correlations import (
     Correlation,
@@ -28,10 +31,10 @@ CLIP_FACTOR = 2.0
 class Problem(Strict):
     """Eigenvalues i^-r in the eigenbasis, a target of norm 1 with coordinates in i^-1."""
 
-    decay: float = Field(gt=1, description="Decay exponent r of the eigenvalues.")
-    dimension: int = Field(ge=2, description="Dimension d.")
-    sample_size: int = Field(ge=2, description="Number N of rows.")
-    label_noise_std: float = Field(ge=0, description="Standard deviation of the label noise.")
+    decay: Annotated[Power, Field(gt=1)] = Field(description="Decay exponent r of the eigenvalues.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
 
     @property
     def eigenvalues(self) -> np.ndarray:

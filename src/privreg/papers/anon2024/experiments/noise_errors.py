@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis
+from privreg.experiment.quantities import StepSizeAxis
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.anon2024.setting import CORRELATIONS, Problem, decoder
 
@@ -25,7 +25,7 @@ DIMS = ("correlation", "noise_shape", "step_size")
 class Parameters(Problem):
     """Unclipped runs of a zero target without label noise, with white noise of deviation 1."""
 
-    step_sizes: LogAxis = Field(description="Step sizes.")
+    step_sizes: StepSizeAxis = Field(description="Step sizes.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Steps
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,9 +22,11 @@ PLACE = "Figure 1, Algorithm 3"
 class Parameters(Strict):
     """A tree of every step's noise."""
 
-    leaves: int = Field(ge=2, description="Leaves of the tree that is drawn, a power of two.")
-    steps: int = Field(ge=2, description="Steps whose covariance is estimated.")
-    draws: int = Field(ge=2, description="Independent trees a trial.")
+    leaves: Annotated[Count, Field(ge=2)] = Field(
+        description="Leaves of the tree that is drawn, a power of two."
+    )
+    steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps whose covariance is estimated.")
+    draws: Annotated[Count, Field(ge=2)] = Field(description="Independent trees a trial.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

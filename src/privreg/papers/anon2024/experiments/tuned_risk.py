@@ -7,13 +7,20 @@ both are oracles, the same for all arms, and not private.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis
+from privreg.experiment.quantities import (
+    Count,
+    Epsilon,
+    Probability,
+    Rising,
+    Some,
+    StepSizeAxis,
+)
 from privreg.experiment.summaries import jackknife, mean_and_error
 from privreg.papers.anon2024.setting import CORRELATIONS, Problem, decoder
 
@@ -62,10 +69,12 @@ COMPARISONS = {
 class Parameters(Problem):
     """Budgets for replace-one neighbours, accounted from the noise that is added."""
 
-    epsilons: list[float] = Field(min_length=2, description="epsilon, increasing.")
-    delta: float = Field(gt=0, lt=1, description="delta.")
-    step_sizes: LogAxis = Field(description="Step sizes to choose from.")
-    public_ratios: list[int] = Field(description="Public over private rows; 1 must be one.")
+    epsilons: Annotated[Rising[Epsilon], Field(min_length=2)] = Field(
+        description="epsilon, increasing."
+    )
+    delta: Probability = Field(description="delta.")
+    step_sizes: StepSizeAxis = Field(description="Step sizes to choose from.")
+    public_ratios: Some[Count] = Field(description="Public over private rows; 1 must be one.")
 
     @property
     def arms(self) -> list[Arm]:

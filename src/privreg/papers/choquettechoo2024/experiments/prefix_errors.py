@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Some, Steps
 from privreg.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
     Mechanism,
@@ -26,16 +27,16 @@ PLACE = "Section 4, Table 3, Figure 4 and Appendix G"
 class Schedule(Strict):
     """How often a record takes part, and how far apart."""
 
-    steps: int = Field(ge=1, description="Steps T.")
-    participations: int = Field(ge=1, description="Steps in which a record takes part.")
-    separation: int = Field(ge=1, description="Steps between two of them.")
+    steps: Steps = Field(description="Steps T.")
+    participations: Steps = Field(description="Steps in which a record takes part.")
+    separation: Steps = Field(description="Steps between two of them.")
 
 
 class Parameters(Strict):
     """Schedules of the paper's two data sets, and single participation for Table 3."""
 
-    schedules: list[Schedule] = Field(min_length=1, description="Schedules.")
-    mechanisms: list[str] = Field(default=list(MECHANISMS), min_length=1, description="Mechanisms.")
+    schedules: Some[Schedule] = Field(description="Schedules.")
+    mechanisms: Some[str] = Field(default=list(MECHANISMS), description="Mechanisms.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
