@@ -1,14 +1,15 @@
 """What the parameters of a recipe may be, each by its meaning and stated once.
 
 A recipe says `orders: Some[RenyiOrder]`; the bounds, the words of a refusal and the JSON schema
-follow. A type is narrowed where it is used: `dimension: Annotated[Dimension, Field(ge=2)]`. No truth
-value or text passes for a number, no infinity, no NaN. The upper ends are far from any experiment and
-near to what a machine can hold.
+follow. A type is narrowed where it is used: `dimension: Annotated[Dimension, Field(ge=2)]`. No
+truth value or text passes for a number, no infinity, no NaN. The upper ends are far from any
+experiment and near to what a machine can hold.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from operator import attrgetter
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
@@ -81,6 +82,38 @@ Rising = Annotated[
 Window = Annotated[tuple[Positive, Positive], AfterValidator(_rising)]
 
 
+def more_than(field: str, other: str) -> Any:
+    """A validator of a model: all values of a field are more than those of another one.
+
+    Either may be a number, a list or an attribute of a field, such as `design.sample_size`.
+    """
+
+    def check(parameters: Any) -> Any:
+        value, bound = min(_all(parameters, field)), max(_all(parameters, other))
+        if not value > bound:
+            raise ValueError(f"{field} must be more than {other} = {bound:g}, got {value:g}")
+        return parameters
+
+    return model_validator(mode="after")(check)
+
+
+def at_most(field: str, other: str) -> Any:
+    """A validator of a model: no value of a field is more than one of another field."""
+
+    def check(parameters: Any) -> Any:
+        value, bound = max(_all(parameters, field)), min(_all(parameters, other))
+        if value > bound:
+            raise ValueError(f"{field} must be at most {other} = {bound:g}, got {value:g}")
+        return parameters
+
+    return model_validator(mode="after")(check)
+
+
+def _all(parameters: Any, field: str) -> list[float]:
+    value = attrgetter(field)(parameters)
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
 class LogAxis(Strict):
     """Log-spaced settings."""
 
@@ -88,11 +121,7 @@ class LogAxis(Strict):
     high: Positive = Field(description="Largest value, more than the smallest.")
     count: Annotated[Count, Field(ge=2, le=10_000)] = Field(description="Number of values.")
 
-    @model_validator(mode="after")
-    def _has_a_length(self) -> Self:
-        if not self.low < self.high:
-            raise ValueError(f"low must be less than high = {self.high:g}, got {self.low:g}")
-        return self
+    _has_a_length = more_than("high", "low")
 
     def values(self) -> np.ndarray:
         return np.geomspace(self.low, self.high, self.count)

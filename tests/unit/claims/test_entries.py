@@ -144,13 +144,13 @@ RUNS = [{"label": "narrow", "checks": [probe()]}, {"label": "wide", "checks": [p
         ({"depends_on_choice": {"choice": "x", "runs": RUNS}}, "one of checks"),
         (
             {"checks": [], "depends_on_choice": {"choice": "x", "runs": RUNS[:1]}},
-            "at least 2 items",
+            "at least 2 values",
         ),
         ({"checks": [probe(rejects=[])]}, "at least 1"),
         ({"checks": [probe(check={"kind": "betwen"})]}, "did you mean 'between'"),
         (
             {"checks": [probe(check={"kind": "between", "low": "x", "high": 1})]},
-            "low.number must be a valid number",
+            "low.number must be a number",
         ),
         ({"checks": [probe(rejects=[[0.0, 1.0]])]}, "'between' takes one number"),
         ({"checks": [probe(rejects=[math.nan])]}, "found NaN"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
@@ -33,6 +33,12 @@ class Parameters(Strict):
         description="p of budgets that grow as N^p."
     )
     fitted_powers: Some[Power] = Field(description="p at which bounds are fitted.")
+
+    @model_validator(mode="after")
+    def _traces_are_finite(self) -> Self:
+        if self.curve_decays.low <= 1:
+            raise ValueError(f"curve_decays.low must be more than 1, got {self.curve_decays.low:g}")
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

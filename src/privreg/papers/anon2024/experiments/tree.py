@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
@@ -27,6 +27,12 @@ class Parameters(Strict):
     )
     steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps whose covariance is estimated.")
     draws: Annotated[Count, Field(ge=2)] = Field(description="Independent trees a trial.")
+
+    @model_validator(mode="after")
+    def _is_a_whole_tree(self) -> Self:
+        if self.leaves & (self.leaves - 1):
+            raise ValueError(f"leaves must be a power of two, got {self.leaves}")
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

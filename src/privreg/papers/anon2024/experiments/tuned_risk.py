@@ -7,10 +7,10 @@ both are oracles, the same for all arms, and not private.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.quantities import (
@@ -75,6 +75,12 @@ class Parameters(Problem):
     delta: Probability = Field(description="delta.")
     step_sizes: StepSizeAxis = Field(description="Step sizes to choose from.")
     public_ratios: Some[Count] = Field(description="Public over private rows; 1 must be one.")
+
+    @model_validator(mode="after")
+    def _compares_with_as_many_rows(self) -> Self:
+        if 1 not in self.public_ratios:
+            raise ValueError(f"public_ratios must hold 1, got {self.public_ratios}")
+        return self
 
     @property
     def arms(self) -> list[Arm]:

@@ -22,6 +22,7 @@ from privreg.experiment.quantities import (
     Some,
     StatedBudget,
     StepSize,
+    more_than,
 )
 from privreg.experiment.summaries import jackknife
 
@@ -51,6 +52,8 @@ class Parameters(Strict):
     smallest: Some[Share] = Field(
         description="Smallest eigenvalue of each uniform spectrum; 1 is isotropic."
     )
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     def eigenvalues(self, smallest: float) -> np.ndarray:
         from privreg import spectra

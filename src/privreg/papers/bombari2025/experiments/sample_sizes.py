@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
@@ -48,6 +48,14 @@ class Parameters(Strict):
     spectra: Some[Literal["isotropic", "uniform"]] = Field(
         description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
     )
+
+    @model_validator(mode="after")
+    def _begins_with_a_constant_rate(self) -> Self:
+        if self.exponents[0] != 0:
+            raise ValueError(
+                f"exponents must begin with 0, the others are over it, got {self.exponents[0]}"
+            )
+        return self
 
     @property
     def schedules(self) -> list[str]:

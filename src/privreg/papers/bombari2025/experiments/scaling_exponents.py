@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import Name, Strict
 from privreg.experiment.quantities import Count, Power, Some
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ TERMS = ("signal", "sampling", "private")
 class Panel(Strict):
     """One of Figures 10-13."""
 
-    name: str = Field(description="The figure.")
+    name: Name = Field(description="The figure.")
     signal_decay: Annotated[Power, Field(gt=1)] = Field(description="kappa_1 = 2 - phi - psi.")
     schedule_power: Power = Field(description="alpha.")
     privacy_power: Annotated[Power, Field(lt=1)] = Field(description="b of rho = gamma^b.")

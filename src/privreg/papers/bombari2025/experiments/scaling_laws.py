@@ -19,6 +19,7 @@ from privreg.experiment.quantities import (
     Share,
     SignedPower,
     Some,
+    more_than,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class Ratios(Strict):
     smallest: Annotated[AspectRatio, Field(lt=1)] = Field(description="Smallest gamma.")
     count: Annotated[Count, Field(ge=3)] = Field(description="Number of values.")
     fitted_below: AspectRatio = Field(description="The slope is fitted on gamma up to this value.")
+
+    _has_a_length = more_than("largest", "smallest")
+    _can_be_fitted = more_than("fitted_below", "smallest")
 
     def values(self) -> np.ndarray:
         return np.geomspace(self.largest, self.smallest, self.count)

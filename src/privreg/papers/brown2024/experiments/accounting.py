@@ -20,6 +20,7 @@ from privreg.experiment.quantities import (
     Some,
     StatedBudget,
     Steps,
+    more_than,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Parameters(Strict):
     )
     orders: Some[RenyiOrder] = Field(description="Rényi orders, more than 1.")
     pairs: Count = Field(description="Pairs of neighbours in each trial.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     @property
     def rhos(self) -> list[float]:

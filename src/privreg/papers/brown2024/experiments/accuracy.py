@@ -20,6 +20,7 @@ from privreg.experiment.quantities import (
     StatedBudget,
     Steps,
     StepSize,
+    more_than,
 )
 from privreg.experiment.summaries import mean_and_error
 
@@ -49,6 +50,8 @@ class Parameters(Strict):
     huber_steps: Annotated[Steps, Field(ge=10)] = Field(
         description="Noiseless steps towards the Huber minimiser."
     )
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     @property
     def rhos(self) -> list[float]:

@@ -19,6 +19,7 @@ from privreg.experiment.quantities import (
     StatedBudget,
     Steps,
     StepSize,
+    more_than,
 )
 from privreg.experiment.summaries import mean_and_error
 
@@ -45,6 +46,8 @@ class Parameters(Strict):
         description="Runs on each data set, to tell bias from variance."
     )
     clip_constant: ClipConstant = Field(5.0, description="gamma / sqrt(p) of the paper's setting.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import Count, Dimension, Rising, SampleSize, StepSize
+from privreg.experiment.quantities import Count, Dimension, Rising, SampleSize, StepSize, more_than
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Parameters(Strict):
     draws: Annotated[Count, Field(ge=2)] = Field(description="Data sets in each trial.")
     power: Count = Field(description="t of Lemma C.6.")
     step_size: StepSize = Field(description="eta.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -18,6 +18,7 @@ from privreg.experiment.quantities import (
     StatedBudget,
     Steps,
     StepSize,
+    more_than,
 )
 from privreg.experiment.summaries import mean_and_error
 
@@ -40,6 +41,8 @@ class Parameters(Strict):
     step_size: StepSize = Field(description="eta.")
     clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
     runs: Count = Field(description="Runs in each trial.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     @property
     def rhos(self) -> list[float]:

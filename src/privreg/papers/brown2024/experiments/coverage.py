@@ -21,6 +21,7 @@ from privreg.experiment.quantities import (
     StatedBudget,
     Steps,
     StepSize,
+    more_than,
 )
 from privreg.experiment.summaries import mean_and_error
 
@@ -59,6 +60,8 @@ class Parameters(Strict):
         description="Steps T a run, or between checkpoints, in Theorem 3.1's own constructions.",
     )
     anisotropic: Flag = Field(False, description="Random covariance of Appendix B.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     @model_validator(mode="after")
     def _long_enough(self) -> Self:

@@ -19,6 +19,7 @@ from privreg.experiment.quantities import (
     StatedBudget,
     Steps,
     StepSize,
+    more_than,
 )
 from privreg.experiment.summaries import mean_and_error
 
@@ -42,6 +43,8 @@ class Parameters(Strict):
     label_noise: Some[Deviation] = Field(description="Standard deviations sigma.")
     runs: Count = Field(description="Runs on each data set.")
     budget: StatedBudget = Field(description="Budget at which the proof's demand is evaluated.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

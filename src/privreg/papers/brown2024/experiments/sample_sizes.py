@@ -17,6 +17,7 @@ from privreg.experiment.quantities import (
     StatedBudget,
     Steps,
     StepSize,
+    more_than,
 )
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 
@@ -45,6 +46,8 @@ class Parameters(Strict):
     )
     step_size: StepSize = Field(description="eta; the paper's experiments do not state it.")
     clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
+
+    _more_rows_than_columns = more_than("sample_sizes", "dimension")
 
     def gradient_noise_std(self, size: int) -> np.ndarray:
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std

@@ -18,6 +18,8 @@ from privreg.experiment.quantities import (
     StatedBudget,
     Steps,
     StepSize,
+    at_most,
+    more_than,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ class Parameters(Strict):
     step_size: StepSize = Field(description="eta.")
     clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
     runs: Annotated[Count, Field(ge=2)] = Field(description="Runs in each trial.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
+    _times_are_steps = at_most("times", "steps")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
@@ -33,7 +33,7 @@ class Parameters(Strict):
     """Step sizes of the curve, and those whose coefficients are drawn and simulated."""
 
     step_sizes: StepSizeAxis = Field(description="eta of the ratio.")
-    shown_step_sizes: Some[StepSize] = Field(
+    shown_step_sizes: Some[Annotated[StepSize, Field(le=1)]] = Field(
         description="eta of the coefficients and of the runs; the paper states none."
     )
     coefficients: Annotated[Count, Field(ge=2)] = Field(description="Coefficients shown.")
@@ -49,6 +49,18 @@ class Parameters(Strict):
     memories: Annotated[Count, Field(ge=20)] = Field(
         description="Length of a run in units of 1/eta."
     )
+
+    @model_validator(mode="after")
+    def _steps_contract(self) -> Self:
+        if self.step_sizes.high > 1:
+            raise ValueError(f"step_sizes.high must be at most 1, got {self.step_sizes.high:g}")
+        return self
+
+    @model_validator(mode="after")
+    def _other_coefficients(self) -> Self:
+        if 1 in self.damping_factors:
+            raise ValueError(f"damping_factors must not hold 1, got {self.damping_factors}")
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

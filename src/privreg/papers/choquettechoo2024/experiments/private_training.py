@@ -21,6 +21,7 @@ from privreg.experiment.quantities import (
     Some,
     Steps,
     StepSize,
+    at_most,
 )
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.choquettechoo2024.experiments.prefix_errors import error_table
@@ -62,6 +63,8 @@ class Parameters(Strict):
         description="Rates tried, times the prefix error of the mean gradients."
     )
     noiseless_rates: Some[StepSize] = Field(description="Rates tried without noise.")
+
+    _a_step_has_a_record = at_most("steps_per_epoch", "sample_size")
 
     @property
     def participation(self) -> Participation:

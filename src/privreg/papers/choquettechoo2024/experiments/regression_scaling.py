@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import Strict, explain
 from privreg.experiment.quantities import Dimension, Positive, Power, Rho, Some, Steps, StepSize
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 from privreg.papers.choquettechoo2024.regression import (
@@ -47,6 +47,17 @@ class Parameters(Strict):
     )
     averaged_memories: Positive = Field(description="Steps averaged, in the same units.")
     least_averaged: Steps = Field(1, description="Averaged steps at least.")
+
+    @model_validator(mode="after")
+    def _values_are_of_what_varies(self) -> Self:
+        kinds: dict[str, Any] = {"dimension": Dimension, "decay": Power, "step_size": StepSize}
+        for value in self.values:
+            whole = self.varied == "dimension" and value == int(value)
+            try:
+                TypeAdapter(kinds[self.varied]).validate_python(int(value) if whole else value)
+            except ValidationError as error:
+                raise ValueError(explain(error, f"values of {self.varied}")) from None
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

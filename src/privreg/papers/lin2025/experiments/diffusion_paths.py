@@ -18,6 +18,7 @@ from privreg.experiment.quantities import (
     PositiveDeviation,
     Steps,
     StepSize,
+    at_most,
 )
 from privreg.experiment.summaries import mean_and_error
 
@@ -41,6 +42,8 @@ class Parameters(Strict):
     paths: Annotated[Count, Field(ge=2)] = Field(description="Paths a trial.")
     steps: Steps = Field(description="Time steps.")
     times: Count = Field(description="Times at which the risk is compared.")
+
+    _times_are_steps = at_most("times", "steps")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import Index, PositiveDeviation, RenyiOrder, Some, Steps
+from privreg.experiment.quantities import Index, PositiveDeviation, RenyiOrder, Some, Steps, at_most
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.lin2025.setting import Design
 
@@ -29,6 +29,12 @@ class Parameters(Strict):
     order: RenyiOrder = Field(description="Rényi order alpha.")
     positions: Some[Index] = Field(description="0-based steps of the replaced record.")
     lags: Some[Steps] = Field(description="Steps from it to the release, at least 1.")
+
+    @property
+    def last_release(self) -> int:
+        return max(self.positions) + max(self.lags)
+
+    _releases_have_records = at_most("last_release", "design.sample_size")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -16,6 +16,7 @@ from privreg.experiment.quantities import (
     RenyiOrder,
     Rising,
     Some,
+    at_most,
 )
 from privreg.papers.lin2025.setting import Design
 
@@ -33,6 +34,8 @@ class Parameters(Strict):
     order: RenyiOrder = Field(description="Rényi order alpha.")
     clip_norms: Some[ClipNorm] = Field(description="Clipping norms c.")
     steps: Annotated[Rising[Index], Field(min_length=2)] = Field(description="Iterations k.")
+
+    _steps_have_records = at_most("steps", "design.sample_size")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

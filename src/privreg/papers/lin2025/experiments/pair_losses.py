@@ -16,6 +16,7 @@ from privreg.experiment.quantities import (
     PositiveDeviation,
     RenyiOrder,
     Some,
+    at_most,
 )
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.lin2025.setting import Design
@@ -36,6 +37,8 @@ class Place(Strict):
     time: Positive = Field(description="Release time t.")
     position: NonNegative = Field(description="Time s of the differing step.")
 
+    _differs_before_the_release = at_most("position", "time")
+
 
 class Parameters(Strict):
     """Figure 1(b): one noise scale, two places."""
@@ -47,6 +50,12 @@ class Parameters(Strict):
     pairs: Count = Field(description="Pairs with the largest proxy whose loss is computed.")
     candidates: Count = Field(description="Records that each criterion adds to the search.")
     shown: Count = Field(description="Random pairs for the scatter.")
+
+    @property
+    def times(self) -> list[float]:
+        return [place.time for place in self.places]
+
+    _places_have_records = at_most("times", "design.horizon")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -17,6 +17,7 @@ from privreg.experiment.quantities import (
     Rising,
     Some,
     Steps,
+    at_most,
 )
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.lin2025.setting import Design, noise_coordinate
@@ -45,6 +46,9 @@ class Parameters(Strict):
     pairs: Count = Field(description="Pairs with the largest proxy that stand for the worst.")
     candidates: Count = Field(description="Records that each criterion adds to the search.")
     finest: Positive = Field(description="Width of the finest quadrature panel, in steps.")
+
+    _steps_have_records = at_most("steps", "design.sample_size")
+    _sweep_has_records = at_most("sweep_steps", "design.sample_size")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -16,6 +16,7 @@ from privreg.experiment.quantities import (
     RenyiOrder,
     Rising,
     Steps,
+    at_most,
 )
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.lin2025.setting import Design
@@ -47,6 +48,8 @@ class Parameters(Strict):
     candidates: Count = Field(description="Records that each criterion adds to the search.")
     pairs: Count = Field(description="Ordered pairs compared at each position.")
     finest: Positive = Field(description="Width of the finest quadrature panel, in steps.")
+
+    _steps_have_records = at_most("steps", "design.sample_size")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

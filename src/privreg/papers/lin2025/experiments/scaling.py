@@ -17,6 +17,7 @@ from privreg.experiment.quantities import (
     PositiveDeviation,
     Rising,
     StepSize,
+    more_than,
 )
 from privreg.experiment.summaries import mean_and_error
 
@@ -42,6 +43,8 @@ class Parameters(Strict):
     scaled_label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
     lowest: NonNegative = Field(description="Smallest eigenvalue of the second moment.")
     highest: Positive = Field(description="Largest eigenvalue of the second moment.")
+
+    _has_a_spread = more_than("highest", "lowest")
 
     def problem(self, dimension: int) -> RidgeRegression:
         from privreg.theory.noisy_sgd.diffusion import RidgeRegression
