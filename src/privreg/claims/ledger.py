@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from privreg.claims.entries import CrossCheck, Finding, Statement, Topic
 from privreg.experiment.parameters import ConfigError, choose, explain
+from privreg.experiment.yaml_files import read_mapping
 
 Entry = Statement | CrossCheck
 KEYS = ("topic", "about", "shared", "statements", "cross_checks", "findings")
@@ -83,7 +83,7 @@ def load_ledger(folder: str | Path, paper: str) -> Ledger:
     if not files:
         raise ConfigError(f"{folder} must hold the ledger of {paper}, got no *.yaml in it")
     topics = tuple(
-        parse_topic(_read(path), path.stem, f"{paper}.claims.{path.stem}") for path in files
+        parse_topic(read_mapping(path), path.stem, f"{paper}.claims.{path.stem}") for path in files
     )
     ledger = Ledger(paper, topics)
     _check_names(ledger)
@@ -211,24 +211,3 @@ def _check_rounds(ledger: Ledger) -> None:
     done: set[str] = set()
     for name in ledger.entries:
         visit(name, ())
-
-
-def _read(path: Path) -> Any:
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_OneOfEachKey)
-    except yaml.YAMLError as error:
-        problem = " ".join(str(error).split())
-        raise ConfigError(f"{path}: {problem}") from None
-
-
-class _OneOfEachKey(yaml.SafeLoader):
-    """YAML in which a key that is there twice is an error: the first would be lost in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for name in names:
-            if names.count(name) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {name!r} is there twice", node.start_mark
-                )
-        return super().construct_mapping(node, deep)

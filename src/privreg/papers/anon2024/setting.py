@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.parameters import Strict
 from privreg.experiment.quantities import Deviation, Dimension, Power, SampleSize
-from privreg.models import LinearModel
-from privreg.noise.correlations import (
-    Correlation,
-    IndependentCorrelation,
-    SquareRootCorrelation,
-    TreeCorrelation,
-)
-from privreg.noise.toeplitz import identity, square_root
 
-# The square root without damping is choquettechoo2024's mechanism at ν = 0.
-CORRELATIONS: dict[str, Correlation] = {
-    "tree": TreeCorrelation(),
-    "independent": IndependentCorrelation(),
-    "square root": SquareRootCorrelation(0.0),
-}
+if TYPE_CHECKING:
+    from privreg.models import LinearModel
+    from privreg.noise.correlations import Correlation
+
+CORRELATIONS = ("tree", "independent", "square root")
 # Twice the root mean square of a gradient's inverse norm, were the residual independent of it.
 CLIP_FACTOR = 2.0
 
@@ -47,6 +38,8 @@ class Problem(Strict):
 
     @property
     def model(self) -> LinearModel:
+        from privreg.models import LinearModel
+
         return LinearModel(self.eigenvalues, self.target, self.label_noise_std)
 
     def excess_risk(self, averages: np.ndarray) -> np.ndarray:
@@ -70,8 +63,23 @@ class Problem(Strict):
         return CLIP_FACTOR * self.residual_scale * float(np.sqrt(np.sum(self.eigenvalues / shape)))
 
 
+def correlation_named(name: str) -> Correlation:
+    """The correlation over steps; the square root is choquettechoo2024's mechanism at ν = 0."""
+    from privreg.noise.correlations import (
+        IndependentCorrelation,
+        SquareRootCorrelation,
+        TreeCorrelation,
+    )
+
+    if name == "square root":
+        return SquareRootCorrelation(0.0)
+    return TreeCorrelation() if name == "tree" else IndependentCorrelation()
+
+
 def decoder(correlation: str, steps: int) -> np.ndarray | None:
     """Toeplitz coefficients of a correlation, None for the tree, which has none."""
+    from privreg.noise.toeplitz import identity, square_root
+
     if correlation == "tree":
         return None
     return identity(steps) if correlation == "independent" else square_root(steps)

@@ -10,7 +10,7 @@ from pydantic import Field
 from privreg.experiment.datasets import variable
 from privreg.experiment.quantities import StepSizeAxis
 from privreg.experiment.summaries import mean_and_error
-from privreg.papers.anon2024.setting import CORRELATIONS, Problem, decoder
+from privreg.papers.anon2024.setting import CORRELATIONS, Problem, correlation_named, decoder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,7 +64,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
                     factor, eigenvalues=eigenvalues, covariance=diagonal, step_size=eta,
                     sample_size=size, noise_std=1.0,
                 )  # fmt: skip
-    sensitivity = [c.sensitivity(size - 1) for c in CORRELATIONS.values()]
+    sensitivity = [correlation_named(name).sensitivity(size - 1) for name in CORRELATIONS]
     return xr.Dataset(
         {
             "exact": variable(DIMS, exact, "mean excess risk due to the noise, exact"),
@@ -92,7 +92,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     for at, trial in enumerate(track(trials, total=len(trials), label="noise alone")):
         normals = trial.rng.standard_normal((size, parameters.dimension))
         seed = int(trial.rng.integers(2**63))
-        for i, correlation in enumerate(CORRELATIONS.values()):
+        for i, correlation in enumerate(map(correlation_named, CORRELATIONS)):
             stream = correlation.stream(
                 parameters.dimension, steps=size - 1, rng=np.random.Generator(np.random.SFC64(seed))
             )

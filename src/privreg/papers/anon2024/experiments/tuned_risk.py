@@ -22,7 +22,7 @@ from privreg.experiment.quantities import (
     StepSizeAxis,
 )
 from privreg.experiment.summaries import jackknife, mean_and_error
-from privreg.papers.anon2024.setting import CORRELATIONS, Problem, decoder
+from privreg.papers.anon2024.setting import CORRELATIONS, Problem, correlation_named, decoder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -264,7 +264,7 @@ def _multiplier(correlation: str, epsilon: float, delta: float, steps: int) -> f
     from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
 
     return shaped_noise_multiplier(
-        _budget(epsilon, delta), correlation=CORRELATIONS[correlation], steps=steps
+        _budget(epsilon, delta), correlation=correlation_named(correlation), steps=steps
     )
 
 
@@ -300,7 +300,7 @@ def _noise(
         parameters.sample_size,
         parameters.dimension,
     )
-    correlation = CORRELATIONS[arm.correlation]
+    correlation = correlation_named(arm.correlation)
 
     def increments(length: int, key: int) -> np.ndarray:
         rng = np.random.Generator(np.random.SFC64(key))
