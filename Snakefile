@@ -17,8 +17,14 @@ SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
 from privreg.pipeline.closing import closing_lines
+from privreg.experiment.yaml_files import read_mapping
 from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
 from privreg.pipeline.registry import paper_files
+from privreg.pipeline.targets import checked
+
+# Read before Snakemake does, for which two keys of one name are one.
+for overlay in ("config/config.yaml", *workflow.config_settings.configfiles):
+    stop_in_one_line(read_mapping)(overlay)
 
 
 configfile: "config/config.yaml"
@@ -30,6 +36,7 @@ for paper_file in stop_in_one_line(paper_files)(config):
 
 
 plan = stop_in_one_line(Plan)(config)
+workflow.execute = checked(workflow, plan)
 
 
 report: "workflow/report/workflow.rst"

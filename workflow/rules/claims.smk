@@ -26,7 +26,7 @@ rule judge:
     params:
         cases=lambda w: plan.ledgers.cases(w.paper, w.group),
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
-        scale=plan.config.scale,
+        scale=lambda w: plan.scale_of_group(w.paper, w.group),
     message:
         "Claims: {wildcards.paper}, by {wildcards.group}"
     shell:

@@ -295,21 +295,27 @@ def largest_z(check: Check, observed: ArrayLike, standard_error: ArrayLike) -> f
     return float(z[np.argmax(np.abs(z))])
 
 
-def _shaped(check: Check, observed: ArrayLike) -> Floats:
-    values = np.asarray(observed, dtype=np.float64)
+def misshapen(check: Check, shape: tuple[int, ...]) -> str:
+    """What a check takes, if it does not take an observation of this shape; else nothing."""
     if is_scalar(check):
-        fits, wanted = values.ndim == 0, "one number"
+        fits, wanted = shape == (), "one number"
     elif isinstance(check, Close):
         length = len(np.atleast_1d(_numbers(check.expected)))
-        fits, wanted = values.shape == (length,), f"a list of {length}"
+        fits, wanted = shape == (length,), f"a list of {length}"
     elif isinstance(check, Ordered):
         length = len(check.labels)
-        fits, wanted = values.shape == (length,), f"a list of {length}, one a label"
+        fits, wanted = shape == (length,), f"a list of {length}, one a label"
     elif isinstance(check, Monotone):
-        fits, wanted = values.ndim == 1 and values.size > 1, "a list of at least two"
+        fits, wanted = len(shape) == 1 and shape[0] > 1, "a list of at least two"
     else:
-        fits, wanted = values.size > 0, "at least one number"
-    if not fits:
+        fits, wanted = 0 not in shape, "at least one number"
+    return "" if fits else wanted
+
+
+def _shaped(check: Check, observed: ArrayLike) -> Floats:
+    values = np.asarray(observed, dtype=np.float64)
+    wanted = misshapen(check, values.shape)
+    if wanted:
         found = f"an array of shape {values.shape}" if values.ndim else "one number"
         raise ValueError(f"check {check.kind!r} takes {wanted}, found {found}")
     if np.isnan(values).any():

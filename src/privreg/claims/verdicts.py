@@ -22,7 +22,7 @@ from privreg.experiment.parameters import ConfigError, Strict, validate
 if TYPE_CHECKING:
     import xarray as xr
 
-Scale = Literal["paper", "quick"]
+Scale = Literal["paper", "quick", "own"]
 Numbers = float | tuple[float, ...] | None
 Summary = Literal["passed", "failed", "depends on our choice", "inconclusive", "untested"]
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "untested", "inconclusive", "passed")
@@ -125,7 +125,7 @@ def judge(
         Citation key.
     digests : mapping of str to str
         SHA-256 of each artifact's file.
-    scale : {"paper", "quick"}
+    scale : {"paper", "quick", "own"}
         Scale of the run that the evidence comes from.
 
     Returns
@@ -207,8 +207,9 @@ def _check(
     try:
         decision = decide(probe, datasets)
     except (ValueError, KeyError) as error:
-        # A reduced scale may leave out the very setting that a check is about.
-        reason = str(error) if scale == "paper" else f"left out of the reduced scale: {error}"
+        # Another scale may leave out the very setting that a check is about.
+        elsewhere = {"quick": "left out of the reduced scale: ", "own": "not at your own scale: "}
+        reason = f"{elsewhere.get(scale, '')}{error}"
         decision = Decision("untested", reason, probe.check)
     observation, assessment = decision.observation, decision.assessment
     seen: dict[str, Any] = {}

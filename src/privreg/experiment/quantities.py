@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import (
     AfterValidator,
     Field,
+    PlainSerializer,
     PlainValidator,
     ValidationError,
     WithJsonSchema,
@@ -198,5 +199,8 @@ def _stated(value: Any) -> Budget:
 
 
 StatedBudget = Annotated[
-    Budget, PlainValidator(_stated), WithJsonSchema(BudgetStatement.model_json_schema())
+    Budget,
+    PlainValidator(_stated),
+    PlainSerializer(lambda budget: [budget.rho, budget.neighbours.value]),
+    WithJsonSchema(BudgetStatement.model_json_schema(), mode="validation"),
 ]

@@ -10,6 +10,7 @@ import yaml
 
 from privreg.experiment.parameters import ConfigError
 
+MERGE = "tag:yaml.org,2002:merge"
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -59,7 +60,10 @@ class _OneOfEachKey(Loader):
     """YAML in which a key that is there twice is an error: the first would be lost in silence."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        names = [self.construct_object(key, deep=True) for key, _ in node.value]
+        names = [
+            "<<" if key.tag == MERGE else self.construct_object(key, deep=True)
+            for key, _ in node.value
+        ]
         for name in names:
             if names.count(name) > 1:
                 raise yaml.constructor.ConstructorError(

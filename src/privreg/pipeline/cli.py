@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
         )
 
     def scale(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--scale", choices=("paper", "quick"), default="paper")
+        added.add_argument("--scale", choices=("paper", "quick", "own"), default="paper")
 
     added = command("data", "fetch, check and store a real table")
     added.add_argument("name")
@@ -167,7 +167,12 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("results", type=Path, metavar="FOLDER")
     output(added)
 
+    added = command("listing", "list the variables and labels of every artifact", "listing")
+    added.add_argument("results", type=Path, nargs="+", metavar="FOLDER")
+    output(added)
+
     output(command("schema", "write the JSON schema of the configuration"))
+    output(command("scales", "write the digests of the paper's scale", "scales"))
     return parser
 
 
