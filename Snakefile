@@ -17,6 +17,7 @@ SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
 from privreg.pipeline.closing import closing_lines
+from privreg.pipeline.config import with_arguments
 from privreg.experiment.yaml_files import read_mapping
 from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
 from privreg.pipeline.registry import paper_files
@@ -35,7 +36,7 @@ for paper_file in stop_in_one_line(paper_files)(config):
     configfile: paper_file
 
 
-plan = stop_in_one_line(Plan)(config)
+plan = stop_in_one_line(Plan)(with_arguments(config, workflow.config_settings.config))
 workflow.execute = checked(workflow, plan)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
+import yaml
 from pydantic import AfterValidator, Field, model_validator
 
 from privreg.experiment.parameters import Artifact, ConfigError, Name, Strict, choose, validate
@@ -126,6 +128,30 @@ def read_configuration(folder: Path = Path("config")) -> dict[str, Any]:
     for paper in listed if isinstance(listed, list) else ():
         raw |= read_mapping(folder / "papers" / f"{paper}.yaml")
     return raw
+
+
+def with_arguments(config: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A merged configuration in which what `--config` says is read as YAML would be.
+
+    Snakemake takes all that stands inside an argument's braces for text.
+    """
+    return merge(config, {key: _reread(value) for key, value in arguments.items()})
+
+
+def _reread(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _reread(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_reread(inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        # YAML 1.1 knows no number without a point, and on a command line there is no other reader.
+        pointless = re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value)
+        found = float(value) if pointless else yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return value
+    return found if isinstance(found, bool | int | float | None) else value
 
 
 def load(raw: Mapping[str, Any], known_papers: Iterable[str]) -> Config:
