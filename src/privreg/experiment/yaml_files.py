@@ -53,7 +53,12 @@ def _problem(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     said = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
     where = f", line {mark.line + 1}" if mark is not None else ""
-    return f"{where}: must be YAML, got {' '.join(str(said).split())}"
+    text = " ".join(str(said).split())
+    return f"{where}: {text if isinstance(error, _TwiceError) else f'must be YAML, got {text}'}"
+
+
+class _TwiceError(yaml.constructor.ConstructorError):
+    """A key that is there twice."""
 
 
 class _OneOfEachKey(Loader):
@@ -66,7 +71,5 @@ class _OneOfEachKey(Loader):
         ]
         for name in names:
             if names.count(name) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {name!r} twice", node.start_mark
-                )
+                raise _TwiceError(None, None, f"the key {name!r} is there twice", node.start_mark)
         return dict(super().construct_mapping(node, deep))

@@ -304,9 +304,6 @@ class Plan:
                 choose(name, functions, where)
                 for argument in drawing.artifacts:
                     choose(argument, functions[name], f"{where}.artifacts: a key")
-                for argument in functions[name]:
-                    if argument not in drawing.artifacts:
-                        raise ConfigError(f"{where}.artifacts.{argument} must be given")
                 made = as_committed.drawings.get(name, {}) if as_committed else {}
                 for argument, artifact in drawing.artifacts.items():
                     self._check_artifact(paper, artifact, f"{where}.{argument}")
@@ -316,6 +313,9 @@ class Plan:
                             f"{where}.{argument} must be {made[argument]} as its recipe makes it, "
                             f"got {artifact}"
                         )
+                for argument in functions[name]:
+                    if argument not in drawing.artifacts:
+                        raise ConfigError(f"{where}.artifacts.{argument} must be given")
 
     def _check_ledger(self, paper: str) -> None:
         wrong = []

@@ -32,6 +32,7 @@ def known_papers() -> list[str]:
 
 def citation(paper: str) -> Citation:
     """Bibliographic data of a paper."""
+    choose(paper, known_papers(), "a paper")
     return importlib.import_module(f"privreg.papers.{paper}").CITATION
 
 

@@ -179,7 +179,7 @@ def test_the_schema_is_written(tmp_path):
     [
         (["theorem"], "invalid choice: 'theorem'"),
         (["theory", "paper/name"], "required: --output"),
-        (["theory", "p/e", "--output", "x", "--parameters", "{"], "invalid loads value: '{'"),
+        (["theory", "p/e", "--output", "x", "--parameters", "{"], "must be JSON, got '{'"),
         (["theory", "p/e", "--output", "x", "--artifacts", "data"], "ARGUMENT=FILE, got 'data'"),
         (["theory", "p/e", "--output", "x", "--artifacts", "=y"], "ARGUMENT=FILE, got '=y'"),
         (["simulate", "p/e", "--output", "x", "--trials", "3"], "required: --seed"),
