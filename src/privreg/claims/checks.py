@@ -13,12 +13,13 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from privreg.claims.evidence import Evidence, Label, Number
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Flag
 
 DECISIVE_SIGMAS = 2.0
 
 Decision = Literal["passed", "refuted", "undecided"]
 Floats = NDArray[np.float64]
-Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Numbers = Annotated[tuple[Number, ...], Field(min_length=1)]
 
 
@@ -57,7 +58,7 @@ class Close(_Kind):
     @model_validator(mode="after")
     def _has_a_tolerance(self) -> Self:
         if self.absolute is None and self.relative is None and self.sigmas is None:
-            raise ValueError("expected at least one tolerance: absolute, relative or sigmas")
+            raise ValueError("one of absolute, relative and sigmas must be given")
         return self
 
     @property
@@ -101,7 +102,7 @@ class Monotone(_Kind):
 
     kind: Literal["monotone"]
     direction: Literal["increasing", "decreasing"]
-    strict: bool = False
+    strict: Flag = False
     slack: Tolerance = Field(0.0, description="A step this far the wrong way is forgiven.")
 
 
@@ -111,7 +112,7 @@ class Ordered(_Kind):
     kind: Literal["ordered"]
     dimension: str
     labels: Annotated[tuple[Label, ...], Field(min_length=2)]
-    strict: bool = False
+    strict: Flag = False
     slack: Tolerance = Field(0.0, description="A step this far the wrong way is forgiven.")
 
 

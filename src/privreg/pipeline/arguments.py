@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from privreg.experiment.parameters import ConfigError, choose
+from privreg.pipeline.config import require_address
 
 NETCDF = (b"\x89HDF", b"CDF\x01", b"CDF\x02", b"CDF\x05")
 MOST_TRIALS = 1_000_000
@@ -50,13 +51,15 @@ def json_of(kind: type) -> Callable[[str], Any]:
 
     def read(text: str) -> Any:
         try:
-            found = json.loads(text)
+            found: Any = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise argparse.ArgumentTypeError(
                 f"must be JSON, got {one_line(text)[:60]!r}: {one_line(error)}"
             ) from None
         if not isinstance(found, kind):
             raise argparse.ArgumentTypeError(f"must hold {wanted}, got {one_line(text)[:60]!r}")
+        if isinstance(found, list) and not all(isinstance(each, dict) for each in found):
+            raise argparse.ArgumentTypeError(f"must list objects, got {one_line(text)[:60]!r}")
         return found
 
     return read
@@ -72,14 +75,17 @@ def require_sound(stage: str, options: Mapping[str, Any]) -> None:
     """
     _require_names(stage, options)
     for name, value in options.items():
-        for path in _paths(value):
+        for path in _paths(value) if name not in WRITTEN else ():
             if name in ("artifacts", "shards"):
                 _require_dataset(path)
-            elif name not in WRITTEN:
+            else:
                 _require_there(path, folder=name in FOLDERS)
-            elif path.is_dir() and name != "output":
-                raise ConfigError(f"--{name} must be a file, got the folder {path}")
     _require_ranges(options)
+    for address in options.get("mirrors") or ():
+        require_address(address)
+    outputs = [path for name in WRITTEN if name in options for path in _paths(options[name])]
+    for path in outputs:
+        _require_writable(path, folder=stage == "docs" or path == options.get("benchmarks"))
 
 
 # Options that are written, and those that name a folder.
@@ -140,6 +146,14 @@ def _require_there(path: Path, *, folder: bool) -> None:
         wanted, other = ("folder", "file") if folder else ("file", "folder")
         found = f"a {other}" if path.exists() else "nothing"
         raise ConfigError(f"{path} must be a {wanted}, got {found}")
+
+
+def _require_writable(path: Path, *, folder: bool) -> None:
+    if path.is_dir() and not folder:
+        raise ConfigError(f"{path} must be a file to write, got a folder")
+    above = next((each for each in path.parents if each.exists()), Path())
+    if not above.is_dir():
+        raise ConfigError(f"{path} must lie in a folder, got the file {above}")
 
 
 def _require_dataset(path: Path) -> None:

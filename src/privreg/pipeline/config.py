@@ -21,7 +21,8 @@ Shards = Annotated[int, Field(ge=1, le=10_000, strict=True)]
 Text = Annotated[str, Field(min_length=1)]
 
 
-def _is_address(value: str) -> str:
+def require_address(value: str) -> str:
+    """An address that a table may be downloaded from, else a ValueError."""
     try:
         parts = urlsplit(value)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -32,7 +33,7 @@ def _is_address(value: str) -> str:
     return value
 
 
-Address = Annotated[str, AfterValidator(_is_address)]
+Address = Annotated[str, AfterValidator(require_address)]
 
 
 class Overlay(Strict):

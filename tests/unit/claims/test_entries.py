@@ -153,7 +153,7 @@ RUNS = [{"label": "narrow", "checks": [probe()]}, {"label": "wide", "checks": [p
             "low.number must be a number",
         ),
         ({"checks": [probe(rejects=[[0.0, 1.0]])]}, "'between' takes one number"),
-        ({"checks": [probe(rejects=[math.nan])]}, "found NaN"),
+        ({"checks": [probe(rejects=[math.nan])]}, "got NaN"),
         ({"checks": [probe(rejects=[{"times": 2.0}])]}, "unless the check is of kind 'close'"),
         (
             {"checks": [probe(evidence={"artifact": "figures/fig1", "variable": "risk"})]},
