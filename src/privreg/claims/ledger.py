@@ -18,6 +18,7 @@ from privreg.experiment.yaml_files import read_mapping
 Entry = Statement | CrossCheck
 KEYS = ("topic", "about", "shared", "statements", "cross_checks", "findings")
 SHARED = ("kind", "where", "figure", "ours", "requires", "evidence")
+SHARED_KINDS: dict[str, type] = {"ours": list, "requires": list, "evidence": dict}
 LISTS: dict[str, tuple[str, ...]] = {
     "statements": SHARED,
     "cross_checks": ("where", "figure", "ours", "requires", "evidence"),
@@ -106,6 +107,13 @@ def parse_topic(raw: Any, name: str, where: str) -> Topic:
         raise ConfigError(f"{where}.shared must be a mapping, got {shared!r:.40}")
     for key in shared:
         choose(key, SHARED, f"{where}.shared: a key")
+    for key, kind in SHARED_KINDS.items():
+        if not isinstance(shared.get(key, kind()), kind):
+            words = "a list" if kind is list else "a mapping"
+            raise ConfigError(f"{where}.shared.{key} must be {words}, got {shared[key]!r:.40}")
+    select = (shared.get("evidence") or {}).get("select", {})
+    if not isinstance(select, Mapping):
+        raise ConfigError(f"{where}.shared.evidence.select must be a mapping, got {select!r:.40}")
     values = {key: value for key, value in raw.items() if key != "shared"} | {"name": name}
     for key, passed_on in LISTS.items():
         if key in values:
@@ -148,7 +156,8 @@ def _with_evidence(check: Any, shared: Mapping[str, Any]) -> Any:
     if not isinstance(check, Mapping):
         return check
     own = check.get("evidence") or {}
-    if not isinstance(own, Mapping):
+    # What is of the wrong type is left to the types to say, at its place.
+    if not isinstance(own, Mapping) or not isinstance(own.get("select") or {}, Mapping):
         return check
     evidence = dict(shared) | dict(own)
     # Another artifact has labels of its own.

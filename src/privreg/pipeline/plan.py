@@ -336,7 +336,7 @@ class Plan:
         known = {
             artifact: about
             for artifact in artifacts(entry)
-            if (about := self._known(paper, artifact)) is not None
+            if (about := self.known(paper, artifact)) is not None
         }
         for run in entry.runs:
             for probe in run.checks:
@@ -346,7 +346,7 @@ class Plan:
                     raise ConfigError(f"{where}: {error}") from None
 
     @cache  # noqa: B019 a plan lives as long as its process
-    def _known(self, paper: str, artifact: str) -> Known | None:
+    def known(self, paper: str, artifact: str) -> Known | None:
         """What the listing tells of an artifact; its labels are the paper scale's alone."""
         kind, _, name = artifact.partition("/")
         listed = f"{kind}/{name}" if kind == "data" else f"{kind}/{paper}/{name}"

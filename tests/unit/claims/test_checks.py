@@ -164,7 +164,7 @@ def test_a_list_of_another_length_meets_the_largest_error() -> None:
         (RISING, [1.0], "at least two"),
         (RANKED, [1.0, 2.0], "a list of 3, one a label"),
         (EVERY, [], "at least one number"),
-        (BETWEEN, math.nan, "got NaN"),
+        (BETWEEN, math.nan, "found NaN"),
     ],
 )
 def test_an_observation_of_the_wrong_shape_is_an_error(
