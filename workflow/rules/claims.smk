@@ -27,7 +27,7 @@ rule judge:
         cases=lambda w: plan.ledgers.cases(w.paper, w.group),
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
         expected=lambda w, input: expected.group(w.paper, w.group),
-        scale=plan.config.scale,
+        scale=lambda w: plan.scale_of_group(w.paper, w.group),
     message:
         "Claims: {wildcards.paper}, by {wildcards.group}"
     shell:

@@ -30,7 +30,7 @@ rule figure:
         artifacts=lambda w: assignments(plan.drawing_reads("figure", w.paper, w.figure)),
         expected=lambda w, input: expected.drawing("figure", w.paper, w.figure),
         caption=lambda w: plan.config.papers[w.paper].figures[w.figure].caption,
-        scale=plan.config.scale,
+        scale=lambda w: plan.scale_of_drawing("figure", w.paper, w.figure),
     message:
         "Figure: {wildcards.paper}/{wildcards.figure}"
     shell:

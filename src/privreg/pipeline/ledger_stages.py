@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from privreg.experiment import checksums, datasets
+from privreg.experiment.parameters import choose
 from privreg.pipeline.provenance import NOTHING, Expectations, read_all
 
 Scale = Literal["paper", "quick"]
@@ -40,6 +41,7 @@ def claim(verdicts: Path, *, claim: str, output: Path) -> None:
     from privreg.claims.verdicts import from_json
 
     found = {verdict.id: verdict for verdict in from_json(checksums.read_bytes(verdicts))}
+    choose(claim, found, f"{verdicts}: a claim")
     _write_text(found[claim].model_dump_json(indent=2), output)
 
 

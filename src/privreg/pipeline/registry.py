@@ -20,6 +20,7 @@ from typing import Any
 from privreg import papers
 from privreg.experiment.citations import Citation
 from privreg.experiment.parameters import ConfigError, Strict, choose, validate
+from privreg.experiment.yaml_files import read_mapping
 
 ARTIFACTS = ("theory", "simulation", "intervals", "data")
 
@@ -31,6 +32,7 @@ def known_papers() -> list[str]:
 
 def citation(paper: str) -> Citation:
     """Bibliographic data of a paper."""
+    choose(paper, known_papers(), "a paper")
     return importlib.import_module(f"privreg.papers.{paper}").CITATION
 
 
@@ -45,9 +47,13 @@ def paper_files(config: Mapping[str, Any]) -> list[str]:
     listed = config.get("papers")
     if not isinstance(listed, list):
         raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
-    return [
+    files = [
         f"config/papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed
     ]
+    for file in files:
+        # What is no YAML is said better here than by who reads it next.
+        read_mapping(file)
+    return files
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Deviation,
+    Dimension,
+    NonNegative,
+    Positive,
+    SampleSize,
+    StepSize,
+)
 
 if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords
@@ -36,15 +44,15 @@ class Design(Strict):
         "[0, d^(-1/2)] as printed (literal), on +-d^(-1/2) (symmetric), or with mean 0 and "
         "variance d^(-1/2) (wide).",
     )
-    dimension: int = Field(ge=2, description="Dimension d.")
-    sample_size: int = Field(ge=2, description="Records n, one a step.")
-    step_size: float = Field(gt=0, description="Discrete step eta; the scaled rate is d eta.")
-    ridge: float = Field(ge=0, description="Penalty delta.")
-    scaled_label_noise_std: float = Field(
-        ge=0, description="Standard deviation of the label noise in units of d^(-1/2)."
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Records n, one a step.")
+    step_size: StepSize = Field(description="Discrete step eta; the scaled rate is d eta.")
+    ridge: NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: Deviation = Field(
+        description="Standard deviation of the label noise in units of d^(-1/2)."
     )
-    label_noise_clip: float = Field(
-        gt=0, description="The label noise is clipped at this many of them."
+    label_noise_clip: Positive = Field(
+        description="The label noise is clipped at this many of them."
     )
 
     @property

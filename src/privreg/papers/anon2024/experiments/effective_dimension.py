@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Dimension,
+    LogAxis,
+    Positive,
+    Power,
+    SampleSize,
+    Some,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -22,12 +31,14 @@ PLACE = "Section 4.1, Lemmas B.10 and B.11"
 class Parameters(Strict):
     """Infinite power laws for the population, finite ones for public features."""
 
-    decays: list[float] = Field(min_length=1, description="Decay exponents r.")
+    decays: Some[Annotated[Power, Field(gt=1)]] = Field(description="Decay exponents r.")
     horizons: LogAxis = Field(description="N times the step size.")
-    dimension: int = Field(ge=2, description="Dimension d of the public features.")
-    sample_size: int = Field(ge=2, description="Number N of private rows.")
-    public_ratios: list[int] = Field(min_length=1, description="Public over private rows, M / N.")
-    sampled_horizons: list[float] = Field(min_length=1, description="N eta of the samples.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(
+        description="Dimension d of the public features."
+    )
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Number N of private rows.")
+    public_ratios: Some[Count] = Field(description="Public over private rows, M / N.")
+    sampled_horizons: Some[Positive] = Field(description="N eta of the samples.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import LogAxis, Power, SizeAxis, Some
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,12 +23,22 @@ METHODS = ("non-private", "identity", "designed")
 class Parameters(Strict):
     """Decays and the enormous sample sizes at which logarithms and floors no longer show."""
 
-    decays: list[float] = Field(min_length=1, description="Decay exponents r of the table.")
-    sample_sizes: LogAxis = Field(description="N of the fits for power laws.")
-    exponential_sizes: LogAxis = Field(description="N of the fits for exponential decay.")
+    decays: Some[Annotated[Power, Field(gt=1)]] = Field(
+        description="Decay exponents r of the table."
+    )
+    sample_sizes: SizeAxis = Field(description="N of the fits for power laws.")
+    exponential_sizes: SizeAxis = Field(description="N of the fits for exponential decay.")
     curve_decays: LogAxis = Field(description="Decay exponents r of the curves.")
-    powers: list[float] = Field(min_length=2, description="p of budgets that grow as N^p.")
-    fitted_powers: list[float] = Field(min_length=1, description="p at which bounds are fitted.")
+    powers: Annotated[Some[Power], Field(min_length=2)] = Field(
+        description="p of budgets that grow as N^p."
+    )
+    fitted_powers: Some[Power] = Field(description="p at which bounds are fitted.")
+
+    @model_validator(mode="after")
+    def _traces_are_finite(self) -> Self:
+        if self.curve_decays.low <= 1:
+            raise ValueError(f"curve_decays.low must be more than 1, got {self.curve_decays.low:g}")
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    Deviation,
+    Dimension,
+    Power,
+    Rising,
+    Some,
+    StatedBudget,
+    StepSize,
+)
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 
 if TYPE_CHECKING:
@@ -23,17 +34,17 @@ CURVE_POINTS = 1001
 class Parameters(Strict):
     """Figure 1: two spectra and two schedules at three dimensions."""
 
-    dimensions: list[int] = Field(
-        min_length=2, description="Dimensions d, each with n = d / gamma."
+    dimensions: Annotated[Rising[Dimension], Field(min_length=2)] = Field(
+        description="Dimensions d, each with n = d / gamma."
     )
-    aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
+    aspect_ratio: AspectRatio = Field(description="gamma = d / n.")
     budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    label_noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
-    initial_rate: float = Field(gt=0, description="Initial learning rate.")
-    exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedule.")
-    spectra: list[Literal["isotropic", "uniform"]] = Field(
-        min_length=1, description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
+    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: Deviation = Field(description="Standard deviation zeta of the label noise.")
+    initial_rate: StepSize = Field(description="Initial learning rate.")
+    exponents: Some[Power] = Field(description="Exponents alpha of the schedule.")
+    spectra: Some[Literal["isotropic", "uniform"]] = Field(
+        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
     )
 
     def sample_size(self, dimension: int) -> int:

@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Index, ShareAxis, Some
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,9 +20,9 @@ PLACE = "Lemmas C.21, F.12, F.13, F.15, F.16 and F.17, Property F.10"
 class Parameters(Strict):
     """Rates a and b of the moduli |1 - a - exp(iw)|, and lags."""
 
-    rates: LogAxis = Field(description="a and b, less than 1.")
-    lags: list[int] = Field(min_length=1, description="l of the cosine in Lemma F.12.")
-    sequences: int = Field(ge=1, description="Random sequences for Lemma F.17.")
+    rates: ShareAxis = Field(description="a and b, less than 1.")
+    lags: Some[Index] = Field(description="l of the cosine in Lemma F.12.")
+    sequences: Count = Field(description="Random sequences for Lemma F.17.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

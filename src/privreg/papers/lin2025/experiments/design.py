@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import PositiveDeviation, Some
 from privreg.papers.lin2025.setting import READINGS, Design, noise_coordinate
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ class Parameters(Strict):
     """Section 5: the four readings side by side."""
 
     design: Design
-    gradient_noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
+    gradient_noise_stds: Some[PositiveDeviation] = Field(description="Gradient noise sigma.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

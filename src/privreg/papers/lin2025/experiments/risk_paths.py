@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import ClipNorm, PositiveDeviation, Some
 from privreg.experiment.summaries import jackknife, mean_and_error
 from privreg.papers.lin2025.setting import Design, noise_coordinate
 
@@ -25,8 +26,8 @@ class Parameters(Strict):
     """Figures 1(a), 2(a), 3(a): noise scales and clipping norms on shared draws."""
 
     design: Design
-    gradient_noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
-    clip_norms: list[float] = Field(
+    gradient_noise_stds: Some[PositiveDeviation] = Field(description="Gradient noise sigma.")
+    clip_norms: Some[ClipNorm] = Field(
         description="Norms that the full gradient is clipped to; the unclipped run is added."
     )
 
