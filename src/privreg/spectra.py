@@ -8,7 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_answer, require_array, require_count, require_number
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Spectrum:
 
     def mean(self, values: ArrayLike = 1.0) -> float:
         r"""Normalised trace :math:`\frac1d \mathrm{tr}\, f(\Sigma)` of `values`, shape (modes,)."""
-        function = require_array("values", values, shape=np.shape(values))
+        function = require_real("values", values)
         if function.shape not in ((), self.weights.shape):
             raise ValueError(f"values must have shape {self.weights.shape}, got {function.shape}")
         with np.errstate(over="ignore"):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.validation import (
+    frozen,
     require_answer,
     require_array,
     require_count,
@@ -207,16 +208,6 @@ def checked_data(
     """
     rows = require_array("features", features, shape=(sample_size, dimension))
     return rows, require_array("labels", labels, shape=rows.shape[:1])
-
-
-def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
-    """The array read-only, copied if the caller could still write to it."""
-    if beside is not None and np.shares_memory(array, np.asarray(beside)):
-        source = np.asarray(beside)
-        if source.flags.writeable or source.base is not None:
-            array = array.copy()
-    array.flags.writeable = False
-    return array
 
 
 def row_norms(features: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
 from privreg.privacy.budget import Budget
-from privreg.validation import require_instance
+from privreg.validation import require_callable, require_instance
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -116,6 +116,7 @@ class Release(Generic[T]):
         ------
         Bun and Steinke (2016), Lemma 1.8.
         """
+        require_callable("function", function)
         return Release(function(self.value), self.budget, self.assumptions)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:

@@ -114,7 +114,8 @@ def candidate_records(
     """
     a = require_array("features", features, shape=(None, None))
     b = require_array("labels", labels, shape=a.shape[:1])
-    points = require_array("references", np.atleast_2d(references), shape=(None, a.shape[1]))
+    points = require_real("references", references)
+    points = require_array("references", np.atleast_2d(points), shape=(None, a.shape[1]))
     count = _at_most("count", count, a.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.sum(a**2, axis=1))

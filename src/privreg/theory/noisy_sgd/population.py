@@ -60,7 +60,7 @@ class Population:
         Parameters
         ----------
         start : array_like, shape (d,), optional
-            x_0, 0 by default.
+            x_0, at least -1e30 and at most 1e30; 0 by default.
         ridge : float
             δ, at least 0.
 
@@ -77,7 +77,8 @@ class Population:
             )
         origin = np.zeros_like(self.target)
         if start is not None:
-            origin = require_array("start", start, shape=self.target.shape)
+            limits = {"least": -1e30, "most": 1e30}
+            origin = require_array("start", start, shape=self.target.shape, **limits)
         problem = RidgeRegression(
             np.maximum(eigenvalues, 0.0),
             self.target @ basis,
@@ -126,8 +127,8 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
     targets = require_array("labels", labels, shape=(n,))
     if n <= d:
         raise ValueError(
-            f"population must be given unless there are more records than dimensions, got {n} "
-            f"records of dimension {d}"
+            "features must have more records than dimensions where no population is given, "
+            f"got {n} records of dimension {d}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         moment = require_answer("features", rows.T @ rows / n)
@@ -136,6 +137,7 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
         spread = require_answer("labels", np.sqrt(residual @ residual / (n - d)))
     if rank < d:
         raise ValueError(
-            f"population must be given for linearly dependent features, got rank {rank} of {d}"
+            f"features must be linearly independent where no population is given, got rank {rank} "
+            f"of {d}"
         )
     return Population(moment, np.asarray(target, dtype=np.float64), float(spread))
