@@ -231,7 +231,7 @@ def attempt(**change):
     [
         (lambda: FTRLMechanism(identity(9), 1.0, 1.0, 10), "decoder"),
         (lambda: FTRLMechanism(np.ones((10, 10)), 1.0, 1.0, 10), "decoder"),
-        (lambda: FTRLMechanism(np.zeros(10), 1.0, 1.0, 10), "coefficients"),
+        (lambda: FTRLMechanism(np.zeros(10), 1.0, 1.0, 10), "decoder must start with"),
         (lambda: FTRLMechanism(identity(10), np.nan, 1.0, 10), "gradient_noise_std"),
         (lambda: FTRLMechanism(identity(10), 1.0, 0.0, 10), "clip_norm"),
         (lambda: FTRLMechanism(identity(10), 1.0, 1.0, 10, 0), "epochs"),

@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_answer, require_array, require_count, require_number
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
 
 
 def pair_gradient_gap(
