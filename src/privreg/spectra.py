@@ -12,6 +12,7 @@ from privreg.validation import (
     require_answer,
     require_array,
     require_count,
+    require_frozen,
     require_number,
     require_real,
 )
@@ -33,8 +34,8 @@ class Spectrum:
     weights: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        values = require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0)
-        shares = require_array("weights", self.weights, shape=values.shape, least=0, most=1 + 1e-9)
+        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0)
+        shares = require_frozen("weights", self.weights, shape=values.shape, least=0, most=1 + 1e-9)
         if not np.isclose(shares.sum(), 1.0, rtol=1e-9):
             raise ValueError(f"weights must have sum 1, got {shares.sum()}")
         object.__setattr__(self, "eigenvalues", values)

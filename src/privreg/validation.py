@@ -158,7 +158,7 @@ def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
     if beside is not None and np.shares_memory(array, np.asarray(beside)):
         source = np.asarray(beside)
         if source.flags.writeable or source.base is not None:
-            array = array.copy()
+            array = array.copy(order="K")
     array.flags.writeable = False
     return array
 

@@ -97,7 +97,6 @@ WORDS: dict[str, Any] = {
     "label_clip": 2.0,
     "label_noise_mean": 0.1,
     "label_noise_std": 0.3,
-    "label_noise_variance": 0.1,
     "labels": made.LABELS,
     "lanes": 2,
     "largest": 1.5,

@@ -46,7 +46,7 @@ SAMPLES = samples.ArraySamples(FEATURES, LABELS)
 def law() -> Any:
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 
-    problem = RidgeRegression(EIGENVALUES, VECTOR, 0 * VECTOR, label_noise_variance=0.1, ridge=0.1)
+    problem = RidgeRegression(EIGENVALUES, VECTOR, 0 * VECTOR, label_noise_std=0.3, ridge=0.1)
     return HomogenisedSGD(
         problem, schedules.ConstantRate(0.5), **_word(HomogenisedSGD, 0.5), horizon=4.0
     )

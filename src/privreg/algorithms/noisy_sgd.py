@@ -16,6 +16,7 @@ from privreg.validation import (
     require_array,
     require_choice,
     require_count,
+    require_frozen,
     require_instance,
     require_number,
     require_real,
@@ -64,7 +65,7 @@ class LinearRecords:
         target = require_array("target", self.target, shape=(None,), least=-LARGEST, most=LARGEST)
         for name, least in (("mean", -LARGEST), ("std", 0.0), ("target", -LARGEST)):
             value = getattr(self, name)
-            array = require_array(name, value, shape=target.shape, least=least, most=LARGEST)
+            array = require_frozen(name, value, shape=target.shape, least=least, most=LARGEST)
             object.__setattr__(self, name, array)
         for name, infinite in (("label_noise_std", False), ("label_noise_clip", True)):
             number = require_number(name, getattr(self, name), least=0, infinite=infinite)
@@ -110,8 +111,12 @@ class LinearRecords:
         return self.target.size
 
     @property
-    def label_noise_variance(self) -> float:
-        """Variance of the label noise after it is clipped."""
+    def clipped_label_noise_std(self) -> float:
+        """Standard deviation of the label noise after it is clipped."""
+        return sqrt(self._label_noise_square)
+
+    @property
+    def _label_noise_square(self) -> float:
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
     def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
@@ -127,7 +132,7 @@ class LinearRecords:
         )
         error = point - self.target
         excess = error**2 @ self.std**2 + (error @ self.mean) ** 2
-        return np.asarray(0.5 * (excess + self.label_noise_variance))
+        return np.asarray(0.5 * (excess + self._label_noise_square))
 
     def sample(
         self, count: int, rng: np.random.Generator
@@ -353,7 +358,7 @@ def _run(
         records.target,
         records.label_noise_std,
         records.label_noise_clip,
-        records.label_noise_variance,
+        records._label_noise_square,
         steps,
         np.repeat(noises, clip_norms.size),
         np.tile(clip_norms, noises.size),

@@ -22,7 +22,7 @@ def one_pass(
     target: NDArray[np.float64],
     label_noise_std: float,
     label_noise_clip: float,
-    label_noise_variance: float,
+    label_noise_square: float,
     step_sizes: NDArray[np.float64],
     gradient_noise_stds: NDArray[np.float64],
     clip_norms: NDArray[np.float64],
@@ -89,4 +89,4 @@ def one_pass(
                 scaled[i] = std[i] * error[i]
             along = inner_product(mean, error)
             spread = inner_product(scaled, scaled)
-            risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_variance)
+            risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_square)

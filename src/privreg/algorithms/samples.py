@@ -18,6 +18,7 @@ from privreg.validation import (
     require_answer,
     require_array,
     require_count,
+    require_frozen,
     require_instance,
     require_number,
 )
@@ -141,10 +142,11 @@ class GaussianSamples:
         require_number("label_noise_std", self.label_noise_std, least=0)
         require_number("label_noise_mean", self.label_noise_mean)
         require_instance("seed", self.seed, np.random.SeedSequence)
-        target = require_array("target", self.target, shape=(None,))
+        target = require_frozen("target", self.target, shape=(None,))
         object.__setattr__(self, "target", target)
         if self.covariance_root is not None:
-            root = require_array("covariance_root", self.covariance_root, shape=(target.size,) * 2)
+            shape = (target.size, target.size)
+            root = require_frozen("covariance_root", self.covariance_root, shape=shape)
             object.__setattr__(self, "covariance_root", root)
 
     @property

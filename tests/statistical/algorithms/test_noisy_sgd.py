@@ -161,7 +161,7 @@ def test_mean_risk_follows_the_exact_moments(shape: str, kurtosis: float) -> Non
         records.std**2,
         records.target,
         start,
-        label_noise_variance=records.label_noise_variance,
+        label_noise_std=records.clipped_label_noise_std,
         ridge=0.3,
     )
     mean, error = risks.mean(axis=0), risks.std(axis=0) / np.sqrt(runs)
@@ -178,7 +178,7 @@ def test_single_runs_concentrate_on_the_limit_as_the_root_of_d() -> None:
         target = np.cos(6 * np.arange(d) / d) / np.sqrt(d)
         start = np.ones(d) / np.sqrt(d)
         records = LinearRecords("gaussian", np.zeros(d), np.ones(d), target, 0.3)
-        problem = RidgeRegression(np.ones(d), target, start, label_noise_variance=0.09, ridge=0.1)
+        problem = RidgeRegression(np.ones(d), target, start, label_noise_std=0.3, ridge=0.1)
         law = HomogenisedSGD(problem, ConstantRate(0.6), gradient_noise_std=0.5, horizon=1.5)
         steps = int(1.5 * d)
         limit = law.risk(np.arange(steps + 1) / d)
@@ -207,7 +207,7 @@ def test_last_iterate_has_the_limit_covariance() -> None:
     d, runs = 400, 60
     start, target = generator(11).standard_normal((2, d)) / np.sqrt(d)
     records = LinearRecords("gaussian", np.zeros(d), np.ones(d), target, 0.3)
-    problem = RidgeRegression(np.ones(d), target, start, label_noise_variance=0.09, ridge=0.1)
+    problem = RidgeRegression(np.ones(d), target, start, label_noise_std=0.3, ridge=0.1)
     law = HomogenisedSGD(problem, ConstantRate(0.6), gradient_noise_std=1.0, horizon=1.5)
     rng = generator(12)
     ends = np.array(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-from privreg.validation import require_answer, require_array, require_number
+from privreg.validation import require_answer, require_array, require_frozen, require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -44,8 +44,8 @@ class Population:
     label_noise_std: float
 
     def __post_init__(self) -> None:
-        target = require_array("target", self.target, shape=(None,))
-        moment = require_array("second_moment", self.second_moment, shape=(target.size,) * 2)
+        target = require_frozen("target", self.target, shape=(None,))
+        moment = require_frozen("second_moment", self.second_moment, shape=(target.size,) * 2)
         if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
             raise ValueError("second_moment must be symmetric, got another matrix")
         object.__setattr__(self, "target", target)
@@ -83,7 +83,7 @@ class Population:
             np.maximum(eigenvalues, 0.0),
             self.target @ basis,
             origin @ basis,
-            label_noise_variance=self.label_noise_std**2,
+            label_noise_std=self.label_noise_std,
             ridge=require_number("ridge", ridge, least=0),
         )
         return problem, basis

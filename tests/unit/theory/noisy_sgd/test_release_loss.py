@@ -57,7 +57,7 @@ def test_the_one_call_is_the_composed_calls(records, population, release):
         eigenvalues,
         target @ basis,
         np.linspace(-1, 1, D) @ basis,
-        label_noise_variance=LABEL_NOISE**2,
+        label_noise_std=LABEL_NOISE,
         ridge=RIDGE,
     )
     law = HomogenisedSGD(problem, ConstantRate(RATE), gradient_noise_std=NOISE, horizon=N / D)

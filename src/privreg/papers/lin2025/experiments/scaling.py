@@ -42,7 +42,7 @@ class Parameters(Strict):
             self.lowest + (self.highest - self.lowest) * grid,
             np.cos(6.0 * grid) / np.sqrt(dimension),
             np.ones(dimension) / np.sqrt(dimension),
-            label_noise_variance=self.scaled_label_noise_std**2,
+            label_noise_std=self.scaled_label_noise_std,
             ridge=self.ridge,
         )
 
