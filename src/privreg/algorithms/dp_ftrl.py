@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, inf, isinf
+from math import ceil, inf, isfinite, isinf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +33,10 @@ from privreg.noise.sensitivity import (
 )
 from privreg.noise.streams import ToeplitzNoise
 from privreg.noise.toeplitz import inverse_coefficients
+from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
+from privreg.privacy.release import Diagnostic, Release
 from privreg.validation import (
     require_answer,
     require_array,
@@ -161,7 +163,9 @@ class FTRLMechanism:
         require_count("batch_size", batch_size)
         clip_norm = require_number("clip_norm", clip_norm, least=1 / LARGEST, most=LARGEST)
         change = _record_change(clip_norm, budget.neighbours)
-        silent = cls(decoder, 0.0, clip_norm, sample_size, epochs, batch_size)
+        silent = cls(
+            require_real("decoder", decoder), 0.0, clip_norm, sample_size, epochs, batch_size
+        )
         std = silent.sensitivity * change / (batch_size * budget.root)
         if std > LARGEST:
             raise ValueError(f"decoder must keep {budget} with noise of at most 1e50, got {std:g}")
@@ -204,16 +208,40 @@ class FTRLRun:
     Attributes
     ----------
     iterates : ndarray, shape (len(times), p)
-        The released iterates.
+        The iterates; `release` hands them out.
     times : ndarray of int, shape (len(times),)
         Their steps, counted from 1.
-    clipped_fraction : float
-        Share of all gradients that were clipped. A non-private diagnostic: no guarantee covers it.
+    clipped_fraction : Diagnostic of float
+        Share of all gradients that were clipped, computed without noise.
+    mechanism : FTRLMechanism
+        What made them.
     """
 
     iterates: FloatArray
     times: NDArray[np.int64]
-    clipped_fraction: float
+    clipped_fraction: Diagnostic[float]
+    mechanism: FTRLMechanism
+
+    def release(
+        self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+    ) -> Release[FloatArray]:
+        """The iterates with the budget that the mechanism spends on all of them.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            Replace-one or zero-out.
+
+        Raises
+        ------
+        ValueError
+            If the mechanism has no noise or no clipping.
+        """
+        relation = Neighbours(neighbours)
+        rho = self.mechanism.spent(neighbours=relation)
+        if not isfinite(rho):
+            raise ValueError("mechanism must clip and add noise for a release, got one without")
+        return Release(self.iterates, Budget(rho, relation), assumptions.USUAL)
 
 
 def dp_ftrl(
@@ -259,9 +287,8 @@ def dp_ftrl(
     ---------
     The iterates, all of them together, are ρ-zCDP with ρ = `mechanism.spent()`: for data sets of
     one size that differ in one replaced record, and with ``neighbours="zero-out"`` for those in
-    which one record is a blank (features and label 0) in one of the two. `clipped_fraction` is not
-    private. The guarantee is that of exact Gaussian noise; sampling in floating point is not
-    covered.
+    which one record is a blank (features and label 0) in one of the two. The guarantee is that
+    of exact Gaussian noise; sampling in floating point is not covered.
 
     Examples
     --------
@@ -336,7 +363,8 @@ def dp_ftrl(
             f"{float(sizes.max())}"
         )
     clipped = int(progress[3]) / (mechanism.epochs * mechanism.sample_size)
-    return FTRLRun(iterates=released, times=wanted, clipped_fraction=clipped)
+    share = Diagnostic(clipped, "share of clipped gradients")
+    return FTRLRun(released, wanted, share, mechanism)
 
 
 def _record_change(clip_norm: float, neighbours: Neighbours) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -74,6 +74,7 @@ class ArraySamples:
         Whether clipped gradients can be computed from the rows as they are; see `tamed`.
     """
 
+    not_private: ClassVar[bool] = True
     features: FloatArray
     labels: FloatArray
     norms: FloatArray = field(init=False, repr=False)

@@ -195,6 +195,6 @@ def _sensitivity(neighbours: Neighbours, correlation: Correlation, steps: int) -
             "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
             "move the later ones to other steps"
         )
-    require_instance("correlation", correlation, Correlation)
+    require_instance("correlation", correlation, Correlation)  # type: ignore[type-abstract]
     change = float(sum_sensitivity(1.0, neighbours=neighbours))
     return change * correlation.sensitivity(require_count("steps", steps))

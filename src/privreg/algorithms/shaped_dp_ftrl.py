@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf, isinf
+from math import inf, isfinite, isinf
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from privreg.algorithms.shaped_accounting import shaped_budget, shaped_noise_mul
 from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
 from privreg.noise.correlations import Correlation
 from privreg.noise.covariance import NoiseCovariance
+from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Diagnostic, Release
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -149,8 +151,8 @@ class ShapedMechanism:
 
     def __post_init__(self) -> None:
         require_count("sample_size", self.sample_size, least=2)
-        require_instance("covariance", self.covariance, NoiseCovariance)
-        require_instance("correlation", self.correlation, Correlation)
+        require_instance("covariance", self.covariance, NoiseCovariance)  # type: ignore[type-abstract]
+        require_instance("correlation", self.correlation, Correlation)  # type: ignore[type-abstract]
         multiplier = require_number(
             "noise_multiplier", self.noise_multiplier, least=0, most=LARGEST
         )
@@ -219,19 +221,44 @@ class ShapedRun:
     Attributes
     ----------
     average : ndarray, shape (d,)
-        The released average iterate; all `inf` for a run that overflowed.
+        The average iterate, which `release` hands out; all `inf` for a run that overflowed.
     diverged : bool
         Whether it did.
-    clipped_fraction : float
-        Share of clipped gradients. A non-private diagnostic.
+    clipped_fraction : Diagnostic of float
+        Share of clipped gradients, computed without noise.
     largest_clip_norm : float
-        Largest ψ used.
+        Largest ψ used, a function of the iterates and of public rows.
+    mechanism : ShapedMechanism
+        What made it.
     """
 
     average: FloatArray
     diverged: bool
-    clipped_fraction: float
+    clipped_fraction: Diagnostic[float]
     largest_clip_norm: float
+    mechanism: ShapedMechanism
+
+    def release(
+        self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+    ) -> Release[FloatArray]:
+        """The average with the budget that the mechanism spends on all iterates.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            Replace-one or zero-out.
+
+        Raises
+        ------
+        ValueError
+            If the mechanism has no noise or no clipping.
+        """
+        relation = Neighbours(neighbours)
+        rho = self.mechanism.spent(neighbours=relation)
+        if not isfinite(rho):
+            raise ValueError("mechanism must clip and add noise for a release, got one without")
+        public = "the rows that made the noise's shape and the clip norms are public"
+        return Release(self.average, Budget(rho, relation), (*assumptions.USUAL, public))
 
 
 def shaped_dp_ftrl(
@@ -260,7 +287,7 @@ def shaped_dp_ftrl(
     ---------
     `average` is ρ-zCDP with ρ = `mechanism.spent()` for data sets that differ in one replaced row,
     and `mechanism.spent(neighbours="zero-out")` for those where one row is blank in one of the two.
-    `clipped_fraction` is not private. The guarantee is that of exact Gaussian noise; sampling in
+    The guarantee is that of exact Gaussian noise; sampling in
     floating point is not covered.
 
     Examples
@@ -313,7 +340,8 @@ def shaped_dp_ftrl(
             total, clipped, largest = _adaptive(tame, mechanism, mechanism.clipping, eta, rng)
     diverged = not np.all(np.isfinite(total))
     average = np.full(dimension, inf) if diverged else total / size
-    return ShapedRun(average, diverged, clipped / (size - 1), largest)
+    share = Diagnostic(clipped / (size - 1), "share of clipped gradients")
+    return ShapedRun(average, diverged, share, largest, mechanism)
 
 
 def _fixed(

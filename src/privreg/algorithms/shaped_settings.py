@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
+from privreg.privacy.release import Diagnostic
 from privreg.validation import FloatArray, require_array, require_count, require_real
 
 
@@ -23,7 +24,7 @@ def run_settings(
     shared_noise: ArrayLike | None = None,
     shared_scale: ArrayLike | None = None,
     block: int = 64,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, Diagnostic[FloatArray]]:
     r"""Average iterates of many settings over the same rows and noise, with fixed clip norms.
 
     It is the loop of `shaped_dp_ftrl` for studies that compare settings; each setting by itself has
@@ -55,7 +56,7 @@ def run_settings(
     -------
     averages : ndarray, shape (settings, d)
         All `inf` for a setting that overflowed.
-    clipped_fraction : ndarray, shape (settings,)
+    clipped_fraction : Diagnostic of ndarray, shape (settings,)
     """
     rows = require_array("features", features, shape=(None, None))
     size, dimension = rows.shape
@@ -100,4 +101,4 @@ def run_settings(
         )
         averages[some], clipped[some] = total.T / size, hits / (size - 1)
     averages[~np.all(np.isfinite(averages), axis=1)] = inf
-    return averages, clipped
+    return averages, Diagnostic(clipped, "share of clipped gradients")

@@ -38,6 +38,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
@@ -48,7 +49,7 @@ IntArray = NDArray[np.int64]
 RESOLUTION = 1 << 20
 LARGEST_SUM = 1 << 62
 LARGEST_STD = 1 << 53
-ASSUMPTIONS = ("running times are not observed", "the number of records is public")
+ASSUMPTIONS = (assumptions.TIMES, assumptions.PUBLIC_SIZE)
 
 
 class Grid(NamedTuple):

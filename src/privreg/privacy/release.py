@@ -77,7 +77,7 @@ class Release(Generic[T]):
     Raises
     ------
     ValueError
-        If the value is or holds a `Diagnostic`.
+        If the value is or holds a `Diagnostic`, or a type that says `not_private`.
 
     Examples
     --------
@@ -159,6 +159,8 @@ def _diagnostic(value: Any) -> Diagnostic[Any] | None:
     """The first diagnostic in a value or in what it holds."""
     if isinstance(value, Diagnostic):
         return value
+    if getattr(type(value), "not_private", False):
+        return Diagnostic(value, type(value).__name__)
     parts: list[Any] = []
     if isinstance(value, Mapping):
         parts = [*value.keys(), *value.values()]

@@ -115,7 +115,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 ridge=parameters.ridge,
                 rng=trial.rng,
             )
-            gap[d, at] = np.abs(runs.risk[0, 0] - limit).max()
+            gap[d, at] = np.abs(runs.risk.non_private[0, 0] - limit).max()
             energy = trial.rng.chisquare(dimension, steps) - dimension
             martingale[d, at] = np.abs(scale * np.cumsum(energy)).max()
     dims = ("dimension", "trial")
