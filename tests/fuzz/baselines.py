@@ -17,6 +17,7 @@ from privreg.noise.source import Secret, Seeded
 from privreg.noise.tree import TreeNoise
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.one_of_many import OneOfMany
 from privreg.privacy.release import Release
 from privreg.theory.shaped_noise.rates import LinearFraction
 
@@ -214,6 +215,7 @@ RESULTS = {
     "error_curves.ErrorCurve",
     "deterministic_equivalent.Solution",
     "full_batch_dpgd.FullBatchIterates",
+    "noisy_sgd.NoisySGDRuns",
     "intervals.Interval",
     "ols.LeastSquares",
     "quality.IntervalQuality",
@@ -262,6 +264,11 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "intervals.Interval": lambda: intervals.replicate_interval(made.PATH, level=0.9),
     "law.GradientDescentLaw": made.descent_law,
     "low_rank.LowRankUpdate": lambda: made.LOW_RANK,
+    "dp_ftrl.FTRLRun": made.ftrl_run,
+    "full_batch_dpgd.FullBatchIterates": made.full_batch_run,
+    "noisy_sgd.NoisySGDRuns": made.noisy_sgd_runs,
+    "one_of_many.OneOfMany": lambda: OneOfMany((4,)),
+    "shaped_dp_ftrl.ShapedRun": made.shaped_run,
     "models.LinearModel": lambda: models.LinearModel(made.EIGENVALUES, made.VECTOR, 0.3),
     "noisy_sgd.LinearRecords": made.records,
     "ols.LeastSquares": made.least_squares,

@@ -9,6 +9,8 @@ import numpy as np
 
 from privreg import schedules
 from privreg.algorithms.shaped_dp_ftrl import FixedClip
+from privreg.noise.source import Seeded
+from privreg.privacy.neighbours import Neighbours
 from privreg.theory.shaped_noise.rates import LinearFraction
 
 EXCEPTIONS: dict[str, dict[str, Any]] = {
@@ -262,4 +264,11 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "decay.PowerLawDecay": {"exponent": 2.0},
     "rates.LinearFraction.crossings": {"other": LinearFraction(0, 1, 1, 2)},
     "residual_estimate.private_residual_scale": {"epsilon": 20.0},
+    "adassp.release": {"noise": Seeded(3)},
+    "dp_ftrl.FTRLRun.release": {"neighbours": Neighbours.ZERO_OUT},
+    "full_batch_dpgd.FullBatchIterates.release": {"setting": None},
+    "noisy_sgd.NoisySGDRuns.release": {"setting": (0, 0)},
+    "one_of_many.OneOfMany": {"shape": made.Made(lambda: (4,))},
+    "one_of_many.OneOfMany.take": {"setting": 1},
+    "one_pass_dpgd.release": {"mechanism": made.Made(made.one_setting), "noise": Seeded(3)},
 }

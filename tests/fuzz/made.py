@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from privreg import schedules
-from privreg.algorithms import dp_ftrl, noisy_sgd, one_pass_dpgd, samples, shaped_dp_ftrl
+from privreg.algorithms import (
+    dp_ftrl,
+    full_batch_dpgd,
+    noisy_sgd,
+    one_pass_dpgd,
+    samples,
+    shaped_dp_ftrl,
+)
 from privreg.noise import buffered, correlations, covariance, toeplitz
 from privreg.privacy import low_rank
 from privreg.privacy.budget import Budget
@@ -203,3 +210,38 @@ def correlations_of(steps: int, step_size: float) -> Any:
     from privreg.theory.correlated_noise.finite_time import independent_noise
 
     return independent_noise(steps, step_size)
+
+
+def ftrl_run() -> Any:
+    return dp_ftrl.dp_ftrl(SAMPLES, mechanism=ftrl_mechanism(), step_size=0.05, rng=RNG.make())
+
+
+def shaped_run() -> Any:
+    return shaped_dp_ftrl.shaped_dp_ftrl(
+        SAMPLES, mechanism=shaped_mechanism(), step_size=0.05, rng=RNG.make()
+    )
+
+
+def full_batch_run() -> Any:
+    return full_batch_dpgd.full_batch_dpgd(
+        SAMPLES, clip_norm=1.0, step_size=0.1, gradient_noise_std=0.5, steps=3, rng=RNG.make()
+    )
+
+
+def noisy_sgd_runs() -> Any:
+    return noisy_sgd.run_noisy_sgd(
+        FEATURES,
+        LABELS,
+        records=records(),
+        initial=VECTOR,
+        step_sizes=STEPS,
+        gradient_noise_stds=[0.5],
+        clip_norms=[1.5],
+        rng=RNG.make(),
+    )
+
+
+def one_setting() -> Any:
+    return one_pass_dpgd.Mechanism(
+        np.full(N, 0.05), np.full(N, 0.05), [1.0], [1.0], Budget.half_square(2.0)
+    )

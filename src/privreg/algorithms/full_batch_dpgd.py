@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -64,7 +64,7 @@ class FullBatchIterates:
 
     def release(
         self,
-        setting: int | Sequence[int] | None = None,
+        setting: int | tuple[int, ...] | None = None,
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
@@ -75,7 +75,7 @@ class FullBatchIterates:
 
         Parameters
         ----------
-        setting : int or sequence of int, optional
+        setting : int or tuple of int, optional
             Index of the setting; may be left out where there is one only.
         neighbours : Neighbours
             Neighbouring relation.

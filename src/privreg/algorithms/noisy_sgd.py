@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import erfc, exp, inf, pi, sqrt
 from typing import Literal
@@ -189,7 +188,7 @@ class NoisySGDRuns:
 
     def release(
         self,
-        setting: Sequence[int] | None = None,
+        setting: tuple[int, int] | None = None,
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[NDArray[np.float64]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from privreg.validation import require_count
 
 
@@ -16,7 +14,7 @@ class OneOfMany:
 
     Parameters
     ----------
-    shape : sequence of int
+    shape : tuple of int
         Shape of the settings; () for a single one.
 
     Examples
@@ -29,16 +27,18 @@ class OneOfMany:
     ValueError: setting must be (1,), which was released already, got (2,): settings share noise
     """
 
-    def __init__(self, shape: Sequence[int]) -> None:
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        if not isinstance(shape, tuple):
+            raise ValueError(f"shape must be a tuple of whole numbers, got {shape!r}")
         self.shape = tuple(require_count("shape", length) for length in shape)
         self._taken: tuple[int, ...] | None = None
 
-    def take(self, setting: int | Sequence[int] | None = None) -> tuple[int, ...]:
+    def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
         """The index of a setting, unless another one was taken before.
 
         Parameters
         ----------
-        setting : int or sequence of int, optional
+        setting : int or tuple of int, optional
             Index into the settings; may be left out where there is one only.
         """
         if setting is None:
@@ -46,7 +46,7 @@ class OneOfMany:
                 raise ValueError(f"setting must be an index into shape {self.shape}, got None")
             index: tuple[int, ...] = (0,) * len(self.shape)
         else:
-            given = setting if isinstance(setting, (tuple, list)) else (setting,)
+            given = setting if isinstance(setting, tuple) else (setting,)
             index = tuple(require_count("setting", part, least=0) for part in given)
         if len(index) != len(self.shape) or any(
             part >= length for part, length in zip(index, self.shape, strict=True)
