@@ -107,3 +107,19 @@ def test_many_public_rows_find_the_population_shape():
 def test_values_out_of_range_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_ridge_at_which_inverse_norms_lose_their_digits_is_refused():
+    """With public rows 1e10 long and a ridge of 1 the inverse norm would come out as 0."""
+    features = [[1e10, 0.0], [0.0, 1.0]]
+    with pytest.raises(ValueError, match="ridge must be at least 1e"):
+        PublicCovariance(features, ridge=1.0)
+    shape = PublicCovariance(features, ridge=1e12)
+    for bad in (1.0, 1e10):
+        with pytest.raises(ValueError, match="ridge must be at least 1e"):
+            shape.with_ridge(bad)
+    dense = np.linalg.inv((1e12 * np.eye(2) + np.diag([1e20, 1.0])) / 2)
+    row = np.array([1.0, 0.5])
+    exact = np.sqrt(row @ dense @ row)
+    assert shape.inverse_norms(row[None])[0] == pytest.approx(exact, rel=1e-7)
+    assert shape.inverse_norms([[1.0, 0.0]])[0] == pytest.approx(np.sqrt(dense[0, 0]), rel=1e-7)
