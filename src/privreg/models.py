@@ -11,8 +11,8 @@ from privreg.validation import (
     require_array,
     require_count,
     require_frozen,
-    require_instance,
     require_number,
+    require_rng,
 )
 
 
@@ -94,7 +94,7 @@ class LinearModel:
             Source of both.
         """
         sample_size = require_count("sample_size", sample_size)
-        require_instance("rng", rng, np.random.Generator)
+        require_rng("rng", rng)
         features = rng.standard_normal((sample_size, self.dimension)) * np.sqrt(self.eigenvalues)
         noise = self.label_noise_std * rng.standard_normal(sample_size)
         return features, features @ self.target + noise

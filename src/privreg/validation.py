@@ -183,6 +183,13 @@ def require_counts(
     return np.asarray(value).astype(np.int64)
 
 
+def require_unmasked(name: str, value: T) -> T:
+    """Anything but a masked array, whose plain array would show what the mask hides."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be an array without a mask, got a masked one")
+    return value
+
+
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
     """A value of a type.
 
@@ -297,9 +304,7 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:
-    if isinstance(value, np.ma.MaskedArray):
-        # A plain array would show what the mask hides.
-        raise ValueError(f"{name} must be an array without a mask, got a masked one")
+    require_unmasked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:

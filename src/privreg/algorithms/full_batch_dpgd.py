@@ -28,9 +28,9 @@ from privreg.validation import (
     require_broadcast,
     require_count,
     require_counts,
-    require_instance,
     require_number,
     require_real,
+    require_rng,
 )
 
 FloatArray = NDArray[np.float64]
@@ -243,7 +243,7 @@ def full_batch_dpgd(
         raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_number("step_size", step_size, above=0, most=1e50)
-    require_instance("rng", rng, np.random.Generator)
+    require_rng("rng", rng)
     n, p = as_samples(samples).sample_size, samples.dimension
     origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,))
     if np.max(np.abs(origin)) > LARGEST_PARAMETER:

@@ -25,6 +25,7 @@ from privreg.validation import (
     require_instance,
     require_number,
     require_real,
+    require_rng,
 )
 
 # Steps, norms and noise up to here stay far from overflow in every intermediate.
@@ -152,7 +153,7 @@ class LinearRecords:
             Source of both.
         """
         count = require_count("count", count)
-        require_instance("rng", rng, np.random.Generator)
+        require_rng("rng", rng)
         size = (count, self.dimension)
         if self.shape == "uniform":
             standard = sqrt(3.0) * (2.0 * rng.random(size) - 1.0)
@@ -395,7 +396,7 @@ def _run(
     require_array("gradient_noise_stds", noises, shape=(None,))
     clip_norms = np.atleast_1d(_clip_norms(clip_norms))
     ridge = require_number("ridge", ridge, least=0, most=LARGEST)
-    require_instance("rng", rng, np.random.Generator)
+    require_rng("rng", rng)
     if len(labels):
         clips = np.isfinite(clip_norms)
         tame = tamed(Chunk(rows, labels, row_norms(rows)))

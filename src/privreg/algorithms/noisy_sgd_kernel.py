@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from privreg.sums import inner_product
 
-
 # Below this share of its parts a sum of squares is formed again, coordinate by coordinate.
 CANCELLED = 1e-6
 

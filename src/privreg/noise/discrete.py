@@ -42,7 +42,13 @@ from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
-from privreg.validation import require_array, require_count, require_instance, require_number
+from privreg.validation import (
+    require_array,
+    require_count,
+    require_instance,
+    require_number,
+    require_unmasked,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -165,6 +171,7 @@ def add_integer_noise(sums: ArrayLike, *, std: int) -> IntArray:
     ImportError
         If OpenDP is not installed.
     """
+    require_unmasked("sums", sums)
     try:
         exact = np.asarray(sums)
     except ValueError:

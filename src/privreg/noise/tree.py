@@ -102,7 +102,8 @@ def tree_nodes_entered(steps: int) -> NDArray[np.int64]:
     ndarray, shape (steps,)
         Largest for the first step: :math:`\lfloor \log_2 N \rfloor + 1`.
     """
-    index = np.arange(require_count("steps", steps))
+    steps = require_count("steps", steps)
+    index = np.arange(steps)
     counts = np.zeros(steps, dtype=np.int64)
     for level in range(steps.bit_length()):
         block = index >> level
@@ -170,7 +171,7 @@ def tree_matrices(steps: int) -> tuple[FloatArray, FloatArray]:
     ------
     choquettechoo2024, Table 3 (TreeAgg).
     """
-    require_count("steps", steps)
+    steps = require_count("steps", steps)
     rows, prefix_rows = [], []
     index = np.arange(1, steps + 1)
     for level in range(steps.bit_length()):
@@ -207,7 +208,7 @@ def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
     ------
     Honaker (2015); choquettechoo2024, Table 3 (Full Honaker).
     """
-    require_count("steps", steps)
+    steps = require_count("steps", steps)
     index = np.arange(steps)
     encoder = np.concatenate(
         [

@@ -43,7 +43,7 @@ class LinearFraction:
             require_count(name, getattr(self, name), least=least)
 
     def __call__(self, decay: Number) -> Number:
-        _require_decay(decay)
+        decay = _decay(decay)
         return (self.a + self.b * decay) / (self.c + self.d * decay)
 
     @property
@@ -119,7 +119,7 @@ def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     ------
     anon2024, Corollary 4.4.
     """
-    _require_power(epsilon_power)
+    decay, epsilon_power = _decay(decay), _power(epsilon_power)
     best = nonprivate_exponent(decay)
     return best - IDENTITY(decay) * max(0 * best, best - 2 * epsilon_power)
 
@@ -148,7 +148,7 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     ------
     anon2024, Corollary 4.6.
     """
-    _require_power(epsilon_power)
+    decay, epsilon_power = _decay(decay), _power(epsilon_power)
     best = nonprivate_exponent(decay)
     first = decay / (3 + decay) * (2 / (1 + decay) - 2 * epsilon_power)
     second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - 2 * epsilon_power)
@@ -189,7 +189,7 @@ def exponential_exponents(*, epsilon_power: Number | int = 0) -> tuple[Number | 
     ------
     anon2024, Corollaries 4.4 and 4.6, second parts.
     """
-    _require_power(epsilon_power)
+    epsilon_power = _power(epsilon_power)
     shortfall: Number | Fraction = Fraction(1) - 2 * epsilon_power
     if shortfall <= 0:
         return Fraction(1), Fraction(1), Fraction(1)
@@ -225,13 +225,15 @@ def _only(values: list[Fraction]) -> Fraction:
     return value
 
 
-def _require_decay(decay: Fraction | float) -> None:
+def _decay(decay: Number) -> Number:
     if not isinstance(decay, Fraction):
-        require_number("decay", decay, above=1, most=1e100)
-    elif decay <= 1:
+        return require_number("decay", decay, above=1, most=1e100)
+    if decay <= 1:
         raise ValueError(f"decay must be more than 1, got {decay}")
+    return decay
 
 
-def _require_power(power: Fraction | float) -> None:
-    if not isinstance(power, Fraction):
-        require_number("epsilon_power", power, least=-1e100, most=1e100)
+def _power(power: Number | int) -> Number | int:
+    if isinstance(power, (Fraction, int)) and not isinstance(power, bool):
+        return power
+    return require_number("epsilon_power", power, least=-1e100, most=1e100)
