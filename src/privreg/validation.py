@@ -137,6 +137,32 @@ def require_array(
     return np.ascontiguousarray(require_real(name, array, **bounds)).reshape(array.shape)
 
 
+def require_frozen(
+    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
+) -> FloatArray:
+    """As `require_array`, of a copy that nobody can write to: what was checked stays true.
+
+    Examples
+    --------
+    >>> require_frozen("noise_shape", [0.5, 0.5], shape=(2,)).flags.writeable = True
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    array = require_array(name, value, shape=shape, **bounds)
+    # The owner of an array may allow writing again; bytes have no such switch.
+    return np.frombuffer(array.tobytes(), dtype=np.float64).reshape(array.shape)
+
+
+def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
+    """A large array read-only, copied only if the caller of `beside` could still write to it."""
+    if beside is not None and np.shares_memory(array, np.asarray(beside)):
+        source = np.asarray(beside)
+        if source.flags.writeable or source.base is not None:
+            array = array.copy(order="K")
+    array.flags.writeable = False
+    return array
+
+
 def require_counts(
     name: str, value: ArrayLike, *, least: int = 1, most: int | None = None
 ) -> NDArray[np.int64]:
@@ -157,6 +183,13 @@ def require_counts(
     return np.asarray(value).astype(np.int64)
 
 
+def require_unmasked(name: str, value: T) -> T:
+    """Anything but a masked array, whose plain array would show what the mask hides."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be an array without a mask, got a masked one")
+    return value
+
+
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
     """A value of a type.
 
@@ -169,6 +202,41 @@ def require_instance(name: str, value: Any, kind: type[T]) -> T:
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
         raise ValueError(f"{name} must be {article} {kind.__name__}, got {_short(value)}")
+    return value
+
+
+def require_rng(name: str, value: Any) -> np.random.Generator:
+    """NumPy's generator itself: no seed, no `RandomState`, no subclass that draws otherwise.
+
+    Examples
+    --------
+    >>> require_rng("rng", 1)
+    Traceback (most recent call last):
+    ValueError: rng must be a numpy.random.Generator, got 1
+    """
+    if type(value) is not np.random.Generator:
+        raise ValueError(f"{name} must be a numpy.random.Generator, got {_short(value)}")
+    return value
+
+
+def require_flag(name: str, value: Any) -> bool:
+    """A truth value, and no number or text that Python takes for one.
+
+    Examples
+    --------
+    >>> require_flag("sharp", "no")
+    Traceback (most recent call last):
+    ValueError: sharp must be True or False, got 'no'
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {_short(value)}")
+    return bool(value)
+
+
+def require_callable(name: str, value: T) -> T:
+    """What can be called."""
+    if not callable(value):
+        raise ValueError(f"{name} must be callable, got {_short(value)}")
     return value
 
 
@@ -221,7 +289,7 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     ValueError: method must be one of 'adassp', 'ols', got 'adasp'; did you mean 'adassp'?
     """
     names = list(choices)
-    if value not in names:
+    if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be {expected_choice(value, names)}")
     return str(value)
 
@@ -236,6 +304,7 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:
+    require_unmasked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:

@@ -32,7 +32,7 @@ GOOD = (Outcome.REFUSED, Outcome.ANSWERED)
 def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
     """Call with one argument replaced, and what came of it."""
     entry = _entry(target.docstring, parameter)
-    if re.match(rf"{parameter} : object", entry):
+    if anything_goes(target, parameter):
         return Outcome.ANSWERED, "anything goes"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -49,7 +49,7 @@ def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
         return Outcome.ANSWERED, ""
     if holds_nan(value) and "not finite" not in entry:
         return Outcome.SILENT, "NaN taken"
-    found = list(_numbers(result))
+    found = list(found_numbers(result))
     if any(np.any(np.isnan(part)) for part in found):
         return Outcome.SILENT, "NaN given"
     if _is_empty(value) and found and all(part.size == 0 for part in found):
@@ -60,6 +60,11 @@ def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
     if any(np.any(np.isinf(part)) for part in found) and "inf" not in target.docstring.lower():
         return Outcome.INFINITE, "infinite answer"
     return Outcome.ANSWERED, ""
+
+
+def anything_goes(target: Target, parameter: str) -> bool:
+    """Whether a parameter takes every object, as what a release holds does."""
+    return re.match(rf"{parameter} : object", _entry(target.docstring, parameter)) is not None
 
 
 def _named(target: Target, text: str) -> bool:
@@ -126,7 +131,7 @@ def _entry(docstring: str, parameter: str) -> str:
     return ""
 
 
-def _numbers(result: Any, depth: int = 0) -> Any:
+def found_numbers(result: Any, depth: int = 0) -> Any:
     """All arrays of numbers in a result."""
     if depth > 4 or result is None or isinstance(result, (str, bytes)):
         return
@@ -137,15 +142,15 @@ def _numbers(result: Any, depth: int = 0) -> Any:
     elif dataclasses.is_dataclass(result) and not isinstance(result, type):
         for field in dataclasses.fields(result):
             if not field.name.startswith("_"):
-                yield from _numbers(getattr(result, field.name, None), depth + 1)
+                yield from found_numbers(getattr(result, field.name, None), depth + 1)
     elif isinstance(result, dict):
         for part in result.values():
-            yield from _numbers(part, depth + 1)
+            yield from found_numbers(part, depth + 1)
     elif isinstance(result, (tuple, list)):
         for part in result:
-            yield from _numbers(part, depth + 1)
+            yield from found_numbers(part, depth + 1)
     elif isinstance(result, SimpleNamespace):
-        yield from _numbers(vars(result), depth + 1)
+        yield from found_numbers(vars(result), depth + 1)
 
 
 def _same(value: Any, valid: Any) -> bool:

@@ -66,14 +66,12 @@ class Design(Strict):
         return mean / self.dimension**power, std / self.dimension**power
 
     @property
-    def label_noise_variance(self) -> float:
+    def label_noise_std(self) -> float:
+        """Standard deviation of a label's noise after it is clipped."""
         from privreg.algorithms.noisy_sgd import clipped_normal_variance
 
-        return (
-            self.scaled_label_noise_std**2
-            / self.dimension
-            * clipped_normal_variance(self.label_noise_clip)
-        )
+        share = clipped_normal_variance(self.label_noise_clip)
+        return self.scaled_label_noise_std * sqrt(share / self.dimension)
 
     def draw(self, rng: np.random.Generator) -> Instance:
         """Ground truth and start of one repetition."""
@@ -96,7 +94,7 @@ class Design(Strict):
             basis.eigenvalues,
             basis.coordinates(records.target),
             basis.coordinates(initial),
-            label_noise_variance=records.label_noise_variance,
+            label_noise_std=records.clipped_label_noise_std,
             ridge=self.ridge,
         )
         return Instance(records, initial, basis, problem)
@@ -129,7 +127,7 @@ class Design(Strict):
             np.repeat(basis.eigenvalues[:2], 4),
             np.concatenate([top + std * sign, std * sign]),
             np.concatenate([other, other]),
-            label_noise_variance=self.label_noise_variance,
+            label_noise_std=self.label_noise_std,
             ridge=self.ridge,
             multiplicities=np.repeat([1.0, self.dimension - 1.0], 4) / 4.0,
         )

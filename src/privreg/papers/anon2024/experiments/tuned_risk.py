@@ -185,7 +185,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 features, labels, **_noise(parameters, arm, features, seed, public)
             )
             risk[i, :, :, at] = parameters.excess_risk(averages).reshape(grid)
-            clipped[i, :, :, at] = share.reshape(grid)
+            clipped[i, :, :, at] = share.non_private.reshape(grid)
     dims = ("arm", "epsilon", "step_size", "trial")
     return xr.Dataset(
         {

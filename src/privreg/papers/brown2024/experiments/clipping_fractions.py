@@ -79,7 +79,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 rng=trial.rng,
                 screening=False,
             )
-            share[at, row] = run.clipped_fraction[:, 0].mean(axis=-1)
+            share[at, row] = run.clipped_fraction.non_private[:, 0].mean(axis=-1)
             any_clip[at, row] = share[at, row, len(grid) :] > 0
     dims = ("trial", "dimension")
     return xr.Dataset(

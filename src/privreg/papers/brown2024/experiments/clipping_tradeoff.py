@@ -91,7 +91,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             bias[at, row] = (
                 np.sum(gap.mean(axis=1) ** 2, axis=-1) - variance[at, row] / parameters.runs
             )
-            share[at, row] = run.clipped_fraction.mean(axis=(1, 2))
+            share[at, row] = run.clipped_fraction.non_private.mean(axis=(1, 2))
     dims = ("trial", "steps", "clip_norm")
     return xr.Dataset(
         {

@@ -107,7 +107,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         gap = np.abs(with_clip.iterates - without.iterates).max(axis=(2, 3))
         # Screening sums in another order: rounding is no difference.
         differ[at] = gap > 1e-9
-        clipped[at] = with_clip.clipped_fraction.max(axis=-1) > 0
+        clipped[at] = with_clip.clipped_fraction.non_private.max(axis=-1) > 0
         would, counted = _along_unclipped_path(
             data.features, data.labels, without.iterates, clip_norm
         )

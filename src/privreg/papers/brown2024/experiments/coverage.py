@@ -167,7 +167,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                     rng=trial.rng,
                 )
                 if count == runs:
-                    clipped[at, column] = run.clipped_fraction.mean()
+                    clipped[at, column] = run.clipped_fraction.non_private.mean()
                     for name in ON_ONE_PATH:
                         weights = parameters.weights(name, gradients)
                         found[name][at, :, column] = weights @ run.iterates

@@ -241,7 +241,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
     trace = mean_covariance_trace(data.dimension, anisotropic=parameters.anisotropic)
     label_variance = trace / data.dimension + LABEL_NOISE_STD**2
     scales = np.sqrt([trace, label_variance])
-    largest = adassp.bounds_from_data(data)
+    largest = adassp.bounds_from_data(data).non_private
     wide = adassp.Bounds(*(float(bound) for bound in scales * WIDE))
     whole = adassp.clipped_sums(data, bounds=largest)
     sums = {

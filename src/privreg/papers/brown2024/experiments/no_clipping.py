@@ -146,7 +146,9 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                     runs=parameters.runs,
                     rng=trial.rng,
                 )
-                clip_norms[at, column, row] = np.mean(run.clipped_fraction.max(axis=-1) > 0)
+                clip_norms[at, column, row] = np.mean(
+                    run.clipped_fraction.non_private.max(axis=-1) > 0
+                )
         for column, anisotropic in enumerate((False, True)):
             data, target = draw(n, p, trial.rng, anisotropic=anisotropic)
             ratios = no_clipping_ratios(

@@ -248,7 +248,7 @@ def _trial(
             "privacy": np.linalg.norm(last - law.minimiser),
             "noise": np.linalg.norm(last - law.mean(steps)),
             "law": law.expected_squared_error(steps),
-            "clipped": run.clipped_fraction[at, 0, :steps].mean(),
+            "clipped": run.clipped_fraction.non_private[at, 0, :steps].mean(),
         }
         for name, value in values.items():
             np.asarray(found[name])[at] = value

@@ -47,7 +47,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
         top[r] = problem.eigenvalues[0] / problem.eigenvalues[-1]
         initial[r] = problem.risk(problem.initial)
         variance = weights @ (problem.eigenvalues * problem.target**2)
-        signal[r] = np.sqrt(variance / design.label_noise_variance)
+        signal[r] = np.sqrt(variance) / design.label_noise_std
         slow = HomogenisedSGD(
             problem,
             ConstantRate(design.step_size),

@@ -59,7 +59,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         0.2 + 1.6 * grid,
         np.cos(6.0 * grid) / np.sqrt(d),
         np.ones(d) / np.sqrt(d),
-        label_noise_variance=parameters.scaled_label_noise_std**2,
+        label_noise_std=parameters.scaled_label_noise_std,
         ridge=parameters.ridge,
     )
     law = HomogenisedSGD(

@@ -275,7 +275,7 @@ def _small_case(parameters: Parameters) -> tuple[HomogenisedSGD, tuple[Record, R
         np.linspace(0.2, 1.8, d) / d,
         rng.standard_normal(d) / np.sqrt(d),
         rng.standard_normal(d),
-        label_noise_variance=parameters.design.label_noise_variance,
+        label_noise_std=parameters.design.label_noise_std,
         ridge=parameters.design.ridge,
     )
     rate = ConstantRate(d * parameters.design.step_size)

@@ -58,12 +58,13 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             ridge=design.ridge,
             rng=trial.rng,
         )
-        path[:, :, at] = runs.risk[..., shown]
-        excess[:, :, at] = np.max(runs.risk / runs.risk[:, -1:], axis=-1) - 1.0
+        risk = runs.risk.non_private
+        path[:, :, at] = risk[..., shown]
+        excess[:, :, at] = np.max(risk / risk[:, -1:], axis=-1) - 1.0
         for s, gradient_noise_std in enumerate(parameters.gradient_noise_stds):
             law = design.law(instance.problem, gradient_noise_std)
             expected = law.risk(steps / design.dimension)
-            ratio = runs.risk[s, -1] / expected
+            ratio = risk[s, -1] / expected
             law_path[s, at] = expected[shown]
             gap[s, at] = np.abs(ratio - 1.0).max()
             final_ratio[s, at] = ratio[-1]

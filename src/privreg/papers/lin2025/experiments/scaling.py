@@ -54,7 +54,7 @@ class Parameters(Strict):
             self.lowest + (self.highest - self.lowest) * grid,
             np.cos(6.0 * grid) / np.sqrt(dimension),
             np.ones(dimension) / np.sqrt(dimension),
-            label_noise_variance=self.scaled_label_noise_std**2,
+            label_noise_std=self.scaled_label_noise_std,
             ridge=self.ridge,
         )
 
@@ -127,7 +127,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 ridge=parameters.ridge,
                 rng=trial.rng,
             )
-            gap[d, at] = np.abs(runs.risk[0, 0] - limit).max()
+            gap[d, at] = np.abs(runs.risk.non_private[0, 0] - limit).max()
             energy = trial.rng.chisquare(dimension, steps) - dimension
             martingale[d, at] = np.abs(scale * np.cumsum(energy)).max()
     dims = ("dimension", "trial")

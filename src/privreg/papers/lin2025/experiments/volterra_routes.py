@@ -87,7 +87,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 rate=parameters.rate,
                 gradient_noise_std=parameters.gradient_noise_std,
                 ridge=problem.ridge,
-                label_noise_variance=problem.label_noise_variance,
+                label_noise_std=problem.label_noise_std,
             )
             closed[p] = max(
                 np.max(np.abs(found / exact - 1.0))
@@ -152,7 +152,7 @@ def _problem(parameters: Parameters, isotropic: bool, ridge: float) -> RidgeRegr
         np.ones(parameters.dimension) if isotropic else 0.1 + 1.8 * grid,
         np.cos(6.0 * grid),
         np.sin(9.0 * grid) - 0.5,
-        label_noise_variance=parameters.scaled_label_noise_std**2,
+        label_noise_std=parameters.scaled_label_noise_std,
         ridge=ridge,
     )
 
