@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 PLACE = "Algorithm 1, equations (2), (3) and (11) to (13), Remark 1.2, Table 3, Section A.2"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd")
-MECHANISMS = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "full_honaker", "multi_epoch")
+MECHANISMS = (
+    "dp_sgd",
+    "tree_aggregation",
+    "optimal_cc",
+    "nu_dp_ftrl",
+    "full_honaker",
+    "multi_epoch",
+)
 
 
 class Parameters(Strict):
@@ -65,7 +72,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 (), _root_error(parameters.steps), "distance of B B A from the identity at nu = 0"
             ),
             "leading_block_change": variable(
-                "mechanism", change, "change of the injected noise's correlations for twice the steps"
+                "mechanism",
+                change,
+                "change of the injected noise's correlations for twice the steps",
             ),
             "draws_a_step": variable(
                 "mechanism", draws, "largest number of normal vectors that one step combines"
@@ -73,7 +82,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "conversion_ratio": variable(
                 (),
                 _conversion_ratio(parameters),
-                "least epsilon of Section A.2's conversion over the exact one of a Gaussian mechanism",
+                "least epsilon by Section A.2 over the exact one of a Gaussian mechanism",
             ),
             "stable_rank_error": variable(
                 (), stable[0], "relative distance of the effective dimension from the stable rank"

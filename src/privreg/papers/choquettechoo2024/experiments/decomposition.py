@@ -6,7 +6,7 @@ each other by 𝔼[(H - xxᵀ)S(H - xxᵀ)] = HSH + tr(SH)H, so that the printed
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,7 +84,9 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 (), with_noise, "largest mean of noise times remainder over its root mean square"
             ),
             "correlation_of_parts": variable(
-                (), with_base, "largest mean of base times remainder over the product of their norms"
+                (),
+                with_base,
+                "largest mean of base times remainder over the product of their norms",
             ),
         },
         coords={
@@ -209,8 +211,7 @@ def _decomposition_error() -> float:
         before = orders
         orders = [before[0] - eta * mean @ before[0] + drive]
         orders += [
-            now - eta * mean @ now + eta * (mean - outer) @ below
-            for below, now in zip(before, before[1:], strict=False)
+            now - eta * mean @ now + eta * (mean - outer) @ below for below, now in pairwise(before)
         ]
         remainder = remainder - eta * outer @ remainder + eta * (mean - outer) @ before[-1]
         iterate = iterate - eta * outer @ iterate + drive

@@ -1,4 +1,4 @@
-"""Appendix D's unrolled iterates and mean bounds, exactly: in numbers, and for Gaussian features."""
+"""Appendix D's unrolled iterates in numbers, its mean bounds exactly for Gaussian features."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _coefficients(family: str, steps: int, damping: float) -> np.ndarray:
 
 
 def _unrolled() -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
-    """Property D.2 with drawn numbers; by reading where the right sides may stand for t or t + 1."""
+    """Property D.2 with drawn numbers, its right sides read for t and for t + 1."""
     from privreg.noise.toeplitz import damped_square_root
 
     rng = np.random.Generator(np.random.SFC64(0))
@@ -148,9 +148,7 @@ def _transport(eigenvalues: np.ndarray, eta: float, variances: np.ndarray) -> np
     return (1 - 2 * rates + 2 * rates**2) * variances + eta * rates * (eigenvalues @ variances)
 
 
-def _label_response_ratio(
-    eigenvalues: np.ndarray, eta: float, moment: float, steps: int
-) -> float:
+def _label_response_ratio(eigenvalues: np.ndarray, eta: float, moment: float, steps: int) -> float:
     variances, worst = eigenvalues, 0.0
     for distance in range(steps):
         bound = moment * (1 - eta * eigenvalues.min()) ** distance

@@ -1,4 +1,4 @@
-"""Helper inequalities of Appendix F on grids and random instances, and the decay of Definition D.3."""
+"""Helper inequalities of Appendix F on grids and random instances; Definition D.3's decay."""
 
 from __future__ import annotations
 
@@ -87,12 +87,13 @@ def _trace_of_products(instances: int, rng: np.random.Generator) -> float:
     """Random factors between 0 and the identity, two to five of them, some projections."""
     largest = 0.0
     for _ in range(instances):
-        d, product = int(rng.integers(1, 6)), None
+        d = int(rng.integers(1, 6))
+        product = np.eye(d)
         for _ in range(int(rng.integers(2, 6))):
             basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
             values = rng.uniform(size=d) ** rng.choice([0.01, 1.0])
             factor = basis @ np.diag(values) @ basis.T
-            product = factor if product is None else product @ factor
+            product = product @ factor
         largest = max(largest, abs(float(np.trace(product))) / d)
     return largest
 

@@ -50,9 +50,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     eigenvalues = power_law(parameters.dimension, parameters.decay)
     trace = eigenvalues.sum()
     risk = np.array([[_damped(eigenvalues, eta, nu) for nu in dampings] for eta in steps])
-    rate = steps[:, None] * (
-        parameters.dimension * dampings + steps[:, None] * trace / dampings
-    )
+    rate = steps[:, None] * (parameters.dimension * dampings + steps[:, None] * trace / dampings)
     printed = d / np.log(d)
     return xr.Dataset(
         {
@@ -80,8 +78,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "last_damping_constant": variable(
                 (),
                 _at_the_largest_step(eigenvalues),
-                "risk at eta = 1/(4 tr H), nu = 1/sqrt(d) over (c^(1/2) + c^(-1/2)) eta^(3/2) sigma^2 "
-                "(d tr H)^(1/2)",
+                "risk at eta = 1/(4 tr H), nu = d^(-1/2) over the second rate of Proposition C.24",
             ),
         },
         coords={

@@ -24,7 +24,8 @@ class Parameters(Strict):
     sequences: int = Field(ge=1, description="Random sequences for Lemma F.17.")
     moduli: list[float] = Field(min_length=1, description="m of Properties F.8 and F.9, below 1.")
     characteristics: list[float] = Field(
-        min_length=1, description="alpha^2 of Property F.9, below 1 and not -m; of F.11 those above 0."
+        min_length=1,
+        description="alpha^2 of Property F.9, below 1 and not -m; of F.11 those above 0.",
     )
     cutoffs: LogAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
 

@@ -46,7 +46,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
     over = np.zeros((len(FAMILIES), len(shares)))
     for (row, column), _ in np.ndenumerate(over):
         over[row, column] = _over_frequency_bound(
-            eigenvalues, shares[column] / moment, moment, FAMILIES[row], parameters.label_noise_std
+            eigenvalues,
+            float(shares[column] / moment),
+            moment,
+            FAMILIES[row],
+            parameters.label_noise_std,
         )
     damping = float(eta * eigenvalues.min())
     independent = _direction_shares(eigenvalues, eta, _noise("independent", damping))
@@ -93,9 +97,13 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 "log-log slope of the shares over the eigenvalues, nu-Noisy-FTRL",
             ),
             "linearity_error": variable((), _lti_errors(eta)[0], "relative error of superposition"),
-            "shift_error": variable((), _lti_errors(eta)[1], "relative error of a shifted response"),
+            "shift_error": variable(
+                (), _lti_errors(eta)[1], "relative error of a shifted response"
+            ),
             "white_noise_error": variable(
-                (), _white_noise_error(), "relative distance of Theorem F.2 from Lyapunov's equation"
+                (),
+                _white_noise_error(),
+                "relative distance of Theorem F.2 from Lyapunov's equation",
             ),
         },
         coords={
@@ -143,7 +151,9 @@ def _least_section_eigenvalue(eigenvalues: np.ndarray, eta: float, size: int) ->
     )
 
 
-def _gradient_response_error(eigenvalues: np.ndarray, eta: float, frequencies: list[float]) -> float:
+def _gradient_response_error(
+    eigenvalues: np.ndarray, eta: float, frequencies: list[float]
+) -> float:
     steps = int(40 / (eta * eigenvalues.min()))
     worst = 0.0
     for frequency in frequencies:

@@ -147,7 +147,8 @@ def _noisy_run(parameters: Parameters, steps: int, normals: np.ndarray, zeta: fl
     from privreg.noise.toeplitz import damped_square_root
 
     eigenvalues, moment, d = parameters.eigenvalues, parameters.moment, parameters.dimension
-    eta, log, p = parameters.step_size(steps), parameters.logarithm(steps), _p(parameters)
+    eta, log = parameters.step_size(steps), parameters.logarithm(steps)
+    p = parameters.failure_probability
     mu, sigma = float(eigenvalues.min()), parameters.gradient_noise_std
     nu = eta * mu
     beta = damped_square_root(steps, damping=nu)
@@ -158,7 +159,7 @@ def _noisy_run(parameters: Parameters, steps: int, normals: np.ndarray, zeta: fl
     # Responses of the label part to each label, of the noise part to each draw.
     moved, answers = np.zeros((steps, d)), np.zeros((steps, d, d))
     halves = (1 - nu) ** (np.arange(steps) / 2)
-    decayed = np.convolve(beta * 0 + np.abs(beta), halves)[:steps]
+    decayed = np.convolve(np.abs(beta), halves)[:steps]
     sums = np.cumsum(np.abs(beta))
     events, bounds = np.zeros(len(EVENTS)), np.zeros(len(BOUNDS))
     limits = _limits(parameters, steps, zeta, float(sums[-1]))
@@ -197,12 +198,8 @@ def _noisy_run(parameters: Parameters, steps: int, normals: np.ndarray, zeta: fl
     return Run(events, bounds, starts, absolute)
 
 
-def _p(parameters: Parameters) -> float:
-    return parameters.failure_probability
-
-
 def _limits(parameters: Parameters, steps: int, zeta: float, coefficient_sum: float) -> np.ndarray:
-    """Right sides of Theorem D.4 and Propositions D.7 and D.8 with constant 1, as they should be."""
+    """Right sides of Theorem D.4 and Propositions D.7 and D.8, with constant 1."""
     moment, log = parameters.moment, parameters.logarithm(steps)
     eta, mu = parameters.step_size(steps), float(parameters.eigenvalues.min())
     label = eta * moment * zeta**2 / mu
@@ -226,14 +223,20 @@ def _plan(parameters: Parameters, steps: int) -> _Plan:
     from privreg.noise.sensitivity import damped_square_root_limit
     from privreg.noise.toeplitz import damped_square_root
 
-    eigenvalues, moment, log = parameters.eigenvalues, parameters.moment, parameters.logarithm(steps)
+    eigenvalues, moment, log = (
+        parameters.eigenvalues,
+        parameters.moment,
+        parameters.logarithm(steps),
+    )
     mu, zeta = float(eigenvalues.min()), parameters.label_noise_stds[0]
     eta = 1 / (CONSTANT * moment * log)
     # The second limit holds the sensitivity at the step size itself: a few rounds settle it.
     for _ in range(20):
         squared = damped_square_root_limit(eta * mu) ** 2
-        second = mu * parameters.rho / (
-            8 * CONSTANT**2 * moment**2 * parameters.dimension * squared * 4 * log**5
+        second = (
+            mu
+            * parameters.rho
+            / (8 * CONSTANT**2 * moment**2 * parameters.dimension * squared * 4 * log**5)
         )
         eta = min(1 / (CONSTANT * moment * log), second)
     sizes = (1.0, (eta * moment * zeta**2 / mu) ** 0.5, zeta / moment**0.5)
@@ -277,7 +280,8 @@ def _private_bound(parameters: Parameters, steps: int) -> float:
         eigenvalues,
         step_size=plan.step_size,
         noise=noise,
-        gradient_noise_std=plan.clip_norm * (noise.squared_sensitivity / (2 * parameters.rho)) ** 0.5,
+        gradient_noise_std=plan.clip_norm
+        * (noise.squared_sensitivity / (2 * parameters.rho)) ** 0.5,
         label_noise_std=parameters.label_noise_stds[0],
     ).excess_risk
     low, high = float(eigenvalues.min()), float(eigenvalues.max())
