@@ -96,7 +96,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "advantage": variable(
                 "decay", fitted[2] - fitted[1], "fitted exponent, designed over identity"
             ),
-            "weighted": variable(
+            "weighted_exponent": variable(
                 "decay", weighted_closed, "exponent with the best weights of the parts in (B.16)"
             ),
             "weighted_fitted": variable("decay", weighted, "its fit"),
@@ -236,16 +236,20 @@ def _minima(method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0)
         noise = 0.0 if method == "non-private" else size**-power
 
         def total(eta: np.ndarray, size: float = size, noise: float = noise) -> np.ndarray:
-            options = {"sample_size": size, "step_size": eta}
             if method == "designed":
-                return designed_bound(decay, noise_multiplier=noise, **options).total
-            if method == "weighted":
-                # Parts c psi^2 and psi^2 / c of a cross term, the best c > 0, psi^2 of order D.
-                dimension = effective_dimension(decay, size * eta)
-                private = 1 / size + 2 * eta * np.sqrt(decay.squared_trace / size)
-                plain = identity_bound(decay, noise_multiplier=0.0, **options).total
-                return plain + (noise * dimension) ** 2 * private
-            return identity_bound(decay, noise_multiplier=noise, **options).total
+                return designed_bound(
+                    decay, sample_size=size, step_size=eta, noise_multiplier=noise
+                ).total
+            isotropic = method != "weighted"
+            plain = identity_bound(
+                decay, sample_size=size, step_size=eta, noise_multiplier=noise if isotropic else 0.0
+            ).total
+            if isotropic:
+                return plain
+            # Parts c psi^2 and psi^2 / c of a cross term, the best c > 0, psi^2 of order D.
+            dimension = effective_dimension(decay, size * eta)
+            private = 1 / size + 2 * eta * np.sqrt(decay.squared_trace / size)
+            return plain + (noise * dimension) ** 2 * private
 
         found.append(minimise_over_step_size(total, sample_size=size))
     return found
