@@ -6,7 +6,7 @@ themselves: 𝔼[xxᵀAxxᵀ] = 2HAH + tr(HA)H.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -116,6 +116,16 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "early_ratio": variable(
                 (), early, "tr(H M_0) over the bound of Lemma B.15, the worst k"
             ),
+            "vanishing_ridge_trace": variable(
+                (),
+                float(np.sum(lam / (1e-9 * lam.min() + lam))) / lam.size,
+                "tr(Sigma^-1 H) as the ridge vanishes, over d",
+            ),
+            "growing_ridge_shape": variable(
+                (),
+                float(np.max(np.abs((1e9 + lam) / 1e9 - 1))),
+                "largest distance of Sigma over its ridge from the identity as the ridge grows",
+            ),
             "head_ratio": variable(
                 (),
                 max(_head_ratio(lam, float(eta), size) for eta in steps),
@@ -180,7 +190,7 @@ def _operator_identity() -> tuple[float, float]:
     )  # type: ignore[return-value]
 
 
-def _bounds(parameters: Parameters, eta: float) -> dict[str, object]:
+def _bounds(parameters: Parameters, eta: float) -> dict[str, Any]:
     """One step size: Theorem B.5 and Lemmas B.6 to B.9, with tau = psi = 1 and unit label noise."""
     from privreg.theory.shaped_noise.second_moments import private_risk, sgd_risk
 
