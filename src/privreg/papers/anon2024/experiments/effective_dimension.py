@@ -118,9 +118,31 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     for name in ("inverse_ratio", "forward_ratio"):
         description = simulation[name].attrs["long_name"]
         variables |= mean_and_error(name, simulation[name].values, dims, description)
+    inverse = simulation.inverse_ratio.values.max(axis=-1)
+    bound = np.array(
+        [
+            [[_over_population(parameters, r, m, a) for a in parameters.sampled_horizons]
+             for m in parameters.public_ratios]
+            for r in parameters.decays
+        ]
+    )  # fmt: skip
+    variables["inverse_over_bound"] = variable(
+        dims, inverse / bound, "largest tr(Sigma^-1 H) of all draws over Lemma B.10 at constant 1"
+    )
     return xr.Dataset(
         variables, coords=_coordinates(parameters) | {"trial": simulation.trial.variable}
     )
+
+
+def _over_population(parameters: Parameters, decay: float, ratio: int, horizon: float) -> float:
+    """Lemma B.10's bound with constant 1 over the population's trace."""
+    lam = np.arange(1.0, parameters.dimension + 1) ** -decay
+    rows = ratio * parameters.sample_size
+    ridge = rows / horizon
+    tails = np.append(np.cumsum(lam[::-1])[::-1], 0.0)
+    place = int(np.argmax(np.append(lam, 0.0) * rows <= ridge + tails))
+    bound = place * (ridge + tails[place]) / ridge + rows * tails[place] / ridge
+    return float(bound / np.sum(lam / (lam + 1 / horizon)))
 
 
 def _coordinates(parameters: Parameters) -> dict[str, tuple]:
