@@ -85,9 +85,12 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
                 "the largest absolute value along the path",
             ),
             "slope": variable(
-                "quantity", slope, "log-log slope of the mean in d", standard_error="slope_error"
+                "quantity",
+                slope,
+                "log-log slope of the mean in d",
+                standard_error="slope_standard_error",
             ),
-            "slope_error": variable("quantity", error, "standard error of the slope"),
+            "slope_standard_error": variable("quantity", error, "standard error of the slope"),
         },
         coords=_coordinates(parameters) | {"trial": simulation.trial.variable},
     )
