@@ -24,7 +24,9 @@ class Parameters(Strict):
     design: Design
     gradient_noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
     dimensions: list[int] = Field(
-        [100, 1000, 10000], min_length=1, description="Dimensions at which Assumptions are looked at."
+        [100, 1000, 10000],
+        min_length=1,
+        description="Dimensions at which Assumptions are looked at.",
     )
 
 

@@ -147,12 +147,9 @@ def _decomposition(
     variance = parameters.gradient_noise_std**2 / dimension**2
     energy = np.einsum("ij,jk,ik->i", noise, q.hessian, noise)
     private_quadratic = rate**2 / 2 * (energy - variance * trace)
-    level = _trace(law.moment, q.hessian) * (
-        error @ law.moment @ error + law.label_noise_variance
-    )
-    leading = (
-        -rate * gradient @ (pull + law.moment @ error / dimension)
-        + rate**2 / 2 * (level / dimension**2 + variance * trace)
+    level = _trace(law.moment, q.hessian) * (error @ law.moment @ error + law.label_noise_variance)
+    leading = -rate * gradient @ (pull + law.moment @ error / dimension) + rate**2 / 2 * (
+        level / dimension**2 + variance * trace
     )
     square = mean @ q.hessian @ mean
     rest = rate**2 / 2 * (pull @ q.hessian @ (pull + 2 * mean) + form.mean() - level / dimension**2)
