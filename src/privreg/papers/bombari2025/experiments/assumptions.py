@@ -48,7 +48,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             ),
             "gradient_norm_ratio": variable(
                 "dimension",
-                # E |x|^2 r^2 = 2 P d + 4 R for isotropic Gaussian x, here at R = 1/2 and zeta = 0.3.
+                # E |x|^2 r^2 = 2 P d + 4 R for isotropic Gaussian x; R = 1/2 and zeta = 0.3.
                 np.sqrt(1 + 4 * 0.5 / (dimensions * (2 * 0.5 + 0.3**2))),
                 "root mean square norm of a gradient over sqrt(2 P d)",
             ),

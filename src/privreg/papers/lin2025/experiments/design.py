@@ -26,7 +26,7 @@ class Parameters(Strict):
     dimensions: list[int] = Field(
         [100, 1000, 10000],
         min_length=1,
-        description="Dimensions at which Assumptions are looked at.",
+        description="Dimensions at which assumptions are seen.",
     )
 
 

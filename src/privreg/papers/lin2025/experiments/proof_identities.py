@@ -1,4 +1,4 @@
-"""Identities of the definitions and proofs, as printed and as they hold, on a law of few records."""
+"""Identities of the definitions and proofs, printed and corrected, on a law of few records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
 
     rng = np.random.Generator(np.random.SFC64(1))
     law = _Law.draw(parameters, rng)
-    errors = {name: 0.0 for name in _MEANINGS}
+    errors = dict.fromkeys(_MEANINGS, 0.0)
     for _ in range(parameters.points):
         point, quadratic = rng.standard_normal(parameters.dimension), _Quadratic.draw(law, rng)
         for found in (
@@ -55,7 +55,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "noise_power_over_exponent": variable(
                 (),
                 _noise_power(0.02) / 0.02,
-                "largest power of d, over c_*, for which sigma leaves the first term of (2) leading",
+                "largest power of d for sigma, over c_*, at which the first term of (2) leads",
             ),
         }
     )
