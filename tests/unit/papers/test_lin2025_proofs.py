@@ -98,9 +98,9 @@ def test_martingales_without_any_noise_have_nothing_to_add() -> None:
 
 def test_the_diffusion_has_its_law_s_mean_risk() -> None:
     parameters = martingales.Parameters.model_validate(PATHS)
-    problem, steps = parameters.problem(40), parameters.steps(40)
+    problem, steps = parameters.problem(20), parameters.steps(20)
     ends = []
-    for k in range(300):
+    for k in range(100):
         rng = np.random.Generator(np.random.SFC64(k))
         ends.append(martingales._diffusion(problem, parameters, steps, rng)[0][1, -1])
     expected = float(parameters.law(problem).risk(parameters.horizon))
@@ -123,8 +123,8 @@ def test_iterates_have_the_joint_law_and_not_that_of_independent_times() -> None
     parameters = joint_law.Parameters.model_validate(
         {"design": DESIGN, "gradient_noise_std": 1.5, "steps": [50, 80, 150]}
     )
-    found = joint_law.simulate(parameters, Trials(60))
-    summary = joint_law.summarise(parameters, found.assign_coords(trial=np.arange(60)))
+    found = joint_law.simulate(parameters, Trials(40))
+    summary = joint_law.summarise(parameters, found.assign_coords(trial=np.arange(40)))
     distance, error = (
         float(summary[name]) for name in ("joint_distance", "joint_distance_standard_error")
     )
