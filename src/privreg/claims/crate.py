@@ -61,7 +61,13 @@ def crate(
         return made.add(ContextEntity(made, name_of, properties={"@type": kind, **properties}))
 
     software = add(
-        "#privreg", "SoftwareApplication", name="privreg", softwareVersion=version, license=LICENSE
+        "#privreg",
+        "SoftwareApplication",
+        name="privreg",
+        url="index.html",
+        version=version,
+        softwareVersion=version,
+        license=LICENSE,
     )
     for path, what in files.items():
         made.add_file(dest_path=path, properties={"name": what})
@@ -98,8 +104,13 @@ def crate(
 
 
 def problems(text: str) -> list[str]:
-    """What an RO-Crate's metadata lacks: dangling references, duplicates, required properties."""
+    """What an RO-Crate's metadata lacks.
+
+    Dangling references, duplicates, required properties, and words that its context does not
+    define, so that a reader of linked data would drop them.
+    """
     graph = json.loads(text)["@graph"]
+    defined = _context()
     by_id: dict[str, dict[str, Any]] = {}
     found = []
     for entity in graph:
@@ -116,6 +127,13 @@ def problems(text: str) -> list[str]:
         if not root.get(name)
     ]
     for entity in graph:
+        kinds = entity["@type"] if isinstance(entity["@type"], list) else [entity["@type"]]
+        words = [*kinds, *(name for name in entity if not name.startswith("@"))]
+        found += [
+            f"{entity['@id']}: {word} is not in the context"
+            for word in words
+            if word not in defined
+        ]
         required = REQUIRED.get(str(entity.get("@type")), ())
         found += [
             f"{entity['@id']}: {name} must be given" for name in required if name not in entity
@@ -136,7 +154,16 @@ REQUIRED = {
     "Rating": ("ratingValue", "bestRating", "worstRating", "alternateName"),
     "ScholarlyArticle": ("name",),
     "HowTo": ("step",),
+    "SoftwareApplication": ("name", "url", "version"),
 }
+
+
+def _context() -> set[str]:
+    """Words of the RO-Crate context, of which the library has a copy."""
+    from importlib.resources import files
+
+    stored = files("rocrate").joinpath("data/ro-crate.jsonld").read_text(encoding="utf-8")
+    return set(json.loads(stored)["@context"])
 
 
 def _review(
@@ -183,7 +210,7 @@ def _review(
 def _note(add: Any, finding: FindingRecord, article: Any) -> None:
     add(
         f"#finding/{finding.paper}/{finding.id}",
-        "Correction",
+        "CorrectionComment",
         name=f"{finding.severity}: {finding.id}",
         text=f"{finding.printed} Instead: {finding.holds}",
         description=finding.how_we_know,

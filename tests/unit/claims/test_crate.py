@@ -47,6 +47,11 @@ def test_what_is_missing_is_said() -> None:
     found = problems(json.dumps(broken))
     assert any("reviewRating leads to #rating/bombari2025/holds" in line for line in found)
     assert any("is there twice" in line for line in found)
+    graph[-1]["@type"] = "Correction"
+    assert any("Correction is not in the context" in line for line in problems(json.dumps(broken)))
+    software = next(e for e in graph if e["@type"] == "SoftwareApplication")
+    del software["version"]
+    assert "#privreg: version must be given" in problems(json.dumps(broken))
 
 
 def test_the_library_reads_it_back(tmp_path: Path) -> None:

@@ -213,6 +213,11 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
                 mean_gap,
                 "largest distance of the mean over trials to the deterministic equivalent",
             ),
+            "largest_growth": variable(
+                grid,
+                (risk.max(axis=-1) / risk[..., 0]).max(axis=-1),
+                "largest excess risk of any run before t = 1, over that of the start",
+            ),
             "gap_slope": variable(
                 grid[:2],
                 slope,
