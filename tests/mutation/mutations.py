@@ -97,6 +97,16 @@ def mutants(source: str) -> list[Mutant]:
     return list(found.values())
 
 
+def stated(source: str, changes: list[dict[str, str]]) -> list[Mutant]:
+    """Changes that are written down: `was`, which the file must hold once, becomes `now`."""
+    found = []
+    for change in changes:
+        if source.count(change["was"]) != 1:
+            raise ValueError(f"was must be in the file once, got {change['was']!r}")
+        found.append(Mutant(source.replace(change["was"], change["now"]), **change))
+    return found
+
+
 def _silent(tree: ast.Module) -> Iterator[tuple[Place, Place]]:
     for node in ast.walk(tree):
         quiet: list[ast.expr | ast.stmt | None] = []
@@ -104,6 +114,8 @@ def _silent(tree: ast.Module) -> Iterator[tuple[Place, Place]]:
             quiet += node.decorator_list
         if isinstance(node, ast.FunctionDef):
             quiet.append(node.returns)
+            # From the name to the first default: the star that makes arguments keyword-only.
+            yield (node.lineno, node.col_offset), (node.body[0].lineno, 0)
         if isinstance(node, (ast.arg, ast.AnnAssign)):
             quiet.append(node.annotation)
         if isinstance(node, ast.Raise):

@@ -91,6 +91,7 @@ def test_no_promise_is_infinite_in_every_unit():
         (lambda: Budget.approximate(1.0, 1.0), "delta"),
         (lambda: Budget.zcdp(1.0).epsilon(delta=0.0), "delta"),
         (lambda: Budget.zcdp(1.0).epsilon(delta=1.0), "delta"),
+        (lambda: Budget(inf).epsilon(delta=1.0), "delta"),
         (lambda: Budget.zcdp(1.0, neighbours="replace-two"), "neighbours"),
         (lambda: Budget.zcdp(1.0) + Budget.zcdp(1.0, neighbours=ADD), "neighbours"),
     ],
