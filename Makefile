@@ -3,6 +3,8 @@
 # make test     set up, then the linters, the type checker and the tests
 # make test-all   the same, and the tests that take minutes
 # make archive    results and what Snakemake needs to trust them, for another checkout
+# make mutants  every small mistake in what keeps the promises, and which of them no test notices;
+#               FILES="privacy/zcdp.py algorithms/adassp.py" are some, an hour of one core is all
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
 VENV := .venv
 PYTHON ?= python3
@@ -16,7 +18,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test test-all archive twice setup lint schema reference costs lock benchmarks clean
+.PHONY: all quick test test-all archive mutants twice setup lint schema reference costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -33,6 +35,10 @@ test-all: test
 archive: setup
 	snakemake all --dry-run 2>&1 | grep -q "Nothing to be done" || { echo "Build first: make"; exit 1; }
 	tar -czf privreg-results.tar.gz results .snakemake/metadata
+
+mutants: setup
+	pip install --quiet --disable-pip-version-check --target build/mutation 'cosmic-ray>=8.7,<9'
+	PYTHONPATH=$(CURDIR)/src:$(CURDIR)/build/mutation python tests/mutation/run.py $(FILES)
 
 twice: setup
 	python tests/workflow/twice.py --scale $(SCALE)

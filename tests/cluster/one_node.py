@@ -1,7 +1,7 @@
 """A SLURM of one node for the tests: munged, slurmctld and slurmd on loopback, as root.
 
-It needs Debian's slurm-wlm and munge, and neither systemd nor control groups. The job-step plugin of
-Snakemake drops SLURM_CONF before its inner srun, so /etc/slurm/slurm.conf must lead to the same
+It needs Debian's slurm-wlm and munge, and neither systemd nor control groups. The job-step plugin
+of Snakemake drops SLURM_CONF before its inner srun, so /etc/slurm/slurm.conf must lead to the same
 file; a configuration that is already there is another cluster's and is left alone.
 """
 

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.cluster.one_node import missing, one_node
 from tests.workflow import twice
 

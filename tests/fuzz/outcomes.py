@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from hostile import holds_nan, numbers
 from targets import Target
+
+from hostile import holds_nan, numbers
 
 
 class Outcome(Enum):

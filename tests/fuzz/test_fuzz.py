@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import pytest
 from campaign import SECONDS, Call, limit
-from hostile import hostile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from outcomes import GOOD, outcome
 from targets import Target, targets
+
+from hostile import hostile
 
 FUZZED, MISSING = targets()
 

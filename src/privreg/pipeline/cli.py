@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         added.add_argument(
             "--expected",
-            type=json.loads,
+            type=json_of(dict),
             default={},
             metavar="JSON",
             help="identity that each artifact must have",

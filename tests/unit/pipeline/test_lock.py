@@ -117,7 +117,7 @@ def test_who_counts_as_dead(changes, kernel_knows, dead):
 def test_a_run_on_another_machine_is_left_to_the_user(folder):
     elsewhere = replace(lock.this_process(), host="elsewhere", boot="another")
     left_by(folder, elsewhere)
-    with pytest.raises(lock.LockedError, match="on elsewhere.*type: snakemake --unlock"):
+    with pytest.raises(lock.LockedError, match=r"on elsewhere.*type: snakemake --unlock"):
         lock.only_run(folder).__enter__()
     # That is what unlocking does.
     (folder / "locks/0.output.lock").unlink()
