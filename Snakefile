@@ -20,9 +20,9 @@ from privreg.experiment.yaml_files import read_mapping
 from privreg.pipeline.closing import closing_lines
 from privreg.pipeline.config import with_arguments
 from privreg.pipeline.costs import Needs
+from privreg.pipeline.expected import Expected
 from privreg.pipeline.opening import guarded
 from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
-from privreg.pipeline.provenance import Expected
 from privreg.pipeline.registry import paper_files
 from privreg.pipeline.sources import table_source
 from privreg.pipeline.targets import checked

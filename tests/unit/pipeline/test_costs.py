@@ -26,7 +26,7 @@ def test_the_measured_configuration_costs_what_was_measured():
     found = costs.predict(Plan(costs.merged()))
     measured = json.loads(costs.COSTS.read_text())
     for key, cost in found.items():
-        if cost.known and key in measured:
+        if cost.known and cost.trials == measured[key].get("trials"):
             assert cost.seconds <= max(measured[key]["seconds"], costs.START * cost.jobs) * 1.001
             assert cost.memory_mb == measured[key]["memory_mb"]
 

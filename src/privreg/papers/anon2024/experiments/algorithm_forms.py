@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import ClipNorm, Dimension, Positive, SampleSize, StepSize
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,12 +23,14 @@ SHAPES = ("identity", "population", "public")
 class Parameters(Strict):
     """A short run on drawn data."""
 
-    sample_size: int = Field(ge=2, description="Number N of rows.")
-    dimension: int = Field(ge=1, description="Dimension d.")
-    step_size: float = Field(gt=0, description="eta.")
-    noise_multiplier: float = Field(gt=0, description="tau.")
-    clip_norm: float = Field(gt=0, description="psi.")
-    largest_size: int = Field(ge=2, description="Trees of all sizes up to this are counted.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    dimension: Dimension = Field(description="Dimension d.")
+    step_size: StepSize = Field(description="eta.")
+    noise_multiplier: Positive = Field(description="tau.")
+    clip_norm: ClipNorm = Field(description="psi.")
+    largest_size: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="Trees of all sizes up to this are counted."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

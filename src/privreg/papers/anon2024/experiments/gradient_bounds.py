@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis
+from privreg.experiment.quantities import Count, LogAxis, Positive, Some
 from privreg.papers.anon2024.setting import Problem
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ SHAPES = ("identity", "population")
 class Parameters(Problem):
     """A problem, and the grids of the tail bounds."""
 
-    estimating_rows: int = Field(ge=1, description="Public labelled rows m of the estimate.")
-    degrees: list[int] = Field(min_length=1, description="Ranks of the identity in the bounds.")
+    estimating_rows: Count = Field(description="Public labelled rows m of the estimate.")
+    degrees: Some[Count] = Field(description="Ranks of the identity in the bounds.")
     failures: LogAxis = Field(description="beta, at most 1/2.")
-    public_rows: list[int] = Field(min_length=1, description="Public rows M.")
-    horizon: float = Field(gt=0, description="N eta of the design in Lemma B.16.")
+    public_rows: Some[Count] = Field(description="Public rows M.")
+    horizon: Positive = Field(description="N eta of the design in Lemma B.16.")
 
     @property
     def cap(self) -> float:

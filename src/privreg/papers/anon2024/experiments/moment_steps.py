@@ -6,13 +6,13 @@ themselves: 𝔼[xxᵀAxxᵀ] = 2HAH + tr(HA)H.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis
+from privreg.experiment.quantities import LogAxis, SampleSize
 from privreg.papers.anon2024.setting import Problem
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ class Parameters(Problem):
     """A problem, with step sizes in units of the largest that Theorem 4.2 allows."""
 
     relative_steps: LogAxis = Field(description="Step sizes over that largest one.")
-    large_size: int = Field(ge=2, description="N at which Lemma B.15 is read for its first step.")
+    large_size: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="N at which Lemma B.15 is read for its first step."
+    )
 
     @property
     def beta(self) -> float:

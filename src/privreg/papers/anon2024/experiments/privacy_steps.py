@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Epsilon,
+    Positive,
+    Probability,
+    RenyiOrder,
+    SampleSize,
+    Some,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,14 +28,14 @@ PLACE = "Definition 2.5, Lemmas 2.6, B.1 and B.3, Theorem 4.1, Algorithm 2"
 class Parameters(Strict):
     """Orders, targets and sizes."""
 
-    orders: list[float] = Field(min_length=1, description="alpha, above 1.")
-    epsilons: list[float] = Field(min_length=1, description="Promised epsilon.")
-    deltas: list[float] = Field(min_length=1, description="delta.")
-    sample_sizes: list[int] = Field(min_length=1, description="Calls N of the residual estimate.")
-    sensitivities: list[float] = Field(
-        min_length=1, description="Sensitivities at the same ratio to the noise."
+    orders: Some[RenyiOrder] = Field(description="alpha, above 1.")
+    epsilons: Some[Epsilon] = Field(description="Promised epsilon.")
+    deltas: Some[Probability] = Field(description="delta.")
+    sample_sizes: Some[SampleSize] = Field(description="Calls N of the residual estimate.")
+    sensitivities: Some[Positive] = Field(
+        description="Sensitivities at the same ratio to the noise."
     )
-    groups: int = Field(ge=2, description="Groups of the histogram.")
+    groups: Annotated[Count, Field(ge=2)] = Field(description="Groups of the histogram.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

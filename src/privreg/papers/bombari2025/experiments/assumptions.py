@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    Dimension,
+    Finite,
+    SampleSize,
+    SignedPower,
+    Some,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,15 +28,21 @@ PLACE = "Assumptions 1 to 3, equations (1.2), (1.3) and (4.5), Lemma C.2"
 class Parameters(Strict):
     """Designs, schedules and sizes at which they are looked at."""
 
-    dimensions: list[int] = Field(min_length=2, description="Dimensions d.")
-    spectrum_powers: list[float] = Field(min_length=2, description="phi of Assumption 3.")
-    exponents: list[float] = Field(min_length=2, description="Exponents alpha of the schedules.")
-    log_sample_sizes: list[float] = Field(
-        min_length=2, description="Logarithms of sample sizes, at a fixed aspect ratio."
+    dimensions: Annotated[Some[Dimension], Field(min_length=2)] = Field(description="Dimensions d.")
+    spectrum_powers: Annotated[Some[SignedPower], Field(min_length=2)] = Field(
+        description="phi of Assumption 3."
     )
-    aspect_ratio: float = Field(gt=0, description="gamma.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c of Lemma C.2.")
-    sample_size: int = Field(ge=10, description="Sample size n of Lemma C.2.")
+    exponents: Annotated[Some[SignedPower], Field(min_length=2)] = Field(
+        description="Exponents alpha of the schedules."
+    )
+    log_sample_sizes: Annotated[Some[Finite], Field(min_length=2)] = Field(
+        description="Logarithms of sample sizes, at a fixed aspect ratio."
+    )
+    aspect_ratio: AspectRatio = Field(description="gamma.")
+    clip_constant: ClipConstant = Field(description="Clipping constant c of Lemma C.2.")
+    sample_size: Annotated[SampleSize, Field(ge=10)] = Field(
+        description="Sample size n of Lemma C.2."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipNorm,
+    Dimension,
+    Finite,
+    PositiveDeviation,
+    Probability,
+    Rho,
+    Some,
+    Steps,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -28,14 +38,16 @@ MECHANISMS = (
 class Parameters(Strict):
     """Short runs on drawn data, and mechanisms at a number of steps and at twice that."""
 
-    steps: int = Field(ge=2, description="Steps T, one record each.")
-    dimension: int = Field(ge=1, description="d.")
-    damping: float = Field(gt=0, lt=1, description="nu of the damped families.")
-    clip_norm: float = Field(gt=0, description="G.")
-    gradient_noise_std: float = Field(gt=0, description="Of the white noise.")
-    labels: list[float] = Field(min_length=2, description="Label of a record not clipped.")
-    rhos: list[float] = Field(min_length=1, description="zCDP budgets that are converted.")
-    deltas: list[float] = Field(min_length=1, description="delta of the conversion.")
+    steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps T, one record each.")
+    dimension: Dimension = Field(description="d.")
+    damping: Probability = Field(description="nu of the damped families.")
+    clip_norm: ClipNorm = Field(description="G.")
+    gradient_noise_std: PositiveDeviation = Field(description="Of the white noise.")
+    labels: Annotated[Some[Finite], Field(min_length=2)] = Field(
+        description="Label of a record not clipped."
+    )
+    rhos: Some[Rho] = Field(description="zCDP budgets that are converted.")
+    deltas: Some[Probability] = Field(description="delta of the conversion.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Positive, Rising, Some, StepSize
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,11 +20,15 @@ PLACE = "Section 3, the discretisation and the alternating minimisation"
 class Parameters(Strict):
     """Smooth and strongly convex functions with L = G = d = rho = 1 and no sampling noise."""
 
-    condition_numbers: list[float] = Field(min_length=1, description="kappa = L / mu.")
-    step_sizes: list[float] = Field(min_length=1, description="eta in units of 1/L.")
-    points: list[int] = Field(min_length=2, description="k, even, each twice the one before.")
-    lags: int = Field(ge=1, description="Longest lag of the multiplier.")
-    rounds: int = Field(ge=2, description="Rounds of the alternating minimisation.")
+    condition_numbers: Some[Annotated[Positive, Field(ge=1)]] = Field(description="kappa = L / mu.")
+    step_sizes: Some[StepSize] = Field(description="eta in units of 1/L.")
+    points: Annotated[Rising[Count], Field(min_length=2)] = Field(
+        description="k, even, each twice the one before."
+    )
+    lags: Count = Field(description="Longest lag of the multiplier.")
+    rounds: Annotated[Count, Field(ge=2)] = Field(
+        description="Rounds of the alternating minimisation."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -7,13 +7,22 @@ each other by 𝔼[(H - xxᵀ)S(H - xxᵀ)] = HSH + tr(SH)H, so that the printed
 from __future__ import annotations
 
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Dimension,
+    PositiveDeviation,
+    Power,
+    Probability,
+    Some,
+    Steps,
+)
 from privreg.papers.choquettechoo2024.regression import power_law
 
 if TYPE_CHECKING:
@@ -29,12 +38,14 @@ KURTOSIS = 3.0
 class Parameters(Strict):
     """One covariance and step sizes at which all orders are followed."""
 
-    dimension: int = Field(ge=1, description="d.")
-    decay: float = Field(ge=0, description="a of the eigenvalues k^-a.")
-    step_shares: list[float] = Field(min_length=1, description="Step size times R^2, below 1.")
-    orders: int = Field(ge=2, description="Highest order r.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation of the label noise.")
-    sequence_steps: int = Field(ge=2, description="Steps of all sequences of features.")
+    dimension: Dimension = Field(description="d.")
+    decay: Power = Field(description="a of the eigenvalues k^-a.")
+    step_shares: Some[Probability] = Field(description="Step size times R^2, below 1.")
+    orders: Annotated[Count, Field(ge=2)] = Field(description="Highest order r.")
+    label_noise_std: PositiveDeviation = Field(description="Standard deviation of the label noise.")
+    sequence_steps: Annotated[Steps, Field(ge=2)] = Field(
+        description="Steps of all sequences of features."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Dimension, Power, Share, Steps
 from privreg.papers.choquettechoo2024.regression import power_law
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ READINGS = ("printed", "one step later")
 class Parameters(Strict):
     """One covariance and step size."""
 
-    dimension: int = Field(ge=1, description="d.")
-    decay: float = Field(ge=0, description="a of the eigenvalues k^-a.")
-    step_share: float = Field(gt=0, le=1, description="Step size times R^2.")
-    steps: int = Field(ge=2, description="Steps followed.")
-    damping_factor: float = Field(gt=0, le=1, description="nu over eta mu.")
+    dimension: Dimension = Field(description="d.")
+    decay: Power = Field(description="a of the eigenvalues k^-a.")
+    step_share: Share = Field(description="Step size times R^2.")
+    steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps followed.")
+    damping_factor: Share = Field(description="nu over eta mu.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

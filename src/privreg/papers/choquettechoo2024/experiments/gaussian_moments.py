@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, SignedPower, Some
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,8 +20,8 @@ PLACE = "Assumptions C.2 and D.1, Property C.3, Property F.5, Lemma F.18"
 class Parameters(Strict):
     """Covariances with random eigenvalues in three dimensions."""
 
-    draws: int = Field(ge=1, description="Random covariances, and matrices for each.")
-    exponents: list[float] = Field(min_length=1, description="Arguments of moment functions.")
+    draws: Count = Field(description="Random covariances, and matrices for each.")
+    exponents: Some[SignedPower] = Field(description="Arguments of moment functions.")
 
 
 class _Rule(NamedTuple):

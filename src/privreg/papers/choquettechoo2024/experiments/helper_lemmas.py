@@ -8,7 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, LogAxis, Some
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,9 +22,9 @@ TAIL_CONSTANT, ROOT_CONSTANT, TRACE_CONSTANT = 0.1457, 8.0, 16.0
 class Parameters(Strict):
     """Grids of the inequalities."""
 
-    degrees: list[int] = Field(min_length=1, description="Sizes of the identity in Remark F.7.")
+    degrees: Some[Count] = Field(description="Sizes of the identity in Remark F.7.")
     failures: LogAxis = Field(description="Probabilities rho of Remark F.7, below 1/3.")
-    instances: int = Field(ge=1, description="Random instances of Lemmas F.19 and F.21.")
+    instances: Count = Field(description="Random instances of Lemmas F.19 and F.21.")
     dampings: LogAxis = Field(description="nu of Definition D.3, below 1.")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Dimension, LogAxis, Power, Rising, StepSize
 from privreg.papers.choquettechoo2024.regression import (
     ALGORITHMS,
     Setting,
@@ -26,10 +27,14 @@ RULES = ("constant", "over log d")
 class Parameters(Strict):
     """Dimensions of the spectrum (1, 1/d, ..., 1/d), and one covariance for anti-PGD."""
 
-    dimensions: list[int] = Field(min_length=2, description="Dimensions d, increasing.")
-    step_size: float = Field(gt=0, le=0.5, description="eta, constant or times 1/log d.")
-    dimension: int = Field(ge=1, description="d of the eigenvalues k^-a.")
-    decay: float = Field(ge=0, description="a.")
+    dimensions: Annotated[Rising[Dimension], Field(min_length=2)] = Field(
+        description="Dimensions d, increasing."
+    )
+    step_size: Annotated[StepSize, Field(le=0.5)] = Field(
+        description="eta, constant or times 1/log d."
+    )
+    dimension: Dimension = Field(description="d of the eigenvalues k^-a.")
+    decay: Power = Field(description="a.")
     step_sizes: LogAxis = Field(description="eta of anti-PGD.")
     dampings: LogAxis = Field(description="nu of anti-PGD, below 1.")
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Deviation,
+    Dimension,
+    Finite,
+    LogAxis,
+    Power,
+    Probability,
+    Some,
+)
 from privreg.papers.choquettechoo2024.regression import power_law
 
 if TYPE_CHECKING:
@@ -24,13 +34,13 @@ KURTOSIS = 3.0
 class Parameters(Strict):
     """One covariance, step sizes of the bound, one step size of the driven systems."""
 
-    dimension: int = Field(ge=1, description="d.")
-    decay: float = Field(ge=0, description="a of the eigenvalues k^-a.")
+    dimension: Dimension = Field(description="d.")
+    decay: Power = Field(description="a of the eigenvalues k^-a.")
     step_shares: LogAxis = Field(description="Step size times R^2, below 1.")
-    driven_share: float = Field(gt=0, lt=1, description="Step size times R^2 of driven systems.")
-    frequencies: list[float] = Field(min_length=1, description="Frequencies that drive them.")
-    section: int = Field(ge=2, description="Size of the finite sections of T.")
-    label_noise_std: float = Field(ge=0, description="Standard deviation of the label noise.")
+    driven_share: Probability = Field(description="Step size times R^2 of driven systems.")
+    frequencies: Some[Finite] = Field(description="Frequencies that drive them.")
+    section: Annotated[Count, Field(ge=2)] = Field(description="Size of the finite sections of T.")
+    label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -6,13 +6,24 @@ Gaussian vectors, stands in the events and step sizes, and 1 in the bounds thems
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Deviation,
+    Dimension,
+    PositiveDeviation,
+    Power,
+    Probability,
+    Rho,
+    Rising,
+    Some,
+    Steps,
+)
 from privreg.papers.choquettechoo2024.regression import power_law
 
 if TYPE_CHECKING:
@@ -29,13 +40,17 @@ BOUNDS = ("iterate", "gradient", "label part", "noise part")
 class Parameters(Strict):
     """Gaussian regression from a distance of 1, numbers of steps, one failure probability."""
 
-    dimension: int = Field(ge=1, description="d.")
-    decay: float = Field(ge=0, description="a of the eigenvalues k^-a.")
-    step_counts: list[int] = Field(min_length=2, description="Steps T, increasing.")
-    failure_probability: float = Field(gt=0, lt=1, description="p.")
-    label_noise_stds: list[float] = Field(min_length=2, description="Of two runs on one draw.")
-    gradient_noise_std: float = Field(gt=0, description="Of the white noise.")
-    rho: float = Field(gt=0, description="zCDP budget of the private run.")
+    dimension: Dimension = Field(description="d.")
+    decay: Power = Field(description="a of the eigenvalues k^-a.")
+    step_counts: Annotated[Rising[Steps], Field(min_length=2)] = Field(
+        description="Steps T, increasing."
+    )
+    failure_probability: Probability = Field(description="p.")
+    label_noise_stds: Annotated[Some[Deviation], Field(min_length=2)] = Field(
+        description="Of two runs on one draw."
+    )
+    gradient_noise_std: PositiveDeviation = Field(description="Of the white noise.")
+    rho: Rho = Field(description="zCDP budget of the private run.")
 
     @property
     def eigenvalues(self) -> np.ndarray:

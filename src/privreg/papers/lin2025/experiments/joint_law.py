@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import PositiveDeviation, Rising, Steps
 from privreg.experiment.summaries import jackknife, mean_and_error
 from privreg.papers.lin2025.setting import Design
 
@@ -25,8 +26,10 @@ class Parameters(Strict):
     """The times at which one run is compared with one path of the diffusion."""
 
     design: Design
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    steps: list[int] = Field(min_length=2, description="Iterations k, increasing.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    steps: Annotated[Rising[Steps], Field(min_length=2)] = Field(
+        description="Iterations k, increasing."
+    )
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Dimension, NonNegative, Positive, PositiveDeviation
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,12 +21,14 @@ PLACE = "Definition 2, Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"
 class Parameters(Strict):
     """Where the identities are evaluated."""
 
-    dimension: int = Field(ge=2, description="Dimension d.")
-    features: int = Field(ge=2, description="Feature vectors, each with two labels.")
-    points: int = Field(ge=1, description="Iterates at which they are evaluated.")
-    rate: float = Field(gt=0, description="Scaled rate gamma.")
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    ridge: float = Field(ge=0, description="Penalty delta.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    features: Annotated[Count, Field(ge=2)] = Field(
+        description="Feature vectors, each with two labels."
+    )
+    points: Count = Field(description="Iterates at which they are evaluated.")
+    rate: Positive = Field(description="Scaled rate gamma.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: NonNegative = Field(description="Penalty delta.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
