@@ -64,7 +64,7 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt(
-            f"too few rows: {problem.sample_size} for {problem.dimension} features"
+            "too few rows or too small a budget: the descent does not come near"
         )
     ratio = problem.dimension / problem.sample_size
     if ratio > MOST_RATIO or ratio / max(outcome.unclipped, 1e-3) > MOST_RATIO_WHOLE:
