@@ -83,8 +83,7 @@ def test_plan_finds_a_budget(capsys):
             "LOW:HIGH",
         ),
         (
-            ["predict", "--sample-size", "9", "--eigenvalues", "1,x", "--rho", "1"]
-            + ["--method", "adassp"],
+            ["predict", *PROBLEM[:2], "--eigenvalues", "1,x", "--rho", "1", "--method", "adassp"],
             "--eigenvalues must be numbers",
         ),
         (["plann"], "did you mean 'plan'"),
