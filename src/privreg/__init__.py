@@ -15,9 +15,12 @@ if TYPE_CHECKING:
         algorithms,
         auditing,
         data,
+        estimators,
         inference,
         models,
         noise,
+        planning,
+        prediction,
         privacy,
         schedules,
         spectra,
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from privreg.algorithms.adassp import Bounds, adassp, adassp_zcdp
     from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+    from privreg.algorithms.huber_descent import huber_descent
+    from privreg.algorithms.huber_settings import HuberSettings, default_settings
     from privreg.algorithms.noisy_sgd import LinearRecords, run_noisy_sgd, simulate_noisy_sgd
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import ArraySamples, GaussianSamples
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     from privreg.algorithms.sound_adassp import sound_adassp
     from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd
     from privreg.auditing import audit, audit_mechanism
+    from privreg.estimators.linear_regression import PrivateLinearRegression
     from privreg.inference.intervals import (
         Interval,
         batch_means,
@@ -46,8 +52,16 @@ if TYPE_CHECKING:
         independent_runs,
         replicate_interval,
     )
+    from privreg.inference.population_intervals import CoefficientIntervals, population_intervals
     from privreg.inference.quality import interval_quality, interval_quality_of_data
     from privreg.models import LinearModel
+    from privreg.planning.least_budget import least_budget
+    from privreg.planning.plan import plan_run
+    from privreg.planning.result import Plan
+    from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
+    from privreg.prediction.predict import predict_risk
+    from privreg.prediction.problem import Problem
+    from privreg.prediction.result import Prediction
     from privreg.privacy.budget import Budget
     from privreg.privacy.neighbours import Neighbours
     from privreg.privacy.release import Diagnostic, Release, compose
@@ -65,24 +79,34 @@ if TYPE_CHECKING:
     from privreg.version import __version__
 
 _HOMES = {
+    "AdaSSP": "privreg.prediction.methods",
     "ArraySamples": "privreg.algorithms.samples",
     "Bounds": "privreg.algorithms.adassp",
     "Budget": "privreg.privacy.budget",
+    "CoefficientIntervals": "privreg.inference.population_intervals",
     "ConstantRate": "privreg.schedules",
+    "CorrelatedNoise": "privreg.prediction.methods",
     "Diagnostic": "privreg.privacy.release",
     "FTRLMechanism": "privreg.algorithms.dp_ftrl",
     "FixedClip": "privreg.algorithms.shaped_dp_ftrl",
+    "FullBatch": "privreg.prediction.methods",
     "GaussianSamples": "privreg.algorithms.samples",
     "GradientDescentLaw": "privreg.theory.full_batch_dpgd.law",
     "Harmonic": "privreg.schedules",
     "HomogenisedSGD": "privreg.theory.noisy_sgd.diffusion",
+    "HuberSettings": "privreg.algorithms.huber_settings",
     "Interval": "privreg.inference.intervals",
     "InverseSquareRootRate": "privreg.schedules",
     "LinearModel": "privreg.models",
     "LinearRecords": "privreg.algorithms.noisy_sgd",
     "Neighbours": "privreg.privacy.neighbours",
+    "OnePass": "privreg.prediction.methods",
+    "Plan": "privreg.planning.result",
     "Polynomial": "privreg.schedules",
     "Population": "privreg.theory.noisy_sgd.population",
+    "Prediction": "privreg.prediction.result",
+    "PrivateLinearRegression": "privreg.estimators.linear_regression",
+    "Problem": "privreg.prediction.problem",
     "Release": "privreg.privacy.release",
     "ResidualClip": "privreg.algorithms.shaped_dp_ftrl",
     "RidgeRegression": "privreg.theory.noisy_sgd.diffusion",
@@ -97,14 +121,20 @@ _HOMES = {
     "checkpoints": "privreg.inference.intervals",
     "clipping_bound": "privreg.theory.full_batch_dpgd.law",
     "compose": "privreg.privacy.release",
+    "default_settings": "privreg.algorithms.huber_settings",
     "dp_ftrl": "privreg.algorithms.dp_ftrl",
     "full_batch_dpgd": "privreg.algorithms.full_batch_dpgd",
     "full_batch_noise_std": "privreg.algorithms.full_batch_dpgd",
     "gradient_descent_law": "privreg.theory.full_batch_dpgd.law",
+    "huber_descent": "privreg.algorithms.huber_descent",
     "independent_runs": "privreg.inference.intervals",
     "interval_quality": "privreg.inference.quality",
     "interval_quality_of_data": "privreg.inference.quality",
+    "least_budget": "privreg.planning.least_budget",
     "ols": "privreg.algorithms.ols",
+    "plan_run": "privreg.planning.plan",
+    "population_intervals": "privreg.inference.population_intervals",
+    "predict_risk": "privreg.prediction.predict",
     "release_loss": "privreg.theory.noisy_sgd.release_loss",
     "replicate_interval": "privreg.inference.intervals",
     "run_noisy_sgd": "privreg.algorithms.noisy_sgd",
@@ -118,10 +148,13 @@ _MODULES = {
     "auditing": "privreg.auditing",
     "data": "privreg.data",
     "deterministic_equivalent": "privreg.theory.one_pass_dpgd.deterministic_equivalent",
+    "estimators": "privreg.estimators",
     "inference": "privreg.inference",
     "models": "privreg.models",
     "noise": "privreg.noise",
     "one_pass_dpgd": "privreg.algorithms.one_pass_dpgd",
+    "planning": "privreg.planning",
+    "prediction": "privreg.prediction",
     "privacy": "privreg.privacy",
     "rate_search": "privreg.theory.one_pass_dpgd.rate_search",
     "schedules": "privreg.schedules",
@@ -129,24 +162,34 @@ _MODULES = {
     "theory": "privreg.theory",
 }
 __all__ = [
+    "AdaSSP",
     "ArraySamples",
     "Bounds",
     "Budget",
+    "CoefficientIntervals",
     "ConstantRate",
+    "CorrelatedNoise",
     "Diagnostic",
     "FTRLMechanism",
     "FixedClip",
+    "FullBatch",
     "GaussianSamples",
     "GradientDescentLaw",
     "Harmonic",
     "HomogenisedSGD",
+    "HuberSettings",
     "Interval",
     "InverseSquareRootRate",
     "LinearModel",
     "LinearRecords",
     "Neighbours",
+    "OnePass",
+    "Plan",
     "Polynomial",
     "Population",
+    "Prediction",
+    "PrivateLinearRegression",
+    "Problem",
     "Release",
     "ResidualClip",
     "RidgeRegression",
@@ -164,19 +207,28 @@ __all__ = [
     "clipping_bound",
     "compose",
     "data",
+    "default_settings",
     "deterministic_equivalent",
     "dp_ftrl",
+    "estimators",
     "full_batch_dpgd",
     "full_batch_noise_std",
     "gradient_descent_law",
+    "huber_descent",
     "independent_runs",
     "inference",
     "interval_quality",
     "interval_quality_of_data",
+    "least_budget",
     "models",
     "noise",
     "ols",
     "one_pass_dpgd",
+    "plan_run",
+    "planning",
+    "population_intervals",
+    "predict_risk",
+    "prediction",
     "privacy",
     "rate_search",
     "release_loss",

@@ -130,7 +130,7 @@ def test_adassp(rng, neighbours):
     The third release, of the smallest eigenvalue, shows in no estimate whose ridge is 0: of the
     promise 1/√2 (replaced, at θ = (-2, 2)) and √(2/3) (removed, at θ = -1) can be seen.
     """
-    budget, bounds, n = Budget.gaussian_dp(3.0, neighbours=neighbours), Bounds(1.0, 1.0), 8_000
+    budget, bounds, n = Budget.gaussian_dp(4.0, neighbours=neighbours), Bounds(1.0, 1.0), 8_000
     if neighbours == "replace-one":
         others, theirs = np.repeat(0.5 * np.eye(2), n, axis=0), np.repeat([-1.0, 1.0], n)
         records = [([1.0, 0.0], 1.0), ([0.0, 1.0], -1.0)]
@@ -141,20 +141,22 @@ def test_adassp(rng, neighbours):
     for row, label in records:
         samples = ArraySamples(np.vstack([others, row]), np.append(theirs, label))
         sums = clipped_sums(samples, bounds=bounds)
-        runs = [adassp_zcdp(sums, bounds=bounds, budget=budget, rng=rng) for _ in range(4_000)]
+        runs = [adassp_zcdp(sums, bounds=bounds, budget=budget, rng=rng) for _ in range(5_000)]
         outputs.append(np.sum(runs, axis=1))
     loss = audit(*outputs)
     assert 0.6 < loss.share(budget) <= 1
     # What the moment alone may lose is a third of ρ, and the Gram matrix as much again.
     assert loss.share(budget) <= np.sqrt(2 / 3)
-    assert loss.share(Budget.gaussian_dp(1.5, neighbours=neighbours)) > 1
+    assert loss.share(Budget.gaussian_dp(2.0, neighbours=neighbours)) > 1
 
 
-@pytest.mark.parametrize("neighbours", ["replace-one", "zero-out"])
-@pytest.mark.parametrize(("damping", "epochs"), [(1.0, 1), (0.05, 1), (0.05, 2)])
-def test_dp_ftrl(rng, neighbours, damping, epochs):
+@pytest.mark.parametrize(
+    ("damping", "epochs", "neighbours"),
+    [(1.0, 1, "replace-one"), (0.05, 1, "zero-out"), (0.05, 2, "replace-one")],
+)
+def test_dp_ftrl(rng, damping, epochs, neighbours):
     """All iterates are released, and one record is in the first step of every epoch."""
-    budget, steps = Budget.gaussian_dp(3.0, neighbours=neighbours), 6
+    budget, steps = Budget.gaussian_dp(4.0, neighbours=neighbours), 6
     mechanism = FTRLMechanism.for_budget(
         damped_square_root(steps, damping=damping),
         clip_norm=1.5,
@@ -174,13 +176,13 @@ def test_dp_ftrl(rng, neighbours, damping, epochs):
                 rng=rng,
                 times=np.arange(1, steps + 1),
             ).iterates[:, 0]
-            for _ in range(4_000)
+            for _ in range(1_500)
         ]
         for data in pair
     ]
     loss = audit(*outputs)
     assert 0.6 < loss.share(budget) <= 1
-    assert loss.share(Budget.gaussian_dp(1.5, neighbours=neighbours)) > 1
+    assert loss.share(Budget.gaussian_dp(2.0, neighbours=neighbours)) > 1
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_dp_ftrl(rng, neighbours, damping, epochs):
 )
 def test_shaped_dp_ftrl(rng, correlation):
     """The average of four iterates, into which the first record's gradient enters three times."""
-    budget = Budget.gaussian_dp(3.0)
+    budget = Budget.gaussian_dp(4.0)
     mechanism = ShapedMechanism.for_budget(
         budget,
         covariance=identity_covariance(2),
@@ -201,10 +203,10 @@ def test_shaped_dp_ftrl(rng, correlation):
             shaped_dp_ftrl(
                 ArraySamples(*data), mechanism=mechanism, step_size=0.5, rng=rng
             ).average[0]
-            for _ in range(4_000)
+            for _ in range(1_500)
         ]
         for data in opposite_rows(steps=4, dimension=2, used=0)
     ]
     loss = audit(*outputs)
     assert 0.6 < loss.share(budget) <= 1
-    assert loss.share(Budget.gaussian_dp(1.5)) > 1
+    assert loss.share(Budget.gaussian_dp(2.0)) > 1

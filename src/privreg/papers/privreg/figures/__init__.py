@@ -20,22 +20,13 @@ def audits(simulation: xr.Dataset) -> Figure:
     for kind, colour in (("algorithm", BLUE), ("control", ORANGE)):
         shares = simulation[f"{kind}_share"].values
         places = len(names) + np.arange(len(shares))
-        for order, marker in ((0, ">"), (1, "<")):
-            axes.plot(
-                shares[:, order],
-                places,
-                color=colour,
-                ls="",
-                marker=marker,
-                ms=4,
-                label=f"{kind}s, pair {simulation['order'].values[order]}",
-            )
-        axes.hlines(places, 0, shares.min(axis=1), color="0.8", lw=0.6, zorder=0)
+        axes.hlines(places, 0, shares, color="0.8", lw=0.8, zorder=0)
+        axes.plot(shares, places, color=colour, ls="", marker="o", ms=4, label=f"{kind}s")
         names += [str(name) for name in simulation[kind].values]
     axes.axvline(1.0, color=BLACK, lw=0.8)
     axes.axvspan(0.6, 1.0, color="0.93", zorder=-1)
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set(xlim=(-0.03, None), xlabel=r"loss that is certain (99.9 %) over the promised $\mu$")
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper right")
     return figure

@@ -1,0 +1,297 @@
+"""Private Huber regression: whitened, clipped full-batch descent with a split budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from privreg.algorithms import huber_sums
+from privreg.algorithms.huber_fit import HuberFit
+from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.records import Records
+from privreg.algorithms.samples import Samples
+from privreg.algorithms.split_budget import NoisyValue, SplitBudget
+from privreg.algorithms.whitening import Whitening, newton_matrix, whiten
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
+from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
+from privreg.validation import require_instance, require_number
+
+FloatArray = NDArray[np.float64]
+MOMENTS, MEANS = "second moments for intervals", "means for intervals"
+ASSUMPTIONS = (
+    "feature_norm, label_bound and the settings are chosen without looking at the data",
+    "noise is drawn in floating point, so that the guarantee is one about real numbers",
+)
+
+
+def huber_descent(
+    samples: Samples,
+    *,
+    feature_norm: float,
+    label_bound: float,
+    budget: Budget,
+    settings: HuberSettings,
+    rng: np.random.Generator,
+    groups: ArrayLike | None = None,
+    sample_size: float | None = None,
+    intercept: bool = False,
+) -> Release[HuberFit]:
+    r"""Linear regression under zCDP by noisy Newton steps on a Huber loss, with private scales.
+
+    .. math::
+        \theta_t = \theta_{t-1} + W S_t\Big(\frac1n\sum_i \mathrm{CLIP}_\gamma
+        \big(\mathbf z_i(y_i - \mathbf x_i^\top\theta_{t-1})\big) + \lambda_t\zeta_t\Big),
+        \qquad \mathbf z_i = W^\top\mathbf x_i,\ \zeta_t \sim N(0, I_p)
+
+    Clipping the gradient of a row to γ is clipping its residual to ±γ/‖z‖: the steps descend on a
+    sum of Huber losses. W whitens by a private second moment, so that the noise lies in the
+    directions in which the coefficients are uncertain anyway, and few steps suffice. The final K
+    steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the average of K Newton steps, with
+    the noise of one that had the budget of all.
+
+    Parameters
+    ----------
+    samples : Samples
+        Rows (x, y).
+    feature_norm : float
+        Largest length of a row, in [1e-50, 1e50]; longer ones are shortened with their labels.
+    label_bound : float
+        Largest absolute label; larger ones are clipped, and scales are looked for below 4 times it.
+    budget : Budget
+        Budget ρ, finite, and its neighbouring relation.
+    settings : HuberSettings
+        Chosen without looking at the data: `default_settings`, or a plan.
+    rng : Generator
+        Source of the noise.
+    groups : array_like, shape (n,), optional
+        The person whose row it is: neighbours then differ in all rows of one person, whose summed
+        gradient is clipped. Every row is a person of its own by default.
+    sample_size : float, optional
+        What sums are divided by, at least 1: a number of records that is public or was released
+        before (`private_count`). By default the number of records, which replace-one and zero-out
+        neighbours share; add-remove ones do not, and must be given it.
+    intercept : bool
+        Whether the first column is one of ones; the others are then centred by their private means.
+
+    Returns
+    -------
+    Release of HuberFit
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range.
+
+    Guarantee
+    ---------
+    Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation. Proof: it is a function of
+    Gaussian mechanisms, each of which may depend on the earlier ones' outputs and on nothing else
+    of the data, and their budgets add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3). One
+    record moves, by the relation (replace-one; add-remove and zero-out),
+
+    - a histogram by one count: √2; 1;
+    - the Gram matrix, a sum of positive semi-definite matrices of Frobenius norm at most R²: √2 R²,
+      as their inner product is not negative; R²; and B likewise with γ² for R²;
+    - A like the Gram matrix, and with `groups`, where its terms are not symmetric, 2R²; R²;
+    - a sum of clipped gradients: 2γ; γ; and the sum of rows likewise with `feature_norm`;
+    - tr A and tr B, sums of numbers in [0, R²] and [0, γ²]: R² and γ².
+
+    Noise on a symmetric matrix is isotropic in the Frobenius norm.
+
+    Source
+    ------
+    Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private sandwich
+    variances: Avella-Medina, Bradshaw and Loh (2023). The split, the scales and the averaging of
+    the final steps: ours.
+    """
+    require_instance("budget", budget, Budget)
+    require_instance("settings", settings, HuberSettings)
+    require_instance("rng", rng, np.random.Generator)
+    if not np.isfinite(budget.rho):
+        raise ValueError("budget must be finite, got an infinite rho")
+    records = Records(samples, feature_norm, label_bound, groups)
+    if sample_size is None and budget.neighbours is Neighbours.ADD_REMOVE:
+        raise ValueError("sample_size must be given under add-remove, which does not share it")
+    count = records.count if sample_size is None else sample_size
+    count = require_number("sample_size", count, least=1)
+    run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))
+    return Release(run.fit(), budget, ASSUMPTIONS)
+
+
+@dataclass
+class _Run:
+    """One fit: the order in which the data are asked, and with what share."""
+
+    records: Records
+    purse: SplitBudget
+    settings: HuberSettings
+    sample_size: float
+    intercept: bool
+
+    def fit(self) -> HuberFit:
+        settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
+        whitening, gram, last = self._whiten()
+        slope = 2 * float(ndtr(settings.clip_width)) - 1
+        sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
+        path = _Path(np.zeros(p))
+        scales = []
+        for size in sizes[: settings.warm_up_steps]:
+            scales.append(self._scale(path.theta, whitening))
+            share = settings.warm_up_share / settings.warm_up_steps
+            matrix = size / slope * np.eye(p)
+            self._step(path, whitening, matrix, scales[-1], "warm-up steps", share)
+        scales.append(self._scale(path.theta, whitening))
+        clip_norm = self._clip_norm(scales[-1])
+        curvature, second = None, None
+        newton = np.eye(p) / slope
+        if settings.moment_share > 0:
+            curvature = self._curvature(path.theta, whitening, clip_norm)
+            newton = newton_matrix(curvature, slope)
+        for size in sizes[settings.warm_up_steps :]:
+            share = settings.final_share / settings.final_steps
+            self._step(path, whitening, size * newton, scales[-1], "final steps", share)
+        if settings.moment_share > 0:
+            total = huber_sums.second_moment_sum(
+                self.records, path.theta, whitening, clip_norm=clip_norm
+            )
+            second = self.purse.semidefinite(
+                MOMENTS, settings.moment_share / 2, total, clip_norm**2, n
+            )
+        mean_curvature, mean_square = self._means(path.theta, whitening, clip_norm)
+        return HuberFit(
+            iterates=np.array(path.iterates),
+            whitening=whitening,
+            step_matrices=np.array(path.matrices),
+            gradient_noise_stds=np.array(path.noise_stds),
+            clip_norm=clip_norm,
+            residual_scale=scales[-1],
+            start_scale=scales[0],
+            gram=gram,
+            last_root=last.root,
+            gram_weight=last.weight,
+            curvature=curvature,
+            second_moment=second,
+            mean_curvature=mean_curvature,
+            mean_square=mean_square,
+            sample_size=n,
+            symmetric=self.records.groups is None,
+            settings=settings,
+            spending=self.purse.spending(),
+        )
+
+    def _whiten(self) -> tuple[FloatArray, NoisyValue, Whitening]:
+        settings, purse, records = self.settings, self.purse, self.records
+        whitening = self._centring()
+        lengths = records.feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
+        counts = purse.histogram(
+            "centre and length of rows",
+            settings.norm_share / (2 if self.intercept else 1),
+            huber_sums.length_histogram(records, whitening, lengths),
+        )
+        cap = length_cap(
+            counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
+        )
+        rounds = settings.gram_rounds
+        # Later rounds decide, the first ones only prepare.
+        shares = settings.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
+        for number, share in enumerate(shares.tolist()):
+            cap = self._white_cap(share) if number else cap
+            total = huber_sums.gram_sum(records, whitening, cap=cap)
+            gram = purse.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
+            last = whiten(gram)
+            whitening = whitening @ last.root
+        return whitening, gram, last
+
+    def _centring(self) -> FloatArray:
+        """Map of rows (1, x) to (1, x - m) with a private mean m; the identity without intercept.
+
+        Rows that are short after it need less noise: those of many rare categories, or of a column
+        that lies far from the middle of its bounds.
+        """
+        centring = np.eye(self.records.samples.dimension)
+        if self.intercept:
+            mean = self.purse.vector(
+                "centre and length of rows",
+                self.settings.norm_share / 2,
+                huber_sums.row_sum(self.records),
+                self.records.feature_norm,
+                self.sample_size,
+            )
+            centring[0, 1:] = -mean.value[1:]
+        return centring
+
+    def _white_cap(self, share: float) -> float:
+        """Length at which a whitened record is shortened for its second moment.
+
+        It is chosen from public numbers alone: as long as the noise allows, so that few records are
+        shortened, and a little over the typical length otherwise.
+        """
+        p = self.records.samples.dimension
+        affordable = (
+            0.2 / np.sqrt(2 * p) * self.sample_size * np.sqrt(share * self.purse.budget.rho)
+        )
+        return float(np.sqrt(np.clip(affordable, 1.2 * p + 3, 20 * p)))
+
+    def _clip_norm(self, scale: float) -> float:
+        return float(self.settings.clip_width * scale * np.sqrt(self.records.samples.dimension))
+
+    def _scale(self, theta: FloatArray, whitening: FloatArray) -> float:
+        edges = scale_edges(self.records.label_bound)
+        share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
+        counts = huber_sums.residual_histogram(self.records, theta, whitening, edges)
+        noisy = self.purse.histogram("residual scales", share, counts)
+        return residual_scale(noisy.value, edges, sample_size=self.sample_size)
+
+    def _step(
+        self,
+        path: _Path,
+        whitening: FloatArray,
+        matrix: FloatArray,
+        scale: float,
+        what: str,
+        share: float,
+    ) -> None:
+        clip_norm = self._clip_norm(scale)
+        total = huber_sums.gradient_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
+        gradient = self.purse.vector(what, share, total, clip_norm, self.sample_size)
+        path.theta = path.theta + whitening @ (matrix @ gradient.value)
+        path.iterates.append(path.theta)
+        path.matrices.append(matrix)
+        path.noise_stds.append(gradient.noise_std)
+
+    def _curvature(self, theta: FloatArray, whitening: FloatArray, clip_norm: float) -> NoisyValue:
+        share = self.settings.moment_share / 2
+        cap = self._white_cap(share)
+        total = huber_sums.curvature_sum(
+            self.records, theta, whitening, clip_norm=clip_norm, cap=cap
+        )
+        release = self.purse.semidefinite if self.records.groups is None else self.purse.vector
+        return release(MOMENTS, share, total, cap**2, self.sample_size)
+
+    def _means(
+        self, theta: FloatArray, whitening: FloatArray, clip_norm: float
+    ) -> tuple[NoisyValue, NoisyValue]:
+        p, share = len(theta), self.settings.mean_share / 2
+        affordable = 0.02 * self.sample_size * np.sqrt(2 * share * self.purse.budget.rho)
+        cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
+        curvature, square = huber_sums.traces(
+            self.records, theta, whitening, clip_norm=clip_norm, cap=cap
+        )
+        return (
+            self.purse.number(MEANS, share, curvature / p, cap**2 / p, self.sample_size),
+            self.purse.number(MEANS, share, square / p, clip_norm**2 / p, self.sample_size),
+        )
+
+
+@dataclass
+class _Path:
+    theta: FloatArray
+    iterates: list[FloatArray] = field(default_factory=list)
+    matrices: list[FloatArray] = field(default_factory=list)
+    noise_stds: list[float] = field(default_factory=list)

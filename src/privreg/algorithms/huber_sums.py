@@ -1,0 +1,236 @@
+"""What private Huber regression asks of the data: bounded sums over records, one pass each.
+
+A record is a row, or all rows of one person. Every sum is bounded record by record, so that its
+sensitivity is known whatever the data are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms.records import Records
+from privreg.algorithms.samples import row_norms
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[Any]
+
+
+def row_sum(records: Records) -> FloatArray:
+    """Sum over records of the mean of their rows, (p,): each adds a vector of `feature_norm`."""
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        if starts is None:
+            return np.sum(features, axis=0, dtype=np.float64)
+        sizes = np.diff(starts, append=len(labels))
+        return np.sum(np.add.reduceat(features, starts, axis=0) / sizes[:, None], axis=0)
+
+    return records.total(part, (records.samples.dimension,))
+
+
+def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray) -> FloatArray:
+    """Records by the root of the summed squares of their rows Wᵀx; (len(edges) + 1,) counts.
+
+    One record moves one count.
+    """
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        white = _whitened(features, whitening)
+        return _counts(np.sqrt(_by_record(np.einsum("ij,ij->i", white, white), starts)), edges)
+
+    return records.total(part, (len(edges) + 1,))
+
+
+def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArray:
+    """Sum of zzᵀ for z = Wᵀx, each record's shrunk to a trace of at most cap²; (p, p).
+
+    A record adds a positive semi-definite matrix of Frobenius norm at most cap².
+    """
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        white = _whitened(features, whitening)
+        weights = _trace_weights(white, starts, cap)
+        rows = white * np.sqrt(weights)[:, None]
+        return rows.T @ rows
+
+    p = len(whitening)
+    return records.total(part, (p, p))
+
+
+def residual_histogram(
+    records: Records, parameters: FloatArray, whitening: FloatArray, edges: FloatArray
+) -> FloatArray:
+    """Records by the length of their gradient Wᵀx r, over √p; (len(edges) + 1,) counts.
+
+    One record moves one count.
+    """
+    root = np.sqrt(len(parameters))
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        return _counts(found.lengths / root, edges)
+
+    return records.total(part, (len(edges) + 1,))
+
+
+def gradient_sum(
+    records: Records, parameters: FloatArray, whitening: FloatArray, *, clip_norm: float
+) -> FloatArray:
+    """Negative sum of clipped gradients, (p,): each record adds a vector of norm at most γ."""
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        return found.sum_of(_clip_factor(found.lengths, clip_norm))
+
+    return records.total(part, parameters.shape)
+
+
+def curvature_sum(
+    records: Records,
+    parameters: FloatArray,
+    whitening: FloatArray,
+    *,
+    clip_norm: float,
+    cap: float,
+) -> FloatArray:
+    r"""Sum over records of the derivative of their clipped gradient, shrunk as in `gram_sum`.
+
+    .. math::
+        \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
+
+    and for a record of several rows with gradient g and C = Σ zzᵀ the matrix C, or
+    (γ/‖g‖)(I - ggᵀ/‖g‖²) C where it is clipped. Its Frobenius norm is at most cap².
+    """
+    p = len(parameters)
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        weights = _trace_weights(found.white, starts, cap)
+        if starts is None:
+            weights = weights * (found.lengths <= clip_norm)
+            rows = found.white * np.sqrt(weights)[:, None]
+            return rows.T @ rows
+        products = np.einsum("ij,ik->ijk", found.white * weights[:, None], found.white)
+        matrices = np.add.reduceat(products, starts, axis=0)
+        clipped = found.lengths > clip_norm
+        directions = found.vectors[clipped] / found.lengths[clipped, None]
+        along = np.einsum("ij,ijk->ik", directions, matrices[clipped])
+        rest = matrices[clipped] - directions[:, :, None] * along[:, None, :]
+        factor = clip_norm / found.lengths[clipped]
+        return matrices[~clipped].sum(axis=0) + np.einsum("i,ijk->jk", factor, rest)
+
+    return records.total(part, (p, p))
+
+
+def traces(
+    records: Records,
+    parameters: FloatArray,
+    whitening: FloatArray,
+    *,
+    clip_norm: float,
+    cap: float,
+) -> tuple[float, float]:
+    """Traces of `curvature_sum` and of `second_moment_sum`, neither of which is formed.
+
+    A record adds a number in [0, cap²] to the first and one in [0, γ²] to the second.
+    """
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        weights = _trace_weights(found.white, starts, cap)
+        kept = _by_record(weights * np.einsum("ij,ij->i", found.white, found.white), starts)
+        inside = found.lengths <= clip_norm
+        if starts is None:
+            kept = kept * inside
+        else:
+            lengths = np.where(inside, 1.0, found.lengths)
+            person = np.repeat(np.arange(starts.size), np.diff(starts, append=len(labels)))
+            along = np.einsum("ij,ij->i", found.white, found.vectors[person]) / lengths[person]
+            left = kept - _by_record(weights * along**2, starts)
+            kept = np.where(inside, kept, clip_norm / lengths * left)
+        squares = np.minimum(found.lengths, clip_norm) ** 2
+        return np.array([np.sum(kept, dtype=np.float64), np.sum(squares, dtype=np.float64)])
+
+    curvature, square = records.total(part, (2,))
+    return float(curvature), float(square)
+
+
+def second_moment_sum(
+    records: Records, parameters: FloatArray, whitening: FloatArray, *, clip_norm: float
+) -> FloatArray:
+    """Sum of ggᵀ over records' clipped gradients g, (p, p): Frobenius norm at most γ² each."""
+    p = len(parameters)
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        rows = found.clipped(_clip_factor(found.lengths, clip_norm))
+        return rows.T @ rows
+
+    return records.total(part, (p, p))
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    """Whitened rows (rows, p), residuals (rows,), and each record's gradient and its length."""
+
+    white: Rows
+    residuals: Rows
+    lengths: Rows
+    vectors: Rows
+    grouped: bool
+
+    def sum_of(self, factors: Rows) -> FloatArray:
+        if self.grouped:
+            return np.asarray(factors @ self.vectors, dtype=np.float64)
+        return np.asarray((factors * self.residuals) @ self.white, dtype=np.float64)
+
+    def clipped(self, factors: Rows) -> Rows:
+        if self.grouped:
+            return self.vectors * factors[:, None]
+        return self.white * (factors * self.residuals)[:, None]
+
+
+def _gradients(
+    features: Rows,
+    labels: Rows,
+    starts: NDArray[np.int64] | None,
+    parameters: FloatArray,
+    whitening: FloatArray,
+) -> _Gradients:
+    white = _whitened(features, whitening)
+    residuals = labels - features @ parameters.astype(features.dtype, copy=False)
+    if starts is None:
+        lengths = np.sqrt(np.einsum("ij,ij->i", white, white)) * np.abs(residuals)
+        return _Gradients(white, residuals, lengths, white[:0], False)
+    vectors = np.add.reduceat(white * residuals[:, None], starts, axis=0)
+    return _Gradients(white, residuals, row_norms(vectors), vectors, True)
+
+
+def _whitened(features: Rows, whitening: FloatArray) -> Rows:
+    return features @ whitening.astype(features.dtype, copy=False)
+
+
+def _trace_weights(white: Rows, starts: NDArray[np.int64] | None, cap: float) -> Rows:
+    """What each row's outer product is multiplied by so that its record's trace is at most cap²."""
+    squares = _by_record(np.einsum("ij,ij->i", white, white), starts)
+    weights = cap**2 / np.maximum(squares, cap**2)
+    if starts is None:
+        return weights
+    return np.repeat(weights, np.diff(starts, append=len(white)))
+
+
+def _by_record(values: Rows, starts: NDArray[np.int64] | None) -> Rows:
+    return values if starts is None else np.add.reduceat(values, starts)
+
+
+def _clip_factor(lengths: Rows, clip_norm: float) -> Rows:
+    factor: Rows = clip_norm / np.maximum(lengths, clip_norm)
+    return factor
+
+
+def _counts(values: Rows, edges: FloatArray) -> FloatArray:
+    bins = np.searchsorted(edges, values, side="left")
+    return np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
