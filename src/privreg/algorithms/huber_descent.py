@@ -1,0 +1,392 @@
+"""Private Huber regression: whitened, clipped full-batch descent with a split budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from privreg.algorithms import huber_sums
+from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.huber_sums import Records
+from privreg.algorithms.samples import Samples
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
+from privreg.privacy.zcdp import gaussian_noise_std
+from privreg.theory.huber_descent.known_noise import (
+    inverse_root,
+    noise_edge,
+    shrink_to_identity,
+    symmetric_noise,
+)
+from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
+from privreg.validation import require_instance
+
+FloatArray = NDArray[np.float64]
+ASSUMPTIONS = (
+    "feature_norm, label_bound and the settings are chosen without looking at the data",
+    "noise is drawn in floating point, so that the guarantee is one about real numbers",
+)
+
+
+@dataclass(frozen=True)
+class NoisyValue:
+    """A private statistic and the standard deviation of the noise in it.
+
+    Attributes
+    ----------
+    value : ndarray
+        A symmetric matrix has the noise of `symmetric_noise`, everything else independent noise.
+    noise_std : float
+    """
+
+    value: FloatArray
+    noise_std: float
+
+
+@dataclass(frozen=True)
+class HuberFit:
+    r"""Everything that `huber_descent` releases: the iterates and what their law needs.
+
+    Attributes
+    ----------
+    iterates : ndarray, shape (T, p)
+        θ_1..θ_T in the units of the rows.
+    whitening : ndarray, shape (p, p)
+        W: descent runs on z = Wᵀx, whose second moment is near the identity.
+    step_matrices : ndarray, shape (T, p, p)
+        S_t, in whitened coordinates φ = W⁻¹θ.
+    gradient_noise_stds : ndarray, shape (T,)
+        λ_t of the mean clipped gradient in whitened coordinates.
+    clip_norm : float
+        γ of the final steps.
+    residual_scale : float
+        The scale at the start of the final steps; w times √p times it is γ.
+    start_scale : float
+        The residual scale at the start, which bounds how far it may have been away.
+    curvature, second_moment : NoisyValue or None
+        Mean derivative A and mean square B of the clipped gradient, (p, p) in whitened
+        coordinates; None where the settings spend nothing on them.
+    mean_curvature : NoisyValue or None
+        tr(A)/p at the last iterate.
+    sample_size : float
+        Number of records; a noisy one under add-remove.
+    symmetric : bool
+        Whether `curvature` is symmetric: not where a record has several rows.
+    settings : HuberSettings
+    spending : tuple of (str, Budget)
+        What was spent on what; the sum is the whole budget.
+    """
+
+    iterates: FloatArray
+    whitening: FloatArray
+    step_matrices: FloatArray
+    gradient_noise_stds: FloatArray
+    clip_norm: float
+    residual_scale: float
+    start_scale: float
+    curvature: NoisyValue | None
+    second_moment: NoisyValue | None
+    mean_curvature: NoisyValue | None
+    sample_size: float
+    symmetric: bool
+    settings: HuberSettings
+    spending: tuple[tuple[str, Budget], ...]
+
+    @property
+    def parameters(self) -> FloatArray:
+        """θ_T, shape (p,)."""
+        return self.iterates[-1]
+
+
+def huber_descent(
+    samples: Samples,
+    *,
+    feature_norm: float,
+    label_bound: float,
+    budget: Budget,
+    settings: HuberSettings,
+    rng: np.random.Generator,
+    groups: ArrayLike | None = None,
+) -> Release[HuberFit]:
+    r"""Linear regression under zCDP by noisy Newton steps on a Huber loss, with private scales.
+
+    .. math::
+        \theta_t = \theta_{t-1} + W S_t\Big(\frac1n\sum_i \mathrm{CLIP}_\gamma
+        \big(\mathbf z_i(y_i - \mathbf x_i^\top\theta_{t-1})\big) + \lambda_t\zeta_t\Big),
+        \qquad \mathbf z_i = W^\top\mathbf x_i,\ \zeta_t \sim N(0, I_p)
+
+    Clipping the gradient of a row to γ is clipping its residual to ±γ/‖z‖: the steps descend on a
+    sum of Huber losses. W whitens by a private second moment, so that the noise lies in the
+    directions in which the coefficients are uncertain anyway, and few steps suffice. The final K
+    steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the average of K Newton steps, with
+    the noise of one that had the budget of all.
+
+    Parameters
+    ----------
+    samples : Samples
+        Rows (x, y); a column of ones makes an intercept.
+    feature_norm : float
+        Largest length of a row, in [1e-50, 1e50]; longer ones are shortened with their labels.
+    label_bound : float
+        Largest absolute label; larger ones are clipped, and scales are looked for below 4 times it.
+    budget : Budget
+        Budget ρ, finite, and its neighbouring relation.
+    settings : HuberSettings
+        Chosen without looking at the data: `default_settings`, or a plan.
+    rng : Generator
+        Source of the noise.
+    groups : array_like, shape (n,), optional
+        The person whose row it is: neighbours then differ in all rows of one person, whose summed
+        gradient is clipped. Every row is a person of its own by default.
+
+    Returns
+    -------
+    Release of HuberFit
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range.
+
+    Guarantee
+    ---------
+    Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation. Proof: it is a function of
+    Gaussian mechanisms, each of which may depend on the earlier ones' outputs and on nothing else
+    of the data, and their budgets add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3). One
+    record moves, by the relation (replace-one; add-remove and zero-out),
+
+    - a histogram by one count: √2; 1;
+    - the Gram matrix, a sum of positive semi-definite matrices of Frobenius norm at most R²: √2 R²,
+      as their inner product is not negative; R²; and B likewise with γ² for R²;
+    - A like the Gram matrix, and with `groups`, where its terms are not symmetric, 2R²; R²;
+    - a sum of clipped gradients: 2γ; γ;
+    - tr A, a sum of numbers in [0, R²]: R²; R².
+
+    Noise on a symmetric matrix is isotropic in the Frobenius norm. Under add-remove the number of
+    records is one more such sum (sensitivity 1), and the noisy number is all that is used.
+
+    Source
+    ------
+    Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private sandwich
+    variances: Avella-Medina, Bradshaw and Loh (2023). The split, the scales and the averaging of
+    the final steps: ours.
+    """
+    require_instance("budget", budget, Budget)
+    require_instance("settings", settings, HuberSettings)
+    require_instance("rng", rng, np.random.Generator)
+    if not np.isfinite(budget.rho):
+        raise ValueError("budget must be finite, got an infinite rho")
+    records = Records(samples, feature_norm, label_bound, groups)
+    run = _Run(records, _Purse(budget, rng), settings)
+    return Release(run.fit(), budget, ASSUMPTIONS)
+
+
+@dataclass
+class _Purse:
+    """Hands out Gaussian noise and writes down what each share of the budget was spent on."""
+
+    budget: Budget
+    rng: np.random.Generator
+    spent: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def replaces(self) -> bool:
+        return self.budget.neighbours is Neighbours.REPLACE_ONE
+
+    def noise_std(self, what: str, share: float, sensitivity: float) -> float:
+        self.spent[what] = self.spent.get(what, 0.0) + share
+        return float(gaussian_noise_std(sensitivity=sensitivity, rho=share * self.budget.rho))
+
+    def spending(self) -> tuple[tuple[str, Budget], ...]:
+        return tuple((what, self.budget.share(min(1.0, x))) for what, x in self.spent.items())
+
+    def histogram(self, what: str, share: float, counts: FloatArray) -> NoisyValue:
+        std = self.noise_std(what, share, np.sqrt(2.0) if self.replaces else 1.0)
+        return NoisyValue(counts + std * self.rng.standard_normal(counts.shape), std)
+
+    def semidefinite(
+        self, what: str, share: float, total: FloatArray, bound: float, n: float
+    ) -> NoisyValue:
+        std = self.noise_std(what, share, bound * (np.sqrt(2.0) if self.replaces else 1.0)) / n
+        noise = symmetric_noise(len(total), noise_std=std, rng=self.rng)
+        return NoisyValue((total + total.T) / (2 * n) + noise, std)
+
+    def vector(
+        self, what: str, share: float, total: FloatArray, bound: float, n: float
+    ) -> NoisyValue:
+        std = self.noise_std(what, share, bound * (2.0 if self.replaces else 1.0)) / n
+        return NoisyValue(total / n + std * self.rng.standard_normal(total.shape), std)
+
+    def number(self, what: str, share: float, total: float, bound: float, n: float) -> NoisyValue:
+        std = self.noise_std(what, share, bound) / n
+        return NoisyValue(np.asarray(total / n + std * self.rng.standard_normal()), std)
+
+
+@dataclass
+class _Run:
+    records: Records
+    purse: _Purse
+    settings: HuberSettings
+
+    def fit(self) -> HuberFit:
+        settings, purse, records = self.settings, self.purse, self.records
+        p = records.samples.dimension
+        n, whitening = self._count_and_whitening()
+        edges = scale_edges(records.label_bound)
+        theta = np.zeros(p)
+        iterates, matrices, stds = [], [], []
+        slope = 2 * float(ndtr(settings.clip_width)) - 1
+        sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
+        scales: list[float] = []
+        for size in sizes[: settings.warm_up_steps]:
+            scales.append(self._scale(theta, whitening, edges, n))
+            theta, std = self._step(
+                theta,
+                whitening,
+                size / slope * np.eye(p),
+                scales[-1],
+                n,
+                ("warm-up steps", settings.warm_up_share / settings.warm_up_steps),
+            )
+            iterates.append(theta)
+            matrices.append(size / slope * np.eye(p))
+            stds.append(std)
+        scales.append(self._scale(theta, whitening, edges, n))
+        clip_norm = settings.clip_width * scales[-1] * np.sqrt(p)
+        cap = white_cap(p)
+        curvature = second = mean_curvature = None
+        preconditioner = np.eye(p) / slope
+        if settings.moment_share > 0:
+            curvature = self._curvature(theta, whitening, clip_norm, cap, n)
+            preconditioner = newton_matrix(curvature, slope)
+        for size in sizes[settings.warm_up_steps :]:
+            theta, std = self._step(
+                theta,
+                whitening,
+                size * preconditioner,
+                scales[-1],
+                n,
+                ("final steps", settings.final_share / settings.final_steps),
+            )
+            iterates.append(theta)
+            matrices.append(size * preconditioner)
+            stds.append(std)
+        if settings.moment_share > 0:
+            share = settings.moment_share
+            total = huber_sums.second_moment_sum(records, theta, whitening, clip_norm=clip_norm)
+            second = purse.semidefinite(
+                "second moments of the intervals", 0.45 * share, total, clip_norm**2, n
+            )
+            trace = huber_sums.curvature_trace(
+                records, theta, whitening, clip_norm=clip_norm, cap=cap
+            )
+            mean_curvature = purse.number(
+                "second moments of the intervals", 0.10 * share, trace / p, cap**2 / p, n
+            )
+        return HuberFit(
+            iterates=np.array(iterates),
+            whitening=whitening,
+            step_matrices=np.array(matrices),
+            gradient_noise_stds=np.array(stds),
+            clip_norm=float(clip_norm),
+            residual_scale=scales[-1],
+            start_scale=scales[0],
+            curvature=curvature,
+            second_moment=second,
+            mean_curvature=mean_curvature,
+            sample_size=n,
+            symmetric=records.groups is None,
+            settings=settings,
+            spending=purse.spending(),
+        )
+
+    def _count_and_whitening(self) -> tuple[float, FloatArray]:
+        settings, purse, records = self.settings, self.purse, self.records
+        n, share = float(records.count), settings.norm_share
+        if purse.budget.neighbours is Neighbours.ADD_REMOVE:
+            share /= 2
+            std = purse.noise_std("number of records", share, 1.0)
+            n = max(1.0, n + std * float(purse.rng.standard_normal()))
+        lengths = records.feature_norm * 2.0 ** (np.arange(-32, 1) / 4)
+        counts = purse.histogram(
+            "length of rows", share, huber_sums.length_histogram(records, lengths)
+        )
+        cap = length_cap(counts.value, lengths, noise_std=counts.noise_std, sample_size=n)
+        p = records.samples.dimension
+        whitening = np.eye(p)
+        for _ in range(settings.gram_rounds):
+            gram = purse.semidefinite(
+                "Gram matrix",
+                settings.gram_share / settings.gram_rounds,
+                huber_sums.gram_sum(records, whitening, cap=cap),
+                cap**2,
+                n,
+            )
+            whitening = whitening @ whiten(gram)
+            cap = white_cap(p)
+        return n, whitening
+
+    def _scale(
+        self, theta: FloatArray, whitening: FloatArray, edges: FloatArray, n: float
+    ) -> float:
+        counts = self.purse.histogram(
+            "residual scales",
+            self.settings.scale_share / (self.settings.warm_up_steps + 1),
+            huber_sums.residual_histogram(self.records, theta, whitening, edges),
+        )
+        return residual_scale(counts.value, edges, sample_size=n)
+
+    def _step(
+        self,
+        theta: FloatArray,
+        whitening: FloatArray,
+        matrix: FloatArray,
+        scale: float,
+        n: float,
+        entry: tuple[str, float],
+    ) -> tuple[FloatArray, float]:
+        clip_norm = self.settings.clip_width * scale * np.sqrt(len(theta))
+        total = huber_sums.gradient_sum(self.records, theta, whitening, clip_norm=clip_norm)
+        gradient = self.purse.vector(*entry, total, clip_norm, n)
+        return theta + whitening @ (matrix @ gradient.value), gradient.noise_std
+
+    def _curvature(
+        self, theta: FloatArray, whitening: FloatArray, clip_norm: float, cap: float, n: float
+    ) -> NoisyValue:
+        total = huber_sums.curvature_sum(
+            self.records, theta, whitening, clip_norm=clip_norm, cap=cap
+        )
+        entry = ("second moments of the intervals", 0.45 * self.settings.moment_share)
+        if self.records.groups is None:
+            return self.purse.semidefinite(*entry, total, cap**2, n)
+        return self.purse.vector(*entry, total, cap**2, n)
+
+
+def white_cap(dimension: int) -> float:
+    """Length beyond which a whitened record is shortened for its second moment; √(1.5p + 4)."""
+    return float(np.sqrt(1.5 * dimension + 4))
+
+
+def whiten(gram: NoisyValue) -> FloatArray:
+    """Inverse root of a noisy second moment, shrunk by its known noise and floored at its edge."""
+    p = len(gram.value)
+    shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
+    centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
+    # Shrinkage leaves a share of the noise; below its edge an eigenvalue is noise.
+    floor = max(shrunk.weight * noise_edge(p, noise_std=gram.noise_std), 1e-9 * centre)
+    return inverse_root(shrunk.matrix, floor=min(floor, centre) if shrunk.weight else centre)
+
+
+def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
+    """Inverse of a noisy curvature, shrunk by its known noise and kept within reach of its mean."""
+    p = len(curvature.value)
+    matrix = (curvature.value + curvature.value.T) / 2
+    mean = float(np.clip(np.trace(matrix) / p, 0.25 * slope, 1.5))
+    shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
+    root = inverse_root(shrunk.matrix, floor=0.3 * mean)
+    return root @ root

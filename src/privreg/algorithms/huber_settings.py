@@ -1,0 +1,151 @@
+"""What a private Huber regression needs to be told: its steps, its clip, and who gets what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.validation import require_count, require_instance, require_number
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HuberSettings:
+    r"""Steps, clip and budget shares of `huber_descent`, all chosen without looking at the data.
+
+    .. math::
+        \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
+        + \rho_{\text{warm-up}} + \rho_{\text{moments}} + \rho_{\text{final}}
+
+    Parameters
+    ----------
+    clip_width : float
+        Width w of the clip in units of the residual scale, more than 0: a record of typical length
+        is clipped beyond w robust standard deviations. About 1 where privacy decides; wider where
+        the sample does.
+    warm_up_steps : int
+        Steps at full length that only have to come near, at least 1; each takes the residual scale
+        anew.
+    final_steps : int
+        Steps K that are averaged, at least 1; step k has length 1/k, so that the last iterate is
+        the mean of K Newton steps and carries the noise of one that had their whole budget.
+    gram_rounds : int
+        Rounds of the private Gram matrix, at least 1; each whitens for the next, which lowers the
+        noise in thin directions.
+    norm_share, gram_share, scale_share, warm_up_share, moment_share : float
+        Shares of ρ for the rows' typical length, the Gram matrix, the residual scales, the warm-up
+        steps, and the second moments that the intervals need; each in (0, 1), `moment_share` may be
+        0 for a fit without intervals. What is left goes to the final steps.
+
+    Attributes
+    ----------
+    final_share : float
+        What is left.
+    steps : int
+        Warm-up and final steps together.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range or nothing is left for the final steps.
+
+    Examples
+    --------
+    >>> HuberSettings().steps, round(HuberSettings(gram_share=0.2).final_share, 3)
+    (7, 0.55)
+    """
+
+    clip_width: float = 1.0
+    warm_up_steps: int = 4
+    final_steps: int = 3
+    gram_rounds: int = 2
+    norm_share: float = 0.01
+    gram_share: float = 0.10
+    scale_share: float = 0.04
+    warm_up_share: float = 0.10
+    moment_share: float = 0.10
+
+    def __post_init__(self) -> None:
+        require_number("clip_width", self.clip_width, least=1e-3, most=1e3)
+        for name in ("warm_up_steps", "final_steps", "gram_rounds"):
+            require_count(name, getattr(self, name))
+        for name in ("norm_share", "gram_share", "scale_share", "warm_up_share"):
+            require_number(name, getattr(self, name), above=0, below=1)
+        require_number("moment_share", self.moment_share, least=0, below=1)
+        if not self.final_share > 0:
+            raise ValueError(
+                f"shares must leave something for the final steps, got {1 - self.final_share:g} "
+                "of the budget before them"
+            )
+
+    @property
+    def steps(self) -> int:
+        return self.warm_up_steps + self.final_steps
+
+    @property
+    def final_share(self) -> float:
+        return 1.0 - (
+            self.norm_share
+            + self.gram_share
+            + self.scale_share
+            + self.warm_up_share
+            + self.moment_share
+        )
+
+
+def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
+    r"""Settings from what is public: the number of records and features, and the budget.
+
+    The clip minimises the variance of a coefficient under Gaussian noise, sampling and privacy
+    together, in units of the sampling variance of least squares:
+
+    .. math::
+        w = \arg\min_w \frac{\mathbb E\min(\xi^2, w^2) + K w^2}{\Pr(|\xi| \le w)^2},
+        \qquad K = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
+
+    with Δ = 2 under replace-one and 1 under the other relations.
+
+    Parameters
+    ----------
+    sample_size : int
+        Number n of records.
+    dimension : int
+        Number p of coefficients, the intercept among them.
+    budget : Budget
+        What the fit may spend.
+
+    Returns
+    -------
+    HuberSettings
+
+    Examples
+    --------
+    >>> few = default_settings(sample_size=2_000, dimension=10, budget=Budget.zcdp(0.1))
+    >>> many = default_settings(sample_size=10**6, dimension=10, budget=Budget.zcdp(0.1))
+    >>> few.clip_width < many.clip_width
+    True
+    """
+    n = require_count("sample_size", sample_size)
+    p = require_count("dimension", dimension)
+    require_instance("budget", budget, Budget)
+    settings = HuberSettings()
+    factor = 2.0 if budget.neighbours is Neighbours.REPLACE_ONE else 1.0
+    price = factor**2 * p / (2 * n * budget.rho * settings.final_share)
+    return HuberSettings(clip_width=best_clip_width(price))
+
+
+def best_clip_width(privacy_price: float) -> float:
+    """Minimiser over w of `default_settings`' criterion at the price K, within [0.25, 2.5]."""
+    from scipy.special import ndtr
+
+    price = require_number("privacy_price", privacy_price, least=0)
+    width = np.geomspace(0.25, 2.5, 200)
+    inside = 2 * ndtr(width) - 1
+    density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)
+    clipped_square = inside - 2 * width * density + width**2 * (1 - inside)
+    return float(width[np.argmin((clipped_square + price * width**2) / inside**2)])

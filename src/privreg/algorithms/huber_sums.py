@@ -1,0 +1,319 @@
+"""What private Huber regression asks of the data: bounded sums over records, one pass each.
+
+A record is a row, or all rows of one person. Every sum is bounded record by record, so that its
+sensitivity is known whatever the data are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.algorithms.samples import ArraySamples, Chunk, Samples, as_samples, row_norms
+from privreg.validation import require_number
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Records:
+    """A data set as records of bounded rows.
+
+    Parameters
+    ----------
+    samples : Samples
+        The rows; longer ones than `feature_norm` are shortened together with their labels, then
+        labels are clipped to `label_bound`. Each row is changed by itself.
+    feature_norm, label_bound : float
+        Largest length of a row and largest absolute label.
+    groups : array_like, shape (n,), optional
+        Whose row it is, for data sets in memory; every row is a record of its own by default.
+
+    Attributes
+    ----------
+    count : int
+        Number of records.
+    """
+
+    samples: Samples
+    feature_norm: float
+    label_bound: float
+    groups: ArrayLike | None = None
+    count: int = field(init=False)
+    _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        as_samples(self.samples)
+        for name in ("feature_norm", "label_bound"):
+            value = require_number(name, getattr(self, name), least=1e-50, most=1e50)
+            object.__setattr__(self, name, value)
+        count = self.samples.sample_size if self.groups is None else self._sort_by_group()
+        object.__setattr__(self, "count", count)
+        if isinstance(self.samples, ArraySamples):
+            samples = self.samples
+            whole = Chunk(samples.features, samples.labels, samples.norms)
+            kept = self._bounded(whole)
+            if kept is not whole:
+                object.__setattr__(self, "samples", ArraySamples(kept.features, kept.labels))
+
+    def chunks(self) -> Iterator[tuple[Rows, Rows, NDArray[np.int64] | None]]:
+        """Features, labels, and where in them each record starts; None where a row is a record."""
+        starts = self._starts
+        if starts is not None:
+            samples = self.samples
+            assert isinstance(samples, ArraySamples)
+            # About a thousand records at a time, so that p × p matrices of each fit in memory.
+            for first in range(0, self.count, 1024):
+                bounds = starts[first : first + 1025]
+                low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(samples.labels)
+                inside = bounds[bounds < high] - low
+                yield samples.features[low:high], samples.labels[low:high], inside
+            return
+        held = isinstance(self.samples, ArraySamples)
+        for chunk in self.samples.chunks():
+            rows = chunk if held else self._bounded(chunk)
+            yield rows.features, rows.labels, None
+
+    def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
+        """Sum over chunks of what `part(features, labels, starts)` gives."""
+        result = np.zeros(shape)
+        for features, labels, starts in self.chunks():
+            result += part(features, labels, starts)
+        return result
+
+    def _bounded(self, chunk: Chunk) -> Chunk:
+        long = chunk.norms > self.feature_norm
+        features, labels = chunk.features, chunk.labels
+        if np.any(long):
+            with np.errstate(over="ignore", under="ignore"):
+                # In two steps, since the norm of a finite row can be infinite.
+                largest = np.max(np.abs(features[long]), axis=1)
+                relative = features[long] / largest[:, None]
+                length = row_norms(relative)
+                shortened = relative * (self.feature_norm / length)[:, None]
+                lowered = labels[long] / largest * (self.feature_norm / length)
+            features, labels = features.copy(), labels.copy()
+            features[long], labels[long] = shortened, lowered
+        elif np.max(np.abs(labels), initial=0.0) <= self.label_bound:
+            return chunk
+        norms = np.minimum(chunk.norms, self.feature_norm)
+        return Chunk(features, np.clip(labels, -self.label_bound, self.label_bound), norms)
+
+    def _sort_by_group(self) -> int:
+        samples = self.samples
+        if not isinstance(samples, ArraySamples):
+            raise ValueError("groups must be None for data sets that are not held in memory")
+        names = np.asarray(self.groups)
+        if names.shape != (samples.sample_size,):
+            raise ValueError(f"groups must have shape ({samples.sample_size},), got {names.shape}")
+        _, codes = np.unique(names, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        object.__setattr__(
+            self, "samples", ArraySamples(samples.features[order], samples.labels[order])
+        )
+        object.__setattr__(self, "_starts", starts)
+        return int(starts.size)
+
+
+def length_histogram(records: Records, edges: FloatArray) -> FloatArray:
+    """Records by their length, the root of their rows' summed squares; (len(edges) + 1,) counts.
+
+    One record moves one count.
+    """
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        squares = _by_record(np.einsum("ij,ij->i", features, features), starts)
+        return _counts(np.sqrt(squares), edges)
+
+    return records.total(part, (len(edges) + 1,))
+
+
+def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArray:
+    """Sum of zzᵀ for z = Wᵀx, each record's shrunk to a trace of at most cap²; (p, p).
+
+    A record adds a positive semi-definite matrix of Frobenius norm at most cap².
+    """
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        white = _whitened(features, whitening)
+        weights = _trace_weights(white, starts, cap)
+        rows = white * np.sqrt(weights)[:, None]
+        return rows.T @ rows
+
+    p = len(whitening)
+    return records.total(part, (p, p))
+
+
+def residual_histogram(
+    records: Records, parameters: FloatArray, whitening: FloatArray, edges: FloatArray
+) -> FloatArray:
+    """Records by the length of their gradient Wᵀx r, over √p; (len(edges) + 1,) counts.
+
+    One record moves one count.
+    """
+    root = np.sqrt(len(parameters))
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        return _counts(found.lengths / root, edges)
+
+    return records.total(part, (len(edges) + 1,))
+
+
+def gradient_sum(
+    records: Records, parameters: FloatArray, whitening: FloatArray, *, clip_norm: float
+) -> FloatArray:
+    """Negative sum of clipped gradients, (p,): each record adds a vector of norm at most γ."""
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        return found.sum_of(_clip_factor(found.lengths, clip_norm))
+
+    return records.total(part, parameters.shape)
+
+
+def curvature_sum(
+    records: Records,
+    parameters: FloatArray,
+    whitening: FloatArray,
+    *,
+    clip_norm: float,
+    cap: float,
+) -> FloatArray:
+    r"""Sum over records of the derivative of their clipped gradient, shrunk as in `gram_sum`.
+
+    .. math::
+        \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
+
+    and for a record of several rows with gradient g and C = Σ zzᵀ the matrix C, or
+    (γ/‖g‖)(I - ggᵀ/‖g‖²) C where it is clipped. Its Frobenius norm is at most cap².
+    """
+    p = len(parameters)
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        weights = _trace_weights(found.white, starts, cap)
+        if starts is None:
+            weights = weights * (found.lengths <= clip_norm)
+            rows = found.white * np.sqrt(weights)[:, None]
+            return rows.T @ rows
+        products = np.einsum("ij,ik->ijk", found.white * weights[:, None], found.white)
+        matrices = np.add.reduceat(products, starts, axis=0)
+        clipped = found.lengths > clip_norm
+        directions = found.vectors[clipped] / found.lengths[clipped, None]
+        along = np.einsum("ij,ijk->ik", directions, matrices[clipped])
+        rest = matrices[clipped] - directions[:, :, None] * along[:, None, :]
+        factor = clip_norm / found.lengths[clipped]
+        return matrices[~clipped].sum(axis=0) + np.einsum("i,ijk->jk", factor, rest)
+
+    return records.total(part, (p, p))
+
+
+def curvature_trace(
+    records: Records,
+    parameters: FloatArray,
+    whitening: FloatArray,
+    *,
+    clip_norm: float,
+    cap: float,
+) -> float:
+    """Trace of `curvature_sum` without forming it: each record adds a number in [0, cap²]."""
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        weights = _trace_weights(found.white, starts, cap)
+        squares = _by_record(weights * np.einsum("ij,ij->i", found.white, found.white), starts)
+        inside = found.lengths <= clip_norm
+        if starts is None:
+            return np.asarray(np.sum(squares[inside], dtype=np.float64))
+        lengths = np.where(inside, 1.0, found.lengths)
+        spread = np.repeat(np.arange(starts.size), np.diff(starts, append=len(labels)))
+        along = np.einsum("ij,ij->i", found.white, found.vectors[spread]) / lengths[spread]
+        lost = _by_record(weights * along**2, starts)
+        kept = np.where(inside, squares, (clip_norm / lengths) * (squares - lost))
+        return np.asarray(np.sum(kept, dtype=np.float64))
+
+    return float(records.total(part, ()))
+
+
+def second_moment_sum(
+    records: Records, parameters: FloatArray, whitening: FloatArray, *, clip_norm: float
+) -> FloatArray:
+    """Sum of ggᵀ over records' clipped gradients g, (p, p): Frobenius norm at most γ² each."""
+    p = len(parameters)
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        found = _gradients(features, labels, starts, parameters, whitening)
+        rows = found.clipped(_clip_factor(found.lengths, clip_norm))
+        return rows.T @ rows
+
+    return records.total(part, (p, p))
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    """Whitened rows (rows, p), residuals (rows,), and each record's gradient and its length."""
+
+    white: Rows
+    residuals: Rows
+    lengths: Rows
+    vectors: Rows
+    grouped: bool
+
+    def sum_of(self, factors: Rows) -> FloatArray:
+        if self.grouped:
+            return np.asarray(factors @ self.vectors, dtype=np.float64)
+        return np.asarray((factors * self.residuals) @ self.white, dtype=np.float64)
+
+    def clipped(self, factors: Rows) -> Rows:
+        if self.grouped:
+            return self.vectors * factors[:, None]
+        return self.white * (factors * self.residuals)[:, None]
+
+
+def _gradients(
+    features: Rows,
+    labels: Rows,
+    starts: NDArray[np.int64] | None,
+    parameters: FloatArray,
+    whitening: FloatArray,
+) -> _Gradients:
+    white = _whitened(features, whitening)
+    residuals = labels - features @ parameters.astype(features.dtype, copy=False)
+    if starts is None:
+        lengths = np.sqrt(np.einsum("ij,ij->i", white, white)) * np.abs(residuals)
+        return _Gradients(white, residuals, lengths, white[:0], False)
+    vectors = np.add.reduceat(white * residuals[:, None], starts, axis=0)
+    return _Gradients(white, residuals, row_norms(vectors), vectors, True)
+
+
+def _whitened(features: Rows, whitening: FloatArray) -> Rows:
+    return features @ whitening.astype(features.dtype, copy=False)
+
+
+def _trace_weights(white: Rows, starts: NDArray[np.int64] | None, cap: float) -> Rows:
+    """What each row's outer product is multiplied by so that its record's trace is at most cap²."""
+    squares = _by_record(np.einsum("ij,ij->i", white, white), starts)
+    weights = np.minimum(1.0, cap**2 / np.maximum(squares, np.finfo(squares.dtype).tiny))
+    if starts is None:
+        return weights
+    return np.repeat(weights, np.diff(starts, append=len(white)))
+
+
+def _by_record(values: Rows, starts: NDArray[np.int64] | None) -> Rows:
+    return values if starts is None else np.add.reduceat(values, starts)
+
+
+def _clip_factor(lengths: Rows, clip_norm: float) -> Rows:
+    return np.minimum(1.0, clip_norm / np.maximum(lengths, np.finfo(lengths.dtype).tiny))
+
+
+def _counts(values: Rows, edges: FloatArray) -> FloatArray:
+    bins = np.searchsorted(edges, values, side="left")
+    return np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)

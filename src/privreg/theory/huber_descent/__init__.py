@@ -1,0 +1,1 @@
+"""Private Huber regression: matrices seen through known noise, and the law of its last iterate."""
