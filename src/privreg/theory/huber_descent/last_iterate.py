@@ -18,11 +18,13 @@ def privacy_covariance(
     gradient_noise_stds: ArrayLike,
     *,
     start_covariance: ArrayLike,
+    curvature_noise: float = 0.0,
 ) -> FloatArray:
     r"""Covariance of the last iterate about the minimiser, private noise and start together.
 
     .. math::
         V_t = (I - S_t A) V_{t-1} (I - S_t A)^\top + \lambda_t^2 S_t S_t^\top
+        + \tfrac{s^2}2 S_t(\operatorname{tr}(V_{t-1}) I + V_{t-1}) S_t^\top
 
     Parameters
     ----------
@@ -34,6 +36,8 @@ def privacy_covariance(
         λ_t, noise of the mean clipped gradient.
     start_covariance : array_like, shape (p, p)
         V_0: what the start may be away from the minimiser. Directions that no step reaches keep it.
+    curvature_noise : float
+        s: A is only known up to `symmetric_noise` of this standard deviation.
 
     Returns
     -------
@@ -46,11 +50,13 @@ def privacy_covariance(
     slope = require_array("curvature", curvature, shape=(None, None))
     noise = require_real("gradient_noise_stds", gradient_noise_stds, least=0)
     covariance = require_array("start_covariance", start_covariance, shape=slope.shape)
+    unknown = require_number("curvature_noise", curvature_noise, least=0) ** 2 / 2
     identity = np.eye(len(slope))
     for step, std in zip(step_matrices, noise, strict=True):
         matrix = require_array("step_matrices", step, shape=slope.shape)
         kept = identity - matrix @ slope
-        covariance = kept @ covariance @ kept.T + std**2 * (matrix @ matrix.T)
+        missed = unknown * (np.trace(covariance) * identity + covariance)
+        covariance = kept @ covariance @ kept.T + matrix @ (missed + std**2 * identity) @ matrix.T
     return covariance
 
 
