@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         algorithms,
         auditing,
         data,
+        estimators,
         inference,
         models,
         noise,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from privreg.algorithms.adassp import Bounds, adassp, adassp_zcdp
     from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+    from privreg.algorithms.huber_descent import huber_descent
+    from privreg.algorithms.huber_settings import HuberSettings, default_settings
     from privreg.algorithms.noisy_sgd import LinearRecords, run_noisy_sgd, simulate_noisy_sgd
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import ArraySamples, GaussianSamples
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from privreg.algorithms.sound_adassp import sound_adassp
     from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd
     from privreg.auditing import audit, audit_mechanism
+    from privreg.estimators.linear_regression import PrivateLinearRegression
     from privreg.inference.intervals import (
         Interval,
         batch_means,
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
         independent_runs,
         replicate_interval,
     )
+    from privreg.inference.population_intervals import CoefficientIntervals, population_intervals
     from privreg.inference.quality import interval_quality, interval_quality_of_data
     from privreg.models import LinearModel
     from privreg.privacy.budget import Budget
@@ -68,6 +73,7 @@ _HOMES = {
     "ArraySamples": "privreg.algorithms.samples",
     "Bounds": "privreg.algorithms.adassp",
     "Budget": "privreg.privacy.budget",
+    "CoefficientIntervals": "privreg.inference.population_intervals",
     "ConstantRate": "privreg.schedules",
     "Diagnostic": "privreg.privacy.release",
     "FTRLMechanism": "privreg.algorithms.dp_ftrl",
@@ -76,6 +82,7 @@ _HOMES = {
     "GradientDescentLaw": "privreg.theory.full_batch_dpgd.law",
     "Harmonic": "privreg.schedules",
     "HomogenisedSGD": "privreg.theory.noisy_sgd.diffusion",
+    "HuberSettings": "privreg.algorithms.huber_settings",
     "Interval": "privreg.inference.intervals",
     "InverseSquareRootRate": "privreg.schedules",
     "LinearModel": "privreg.models",
@@ -83,6 +90,7 @@ _HOMES = {
     "Neighbours": "privreg.privacy.neighbours",
     "Polynomial": "privreg.schedules",
     "Population": "privreg.theory.noisy_sgd.population",
+    "PrivateLinearRegression": "privreg.estimators.linear_regression",
     "Release": "privreg.privacy.release",
     "ResidualClip": "privreg.algorithms.shaped_dp_ftrl",
     "RidgeRegression": "privreg.theory.noisy_sgd.diffusion",
@@ -97,14 +105,17 @@ _HOMES = {
     "checkpoints": "privreg.inference.intervals",
     "clipping_bound": "privreg.theory.full_batch_dpgd.law",
     "compose": "privreg.privacy.release",
+    "default_settings": "privreg.algorithms.huber_settings",
     "dp_ftrl": "privreg.algorithms.dp_ftrl",
     "full_batch_dpgd": "privreg.algorithms.full_batch_dpgd",
     "full_batch_noise_std": "privreg.algorithms.full_batch_dpgd",
     "gradient_descent_law": "privreg.theory.full_batch_dpgd.law",
+    "huber_descent": "privreg.algorithms.huber_descent",
     "independent_runs": "privreg.inference.intervals",
     "interval_quality": "privreg.inference.quality",
     "interval_quality_of_data": "privreg.inference.quality",
     "ols": "privreg.algorithms.ols",
+    "population_intervals": "privreg.inference.population_intervals",
     "release_loss": "privreg.theory.noisy_sgd.release_loss",
     "replicate_interval": "privreg.inference.intervals",
     "run_noisy_sgd": "privreg.algorithms.noisy_sgd",
@@ -118,6 +129,7 @@ _MODULES = {
     "auditing": "privreg.auditing",
     "data": "privreg.data",
     "deterministic_equivalent": "privreg.theory.one_pass_dpgd.deterministic_equivalent",
+    "estimators": "privreg.estimators",
     "inference": "privreg.inference",
     "models": "privreg.models",
     "noise": "privreg.noise",
@@ -132,6 +144,7 @@ __all__ = [
     "ArraySamples",
     "Bounds",
     "Budget",
+    "CoefficientIntervals",
     "ConstantRate",
     "Diagnostic",
     "FTRLMechanism",
@@ -140,6 +153,7 @@ __all__ = [
     "GradientDescentLaw",
     "Harmonic",
     "HomogenisedSGD",
+    "HuberSettings",
     "Interval",
     "InverseSquareRootRate",
     "LinearModel",
@@ -147,6 +161,7 @@ __all__ = [
     "Neighbours",
     "Polynomial",
     "Population",
+    "PrivateLinearRegression",
     "Release",
     "ResidualClip",
     "RidgeRegression",
@@ -164,11 +179,14 @@ __all__ = [
     "clipping_bound",
     "compose",
     "data",
+    "default_settings",
     "deterministic_equivalent",
     "dp_ftrl",
+    "estimators",
     "full_batch_dpgd",
     "full_batch_noise_std",
     "gradient_descent_law",
+    "huber_descent",
     "independent_runs",
     "inference",
     "interval_quality",
@@ -177,6 +195,7 @@ __all__ = [
     "noise",
     "ols",
     "one_pass_dpgd",
+    "population_intervals",
     "privacy",
     "rate_search",
     "release_loss",

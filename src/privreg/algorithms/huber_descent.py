@@ -24,7 +24,7 @@ from privreg.theory.huber_descent.known_noise import (
     symmetric_noise,
 )
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
-from privreg.validation import require_instance
+from privreg.validation import require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 ASSUMPTIONS = (
@@ -74,7 +74,7 @@ class HuberFit:
     mean_curvature : NoisyValue or None
         tr(A)/p at the last iterate.
     sample_size : float
-        Number of records; a noisy one under add-remove.
+        What sums were divided by.
     symmetric : bool
         Whether `curvature` is symmetric: not where a record has several rows.
     settings : HuberSettings
@@ -112,6 +112,7 @@ def huber_descent(
     settings: HuberSettings,
     rng: np.random.Generator,
     groups: ArrayLike | None = None,
+    sample_size: float | None = None,
 ) -> Release[HuberFit]:
     r"""Linear regression under zCDP by noisy Newton steps on a Huber loss, with private scales.
 
@@ -143,6 +144,10 @@ def huber_descent(
     groups : array_like, shape (n,), optional
         The person whose row it is: neighbours then differ in all rows of one person, whose summed
         gradient is clipped. Every row is a person of its own by default.
+    sample_size : float, optional
+        What sums are divided by, at least 1: a number of records that is public or was released
+        before (`private_count`). By default the number of records, which replace-one and zero-out
+        neighbours share; add-remove ones do not, and must be given it.
 
     Returns
     -------
@@ -167,8 +172,7 @@ def huber_descent(
     - a sum of clipped gradients: 2γ; γ;
     - tr A, a sum of numbers in [0, R²]: R²; R².
 
-    Noise on a symmetric matrix is isotropic in the Frobenius norm. Under add-remove the number of
-    records is one more such sum (sensitivity 1), and the noisy number is all that is used.
+    Noise on a symmetric matrix is isotropic in the Frobenius norm.
 
     Source
     ------
@@ -182,8 +186,24 @@ def huber_descent(
     if not np.isfinite(budget.rho):
         raise ValueError("budget must be finite, got an infinite rho")
     records = Records(samples, feature_norm, label_bound, groups)
-    run = _Run(records, _Purse(budget, rng), settings)
+    if sample_size is None and budget.neighbours is Neighbours.ADD_REMOVE:
+        raise ValueError("sample_size must be given under add-remove, which does not share it")
+    count = records.count if sample_size is None else sample_size
+    count = require_number("sample_size", count, least=1)
+    run = _Run(records, _Purse(budget, rng), settings, count)
     return Release(run.fit(), budget, ASSUMPTIONS)
+
+
+def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
+    """A number of records, at least 1, under any of the relations.
+
+    Guarantee
+    ---------
+    The Gaussian mechanism at sensitivity 1: the number spends the whole budget.
+    """
+    exact = require_count("count", count)
+    std = float(gaussian_noise_std(sensitivity=1.0, rho=budget.rho))
+    return Release(max(1.0, exact + std * float(rng.standard_normal())), budget)
 
 
 @dataclass
@@ -232,11 +252,12 @@ class _Run:
     records: Records
     purse: _Purse
     settings: HuberSettings
+    sample_size: float
 
     def fit(self) -> HuberFit:
         settings, purse, records = self.settings, self.purse, self.records
         p = records.samples.dimension
-        n, whitening = self._count_and_whitening()
+        n, whitening = self.sample_size, self._whitening()
         edges = scale_edges(records.label_bound)
         theta = np.zeros(p)
         iterates, matrices, stds = [], [], []
@@ -305,13 +326,9 @@ class _Run:
             spending=purse.spending(),
         )
 
-    def _count_and_whitening(self) -> tuple[float, FloatArray]:
+    def _whitening(self) -> FloatArray:
         settings, purse, records = self.settings, self.purse, self.records
-        n, share = float(records.count), settings.norm_share
-        if purse.budget.neighbours is Neighbours.ADD_REMOVE:
-            share /= 2
-            std = purse.noise_std("number of records", share, 1.0)
-            n = max(1.0, n + std * float(purse.rng.standard_normal()))
+        n, share = self.sample_size, settings.norm_share
         lengths = records.feature_norm * 2.0 ** (np.arange(-32, 1) / 4)
         counts = purse.histogram(
             "length of rows", share, huber_sums.length_histogram(records, lengths)
@@ -329,7 +346,7 @@ class _Run:
             )
             whitening = whitening @ whiten(gram)
             cap = white_cap(p)
-        return n, whitening
+        return whitening
 
     def _scale(
         self, theta: FloatArray, whitening: FloatArray, edges: FloatArray, n: float

@@ -300,7 +300,7 @@ def _whitened(features: Rows, whitening: FloatArray) -> Rows:
 def _trace_weights(white: Rows, starts: NDArray[np.int64] | None, cap: float) -> Rows:
     """What each row's outer product is multiplied by so that its record's trace is at most cap²."""
     squares = _by_record(np.einsum("ij,ij->i", white, white), starts)
-    weights = np.minimum(1.0, cap**2 / np.maximum(squares, np.finfo(squares.dtype).tiny))
+    weights = cap**2 / np.maximum(squares, cap**2)
     if starts is None:
         return weights
     return np.repeat(weights, np.diff(starts, append=len(white)))
@@ -311,7 +311,8 @@ def _by_record(values: Rows, starts: NDArray[np.int64] | None) -> Rows:
 
 
 def _clip_factor(lengths: Rows, clip_norm: float) -> Rows:
-    return np.minimum(1.0, clip_norm / np.maximum(lengths, np.finfo(lengths.dtype).tiny))
+    factor: Rows = clip_norm / np.maximum(lengths, clip_norm)
+    return factor
 
 
 def _counts(values: Rows, edges: FloatArray) -> FloatArray:

@@ -89,8 +89,8 @@ class LastIterateLaw:
         Covariance of the last iterate about the empirical minimiser.
     curvature, second_moment : ndarray, shape (p, p)
         A and B after shrinkage.
-    curvature_noise, second_moment_noise, mean_noise : float
-        Standard deviation of what noise is left in uᵀAu, uᵀBu and tr(A)/p for a unit vector u.
+    curvature_noise, second_moment_noise : float
+        Standard deviation of what noise is left in uᵀAu and uᵀBu for a unit vector u.
     """
 
     sampling: FloatArray
@@ -176,6 +176,7 @@ def population_intervals(
     level: float = 0.95,
     target: Target = "population",
     functionals: ArrayLike | None = None,
+    offset: ArrayLike = 0.0,
 ) -> CoefficientIntervals:
     r"""Intervals for coefficients, or for linear functionals of them.
 
@@ -195,7 +196,9 @@ def population_intervals(
         What is to be covered: the minimiser in the population that the records are an independent
         sample of, or that on the same records, for which only the private noise counts.
     functionals : array_like, shape (k, p), optional
-        Rows c of functionals cᵀθ; the coefficients by default.
+        Rows c of functionals cᵀθ + o; the coefficients by default.
+    offset : array_like, shape (k,) or ()
+        o, public.
 
     Returns
     -------
@@ -217,14 +220,12 @@ def population_intervals(
     directions = rows @ fit.whitening
     covariance = law.total(target)
     error = np.sqrt(np.einsum("kp,pq,kq->k", directions, covariance, directions))
-    noise = np.array(
-        [law.relative_noise(u, target) if np.any(u) else 0.0 for u in directions]
-    )
+    noise = np.array([law.relative_noise(u, target) if np.any(u) else 0.0 for u in directions])
     degrees = np.clip(2 / np.maximum(noise, 1e-6) ** 2, LEAST_DEGREES, 1e12)
     quantile = np.asarray(stdtrit(degrees, (1 + level) / 2))
     quantile = np.where(degrees > 1e6, ndtri((1 + level) / 2), quantile)
     return CoefficientIntervals(
-        centre=rows @ fit.parameters,
+        centre=rows @ fit.parameters + require_real("offset", offset),
         half_width=quantile * error,
         standard_error=error,
         degrees_of_freedom=degrees,

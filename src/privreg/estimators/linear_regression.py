@@ -1,0 +1,337 @@
+"""`PrivateLinearRegression`: scikit-learn's interface to a private fit with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from privreg.algorithms.huber_descent import HuberFit, huber_descent, private_count
+from privreg.algorithms.huber_settings import HuberSettings, default_settings
+from privreg.algorithms.private_bounds import private_bounds
+from privreg.algorithms.samples import ArraySamples, Samples
+from privreg.estimators.bounds import Frame, declared
+from privreg.estimators.report import PrivacyStatement, write_report
+from privreg.inference.population_intervals import (
+    CoefficientIntervals,
+    Target,
+    population_intervals,
+)
+from privreg.noise.source import Secret, Seeded
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
+from privreg.validation import require_choice, require_instance, require_number
+
+FloatArray = NDArray[np.float64]
+COUNT_SHARE = 0.01
+CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
+SECRET_SEED = "random_state stays secret: who knows it can subtract the noise"
+
+
+class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+    r"""Linear regression under differential privacy, with intervals that count all noise.
+
+    .. math:: y \approx \beta_0 + x^\top\beta
+
+    fitted by private Huber regression (`privreg.algorithms.huber_descent`) in the units of declared
+    bounds. Nothing is read from the data without noise: values outside the bounds are clipped.
+
+    Parameters
+    ----------
+    budget : Budget
+        What the fit may spend, with its neighbouring relation: `Budget.approximate(1.0, 1e-6)`.
+    feature_bounds : (low, high) or mapping, or "private"
+        Bounds of the features from public knowledge: two numbers for all, two arrays, or
+        {column: (low, high)} for a DataFrame. "private" spends `bounds_share` on them.
+    label_bounds : (low, high) or "private"
+        Bounds of the label.
+    bounds_share : float
+        Share of the budget, in (0, 1), that bounds cost where they are "private".
+    fit_intercept : bool
+        Whether to fit β_0.
+    settings : HuberSettings, optional
+        Steps, clip and budget shares, chosen without looking at the data. By default they are
+        computed from the budget, the number of records and the number of features.
+    release : {"last", "all"}
+        Whether the fitted object keeps the last iterate or all of them; both cost the same.
+    random_state : int, optional
+        Seed of the noise, for tests. By default the noise comes from the operating system and
+        nobody can repeat the fit.
+
+    Attributes
+    ----------
+    coef_ : ndarray, shape (p,)
+        β.
+    intercept_ : float
+        β_0; 0 without intercept.
+    privacy_ : PrivacyStatement
+        What was spent on what, ε at δ, ρ, μ, and what the guarantee assumes.
+    settings_ : HuberSettings
+        What was used.
+    feature_bounds_, label_bounds_ : ndarray
+        Bounds that were used, (p, 2) and (2,).
+    iterates_ : ndarray, shape (T, p)
+        Coefficients after each step, if all are released.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Guarantee
+    ---------
+    The fitted object, all of its attributes together, is ρ-zCDP under the budget's relation, of
+    rows, or of persons with all their rows where `groups` are given. Under replace-one and zero-out
+    neighbours the number of records is public. An exception depends on the data where they hold
+    what is no finite number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from privreg import Budget, PrivateLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> features = rng.uniform(0, 10, (5_000, 2))
+    >>> labels = 3 + features @ [2.0, -1.0] + rng.normal(0, 2, 5_000)
+    >>> model = PrivateLinearRegression(
+    ...     Budget.approximate(1.0, 1e-6), feature_bounds=(0, 10), label_bounds=(-20, 40),
+    ...     random_state=0,
+    ... ).fit(features, labels)
+    >>> model.confidence_intervals().covers([2.0, -1.0, 3.0]).tolist()
+    [True, True, True]
+    >>> round(model.privacy_.epsilon(1e-6), 6), model.privacy_.unit
+    (1.0, 'row')
+    """
+
+    def __init__(
+        self,
+        budget: Budget | None = None,
+        *,
+        feature_bounds: Any = None,
+        label_bounds: Any = None,
+        bounds_share: float = 0.1,
+        fit_intercept: bool = True,
+        settings: HuberSettings | None = None,
+        release: Literal["last", "all"] = "last",
+        random_state: int | None = None,
+    ) -> None:
+        self.budget = budget
+        self.feature_bounds = feature_bounds
+        self.label_bounds = label_bounds
+        self.bounds_share = bounds_share
+        self.fit_intercept = fit_intercept
+        self.settings = settings
+        self.release = release
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
+        """Fit, spending the whole budget.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (n, p)
+            Features.
+        y : array_like, shape (n,)
+            Labels.
+        groups : array_like, shape (n,), optional
+            The person whose row it is. Privacy then covers all rows of a person together.
+
+        Returns
+        -------
+        self
+        """
+        budget = self._require_budget()
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
+        y = np.asarray(y, dtype=np.float64)
+        rng = self._generator()
+        spent: list[Release[Any]] = []
+        left = budget
+        if "private" in (self._word("feature_bounds"), self._word("label_bounds")):
+            share = require_number("bounds_share", self.bounds_share, above=0, below=1)
+            spent.append(self._private_bounds(X, y, budget.share(share), rng, groups))
+            left = budget.share(1 - share)
+        else:
+            self._declare_bounds(X.shape[1])
+        count = float(len(y) if groups is None else len(np.unique(np.asarray(groups))))
+        if budget.neighbours is Neighbours.ADD_REMOVE:
+            counted = private_count(int(count), budget=left.share(COUNT_SHARE), rng=rng)
+            count, left = counted.value, left.share(1 - COUNT_SHARE)
+            spent.append(counted)
+        frame = self._frame()
+        samples = ArraySamples(frame.rows(X), frame.labels(y))
+        return self._fit(samples, frame, count, left, rng, spent, groups)
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predicted labels, shape (n,), of features (n, p)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def confidence_intervals(
+        self, level: float = 0.95, target: Target = "population"
+    ) -> CoefficientIntervals:
+        """Intervals for the coefficients, and after them for the intercept if there is one.
+
+        Parameters
+        ----------
+        level : float
+            Nominal coverage in (0, 1).
+        target : {"population", "empirical"}
+            The coefficients in the population that the records come from, or the ones that the same
+            loss has on these records without noise; `population_intervals` says what is assumed.
+
+        Returns
+        -------
+        CoefficientIntervals
+            At no further cost.
+        """
+        check_is_fitted(self)
+        matrix, offset = self._frame().functionals()
+        return population_intervals(
+            self._fitted, level=level, target=target, functionals=matrix, offset=offset
+        )
+
+    def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
+        """Coefficients with their intervals, and what privacy they were bought with.
+
+        Parameters
+        ----------
+        format : {"text", "html"}
+        level : float
+            Nominal coverage of the intervals.
+        """
+        check_is_fitted(self)
+        names = self._names()
+        return write_report(
+            format,
+            names=names,
+            intervals=self.confidence_intervals(level),
+            privacy=self.privacy_,
+            settings=self.settings_,
+            bounds=self.feature_bounds_,
+            label_bounds=self.label_bounds_,
+        )
+
+    def _fit(
+        self,
+        samples: Samples,
+        frame: Frame,
+        count: float,
+        budget: Budget,
+        rng: np.random.Generator,
+        spent: list[Release[Any]],
+        groups: ArrayLike | None,
+    ) -> Self:
+        settings = self.settings
+        if settings is None:
+            settings = default_settings(
+                sample_size=max(1, round(count)), dimension=frame.dimension, budget=budget
+            )
+        release = huber_descent(
+            samples,
+            feature_norm=frame.feature_norm,
+            label_bound=1.0,
+            budget=budget,
+            settings=settings,
+            rng=rng,
+            groups=groups,
+            sample_size=count,
+        )
+        self._keep(release, frame, spent, by_person=groups is not None)
+        return self
+
+    def _keep(
+        self, release: Release[HuberFit], frame: Frame, spent: list[Release[Any]], by_person: bool
+    ) -> None:
+        kept = require_choice("release", self.release, ("last", "all"))
+        fit = release.value
+        self._fitted = fit if kept == "all" else replace(fit, iterates=fit.iterates[-1:])
+        self.settings_ = release.value.settings
+        matrix, offset = frame.functionals()
+        iterates = release.value.iterates @ matrix.T + offset
+        p = len(frame.features)
+        self.coef_ = iterates[-1, :p]
+        self.intercept_ = float(iterates[-1, p]) if self.fit_intercept else 0.0
+        if kept == "all":
+            self.iterates_ = iterates
+        purposes = [
+            ("number of records" if np.isscalar(each.value) else "bounds", each.budget)
+            for each in spent
+        ]
+        assumptions = [CLIPPED, *(text for each in (*spent, release) for text in each.assumptions)]
+        if self.random_state is None:
+            assumptions.extend(Secret().assumptions)
+        else:
+            assumptions.append(SECRET_SEED)
+        self.privacy_ = PrivacyStatement(
+            budget=self._require_budget(),
+            unit="person" if by_person else "row",
+            spending=(*purposes, *release.value.spending),
+            assumptions=tuple(dict.fromkeys(assumptions)),
+        )
+
+    def _declare_bounds(self, columns: int) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        self.feature_bounds_ = declared(
+            "feature_bounds", self.feature_bounds, columns=columns, names=names
+        )
+        self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
+
+    def _private_bounds(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        budget: Budget,
+        rng: np.random.Generator,
+        groups: ArrayLike | None,
+    ) -> Release[FloatArray]:
+        features, label = (
+            self._word(name) == "private" for name in ("feature_bounds", "label_bounds")
+        )
+        columns = [*(X.T if features else []), *([y] if label else [])]
+        found = private_bounds(np.array(columns).T, budget=budget, rng=rng, groups=groups)
+        names = getattr(self, "feature_names_in_", None)
+        p = X.shape[1]
+        self.feature_bounds_ = (
+            found.value[:p]
+            if features
+            else declared("feature_bounds", self.feature_bounds, columns=p, names=names)
+        )
+        self.label_bounds_ = (
+            found.value[-1] if label else declared("label_bounds", self.label_bounds, columns=1)[0]
+        )
+        return found
+
+    def _frame(self) -> Frame:
+        return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
+
+    def _word(self, name: str) -> str | None:
+        value = getattr(self, name)
+        return value if isinstance(value, str) else None
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        listed = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
+        return [*map(str, listed), *(["(intercept)"] if self.fit_intercept else [])]
+
+    def _require_budget(self) -> Budget:
+        if self.budget is None:
+            raise ValueError(
+                "budget must be declared, such as Budget.approximate(1.0, 1e-6), got None"
+            )
+        return require_instance("budget", self.budget, Budget)
+
+    def _generator(self) -> np.random.Generator:
+        if self.random_state is None:
+            return Secret().generator()
+        if isinstance(self.random_state, np.random.Generator):
+            return self.random_state
+        return Seeded(self.random_state).generator()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Of a few rows nothing can be said in private.
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags

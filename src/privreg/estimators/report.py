@@ -1,0 +1,180 @@
+"""What a private fit says about itself: the privacy that was spent, in words, text and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.inference.population_intervals import CoefficientIntervals
+from privreg.privacy.budget import Budget
+from privreg.validation import require_choice
+
+FloatArray = NDArray[np.float64]
+# Title, head of a table, its rows, and sentences.
+Part = tuple[str, tuple[str, ...] | None, list[tuple[str, ...]], list[str]]
+DELTA = 1e-6
+STYLE = (
+    "font-family:system-ui,sans-serif;border-collapse:collapse;margin:.5em 0;"
+    "font-variant-numeric:tabular-nums"
+)
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """What a fit cost, and what that rests on.
+
+    Attributes
+    ----------
+    budget : Budget
+        The whole of it, with its neighbouring relation.
+    unit : str
+        "row" or "person": whose data one neighbour may change.
+    spending : tuple of (str, Budget)
+        What was spent on what; the budgets add up to the whole.
+    assumptions : tuple of str
+        What must hold besides the code.
+    """
+
+    budget: Budget
+    unit: str
+    spending: tuple[tuple[str, Budget], ...]
+    assumptions: tuple[str, ...]
+
+    @property
+    def rho(self) -> float:
+        """ρ of zCDP."""
+        return self.budget.rho
+
+    @property
+    def mu(self) -> float:
+        """μ of Gaussian DP: the fit only adds Gaussian noise, so that √(2ρ) holds."""
+        return self.budget.root
+
+    def epsilon(self, delta: float = DELTA) -> float:
+        """Least ε known at δ."""
+        return self.budget.epsilon(delta=delta)
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee at δ = 1e-6 in one sentence."""
+        return (
+            f"{self.epsilon():.4g}-differentially private but for a chance of {DELTA:g}, for data "
+            f"sets that differ in one {self.unit} ({self.budget.neighbours.value})"
+        )
+
+
+def write_report(
+    format: Literal["text", "html"],
+    *,
+    names: Sequence[str],
+    intervals: CoefficientIntervals,
+    privacy: PrivacyStatement,
+    settings: HuberSettings,
+    bounds: FloatArray,
+    label_bounds: FloatArray,
+) -> str:
+    """The report of a fit.
+
+    Parameters
+    ----------
+    format : {"text", "html"}
+    names : sequence of str
+        Of the coefficients, the intercept last.
+    intervals : CoefficientIntervals
+    privacy : PrivacyStatement
+    settings : HuberSettings
+    bounds : ndarray, shape (p, 2)
+    label_bounds : ndarray, shape (2,)
+    """
+    require_choice("format", format, ("text", "html"))
+    coefficients: list[tuple[str, ...]] = [
+        (name, f"{centre:.5g}", f"{error:.3g}", f"{low:.5g}", f"{high:.5g}")
+        for name, centre, error, low, high in zip(
+            names,
+            intervals.centre,
+            intervals.standard_error,
+            intervals.lower,
+            intervals.upper,
+            strict=True,
+        )
+    ]
+    head = (
+        "",
+        "estimate",
+        "std. error",
+        f"{100 * intervals.level:g} % from",
+        "to",
+    )
+    spending: list[tuple[str, ...]] = [
+        (what, f"{budget.rho:.4g}", f"{100 * budget.rho / privacy.rho:.1f} %")
+        for what, budget in privacy.spending
+    ]
+    guarantee = [
+        f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
+        f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
+    ]
+    chosen = [
+        f"{settings.warm_up_steps} + {settings.final_steps} steps, "
+        f"clip width {settings.clip_width:.3g}",
+        f"label within [{label_bounds[0]:g}, {label_bounds[1]:g}]",
+        *(
+            f"{name} within [{low:g}, {high:g}]"
+            for name, (low, high) in zip(names, bounds, strict=False)
+        ),
+    ]
+    target = f"Intervals are for the {intervals.target} coefficients; all noise is counted."
+    parts: list[Part] = [
+        ("Coefficients", head, coefficients, [target]),
+        ("Privacy", None, [], guarantee),
+        ("Spent on", ("", "rho", "share"), spending, []),
+        ("Assumed", None, [], list(privacy.assumptions)),
+        ("Chosen without the data", None, [], chosen),
+    ]
+    return _text(parts) if format == "text" else _html(parts)
+
+
+def _text(parts: Sequence[Part]) -> str:
+    lines: list[str] = []
+    for title, head, rows, sentences in parts:
+        lines.extend([title, "-" * len(title)])
+        if head is not None:
+            table = [head, *rows]
+            widths = [max(len(row[k]) for row in table) for k in range(len(head))]
+            lines.extend(
+                "  ".join(
+                    [row[0].ljust(widths[0])]
+                    + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+                )
+                for row in table
+            )
+        lines.extend([f"- {sentence}" for sentence in sentences])
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _html(parts: Sequence[Part]) -> str:
+    found = ['<section class="privreg-report">']
+    for title, head, rows, sentences in parts:
+        found.append(f"<h3>{escape(title)}</h3>")
+        if head is not None:
+            cells = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+            found.append(f'<table style="{STYLE}"><thead><tr>{cells}</tr></thead><tbody>')
+            for row in rows:
+                inside = "".join(
+                    f'<td style="text-align:right;padding-left:1em">{escape(cell)}</td>'
+                    for cell in row[1:]
+                )
+                name = f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
+                found.append(f"<tr>{name}{inside}</tr>")
+            found.append("</tbody></table>")
+        if sentences:
+            listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+            found.append(f"<ul>{listed}</ul>")
+    found.append("</section>")
+    return "\n".join(found)
