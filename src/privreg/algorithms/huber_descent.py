@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +28,7 @@ from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
 from privreg.validation import require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
+MOMENTS, MEANS = "second moments for intervals", "means for intervals"
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
     "noise is drawn in floating point, so that the guarantee is one about real numbers",
@@ -68,11 +70,18 @@ class HuberFit:
         The scale at the start of the final steps; w times √p times it is γ.
     start_scale : float
         The residual scale at the start, which bounds how far it may have been away.
+    gram : NoisyValue
+        Second moment of the rows (p, p) in the coordinates of the last round, from which
+        `last_root` took it to those of W.
+    last_root : ndarray, shape (p, p)
+        What the last round multiplied W by.
+    gram_weight : float
+        How much of the last round's deviation from the identity was kept, in [0, 1].
     curvature, second_moment : NoisyValue or None
         Mean derivative A and mean square B of the clipped gradient, (p, p) in whitened
         coordinates; None where the settings spend nothing on them.
-    mean_curvature : NoisyValue or None
-        tr(A)/p at the last iterate.
+    mean_curvature, mean_square : NoisyValue
+        tr(A)/p and tr(B)/p at the last iterate.
     sample_size : float
         What sums were divided by.
     symmetric : bool
@@ -89,9 +98,13 @@ class HuberFit:
     clip_norm: float
     residual_scale: float
     start_scale: float
+    gram: NoisyValue
+    last_root: FloatArray
+    gram_weight: float
     curvature: NoisyValue | None
     second_moment: NoisyValue | None
-    mean_curvature: NoisyValue | None
+    mean_curvature: NoisyValue
+    mean_square: NoisyValue
     sample_size: float
     symmetric: bool
     settings: HuberSettings
@@ -170,7 +183,7 @@ def huber_descent(
       as their inner product is not negative; R²; and B likewise with γ² for R²;
     - A like the Gram matrix, and with `groups`, where its terms are not symmetric, 2R²; R²;
     - a sum of clipped gradients: 2γ; γ;
-    - tr A, a sum of numbers in [0, R²]: R²; R².
+    - tr A and tr B, sums of numbers in [0, R²] and [0, γ²]: R² and γ².
 
     Noise on a symmetric matrix is isotropic in the Frobenius norm.
 
@@ -249,154 +262,172 @@ class _Purse:
 
 @dataclass
 class _Run:
+    """One fit: the order in which the data are asked, and with what share."""
+
     records: Records
     purse: _Purse
     settings: HuberSettings
     sample_size: float
 
     def fit(self) -> HuberFit:
-        settings, purse, records = self.settings, self.purse, self.records
-        p = records.samples.dimension
-        n, whitening = self.sample_size, self._whitening()
-        edges = scale_edges(records.label_bound)
-        theta = np.zeros(p)
-        iterates, matrices, stds = [], [], []
+        settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
+        whitening, gram, last = self._whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
-        scales: list[float] = []
+        path = _Path(np.zeros(p))
+        scales = []
         for size in sizes[: settings.warm_up_steps]:
-            scales.append(self._scale(theta, whitening, edges, n))
-            theta, std = self._step(
-                theta,
-                whitening,
-                size / slope * np.eye(p),
-                scales[-1],
-                n,
-                ("warm-up steps", settings.warm_up_share / settings.warm_up_steps),
-            )
-            iterates.append(theta)
-            matrices.append(size / slope * np.eye(p))
-            stds.append(std)
-        scales.append(self._scale(theta, whitening, edges, n))
-        clip_norm = settings.clip_width * scales[-1] * np.sqrt(p)
-        cap = white_cap(p)
-        curvature = second = mean_curvature = None
-        preconditioner = np.eye(p) / slope
+            scales.append(self._scale(path.theta, whitening))
+            share = settings.warm_up_share / settings.warm_up_steps
+            matrix = size / slope * np.eye(p)
+            self._step(path, whitening, matrix, scales[-1], "warm-up steps", share)
+        scales.append(self._scale(path.theta, whitening))
+        clip_norm = self._clip_norm(scales[-1])
+        curvature, second = None, None
+        newton = np.eye(p) / slope
         if settings.moment_share > 0:
-            curvature = self._curvature(theta, whitening, clip_norm, cap, n)
-            preconditioner = newton_matrix(curvature, slope)
+            curvature = self._curvature(path.theta, whitening, clip_norm)
+            newton = newton_matrix(curvature, slope)
         for size in sizes[settings.warm_up_steps :]:
-            theta, std = self._step(
-                theta,
-                whitening,
-                size * preconditioner,
-                scales[-1],
-                n,
-                ("final steps", settings.final_share / settings.final_steps),
-            )
-            iterates.append(theta)
-            matrices.append(size * preconditioner)
-            stds.append(std)
+            share = settings.final_share / settings.final_steps
+            self._step(path, whitening, size * newton, scales[-1], "final steps", share)
         if settings.moment_share > 0:
-            share = settings.moment_share
-            total = huber_sums.second_moment_sum(records, theta, whitening, clip_norm=clip_norm)
-            second = purse.semidefinite(
-                "second moments of the intervals", 0.45 * share, total, clip_norm**2, n
+            total = huber_sums.second_moment_sum(
+                self.records, path.theta, whitening, clip_norm=clip_norm
             )
-            trace = huber_sums.curvature_trace(
-                records, theta, whitening, clip_norm=clip_norm, cap=cap
+            second = self.purse.semidefinite(
+                MOMENTS, settings.moment_share / 2, total, clip_norm**2, n
             )
-            mean_curvature = purse.number(
-                "second moments of the intervals", 0.10 * share, trace / p, cap**2 / p, n
-            )
+        mean_curvature, mean_square = self._means(path.theta, whitening, clip_norm)
         return HuberFit(
-            iterates=np.array(iterates),
+            iterates=np.array(path.iterates),
             whitening=whitening,
-            step_matrices=np.array(matrices),
-            gradient_noise_stds=np.array(stds),
-            clip_norm=float(clip_norm),
+            step_matrices=np.array(path.matrices),
+            gradient_noise_stds=np.array(path.noise_stds),
+            clip_norm=clip_norm,
             residual_scale=scales[-1],
             start_scale=scales[0],
+            gram=gram,
+            last_root=last.root,
+            gram_weight=last.weight,
             curvature=curvature,
             second_moment=second,
             mean_curvature=mean_curvature,
+            mean_square=mean_square,
             sample_size=n,
-            symmetric=records.groups is None,
+            symmetric=self.records.groups is None,
             settings=settings,
-            spending=purse.spending(),
+            spending=self.purse.spending(),
         )
 
-    def _whitening(self) -> FloatArray:
+    def _whiten(self) -> tuple[FloatArray, NoisyValue, Whitening]:
         settings, purse, records = self.settings, self.purse, self.records
-        n, share = self.sample_size, settings.norm_share
         lengths = records.feature_norm * 2.0 ** (np.arange(-32, 1) / 4)
         counts = purse.histogram(
-            "length of rows", share, huber_sums.length_histogram(records, lengths)
+            "length of rows", settings.norm_share, huber_sums.length_histogram(records, lengths)
         )
-        cap = length_cap(counts.value, lengths, noise_std=counts.noise_std, sample_size=n)
-        p = records.samples.dimension
-        whitening = np.eye(p)
-        for _ in range(settings.gram_rounds):
-            gram = purse.semidefinite(
-                "Gram matrix",
-                settings.gram_share / settings.gram_rounds,
-                huber_sums.gram_sum(records, whitening, cap=cap),
-                cap**2,
-                n,
-            )
-            whitening = whitening @ whiten(gram)
-            cap = white_cap(p)
-        return whitening
+        cap = length_cap(
+            counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
+        )
+        whitening = np.eye(records.samples.dimension)
+        rounds = settings.gram_rounds
+        # Later rounds decide, the first ones only prepare.
+        shares = settings.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
+        for number, share in enumerate(shares.tolist()):
+            cap = self._white_cap(share) if number else cap
+            total = huber_sums.gram_sum(records, whitening, cap=cap)
+            gram = purse.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
+            last = whiten(gram)
+            whitening = whitening @ last.root
+        return whitening, gram, last
 
-    def _scale(
-        self, theta: FloatArray, whitening: FloatArray, edges: FloatArray, n: float
-    ) -> float:
-        counts = self.purse.histogram(
-            "residual scales",
-            self.settings.scale_share / (self.settings.warm_up_steps + 1),
-            huber_sums.residual_histogram(self.records, theta, whitening, edges),
+    def _white_cap(self, share: float) -> float:
+        """Length at which a whitened record is shortened for its second moment.
+
+        It is chosen from public numbers alone: as long as the noise allows, so that few records are
+        shortened, and a little over the typical length otherwise.
+        """
+        p = self.records.samples.dimension
+        affordable = (
+            0.2 / np.sqrt(2 * p) * self.sample_size * np.sqrt(share * self.purse.budget.rho)
         )
-        return residual_scale(counts.value, edges, sample_size=n)
+        return float(np.sqrt(np.clip(affordable, 1.2 * p + 3, 20 * p)))
+
+    def _clip_norm(self, scale: float) -> float:
+        return float(self.settings.clip_width * scale * np.sqrt(self.records.samples.dimension))
+
+    def _scale(self, theta: FloatArray, whitening: FloatArray) -> float:
+        edges = scale_edges(self.records.label_bound)
+        share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
+        counts = huber_sums.residual_histogram(self.records, theta, whitening, edges)
+        noisy = self.purse.histogram("residual scales", share, counts)
+        return residual_scale(noisy.value, edges, sample_size=self.sample_size)
 
     def _step(
         self,
-        theta: FloatArray,
+        path: _Path,
         whitening: FloatArray,
         matrix: FloatArray,
         scale: float,
-        n: float,
-        entry: tuple[str, float],
-    ) -> tuple[FloatArray, float]:
-        clip_norm = self.settings.clip_width * scale * np.sqrt(len(theta))
-        total = huber_sums.gradient_sum(self.records, theta, whitening, clip_norm=clip_norm)
-        gradient = self.purse.vector(*entry, total, clip_norm, n)
-        return theta + whitening @ (matrix @ gradient.value), gradient.noise_std
+        what: str,
+        share: float,
+    ) -> None:
+        clip_norm = self._clip_norm(scale)
+        total = huber_sums.gradient_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
+        gradient = self.purse.vector(what, share, total, clip_norm, self.sample_size)
+        path.theta = path.theta + whitening @ (matrix @ gradient.value)
+        path.iterates.append(path.theta)
+        path.matrices.append(matrix)
+        path.noise_stds.append(gradient.noise_std)
 
-    def _curvature(
-        self, theta: FloatArray, whitening: FloatArray, clip_norm: float, cap: float, n: float
-    ) -> NoisyValue:
+    def _curvature(self, theta: FloatArray, whitening: FloatArray, clip_norm: float) -> NoisyValue:
+        share = self.settings.moment_share / 2
+        cap = self._white_cap(share)
         total = huber_sums.curvature_sum(
             self.records, theta, whitening, clip_norm=clip_norm, cap=cap
         )
-        entry = ("second moments of the intervals", 0.45 * self.settings.moment_share)
-        if self.records.groups is None:
-            return self.purse.semidefinite(*entry, total, cap**2, n)
-        return self.purse.vector(*entry, total, cap**2, n)
+        release = self.purse.semidefinite if self.records.groups is None else self.purse.vector
+        return release(MOMENTS, share, total, cap**2, self.sample_size)
+
+    def _means(
+        self, theta: FloatArray, whitening: FloatArray, clip_norm: float
+    ) -> tuple[NoisyValue, NoisyValue]:
+        p, share = len(theta), self.settings.mean_share / 2
+        affordable = 0.02 * self.sample_size * np.sqrt(2 * share * self.purse.budget.rho)
+        cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
+        curvature, square = huber_sums.traces(
+            self.records, theta, whitening, clip_norm=clip_norm, cap=cap
+        )
+        return (
+            self.purse.number(MEANS, share, curvature / p, cap**2 / p, self.sample_size),
+            self.purse.number(MEANS, share, square / p, clip_norm**2 / p, self.sample_size),
+        )
 
 
-def white_cap(dimension: int) -> float:
-    """Length beyond which a whitened record is shortened for its second moment; √(1.5p + 4)."""
-    return float(np.sqrt(1.5 * dimension + 4))
+@dataclass
+class _Path:
+    theta: FloatArray
+    iterates: list[FloatArray] = field(default_factory=list)
+    matrices: list[FloatArray] = field(default_factory=list)
+    noise_stds: list[float] = field(default_factory=list)
 
 
-def whiten(gram: NoisyValue) -> FloatArray:
+class Whitening(NamedTuple):
+    """Inverse root of a second moment, and the weight that its noisy deviation was given."""
+
+    root: FloatArray
+    weight: float
+
+
+def whiten(gram: NoisyValue) -> Whitening:
     """Inverse root of a noisy second moment, shrunk by its known noise and floored at its edge."""
     p = len(gram.value)
     shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
     centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
     # Shrinkage leaves a share of the noise; below its edge an eigenvalue is noise.
     floor = max(shrunk.weight * noise_edge(p, noise_std=gram.noise_std), 1e-9 * centre)
-    return inverse_root(shrunk.matrix, floor=min(floor, centre) if shrunk.weight else centre)
+    floor = min(floor, centre) if shrunk.weight else centre
+    return Whitening(inverse_root(shrunk.matrix, floor=floor), shrunk.weight)
 
 
 def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:

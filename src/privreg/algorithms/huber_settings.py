@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,8 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.validation import require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
+# Inverse of the noise in a second moment, relative to its mean, from which a sandwich is worth it.
+MOMENT_PRICE = 8.0
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class HuberSettings:
 
     .. math::
         \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
-        + \rho_{\text{warm-up}} + \rho_{\text{moments}} + \rho_{\text{final}}
+        + \rho_{\text{warm-up}} + \rho_{\text{means}} + \rho_{\text{moments}} + \rho_{\text{final}}
 
     Parameters
     ----------
@@ -37,10 +39,15 @@ class HuberSettings:
     gram_rounds : int
         Rounds of the private Gram matrix, at least 1; each whitens for the next, which lowers the
         noise in thin directions.
-    norm_share, gram_share, scale_share, warm_up_share, moment_share : float
+    norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ for the rows' typical length, the Gram matrix, the residual scales, the warm-up
-        steps, and the second moments that the intervals need; each in (0, 1), `moment_share` may be
-        0 for a fit without intervals. What is left goes to the final steps.
+        steps, and the two means that intervals need; each in (0, 1).
+    moment_share : float
+        Share for the two second moments of the clipped gradient, with which intervals hold under
+        errors whose size depends on the features; in [0, 1). Without it intervals take errors to
+        be independent of the features.
+
+    What is left goes to the final steps.
 
     Attributes
     ----------
@@ -57,7 +64,7 @@ class HuberSettings:
     Examples
     --------
     >>> HuberSettings().steps, round(HuberSettings(gram_share=0.2).final_share, 3)
-    (7, 0.55)
+    (7, 0.53)
     """
 
     clip_width: float = 1.0
@@ -68,13 +75,14 @@ class HuberSettings:
     gram_share: float = 0.10
     scale_share: float = 0.04
     warm_up_share: float = 0.10
+    mean_share: float = 0.02
     moment_share: float = 0.10
 
     def __post_init__(self) -> None:
         require_number("clip_width", self.clip_width, least=1e-3, most=1e3)
         for name in ("warm_up_steps", "final_steps", "gram_rounds"):
             require_count(name, getattr(self, name))
-        for name in ("norm_share", "gram_share", "scale_share", "warm_up_share"):
+        for name in ("norm_share", "gram_share", "scale_share", "warm_up_share", "mean_share"):
             require_number(name, getattr(self, name), above=0, below=1)
         require_number("moment_share", self.moment_share, least=0, below=1)
         if not self.final_share > 0:
@@ -94,6 +102,7 @@ class HuberSettings:
             + self.gram_share
             + self.scale_share
             + self.warm_up_share
+            + self.mean_share
             + self.moment_share
         )
 
@@ -108,7 +117,8 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
         w = \arg\min_w \frac{\mathbb E\min(\xi^2, w^2) + K w^2}{\Pr(|\xi| \le w)^2},
         \qquad K = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
 
-    with Δ = 2 under replace-one and 1 under the other relations.
+    with Δ = 2 under replace-one and 1 under the other relations. Where the noise of the second
+    moments would hide what they are for, their share goes to the Gram matrix.
 
     Parameters
     ----------
@@ -134,9 +144,12 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     p = require_count("dimension", dimension)
     require_instance("budget", budget, Budget)
     settings = HuberSettings()
+    root = np.sqrt(settings.moment_share / 2 * budget.rho)
+    if n * root < MOMENT_PRICE * (1.2 * p + 3):
+        settings = replace(settings, gram_share=0.16, moment_share=0.0)
     factor = 2.0 if budget.neighbours is Neighbours.REPLACE_ONE else 1.0
     price = factor**2 * p / (2 * n * budget.rho * settings.final_share)
-    return HuberSettings(clip_width=best_clip_width(price))
+    return replace(settings, clip_width=best_clip_width(price))
 
 
 def best_clip_width(privacy_price: float) -> float:

@@ -215,31 +215,37 @@ def curvature_sum(
     return records.total(part, (p, p))
 
 
-def curvature_trace(
+def traces(
     records: Records,
     parameters: FloatArray,
     whitening: FloatArray,
     *,
     clip_norm: float,
     cap: float,
-) -> float:
-    """Trace of `curvature_sum` without forming it: each record adds a number in [0, cap²]."""
+) -> tuple[float, float]:
+    """Traces of `curvature_sum` and of `second_moment_sum`, neither of which is formed.
+
+    A record adds a number in [0, cap²] to the first and one in [0, γ²] to the second.
+    """
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         found = _gradients(features, labels, starts, parameters, whitening)
         weights = _trace_weights(found.white, starts, cap)
-        squares = _by_record(weights * np.einsum("ij,ij->i", found.white, found.white), starts)
+        kept = _by_record(weights * np.einsum("ij,ij->i", found.white, found.white), starts)
         inside = found.lengths <= clip_norm
         if starts is None:
-            return np.asarray(np.sum(squares[inside], dtype=np.float64))
-        lengths = np.where(inside, 1.0, found.lengths)
-        spread = np.repeat(np.arange(starts.size), np.diff(starts, append=len(labels)))
-        along = np.einsum("ij,ij->i", found.white, found.vectors[spread]) / lengths[spread]
-        lost = _by_record(weights * along**2, starts)
-        kept = np.where(inside, squares, (clip_norm / lengths) * (squares - lost))
-        return np.asarray(np.sum(kept, dtype=np.float64))
+            kept = kept * inside
+        else:
+            lengths = np.where(inside, 1.0, found.lengths)
+            person = np.repeat(np.arange(starts.size), np.diff(starts, append=len(labels)))
+            along = np.einsum("ij,ij->i", found.white, found.vectors[person]) / lengths[person]
+            left = kept - _by_record(weights * along**2, starts)
+            kept = np.where(inside, kept, clip_norm / lengths * left)
+        squares = np.minimum(found.lengths, clip_norm) ** 2
+        return np.array([np.sum(kept, dtype=np.float64), np.sum(squares, dtype=np.float64)])
 
-    return float(records.total(part, ()))
+    curvature, square = records.total(part, (2,))
+    return float(curvature), float(square)
 
 
 def second_moment_sum(

@@ -13,10 +13,10 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri, stdtrit
+from scipy.special import stdtrit
 
-from privreg.algorithms.huber_descent import HuberFit, NoisyValue
-from privreg.theory.huber_descent.known_noise import shrink_to_identity
+from privreg.algorithms.huber_descent import HuberFit
+from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
 from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
 from privreg.validation import (
     require_array,
@@ -30,7 +30,8 @@ from privreg.validation import (
 FloatArray = NDArray[np.float64]
 Target = Literal["population", "empirical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
-LEAST_DEGREES = 3.0
+# Fewer say that the noise hides the variance itself: no finite interval is honest.
+LEAST_DEGREES = 2.0
 
 
 @dataclass(frozen=True)
@@ -87,58 +88,24 @@ class LastIterateLaw:
         Covariance of the empirical minimiser about the population's.
     privacy : ndarray, shape (p, p)
         Covariance of the last iterate about the empirical minimiser.
-    curvature, second_moment : ndarray, shape (p, p)
-        A and B after shrinkage.
-    curvature_noise, second_moment_noise : float
-        Standard deviation of what noise is left in uᵀAu and uᵀBu for a unit vector u.
     """
 
     sampling: FloatArray
     privacy: FloatArray
-    curvature: FloatArray
-    second_moment: FloatArray
-    curvature_noise: float
-    second_moment_noise: float
-
-    def relative_noise(self, direction: FloatArray, target: Target) -> float:
-        r"""Standard deviation of the noise in an estimated variance uᵀCu, relative to it.
-
-        .. math::
-            -2\,a^\top E_A\,c + a^\top E_B\,a/n, \qquad a = A^{-1}u,\ c = C u
-        """
-        covariance = self.total(target)
-        a = np.linalg.solve(self.curvature, direction)
-        c = covariance @ direction
-        n = self._sample_size()
-        variance = 2 * self.curvature_noise**2 * ((a @ a) * (c @ c) + (a @ c) ** 2)
-        if target == "population":
-            variance += (self.second_moment_noise * (a @ a) / n) ** 2
-        return float(np.sqrt(variance) / (direction @ c))
 
     def total(self, target: Target) -> FloatArray:
         """Covariance about the target, (p, p)."""
         return self.sampling + self.privacy if target == "population" else self.privacy
 
-    def _sample_size(self) -> float:
-        unscaled = sandwich(self.curvature, self.second_moment, sample_size=1.0)
-        return float(np.trace(unscaled) / np.trace(self.sampling))
 
-
-def last_iterate_law(fit: HuberFit) -> LastIterateLaw:
+def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
     r"""Law of the last iterate from private statistics.
-
-    .. math::
-        \hat A = \hat\pi I + \omega_A(\tilde A - \hat\pi I), \qquad
-        \hat B = \hat m I + \omega_B(\tilde B - \hat m I)
-
-    with the noisy Ã and B̃ of the fit, the weights of `shrink_to_identity`, and the privately
-    released means π̂ and m̂ of their diagonals. At ω = 0 this is the plug-in variance of
-    errors that do not depend on the features, at ω = 1 the sandwich. Without second moments it is
-    the plug-in with the values that normal errors would have.
 
     Parameters
     ----------
     fit : HuberFit
+    moments : ShrunkMoments, optional
+        Those of the fit (`shrunk_moments`) by default.
 
     Returns
     -------
@@ -146,27 +113,25 @@ def last_iterate_law(fit: HuberFit) -> LastIterateLaw:
 
     Source
     ------
-    Ours; the degrees-of-freedom factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² is Huber's (1973).
+    Ours; the factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
     """
     require_instance("fit", fit, HuberFit)
+    moments = shrunk_moments(fit) if moments is None else moments
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
-    curvature, second, noise_a, noise_b, mean = _moments(fit, p)
+    mean = moments.mean_curvature
     correction = n / (n - p) * (1 + p / n * max(0.0, 1 - mean) / mean) ** 2
-    start = fit.start_scale**2 * np.eye(p)
+    # A thin direction can hold a coefficient as large as the labels allow.
+    start = fit.start_scale**2 * mean * np.linalg.inv(moments.curvature)
     return LastIterateLaw(
-        sampling=correction * sandwich(curvature, second, sample_size=n),
+        sampling=correction * sandwich(moments.curvature, moments.second_moment, sample_size=n),
         privacy=privacy_covariance(
-            curvature,
+            moments.curvature,
             list(fit.step_matrices),
             fit.gradient_noise_stds,
             start_covariance=start,
-            curvature_noise=noise_a,
+            curvature_noise=moments.curvature_noise,
         ),
-        curvature=curvature,
-        second_moment=second,
-        curvature_noise=noise_a,
-        second_moment_noise=noise_b,
     )
 
 
@@ -203,6 +168,8 @@ def population_intervals(
     Returns
     -------
     CoefficientIntervals
+        Of infinite width where private noise hides the feature's own second moment, so that
+        nothing bounds the coefficient.
 
     Notes
     -----
@@ -216,65 +183,28 @@ def population_intervals(
     rows = np.eye(p)
     if functionals is not None:
         rows = require_array("functionals", functionals, shape=(None, p))
-    law = last_iterate_law(fit)
     directions = rows @ fit.whitening
-    covariance = law.total(target)
-    error = np.sqrt(np.einsum("kp,pq,kq->k", directions, covariance, directions))
-    noise = np.array([law.relative_noise(u, target) if np.any(u) else 0.0 for u in directions])
-    degrees = np.clip(2 / np.maximum(noise, 1e-6) ** 2, LEAST_DEGREES, 1e12)
-    quantile = np.asarray(stdtrit(degrees, (1 + level) / 2))
-    quantile = np.where(degrees > 1e6, ndtri((1 + level) / 2), quantile)
+    error, noise = np.zeros(len(rows)), np.zeros(len(rows))
+    common = shrunk_moments(fit)
+    law = last_iterate_law(fit, common)
+    for k, direction in enumerate(directions):
+        if not np.any(direction):
+            continue
+        seen = common.along(fit, direction)
+        own = law if seen is common else last_iterate_law(fit, seen)
+        error[k] = np.sqrt(direction @ own.total(target) @ direction)
+        noise[k] = seen.relative_noise(direction, own.sampling, own.privacy, target)
+    with np.errstate(divide="ignore"):
+        degrees = 2 / noise**2
+    finite = degrees > LEAST_DEGREES
+    quantile = np.full(len(rows), np.inf)
+    quantile[finite] = stdtrit(np.minimum(degrees[finite], 1e9), (1 + level) / 2)
+    exact = error == 0
     return CoefficientIntervals(
         centre=rows @ fit.parameters + require_real("offset", offset),
-        half_width=quantile * error,
+        half_width=np.where(exact, 0.0, quantile * np.where(exact, 1.0, error)),
         standard_error=error,
         degrees_of_freedom=degrees,
         level=level,
         target=target,
     )
-
-
-def _moments(fit: HuberFit, p: int) -> tuple[FloatArray, FloatArray, float, float, float]:
-    """A and B after shrinkage, what noise is left in them, and the mean of A's diagonal."""
-    curvature, second, trace = fit.curvature, fit.second_moment, fit.mean_curvature
-    width = fit.settings.clip_width
-    if curvature is None or second is None or trace is None:
-        inside = 2 * float(ndtr(width)) - 1
-        density = float(np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi))
-        square = inside - 2 * width * density + width**2 * (1 - inside)
-        return inside * np.eye(p), fit.residual_scale**2 * square * np.eye(p), 0.0, 0.0, inside
-    mean, _ = _mean_curvature(curvature, trace, p)
-    least = 0.1 * (2 * float(ndtr(width)) - 1)
-    mean = float(np.clip(mean, least, 1.5))
-    bound = fit.clip_norm**2 / p
-    middle = float(np.clip(np.trace(second.value) / p, 1e-3 * bound, bound))
-    matrix = curvature.value
-    noise_a = curvature.noise_std
-    if not fit.symmetric:
-        # The mean of independent noises above and below the diagonal.
-        matrix = (matrix + matrix.T) / 2
-    a = shrink_to_identity(matrix, noise_std=noise_a, scale=mean)
-    b = shrink_to_identity(second.value, noise_std=second.noise_std, scale=middle)
-    # Below this weight the noise would hide a deviation from the identity.
-    hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
-    return (
-        _lifted(a.matrix, 0.25 * mean),
-        _lifted(b.matrix, 0.1 * middle),
-        noise_a * float(np.sqrt(max(a.weight, hidden))),
-        second.noise_std * float(np.sqrt(max(b.weight, hidden))),
-        mean,
-    )
-
-
-def _mean_curvature(curvature: NoisyValue, trace: NoisyValue, p: int) -> tuple[float, float]:
-    """Mean of A's diagonal from both of its releases, weighted by their noise."""
-    first, second = curvature.noise_std**2 / p, trace.noise_std**2
-    weight = second / (first + second) if first + second > 0 else 0.5
-    mean = weight * np.trace(curvature.value) / p + (1 - weight) * float(trace.value)
-    return float(mean), float(np.sqrt(weight**2 * first + (1 - weight) ** 2 * second))
-
-
-def _lifted(matrix: FloatArray, floor: float) -> FloatArray:
-    values, vectors = np.linalg.eigh(matrix)
-    lifted: FloatArray = (vectors * np.maximum(values, floor)) @ vectors.T
-    return lifted

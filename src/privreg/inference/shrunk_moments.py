@@ -1,0 +1,181 @@
+"""Curvature and mean square of the clipped gradient from private statistics of known noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from privreg.algorithms.huber_descent import HuberFit, NoisyValue
+from privreg.theory.huber_descent.known_noise import shrink_to_identity
+from privreg.validation import require_instance
+
+FloatArray = NDArray[np.float64]
+# Standard deviations by which a direction must be thinner than its shrunk estimate to be believed.
+CERTAIN = 3.0
+
+
+@dataclass(frozen=True)
+class ShrunkMoments:
+    """A and B in whitened coordinates, and what is not known of them.
+
+    Attributes
+    ----------
+    curvature, second_moment : ndarray, shape (p, p)
+        A and B.
+    mean_curvature : float
+        tr(A)/p.
+    curvature_noise, second_moment_noise : float
+        Standard deviation of what noise is left in uᵀAu and uᵀBu for a unit vector u, where the
+        two were released.
+    gram_noise : ndarray, shape (p, p)
+        G, where A and B are taken to be multiples of the rows' second moment: what noise is left in
+        that along u has standard deviation uᵀGu.
+    """
+
+    curvature: FloatArray
+    second_moment: FloatArray
+    mean_curvature: float
+    curvature_noise: float
+    second_moment_noise: float
+    gram_noise: FloatArray
+
+    def relative_noise(
+        self, direction: FloatArray, sampling: FloatArray, privacy: FloatArray, target: str
+    ) -> float:
+        r"""Standard deviation of the noise in the estimate of uᵀCu, relative to it.
+
+        .. math::
+            \delta(u^\top C u) = -2\,a^\top E_A\,c + a^\top E_B\,a/n, \qquad
+            a = A^{-1}u,\ c = C u
+
+        with C the covariance about the target. Where A = πΣ and B = mΣ the sampling part is
+        proportional to Σ⁻¹ and the private one to its square.
+
+        Parameters
+        ----------
+        direction : ndarray, shape (p,)
+            u.
+        sampling, privacy : ndarray, shape (p, p)
+            The two parts of C.
+        target : {"population", "empirical"}
+        """
+        population = target == "population"
+        covariance = sampling + privacy if population else privacy
+        a, c = np.linalg.solve(self.curvature, direction), covariance @ direction
+        whole = float(direction @ c)
+        parts = np.array([direction @ sampling @ direction, direction @ privacy @ direction])
+        variance = 2 * self.curvature_noise**2 * ((a @ a) * (c @ c) + (a @ c) ** 2)
+        shape = float(direction @ self.gram_noise @ direction) / float(direction @ direction)
+        shape *= float(population) * parts[0] + 2 * parts[1]
+        if population and self.second_moment_noise > 0:
+            middle = float(a @ self.second_moment @ a)
+            variance += (parts[0] * self.second_moment_noise * (a @ a) / middle) ** 2
+        thinness = self.mean_curvature * float(a @ direction) / float(direction @ direction)
+        return float(np.sqrt(variance + (shape * thinness) ** 2)) / whole
+
+    def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments:
+        """The same moments, corrected along a direction that is plainly thinner than they say.
+
+        Shrinkage looks at all entries at once and can miss a single thin direction. Where the
+        noisy value along it is 3 standard deviations below the shrunk one, that value is taken.
+        """
+        unit = direction / np.linalg.norm(direction)
+        shrunk = float(unit @ self.curvature @ unit)
+        if fit.curvature is not None:
+            found, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
+            plain = self.curvature_noise > 0
+        else:
+            before = fit.last_root @ unit
+            found = self.mean_curvature * float(before @ fit.gram.value @ before)
+            std = self.mean_curvature * fit.gram.noise_std * float(before @ before)
+            plain = False
+        if found >= shrunk - CERTAIN * std or std == 0:
+            return self
+        # Half the noise at least: a smaller value is not known to be one.
+        change = max(found, 0.5 * std) - shrunk
+        ratio = 1 + change / shrunk
+        corrected = replace(
+            self,
+            curvature=self.curvature + change * np.outer(unit, unit),
+            second_moment=_scaled(self.second_moment, unit, ratio),
+        )
+        if plain:
+            return replace(corrected, curvature_noise=std)
+        return replace(corrected, gram_noise=std / self.mean_curvature * np.eye(len(unit)))
+
+
+def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
+    r"""A and B from what a fit released, between the plug-in and the sandwich.
+
+    .. math::
+        \hat A = \hat\pi I + \omega_A(\tilde A - \hat\pi I), \qquad
+        \hat B = \hat m I + \omega_B(\tilde B - \hat m I)
+
+    with the noisy Ã and B̃ of the fit, the weights of `shrink_to_identity`, and the private means π̂
+    and m̂ of their diagonals. At ω = 0 this is the plug-in for errors that do not depend on the
+    features, at ω = 1 the sandwich.
+
+    Parameters
+    ----------
+    fit : HuberFit
+
+    Returns
+    -------
+    ShrunkMoments
+    """
+    require_instance("fit", fit, HuberFit)
+    p = fit.parameters.size
+    # Below this weight the noise would hide a deviation from the identity.
+    hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
+    normal = 2 * float(ndtr(fit.settings.clip_width)) - 1
+    bound = fit.clip_norm**2 / p
+    mean = float(np.clip(_mean(fit.curvature, fit.mean_curvature, p), 0.1 * normal, 1.5))
+    square = float(np.clip(_mean(fit.second_moment, fit.mean_square, p), 1e-3 * bound, bound))
+    if fit.curvature is None or fit.second_moment is None:
+        left = fit.gram.noise_std * float(np.sqrt(max(fit.gram_weight, hidden)))
+        return ShrunkMoments(
+            curvature=mean * np.eye(p),
+            second_moment=square * np.eye(p),
+            mean_curvature=mean,
+            curvature_noise=0.0,
+            second_moment_noise=0.0,
+            gram_noise=left * fit.last_root.T @ fit.last_root,
+        )
+    matrix = (fit.curvature.value + fit.curvature.value.T) / 2
+    a = shrink_to_identity(matrix, noise_std=fit.curvature.noise_std, scale=mean)
+    b = shrink_to_identity(
+        fit.second_moment.value, noise_std=fit.second_moment.noise_std, scale=square
+    )
+    return ShrunkMoments(
+        curvature=_lifted(a.matrix, 0.2 * mean),
+        second_moment=_lifted(b.matrix, 0.05 * square),
+        mean_curvature=mean,
+        curvature_noise=fit.curvature.noise_std * float(np.sqrt(max(a.weight, hidden))),
+        second_moment_noise=fit.second_moment.noise_std * float(np.sqrt(max(b.weight, hidden))),
+        gram_noise=np.zeros((p, p)),
+    )
+
+
+def _mean(matrix: NoisyValue | None, number: NoisyValue, p: int) -> float:
+    """Mean of a diagonal, from the number and the matrix where there is one, by their noise."""
+    if matrix is None:
+        return float(number.value)
+    first, second = matrix.noise_std**2 / p, number.noise_std**2
+    weight = second / (first + second) if first + second > 0 else 0.5
+    return float(weight * np.trace(matrix.value) / p + (1 - weight) * float(number.value))
+
+
+def _scaled(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
+    """The matrix with its form along a unit vector multiplied by the ratio."""
+    scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
+    scaled: FloatArray = scaling @ matrix @ scaling
+    return scaled
+
+
+def _lifted(matrix: FloatArray, floor: float) -> FloatArray:
+    values, vectors = np.linalg.eigh(matrix)
+    lifted: FloatArray = (vectors * np.maximum(values, floor)) @ vectors.T
+    return lifted
