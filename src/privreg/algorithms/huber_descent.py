@@ -126,6 +126,7 @@ def huber_descent(
     rng: np.random.Generator,
     groups: ArrayLike | None = None,
     sample_size: float | None = None,
+    intercept: bool = False,
 ) -> Release[HuberFit]:
     r"""Linear regression under zCDP by noisy Newton steps on a Huber loss, with private scales.
 
@@ -143,7 +144,7 @@ def huber_descent(
     Parameters
     ----------
     samples : Samples
-        Rows (x, y); a column of ones makes an intercept.
+        Rows (x, y).
     feature_norm : float
         Largest length of a row, in [1e-50, 1e50]; longer ones are shortened with their labels.
     label_bound : float
@@ -161,6 +162,8 @@ def huber_descent(
         What sums are divided by, at least 1: a number of records that is public or was released
         before (`private_count`). By default the number of records, which replace-one and zero-out
         neighbours share; add-remove ones do not, and must be given it.
+    intercept : bool
+        Whether the first column is one of ones; the others are then centred by their private means.
 
     Returns
     -------
@@ -182,7 +185,7 @@ def huber_descent(
     - the Gram matrix, a sum of positive semi-definite matrices of Frobenius norm at most R²: √2 R²,
       as their inner product is not negative; R²; and B likewise with γ² for R²;
     - A like the Gram matrix, and with `groups`, where its terms are not symmetric, 2R²; R²;
-    - a sum of clipped gradients: 2γ; γ;
+    - a sum of clipped gradients: 2γ; γ; and the sum of rows likewise with `feature_norm`;
     - tr A and tr B, sums of numbers in [0, R²] and [0, γ²]: R² and γ².
 
     Noise on a symmetric matrix is isotropic in the Frobenius norm.
@@ -203,7 +206,7 @@ def huber_descent(
         raise ValueError("sample_size must be given under add-remove, which does not share it")
     count = records.count if sample_size is None else sample_size
     count = require_number("sample_size", count, least=1)
-    run = _Run(records, _Purse(budget, rng), settings, count)
+    run = _Run(records, _Purse(budget, rng), settings, count, bool(intercept))
     return Release(run.fit(), budget, ASSUMPTIONS)
 
 
@@ -268,6 +271,7 @@ class _Run:
     purse: _Purse
     settings: HuberSettings
     sample_size: float
+    intercept: bool
 
     def fit(self) -> HuberFit:
         settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
@@ -322,14 +326,16 @@ class _Run:
 
     def _whiten(self) -> tuple[FloatArray, NoisyValue, Whitening]:
         settings, purse, records = self.settings, self.purse, self.records
-        lengths = records.feature_norm * 2.0 ** (np.arange(-32, 1) / 4)
+        whitening = self._centring()
+        lengths = records.feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
         counts = purse.histogram(
-            "length of rows", settings.norm_share, huber_sums.length_histogram(records, lengths)
+            "centre and length of rows",
+            settings.norm_share / (2 if self.intercept else 1),
+            huber_sums.length_histogram(records, whitening, lengths),
         )
         cap = length_cap(
             counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
         )
-        whitening = np.eye(records.samples.dimension)
         rounds = settings.gram_rounds
         # Later rounds decide, the first ones only prepare.
         shares = settings.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
@@ -340,6 +346,24 @@ class _Run:
             last = whiten(gram)
             whitening = whitening @ last.root
         return whitening, gram, last
+
+    def _centring(self) -> FloatArray:
+        """Map of rows (1, x) to (1, x - m) with a private mean m; the identity without intercept.
+
+        Rows that are short after it need less noise: those of many rare categories, or of a column
+        that lies far from the middle of its bounds.
+        """
+        centring = np.eye(self.records.samples.dimension)
+        if self.intercept:
+            mean = self.purse.vector(
+                "centre and length of rows",
+                self.settings.norm_share / 2,
+                huber_sums.row_sum(self.records),
+                self.records.feature_norm,
+                self.sample_size,
+            )
+            centring[0, 1:] = -mean.value[1:]
+        return centring
 
     def _white_cap(self, share: float) -> float:
         """Length at which a whitened record is shortened for its second moment.

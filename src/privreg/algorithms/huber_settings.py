@@ -70,7 +70,7 @@ class HuberSettings:
     clip_width: float = 1.0
     warm_up_steps: int = 4
     final_steps: int = 3
-    gram_rounds: int = 2
+    gram_rounds: int = 3
     norm_share: float = 0.01
     gram_share: float = 0.10
     scale_share: float = 0.04

@@ -121,15 +121,27 @@ class Records:
         return int(starts.size)
 
 
-def length_histogram(records: Records, edges: FloatArray) -> FloatArray:
-    """Records by their length, the root of their rows' summed squares; (len(edges) + 1,) counts.
+def row_sum(records: Records) -> FloatArray:
+    """Sum over records of the mean of their rows, (p,): each adds a vector of `feature_norm`."""
+
+    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        if starts is None:
+            return np.sum(features, axis=0, dtype=np.float64)
+        sizes = np.diff(starts, append=len(labels))
+        return np.sum(np.add.reduceat(features, starts, axis=0) / sizes[:, None], axis=0)
+
+    return records.total(part, (records.samples.dimension,))
+
+
+def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray) -> FloatArray:
+    """Records by the root of the summed squares of their rows Wᵀx; (len(edges) + 1,) counts.
 
     One record moves one count.
     """
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        squares = _by_record(np.einsum("ij,ij->i", features, features), starts)
-        return _counts(np.sqrt(squares), edges)
+        white = _whitened(features, whitening)
+        return _counts(np.sqrt(_by_record(np.einsum("ij,ij->i", white, white), starts)), edges)
 
     return records.total(part, (len(edges) + 1,))
 

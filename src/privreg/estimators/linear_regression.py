@@ -237,6 +237,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             rng=rng,
             groups=groups,
             sample_size=count,
+            intercept=frame.intercept,
         )
         self._keep(release, frame, spent, by_person=groups is not None)
         return self

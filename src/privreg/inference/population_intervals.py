@@ -121,16 +121,14 @@ def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> Las
     n = max(fit.sample_size, p + 1.0)
     mean = moments.mean_curvature
     correction = n / (n - p) * (1 + p / n * max(0.0, 1 - mean) / mean) ** 2
-    # A thin direction can hold a coefficient as large as the labels allow.
-    start = fit.start_scale**2 * mean * np.linalg.inv(moments.curvature)
     return LastIterateLaw(
         sampling=correction * sandwich(moments.curvature, moments.second_moment, sample_size=n),
         privacy=privacy_covariance(
             moments.curvature,
             list(fit.step_matrices),
             fit.gradient_noise_stds,
-            start_covariance=start,
-            curvature_noise=moments.curvature_noise,
+            start_covariance=_start_error(fit, moments),
+            curvature_noise=moments.step_noise,
         ),
     )
 
@@ -208,3 +206,17 @@ def population_intervals(
         level=level,
         target=target,
     )
+
+
+def _start_error(fit: HuberFit, moments: ShrunkMoments) -> FloatArray:
+    """Square of what the start was away, from how far the iterates have come, (p, p).
+
+    A share K of the start's error is left at the last iterate, so that the iterates have covered
+    I - K of it.
+    """
+    left = np.eye(fit.parameters.size)
+    for matrix in fit.step_matrices:
+        left = left - matrix @ (moments.curvature @ left)
+    covered = np.linalg.solve(fit.whitening, fit.parameters)
+    whole = np.linalg.lstsq(np.eye(len(left)) - left, covered, rcond=1e-3)[0]
+    return np.outer(whole, whole)

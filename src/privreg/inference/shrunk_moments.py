@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from privreg.algorithms.huber_descent import HuberFit, NoisyValue
-from privreg.theory.huber_descent.known_noise import shrink_to_identity
+from privreg.theory.huber_descent.known_noise import shrink_to, shrink_to_identity
 from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
@@ -41,6 +41,12 @@ class ShrunkMoments:
     curvature_noise: float
     second_moment_noise: float
     gram_noise: FloatArray
+
+    @property
+    def step_noise(self) -> float:
+        """Noise left in uᵀAu for a typical u, however A was found."""
+        typical = float(np.trace(self.gram_noise)) / len(self.gram_noise)
+        return max(self.curvature_noise, self.mean_curvature * typical)
 
     def relative_noise(
         self, direction: FloatArray, sampling: FloatArray, privacy: FloatArray, target: str
@@ -97,9 +103,10 @@ class ShrunkMoments:
         # Half the noise at least: a smaller value is not known to be one.
         change = max(found, 0.5 * std) - shrunk
         ratio = 1 + change / shrunk
+        curvature = self.curvature + change * np.outer(unit, unit)
         corrected = replace(
             self,
-            curvature=self.curvature + change * np.outer(unit, unit),
+            curvature=_lifted(curvature, 0.5 * (shrunk + change)),
             second_moment=_scaled(self.second_moment, unit, ratio),
         )
         if plain:
@@ -111,12 +118,13 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     r"""A and B from what a fit released, between the plug-in and the sandwich.
 
     .. math::
-        \hat A = \hat\pi I + \omega_A(\tilde A - \hat\pi I), \qquad
-        \hat B = \hat m I + \omega_B(\tilde B - \hat m I)
+        \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad
+        \hat B = \hat m\hat\Sigma + \omega_B(\tilde B - \hat m\hat\Sigma)
 
-    with the noisy Ã and B̃ of the fit, the weights of `shrink_to_identity`, and the private means π̂
-    and m̂ of their diagonals. At ω = 0 this is the plug-in for errors that do not depend on the
-    features, at ω = 1 the sandwich.
+    with the noisy Ã and B̃ of the fit, the weights of `shrink_to`, the private means π̂ and m̂ of
+    their diagonals, and the rows' second moment Σ̂ in whitened coordinates: the identity, but for
+    directions so thin that whitening stopped at the noise. At ω = 0 this is the plug-in for errors
+    that do not depend on the features, at ω = 1 the sandwich.
 
     Parameters
     ----------
@@ -134,29 +142,35 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     bound = fit.clip_norm**2 / p
     mean = float(np.clip(_mean(fit.curvature, fit.mean_curvature, p), 0.1 * normal, 1.5))
     square = float(np.clip(_mean(fit.second_moment, fit.mean_square, p), 1e-3 * bound, bound))
+    shape = _rows_second_moment(fit)
     if fit.curvature is None or fit.second_moment is None:
         left = fit.gram.noise_std * float(np.sqrt(max(fit.gram_weight, hidden)))
         return ShrunkMoments(
-            curvature=mean * np.eye(p),
-            second_moment=square * np.eye(p),
+            curvature=mean * shape,
+            second_moment=square * shape,
             mean_curvature=mean,
             curvature_noise=0.0,
             second_moment_noise=0.0,
             gram_noise=left * fit.last_root.T @ fit.last_root,
         )
     matrix = (fit.curvature.value + fit.curvature.value.T) / 2
-    a = shrink_to_identity(matrix, noise_std=fit.curvature.noise_std, scale=mean)
-    b = shrink_to_identity(
-        fit.second_moment.value, noise_std=fit.second_moment.noise_std, scale=square
-    )
+    a = shrink_to(mean * shape, matrix, noise_std=fit.curvature.noise_std)
+    b = shrink_to(square * shape, fit.second_moment.value, noise_std=fit.second_moment.noise_std)
     return ShrunkMoments(
-        curvature=_lifted(a.matrix, 0.2 * mean),
-        second_moment=_lifted(b.matrix, 0.05 * square),
+        curvature=_lifted(a.matrix, 0.05 * mean),
+        second_moment=_lifted(b.matrix, 0.02 * square),
         mean_curvature=mean,
         curvature_noise=fit.curvature.noise_std * float(np.sqrt(max(a.weight, hidden))),
         second_moment_noise=fit.second_moment.noise_std * float(np.sqrt(max(b.weight, hidden))),
         gram_noise=np.zeros((p, p)),
     )
+
+
+def _rows_second_moment(fit: HuberFit) -> FloatArray:
+    """Σ̂ of mean diagonal 1: what the last root has made of the shrunk Gram matrix."""
+    shrunk = shrink_to_identity(fit.gram.value, noise_std=fit.gram.noise_std).matrix
+    found = _lifted(fit.last_root.T @ shrunk @ fit.last_root, 0.05)
+    return found * (len(found) / float(np.trace(found)))
 
 
 def _mean(matrix: NoisyValue | None, number: NoisyValue, p: int) -> float:

@@ -46,31 +46,16 @@ def symmetric_noise(
 
 
 def shrink_to_identity(noisy: ArrayLike, *, noise_std: float, scale: float | None = None) -> Shrunk:
-    r"""Linear shrinkage to a multiple of the identity when the noise is known.
-
-    .. math::
-        \hat M = \mu I + \omega (Y - \mu I), \qquad
-        \omega = \Big(1 - \frac{s^2\,p(p+1)/2}{\|Y - \mu I\|_F^2}\Big)_+
-
-    where Y = M + E, with E of `symmetric_noise`, whose mean squared Frobenius norm is s²p(p+1)/2.
-    The weight estimates the one of least mean squared error.
+    """`shrink_to` a multiple of the identity, by default the mean of the diagonal.
 
     Parameters
     ----------
     noisy : array_like, shape (p, p)
-        Y, symmetric.
+        Symmetric.
     noise_std : float
-        s, at least 0.
+        At least 0.
     scale : float, optional
-        μ; the mean of the diagonal by default.
-
-    Returns
-    -------
-    Shrunk
-
-    Source
-    ------
-    Ledoit and Wolf (2004), with the noise known instead of estimated.
+        The multiple.
 
     Examples
     --------
@@ -79,15 +64,47 @@ def shrink_to_identity(noisy: ArrayLike, *, noise_std: float, scale: float | Non
            [0., 2.]]), weight=0.0)
     """
     matrix = require_array("noisy", noisy, shape=(None, None))
-    noise = require_number("noise_std", noise_std, least=0)
     p = len(matrix)
     centre = np.trace(matrix) / p if scale is None else require_number("scale", scale)
-    target = centre * np.eye(p)
-    deviation = matrix - target
+    return shrink_to(centre * np.eye(p), matrix, noise_std=noise_std)
+
+
+def shrink_to(target: ArrayLike, noisy: ArrayLike, *, noise_std: float) -> Shrunk:
+    r"""Linear shrinkage of a noisy matrix to a target when the noise is known.
+
+    .. math::
+        \hat M = T + \omega (Y - T), \qquad
+        \omega = \Big(1 - \frac{s^2\,p(p+1)/2}{\|Y - T\|_F^2}\Big)_+
+
+    where Y = M + E, with E of `symmetric_noise`, whose mean squared Frobenius norm is s²p(p+1)/2.
+    The weight estimates the one of least mean squared error.
+
+    Parameters
+    ----------
+    target : array_like, shape (p, p)
+        T.
+    noisy : array_like, shape (p, p)
+        Y, symmetric.
+    noise_std : float
+        s, at least 0.
+
+    Returns
+    -------
+    Shrunk
+
+    Source
+    ------
+    Ledoit and Wolf (2004), with the noise known instead of estimated.
+    """
+    matrix = require_array("noisy", noisy, shape=(None, None))
+    centre = require_array("target", target, shape=matrix.shape)
+    noise = require_number("noise_std", noise_std, least=0)
+    p = len(matrix)
+    deviation = matrix - centre
     observed = float(np.sum(deviation**2))
     expected = noise**2 * p * (p + 1) / 2
     weight = max(0.0, 1.0 - expected / observed) if observed > 0 else 0.0
-    return Shrunk(target + weight * deviation, weight)
+    return Shrunk(centre + weight * deviation, weight)
 
 
 def inverse_root(matrix: ArrayLike, *, floor: float) -> FloatArray:
