@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from privreg.algorithms import huber_sums
+from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.algorithms.huber_sums import Records
+from privreg.algorithms.records import Records
 from privreg.algorithms.samples import Samples
+from privreg.algorithms.split_budget import NoisyValue, SplitBudget
+from privreg.algorithms.whitening import Whitening, newton_matrix, whiten
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
-from privreg.privacy.zcdp import gaussian_noise_std
-from privreg.theory.huber_descent.known_noise import (
-    inverse_root,
-    noise_edge,
-    shrink_to_identity,
-    symmetric_noise,
-)
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
-from privreg.validation import require_count, require_instance, require_number
+from privreg.validation import require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 MOMENTS, MEANS = "second moments for intervals", "means for intervals"
@@ -33,87 +28,6 @@ ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
     "noise is drawn in floating point, so that the guarantee is one about real numbers",
 )
-
-
-@dataclass(frozen=True)
-class NoisyValue:
-    """A private statistic and the standard deviation of the noise in it.
-
-    Attributes
-    ----------
-    value : ndarray
-        A symmetric matrix has the noise of `symmetric_noise`, everything else independent noise.
-    noise_std : float
-    """
-
-    value: FloatArray
-    noise_std: float
-
-
-@dataclass(frozen=True)
-class HuberFit:
-    r"""Everything that `huber_descent` releases: the iterates and what their law needs.
-
-    Attributes
-    ----------
-    iterates : ndarray, shape (T, p)
-        θ_1..θ_T in the units of the rows.
-    whitening : ndarray, shape (p, p)
-        W: descent runs on z = Wᵀx, whose second moment is near the identity.
-    step_matrices : ndarray, shape (T, p, p)
-        S_t, in whitened coordinates φ = W⁻¹θ.
-    gradient_noise_stds : ndarray, shape (T,)
-        λ_t of the mean clipped gradient in whitened coordinates.
-    clip_norm : float
-        γ of the final steps.
-    residual_scale : float
-        The scale at the start of the final steps; w times √p times it is γ.
-    start_scale : float
-        The residual scale at the start, which bounds how far it may have been away.
-    gram : NoisyValue
-        Second moment of the rows (p, p) in the coordinates of the last round, from which
-        `last_root` took it to those of W.
-    last_root : ndarray, shape (p, p)
-        What the last round multiplied W by.
-    gram_weight : float
-        How much of the last round's deviation from the identity was kept, in [0, 1].
-    curvature, second_moment : NoisyValue or None
-        Mean derivative A and mean square B of the clipped gradient, (p, p) in whitened
-        coordinates; None where the settings spend nothing on them.
-    mean_curvature, mean_square : NoisyValue
-        tr(A)/p and tr(B)/p at the last iterate.
-    sample_size : float
-        What sums were divided by.
-    symmetric : bool
-        Whether `curvature` is symmetric: not where a record has several rows.
-    settings : HuberSettings
-    spending : tuple of (str, Budget)
-        What was spent on what; the sum is the whole budget.
-    """
-
-    iterates: FloatArray
-    whitening: FloatArray
-    step_matrices: FloatArray
-    gradient_noise_stds: FloatArray
-    clip_norm: float
-    residual_scale: float
-    start_scale: float
-    gram: NoisyValue
-    last_root: FloatArray
-    gram_weight: float
-    curvature: NoisyValue | None
-    second_moment: NoisyValue | None
-    mean_curvature: NoisyValue
-    mean_square: NoisyValue
-    sample_size: float
-    symmetric: bool
-    settings: HuberSettings
-    spending: tuple[tuple[str, Budget], ...]
-
-    @property
-    def parameters(self) -> FloatArray:
-        """θ_T, shape (p,)."""
-        return self.iterates[-1]
 
 
 def huber_descent(
@@ -206,61 +120,8 @@ def huber_descent(
         raise ValueError("sample_size must be given under add-remove, which does not share it")
     count = records.count if sample_size is None else sample_size
     count = require_number("sample_size", count, least=1)
-    run = _Run(records, _Purse(budget, rng), settings, count, bool(intercept))
+    run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))
     return Release(run.fit(), budget, ASSUMPTIONS)
-
-
-def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
-    """A number of records, at least 1, under any of the relations.
-
-    Guarantee
-    ---------
-    The Gaussian mechanism at sensitivity 1: the number spends the whole budget.
-    """
-    exact = require_count("count", count)
-    std = float(gaussian_noise_std(sensitivity=1.0, rho=budget.rho))
-    return Release(max(1.0, exact + std * float(rng.standard_normal())), budget)
-
-
-@dataclass
-class _Purse:
-    """Hands out Gaussian noise and writes down what each share of the budget was spent on."""
-
-    budget: Budget
-    rng: np.random.Generator
-    spent: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def replaces(self) -> bool:
-        return self.budget.neighbours is Neighbours.REPLACE_ONE
-
-    def noise_std(self, what: str, share: float, sensitivity: float) -> float:
-        self.spent[what] = self.spent.get(what, 0.0) + share
-        return float(gaussian_noise_std(sensitivity=sensitivity, rho=share * self.budget.rho))
-
-    def spending(self) -> tuple[tuple[str, Budget], ...]:
-        return tuple((what, self.budget.share(min(1.0, x))) for what, x in self.spent.items())
-
-    def histogram(self, what: str, share: float, counts: FloatArray) -> NoisyValue:
-        std = self.noise_std(what, share, np.sqrt(2.0) if self.replaces else 1.0)
-        return NoisyValue(counts + std * self.rng.standard_normal(counts.shape), std)
-
-    def semidefinite(
-        self, what: str, share: float, total: FloatArray, bound: float, n: float
-    ) -> NoisyValue:
-        std = self.noise_std(what, share, bound * (np.sqrt(2.0) if self.replaces else 1.0)) / n
-        noise = symmetric_noise(len(total), noise_std=std, rng=self.rng)
-        return NoisyValue((total + total.T) / (2 * n) + noise, std)
-
-    def vector(
-        self, what: str, share: float, total: FloatArray, bound: float, n: float
-    ) -> NoisyValue:
-        std = self.noise_std(what, share, bound * (2.0 if self.replaces else 1.0)) / n
-        return NoisyValue(total / n + std * self.rng.standard_normal(total.shape), std)
-
-    def number(self, what: str, share: float, total: float, bound: float, n: float) -> NoisyValue:
-        std = self.noise_std(what, share, bound) / n
-        return NoisyValue(np.asarray(total / n + std * self.rng.standard_normal()), std)
 
 
 @dataclass
@@ -268,7 +129,7 @@ class _Run:
     """One fit: the order in which the data are asked, and with what share."""
 
     records: Records
-    purse: _Purse
+    purse: SplitBudget
     settings: HuberSettings
     sample_size: float
     intercept: bool
@@ -434,31 +295,3 @@ class _Path:
     iterates: list[FloatArray] = field(default_factory=list)
     matrices: list[FloatArray] = field(default_factory=list)
     noise_stds: list[float] = field(default_factory=list)
-
-
-class Whitening(NamedTuple):
-    """Inverse root of a second moment, and the weight that its noisy deviation was given."""
-
-    root: FloatArray
-    weight: float
-
-
-def whiten(gram: NoisyValue) -> Whitening:
-    """Inverse root of a noisy second moment, shrunk by its known noise and floored at its edge."""
-    p = len(gram.value)
-    shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
-    centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
-    # Shrinkage leaves a share of the noise; below its edge an eigenvalue is noise.
-    floor = max(shrunk.weight * noise_edge(p, noise_std=gram.noise_std), 1e-9 * centre)
-    floor = min(floor, centre) if shrunk.weight else centre
-    return Whitening(inverse_root(shrunk.matrix, floor=floor), shrunk.weight)
-
-
-def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
-    """Inverse of a noisy curvature, shrunk by its known noise and kept within reach of its mean."""
-    p = len(curvature.value)
-    matrix = (curvature.value + curvature.value.T) / 2
-    mean = float(np.clip(np.trace(matrix) / p, 0.25 * slope, 1.5))
-    shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
-    root = inverse_root(shrunk.matrix, floor=0.3 * mean)
-    return root @ root

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
@@ -40,11 +42,9 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
     float
         Between the second and the last edge.
     """
-    candidates = np.geomspace(edges[1], edges[-1], 8 * len(edges))
-    below = 2 * ndtr(edges / candidates[:, None]) - 1
-    mass = np.diff(below, axis=1, prepend=0.0, append=1.0)
+    candidates, mass = _normal_masses(tuple((edges / edges[-1]).tolist()))
     score = mass @ (counts / sample_size) - 0.5 * np.sum(mass**2, axis=1)
-    return float(candidates[np.argmax(score)])
+    return float(edges[-1] * candidates[np.argmax(score)])
 
 
 def length_cap(
@@ -70,3 +70,12 @@ def length_cap(
     enough = above > np.maximum(QUANTILE_ABOVE * sample_size, noise)
     found = np.flatnonzero(enough)
     return float(edges[min(int(found[-1]), len(edges) - 1)]) if found.size else float(edges[0])
+
+
+@lru_cache(maxsize=4)
+def _normal_masses(edges: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
+    """Candidate scales, and the probabilities of the bins under each."""
+    grid = np.array(edges)
+    candidates = np.geomspace(grid[1], grid[-1], 8 * len(grid))
+    below = 2 * ndtr(grid / candidates[:, None]) - 1
+    return candidates, np.diff(below, axis=1, prepend=0.0, append=1.0)

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privreg.algorithms.huber_descent import HuberFit, huber_descent, private_count
+from privreg.algorithms.huber_descent import huber_descent
+from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.private_bounds import private_bounds
 from privreg.algorithms.samples import ArraySamples, Samples
+from privreg.algorithms.split_budget import private_count
 from privreg.estimators.bounds import Frame, declared
 from privreg.estimators.report import PrivacyStatement, write_report
 from privreg.inference.population_intervals import (

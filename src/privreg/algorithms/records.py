@@ -1,0 +1,117 @@
+"""Records of bounded rows: a record is a row, or all rows of one person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.algorithms.samples import ArraySamples, Chunk, Samples, as_samples, row_norms
+from privreg.validation import require_number
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Records:
+    """A data set as records of bounded rows.
+
+    Parameters
+    ----------
+    samples : Samples
+        The rows; longer ones than `feature_norm` are shortened together with their labels, then
+        labels are clipped to `label_bound`. Each row is changed by itself.
+    feature_norm, label_bound : float
+        Largest length of a row and largest absolute label.
+    groups : array_like, shape (n,), optional
+        Whose row it is, for data sets in memory; every row is a record of its own by default.
+
+    Attributes
+    ----------
+    count : int
+        Number of records.
+    """
+
+    samples: Samples
+    feature_norm: float
+    label_bound: float
+    groups: ArrayLike | None = None
+    count: int = field(init=False)
+    _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        as_samples(self.samples)
+        for name in ("feature_norm", "label_bound"):
+            value = require_number(name, getattr(self, name), least=1e-50, most=1e50)
+            object.__setattr__(self, name, value)
+        count = self.samples.sample_size if self.groups is None else self._sort_by_group()
+        object.__setattr__(self, "count", count)
+        if isinstance(self.samples, ArraySamples):
+            samples = self.samples
+            whole = Chunk(samples.features, samples.labels, samples.norms)
+            kept = self._bounded(whole)
+            if kept is not whole:
+                object.__setattr__(self, "samples", ArraySamples(kept.features, kept.labels))
+
+    def chunks(self) -> Iterator[tuple[Rows, Rows, NDArray[np.int64] | None]]:
+        """Features, labels, and where in them each record starts; None where a row is a record."""
+        starts = self._starts
+        if starts is not None:
+            samples = self.samples
+            assert isinstance(samples, ArraySamples)
+            # About a thousand records at a time, so that p × p matrices of each fit in memory.
+            for first in range(0, self.count, 1024):
+                bounds = starts[first : first + 1025]
+                low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(samples.labels)
+                inside = bounds[bounds < high] - low
+                yield samples.features[low:high], samples.labels[low:high], inside
+            return
+        held = isinstance(self.samples, ArraySamples)
+        for chunk in self.samples.chunks():
+            rows = chunk if held else self._bounded(chunk)
+            yield rows.features, rows.labels, None
+
+    def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
+        """Sum over chunks of what `part(features, labels, starts)` gives."""
+        result = np.zeros(shape)
+        for features, labels, starts in self.chunks():
+            result += part(features, labels, starts)
+        return result
+
+    def _bounded(self, chunk: Chunk) -> Chunk:
+        long = chunk.norms > self.feature_norm
+        features, labels = chunk.features, chunk.labels
+        if np.any(long):
+            with np.errstate(over="ignore", under="ignore"):
+                # In two steps, since the norm of a finite row can be infinite.
+                largest = np.max(np.abs(features[long]), axis=1)
+                relative = features[long] / largest[:, None]
+                length = row_norms(relative)
+                shortened = relative * (self.feature_norm / length)[:, None]
+                lowered = labels[long] / largest * (self.feature_norm / length)
+            features, labels = features.copy(), labels.copy()
+            features[long], labels[long] = shortened, lowered
+        elif np.max(np.abs(labels), initial=0.0) <= self.label_bound:
+            return chunk
+        norms = np.minimum(chunk.norms, self.feature_norm)
+        return Chunk(features, np.clip(labels, -self.label_bound, self.label_bound), norms)
+
+    def _sort_by_group(self) -> int:
+        samples = self.samples
+        if not isinstance(samples, ArraySamples):
+            raise ValueError("groups must be None for data sets that are not held in memory")
+        names = np.asarray(self.groups)
+        if names.shape != (samples.sample_size,):
+            raise ValueError(f"groups must have shape ({samples.sample_size},), got {names.shape}")
+        _, codes = np.unique(names, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        object.__setattr__(
+            self, "samples", ArraySamples(samples.features[order], samples.labels[order])
+        )
+        object.__setattr__(self, "_starts", starts)
+        return int(starts.size)

@@ -1,0 +1,265 @@
+"""Private Huber regression: bounded sums, what is spent on what, and the minimiser it nears."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privreg.algorithms import huber_sums
+from privreg.algorithms.huber_descent import huber_descent
+from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
+from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
+from privreg.algorithms.records import Records
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.split_budget import SplitBudget, private_count
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.validation import require_number
+
+CLIP, CAP = 0.7, 1.9
+
+
+@pytest.fixture
+def table(rng):
+    features = np.column_stack([np.ones(300), rng.standard_normal((300, 3))])
+    labels = features @ [0.3, 1.0, -1.0, 0.5] + rng.standard_normal(300)
+    return ArraySamples(features, labels)
+
+
+@pytest.fixture
+def whitening(rng):
+    return np.eye(4) + 0.2 * rng.standard_normal((4, 4))
+
+
+def records_of(samples, groups=None):
+    return Records(samples, feature_norm=1e3, label_bound=1e3, groups=groups)
+
+
+def fit(samples, budget, settings=None, rng=None, **more):
+    return huber_descent(
+        samples,
+        feature_norm=5.0,
+        label_bound=10.0,
+        budget=budget,
+        settings=settings or HuberSettings(),
+        rng=rng or np.random.Generator(np.random.SFC64(3)),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("moment_share", [0.0, 0.1])
+def test_what_is_spent_is_the_budget(table, neighbours, intercept, moment_share):
+    budget = Budget.zcdp(0.3, neighbours=neighbours)
+    settings = HuberSettings(moment_share=moment_share)
+    release = fit(table, budget, settings, sample_size=300.0, intercept=intercept)
+    assert release.budget == budget
+    spent = [each for _, each in release.value.spending]
+    assert sum(each.rho for each in spent) == pytest.approx(0.3, rel=1e-12)
+    assert {each.neighbours for each in spent} == {neighbours}
+    assert np.all(np.isfinite(release.value.parameters))
+
+
+def test_each_mechanism_has_the_noise_that_its_share_buys(rng):
+    """A chi-square of at least 4,000 normals has a standard deviation of 2.3 %."""
+    budget = Budget.zcdp(0.5)
+    purse = SplitBudget(budget, rng)
+    bound, n, share = 3.0, 10.0, 0.2
+    rho = 0.1
+    vector = purse.vector("a", share, np.zeros(4000), bound, n)
+    histogram = purse.histogram("b", share, np.zeros(4000))
+    matrix = purse.semidefinite("c", share, np.zeros((90, 90)), bound, n)
+    numbers = [purse.number("d", 0.01, 0.0, bound, n) for _ in range(4000)]
+    upper = matrix.value[np.triu_indices(90)] * np.where(np.eye(90), 1, np.sqrt(2))[
+        np.triu_indices(90)
+    ]
+    for draws, sensitivity, budget_share in (
+        (vector.value, 2 * bound / n, rho),
+        (histogram.value, np.sqrt(2), rho),
+        (upper, np.sqrt(2) * bound / n, rho),
+        (np.array([float(each.value) for each in numbers]), bound / n, 0.005),
+    ):
+        ratio = np.std(draws) * np.sqrt(2 * budget_share) / sensitivity
+        assert 0.92 < ratio < 1.08
+
+
+def test_add_remove_asks_half_the_noise_and_a_number_of_records(table, rng):
+    stds = [
+        SplitBudget(Budget.zcdp(0.5, neighbours=each), rng)
+        .vector("a", 0.1, np.zeros(2), 1.0, 1.0)
+        .noise_std
+        for each in ("replace-one", "add-remove", "zero-out")
+    ]
+    assert stds[0] == pytest.approx(2 * stds[1]) == pytest.approx(2 * stds[2])
+    with pytest.raises(ValueError, match="sample_size must be given under add-remove"):
+        fit(table, Budget.zcdp(0.5, neighbours="add-remove"))
+    counts = [private_count(500, budget=Budget.zcdp(0.5), rng=rng).value for _ in range(2000)]
+    assert np.std(counts) == pytest.approx(1.0, rel=0.08)
+
+
+def gradients(samples, theta, whitening):
+    residuals = samples.labels - samples.features @ theta
+    return (samples.features @ whitening) * residuals[:, None]
+
+
+def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
+    theta, groups = rng.standard_normal(4) / 2, rng.integers(0, 120, 300)
+    whole = gradients(table, theta, whitening)
+    by_person = np.array([whole[groups == k].sum(axis=0) for k in np.unique(groups)])
+    for found, records in (
+        (whole, records_of(table)),
+        (by_person, records_of(table, groups)),
+    ):
+        lengths = np.linalg.norm(found, axis=1)
+        clipped = found * np.minimum(1, CLIP / lengths)[:, None]
+        arguments = (records, theta, whitening)
+        np.testing.assert_allclose(
+            huber_sums.gradient_sum(*arguments, clip_norm=CLIP), clipped.sum(axis=0), rtol=1e-12
+        )
+        np.testing.assert_allclose(
+            huber_sums.second_moment_sum(*arguments, clip_norm=CLIP),
+            clipped.T @ clipped,
+            atol=1e-11,
+        )
+        counts = huber_sums.residual_histogram(*arguments, np.array([0.1, 1.0]))
+        np.testing.assert_array_equal(
+            counts, np.histogram(lengths / 2, [0, 0.1, 1.0, np.inf])[0]
+        )
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_curvature_is_the_derivative_of_the_clipped_gradient(table, whitening, rng, grouped):
+    """Central differences; no record crosses its clip within the step, but for measure zero."""
+    groups = rng.integers(0, 120, 300) if grouped else None
+    records, theta, step = records_of(table, groups), rng.standard_normal(4) / 2, 1e-6
+    found = huber_sums.curvature_sum(records, theta, whitening, clip_norm=CLIP, cap=1e6)
+    columns = [
+        (
+            huber_sums.gradient_sum(records, theta - shift, whitening, clip_norm=CLIP)
+            - huber_sums.gradient_sum(records, theta + shift, whitening, clip_norm=CLIP)
+        )
+        / (2 * step)
+        for shift in step * whitening.T
+    ]
+    np.testing.assert_allclose(found, np.array(columns).T, atol=1e-4)
+    traces = huber_sums.traces(records, theta, whitening, clip_norm=CLIP, cap=CAP)
+    capped = huber_sums.curvature_sum(records, theta, whitening, clip_norm=CLIP, cap=CAP)
+    square = huber_sums.second_moment_sum(records, theta, whitening, clip_norm=CLIP)
+    assert traces == pytest.approx((np.trace(capped), np.trace(square)), rel=1e-10)
+
+
+ROWS = [0.0, 5e-324, 1e-160, 1.0, -3.0, 1e8, 1e300, -1e308]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_no_record_moves_a_sum_by_more_than_is_said(rng, whitening, rows):
+    for _ in range(200):
+        features = rng.choice(ROWS, (rows, 4)) * rng.uniform(0.5, 1, (rows, 4))
+        labels = rng.choice(ROWS, rows)
+        records = Records(
+            ArraySamples(features, labels), 5.0, 10.0, np.zeros(rows) if rows > 1 else None
+        )
+        assert records.count == 1
+        arguments = (records, rng.standard_normal(4), whitening)
+        slack = 1 + 1e-12
+        gradient = huber_sums.gradient_sum(*arguments, clip_norm=CLIP)
+        assert np.linalg.norm(gradient) <= CLIP * slack
+        square = huber_sums.second_moment_sum(*arguments, clip_norm=CLIP)
+        assert np.linalg.norm(square) <= CLIP**2 * slack
+        gram = huber_sums.gram_sum(records, whitening, cap=CAP)
+        assert np.linalg.norm(gram) <= CAP**2 * slack
+        assert np.linalg.eigvalsh(gram)[0] >= -1e-12
+        curvature = huber_sums.curvature_sum(*arguments, clip_norm=CLIP, cap=CAP)
+        assert np.linalg.norm(curvature) <= CAP**2 * slack
+        traces = huber_sums.traces(*arguments, clip_norm=CLIP, cap=CAP)
+        assert -1e-12 <= traces[0] <= CAP**2 * slack
+        assert 0 <= traces[1] <= CLIP**2 * slack
+        assert np.linalg.norm(huber_sums.row_sum(records)) <= 5.0 * slack
+        for counts in (
+            huber_sums.length_histogram(records, whitening, np.array([1.0, 2.0])),
+            huber_sums.residual_histogram(*arguments, np.array([1.0, 2.0])),
+        ):
+            assert sorted(counts) == [0, 0, 1]
+
+
+def test_with_a_large_budget_the_fit_is_the_huber_minimiser(rng):
+    features = np.column_stack([np.ones(4000), rng.standard_normal((4000, 3))])
+    labels = features @ [0.3, 1.0, -1.0, 0.5] + rng.standard_t(3, 4000)
+    samples = ArraySamples(features, labels)
+    settings = HuberSettings(warm_up_steps=8, final_steps=8)
+    found = fit(samples, Budget.zcdp(1e12), settings, intercept=True).value
+    records = Records(samples, 5.0, 10.0)
+    whitening = found.whitening
+    gradient = (
+        huber_sums.gradient_sum(records, found.parameters, whitening, clip_norm=found.clip_norm)
+        / 4000
+    )
+    at_start = huber_sums.gradient_sum(records, np.zeros(4), whitening, clip_norm=found.clip_norm)
+    # Eight steps of sizes 1/k on a linear gradient would leave nothing; the clip bends it a little.
+    assert np.linalg.norm(gradient) < 1e-3 * np.linalg.norm(at_start) / 4000
+    np.testing.assert_allclose(
+        whitening.T @ features.T @ features @ whitening / 4000, np.eye(4), atol=0.1
+    )
+
+
+def test_a_group_of_one_row_each_is_no_group(table):
+    plain = fit(table, Budget.zcdp(0.5), HuberSettings(moment_share=0.0)).value
+    grouped = fit(
+        table, Budget.zcdp(0.5), HuberSettings(moment_share=0.0), groups=np.arange(300)
+    ).value
+    np.testing.assert_allclose(plain.parameters, grouped.parameters, rtol=1e-9)
+
+
+def test_the_scale_is_found_wherever_it_lies(rng):
+    """Half a bin of √2 at n = 20,000 and noise of 100 a bin, over five orders of magnitude."""
+    edges = scale_edges(10.0)
+    for scale in 10.0 ** np.arange(-3, 2):
+        values = scale * np.abs(rng.standard_normal(20_000))
+        counts = np.bincount(np.searchsorted(edges, values), minlength=edges.size + 1)
+        noisy = counts + 100 * rng.standard_normal(counts.size)
+        assert residual_scale(noisy, edges, sample_size=20_000) == pytest.approx(scale, rel=0.1)
+
+
+def test_the_cap_leaves_a_tenth_above_or_what_noise_hides(rng):
+    lengths = np.linspace(0, 1, 10_000)
+    edges = 2.0 ** (np.arange(-32, 1) / 4)
+    counts = np.bincount(np.searchsorted(edges, lengths), minlength=34).astype(float)
+    assert 0.8 < length_cap(counts, edges, noise_std=0.0, sample_size=10_000) <= 1.0
+    hidden = length_cap(counts, edges, noise_std=900.0, sample_size=10_000)
+    assert 0.1 < hidden < 0.9
+
+
+def test_the_clip_is_narrow_where_privacy_decides():
+    widths = [best_clip_width(price) for price in (0.0, 0.1, 1.0, 10.0)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] == pytest.approx(2.5)
+    settings = [
+        default_settings(sample_size=n, dimension=10, budget=Budget.zcdp(0.1))
+        for n in (1_000, 100_000)
+    ]
+    assert [each.moment_share > 0 for each in settings] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"clip_width": float("nan")}, "clip_width must be"),
+        ({"final_steps": 0}, "final_steps must be a whole number, at least 1, got 0"),
+        ({"gram_share": 0.0}, "gram_share must be more than 0"),
+        ({"gram_share": 0.8}, "shares must leave something for the final steps"),
+    ],
+)
+def test_settings_are_refused_by_name(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(HuberSettings(), **change)
+
+
+def test_an_infinite_budget_is_refused(table):
+    with pytest.raises(ValueError, match="budget must be finite"):
+        fit(table, Budget(np.inf))
+    with pytest.raises(ValueError, match="groups must have shape"):
+        fit(table, Budget.zcdp(1.0), groups=[1, 2])
+    assert require_number("rho", fit(table, Budget.zcdp(1.0)).budget.rho) == 1.0
