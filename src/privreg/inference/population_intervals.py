@@ -189,11 +189,14 @@ def population_intervals(
         if not np.any(direction):
             continue
         seen = common.along(fit, direction)
+        if seen is None:
+            error[k] = noise[k] = np.inf
+            continue
         own = law if seen is common else last_iterate_law(fit, seen)
         error[k] = np.sqrt(direction @ own.total(target) @ direction)
         noise[k] = seen.relative_noise(direction, own.sampling, own.privacy, target)
     with np.errstate(divide="ignore"):
-        degrees = 2 / noise**2
+        degrees = 2 / np.maximum(noise, 1e-6) ** 2
     finite = degrees > LEAST_DEGREES
     quantile = np.full(len(rows), np.inf)
     quantile[finite] = stdtrit(np.minimum(degrees[finite], 1e9), (1 + level) / 2)

@@ -14,8 +14,8 @@ from privreg.theory.huber_descent.known_noise import shrink_to, shrink_to_identi
 from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
-# Standard deviations by which a direction must be thinner than its shrunk estimate to be believed.
-CERTAIN = 3.0
+# Of a direction's own noise: what it must exceed to be seen, and how far shrinkage may take it.
+VISIBLE, LIMIT = 1.645, 1.0
 
 
 @dataclass(frozen=True)
@@ -83,34 +83,34 @@ class ShrunkMoments:
         thinness = self.mean_curvature * float(a @ direction) / float(direction @ direction)
         return float(np.sqrt(variance + (shape * thinness) ** 2)) / whole
 
-    def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments:
-        """The same moments, corrected along a direction that is plainly thinner than they say.
+    def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
+        """The same moments for what is asked along a direction; None where it cannot be seen.
 
-        Shrinkage looks at all entries at once and can miss a single thin direction. Where the
-        noisy value along it is 3 standard deviations below the shrunk one, that value is taken.
+        Shrinkage looks at all entries at once and can hide a single thin direction. So the value
+        along this one stays within a standard deviation of its own noisy one, and where that is
+        no more than noise would be, nothing bounds a coefficient along it.
         """
         unit = direction / np.linalg.norm(direction)
         shrunk = float(unit @ self.curvature @ unit)
         if fit.curvature is not None:
             found, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
-            plain = self.curvature_noise > 0
         else:
             before = fit.last_root @ unit
             found = self.mean_curvature * float(before @ fit.gram.value @ before)
             std = self.mean_curvature * fit.gram.noise_std * float(before @ before)
-            plain = False
-        if found >= shrunk - CERTAIN * std or std == 0:
+        if found <= VISIBLE * std:
+            return None
+        limited = found + LIMIT * std
+        if limited >= shrunk:
             return self
-        # Half the noise at least: a smaller value is not known to be one.
-        change = max(found, 0.5 * std) - shrunk
-        ratio = 1 + change / shrunk
-        curvature = self.curvature + change * np.outer(unit, unit)
         corrected = replace(
             self,
-            curvature=_lifted(curvature, 0.5 * (shrunk + change)),
-            second_moment=_scaled(self.second_moment, unit, ratio),
+            curvature=_lifted(
+                self.curvature - (shrunk - limited) * np.outer(unit, unit), 0.5 * limited
+            ),
+            second_moment=_scaled(self.second_moment, unit, limited / shrunk),
         )
-        if plain:
+        if fit.curvature is not None:
             return replace(corrected, curvature_noise=std)
         return replace(corrected, gram_noise=std / self.mean_curvature * np.eye(len(unit)))
 

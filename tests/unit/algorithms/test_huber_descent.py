@@ -73,9 +73,9 @@ def test_each_mechanism_has_the_noise_that_its_share_buys(rng):
     histogram = purse.histogram("b", share, np.zeros(4000))
     matrix = purse.semidefinite("c", share, np.zeros((90, 90)), bound, n)
     numbers = [purse.number("d", 0.01, 0.0, bound, n) for _ in range(4000)]
-    upper = matrix.value[np.triu_indices(90)] * np.where(np.eye(90), 1, np.sqrt(2))[
-        np.triu_indices(90)
-    ]
+    upper = (
+        matrix.value[np.triu_indices(90)] * np.where(np.eye(90), 1, np.sqrt(2))[np.triu_indices(90)]
+    )
     for draws, sensitivity, budget_share in (
         (vector.value, 2 * bound / n, rho),
         (histogram.value, np.sqrt(2), rho),
@@ -125,9 +125,7 @@ def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
             atol=1e-11,
         )
         counts = huber_sums.residual_histogram(*arguments, np.array([0.1, 1.0]))
-        np.testing.assert_array_equal(
-            counts, np.histogram(lengths / 2, [0, 0.1, 1.0, np.inf])[0]
-        )
+        np.testing.assert_array_equal(counts, np.histogram(lengths / 2, [0, 0.1, 1.0, np.inf])[0])
 
 
 @pytest.mark.parametrize("grouped", [False, True])

@@ -1,0 +1,216 @@
+"""The estimator: scikit-learn's contract, bounds that hold, a report, and an audit of the whole."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from privreg import Budget, PrivateLinearRegression
+from privreg.algorithms.huber_settings import HuberSettings
+
+BUDGET = Budget.zcdp(1.0)
+WIDE = {"feature_bounds": (-10, 10), "label_bounds": (-200, 200), "random_state": 0}
+READ = {"feature_bounds": "private", "label_bounds": "private", "random_state": 0}
+
+
+@parametrize_with_checks(
+    [
+        PrivateLinearRegression(BUDGET, **WIDE),
+        PrivateLinearRegression(BUDGET, **WIDE, fit_intercept=False, release="all"),
+        PrivateLinearRegression(Budget.zcdp(1.0, neighbours="add-remove"), **READ),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def table(rng, n=6000):
+    features = rng.uniform([0, 100], [1, 140], (n, 2))
+    return features, 5 + features @ [4.0, -0.1] + rng.standard_normal(n)
+
+
+BOUNDS = {"feature_bounds": ([0, 90], [1, 150]), "label_bounds": (-20, 20)}
+TRUTH = [4.0, -0.1, 5.0]
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_intervals_cover_in_the_tables_own_units(rng, neighbours, fit_intercept):
+    features, labels = table(rng)
+    labels = labels if fit_intercept else labels - 5
+    model = PrivateLinearRegression(
+        Budget.zcdp(0.5, neighbours=neighbours),
+        **BOUNDS,
+        fit_intercept=fit_intercept,
+        random_state=1,
+    ).fit(features, labels)
+    intervals = model.confidence_intervals(0.9999)
+    assert np.all(intervals.covers(TRUTH if fit_intercept else TRUTH[:2]))
+    np.testing.assert_array_equal(intervals.centre[:2], model.coef_)
+    assert np.all(intervals.length[:2] < [1.0, 0.05])
+    np.testing.assert_allclose(
+        model.predict(features[:3]), features[:3] @ model.coef_ + model.intercept_
+    )
+    assert sum(each.rho for _, each in model.privacy_.spending) == pytest.approx(0.5)
+
+
+def test_bounds_are_enforced(rng):
+    """Values outside act as the bounds themselves."""
+    features, labels = table(rng)
+    model = PrivateLinearRegression(Budget.zcdp(0.5), **BOUNDS, random_state=1)
+    wild_features, wild_labels = features.copy(), labels.copy()
+    wild_features[:50], wild_labels[:50] = 1e9, -1e300
+    tame_features, tame_labels = features.copy(), labels.copy()
+    tame_features[:50], tame_labels[:50] = [1, 150], -20
+    np.testing.assert_array_equal(
+        clone(model).fit(wild_features, wild_labels).coef_,
+        clone(model).fit(tame_features, tame_labels).coef_,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"feature_bounds": None}, "feature_bounds must be declared as"),
+        ({"label_bounds": None}, "label_bounds must be declared as"),
+        ({"feature_bounds": (1, 1)}, "feature_bounds must have low less than high"),
+        ({"feature_bounds": ([0, 0, 0], [1, 1, 1])}, "feature_bounds must hold numbers or 2 each"),
+        ({"feature_bounds": (float("nan"), 1)}, "feature_bounds must be"),
+        ({"feature_bounds": {"a": (0, 1)}}, "columns without names"),
+        ({"feature_bounds": "privat"}, "feature_bounds must be declared as"),
+        ({"budget": None}, "budget must be declared"),
+        ({"budget": 1.0}, "budget must be a Budget"),
+        ({"release": "first"}, "release must be one of"),
+        ({"bounds_share": 1.0, "label_bounds": "private"}, "bounds_share must be"),
+        ({"random_state": -1}, "seed must be"),
+    ],
+)
+def test_parameters_are_refused_by_name(rng, change, message):
+    model = PrivateLinearRegression(BUDGET, **BOUNDS).set_params(**change)
+    with pytest.raises(ValueError, match=message):
+        model.fit(*table(rng, 100))
+
+
+def test_noise_is_secret_unless_a_seed_is_given(rng):
+    features, labels = table(rng, 500)
+    model = PrivateLinearRegression(BUDGET, **BOUNDS)
+    first, second = (clone(model).fit(features, labels) for _ in range(2))
+    assert not np.any(first.coef_ == second.coef_)
+    assert not any("secret" in text for text in first.privacy_.assumptions)
+    seeded = [clone(model).set_params(random_state=4).fit(features, labels) for _ in range(2)]
+    np.testing.assert_array_equal(seeded[0].coef_, seeded[1].coef_)
+    assert any("secret" in text for text in seeded[0].privacy_.assumptions)
+
+
+def test_private_bounds_hold_most_of_the_values(rng):
+    features, labels = table(rng)
+    model = PrivateLinearRegression(
+        Budget.zcdp(1.0), feature_bounds="private", label_bounds="private", random_state=2
+    ).fit(features, labels)
+    inside = (features >= model.feature_bounds_[:, 0]) & (features <= model.feature_bounds_[:, 1])
+    assert np.mean(inside) > 0.98
+    # Within a cell of the grid on either side, twice.
+    assert np.all(np.ptp(model.feature_bounds_, axis=1) < [1.2, 60])
+    assert model.confidence_intervals(0.9999).covers(TRUTH).all()
+    assert model.privacy_.spending[0][0] == "bounds"
+    assert model.privacy_.spending[0][1].rho == pytest.approx(0.1)
+
+
+def test_persons_with_several_rows(rng):
+    """Errors that persons share: intervals that count rows would be half as long as the errors."""
+    covered = []
+    for seed in range(30):
+        persons = np.repeat(np.arange(1500), 4)
+        features = rng.uniform(-1, 1, (1500, 1))[persons]
+        labels = features[:, 0] + rng.standard_normal(1500)[persons]
+        model = PrivateLinearRegression(
+            Budget.zcdp(1.0), feature_bounds=(-1, 1), label_bounds=(-4, 4), random_state=seed
+        ).fit(features, labels, groups=persons)
+        covered.append(model.confidence_intervals().covers([1.0, 0.0]))
+        assert model.privacy_.unit == "person"
+    assert np.mean(covered) > 0.85
+    with pytest.raises(ValueError, match="groups must have shape"):
+        model.fit(features, labels, groups=[1, 2])
+
+
+def test_a_pipeline_with_declared_categories(rng):
+    pandas = pytest.importorskip("pandas")
+    n = 4000
+    frame = pandas.DataFrame(
+        {"size": rng.uniform(20, 200, n), "place": rng.choice(["town", "coast", "hill"], n)}
+    )
+    labels = 50 + 2 * frame["size"] + 80 * (frame["place"] == "coast") + rng.normal(0, 20, n)
+    categories = OneHotEncoder(
+        categories=[["coast", "hill", "town"]], drop="first", sparse_output=False
+    )
+    encode = ColumnTransformer(
+        [("place", categories, ["place"])],
+        remainder="passthrough",
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+    model = make_pipeline(
+        encode,
+        PrivateLinearRegression(
+            Budget.approximate(2.0, 1e-6),
+            feature_bounds={"place_hill": (0, 1), "place_town": (0, 1), "size": (0, 250)},
+            label_bounds=(0, 700),
+            random_state=3,
+        ),
+    ).fit(frame, labels)
+    intervals = model[-1].confidence_intervals(0.9999)
+    assert np.all(intervals.covers([-80, -80, 2, 130]))
+    assert "place_hill" in model[-1].report()
+    assert np.mean(cross_val_score(model, frame, labels, cv=2)) > 0.9
+    with pytest.raises(ValueError, match="feature_bounds must name every column, got none for"):
+        model.set_params(privatelinearregression__feature_bounds={"size": (0, 1)}).fit(
+            frame, labels
+        )
+
+
+def test_the_report_says_what_was_found_and_what_it_cost(rng):
+    model = PrivateLinearRegression(Budget.approximate(1.0, 1e-6), **BOUNDS, random_state=1)
+    with pytest.raises(NotFittedError):
+        model.report()
+    model.fit(*table(rng))
+    text, page = model.report(), model.report("html")
+    for words in ("x0", "(intercept)", "95 % from", "1-differentially private", "final steps"):
+        assert words in text
+        assert words in page
+    assert page.startswith("<section")
+    assert page.endswith("</section>")
+    assert f"{model.coef_[0]:.5g}" in text
+    with pytest.raises(ValueError, match="did you mean 'html'"):
+        model.report("htm")
+
+
+def test_release_all_keeps_the_iterates_and_costs_the_same(rng):
+    features, labels = table(rng)
+    model = PrivateLinearRegression(Budget.zcdp(0.5), **BOUNDS, random_state=1)
+    last = clone(model).fit(features, labels)
+    every = clone(model).set_params(release="all").fit(features, labels)
+    assert not hasattr(last, "iterates_")
+    assert every.iterates_.shape == (HuberSettings().steps, 3)
+    np.testing.assert_array_equal(every.iterates_[-1, :2], every.coef_)
+    np.testing.assert_array_equal(last.coef_, every.coef_)
+    assert last.privacy_.rho == every.privacy_.rho
+    copy = pickle.loads(pickle.dumps(last))
+    np.testing.assert_array_equal(
+        copy.confidence_intervals().lower, last.confidence_intervals().lower
+    )
+
+
+def test_importing_the_package_does_not_load_scikit_learn():
+    script = "import privreg, sys; print('sklearn' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"

@@ -1,0 +1,157 @@
+"""Intervals of a private Huber regression: coverage of either target, and what noise does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privreg.algorithms import huber_sums
+from privreg.algorithms.huber_descent import huber_descent
+from privreg.algorithms.huber_settings import HuberSettings, default_settings
+from privreg.algorithms.records import Records
+from privreg.algorithms.samples import ArraySamples
+from privreg.inference.population_intervals import last_iterate_law, population_intervals
+from privreg.inference.shrunk_moments import shrunk_moments
+from privreg.privacy.budget import Budget
+
+TRUTH = np.array([0.2, 0.6, -0.6, 0.3])
+
+
+def draw(rng, n=4000, noise="normal"):
+    features = np.column_stack([np.ones(n), rng.standard_normal((n, 3))])
+    errors = rng.standard_normal(n) if noise == "normal" else rng.standard_t(3, n)
+    if noise == "heteroskedastic":
+        errors = rng.standard_normal(n) * (0.5 + np.abs(features[:, 1]))
+    return ArraySamples(features, features @ TRUTH + errors)
+
+
+def fitted(samples, rng, rho=0.1, settings=None):
+    budget = Budget.zcdp(rho)
+    settings = settings or default_settings(
+        sample_size=samples.sample_size, dimension=4, budget=budget
+    )
+    return huber_descent(
+        samples,
+        feature_norm=6.0,
+        label_bound=10.0,
+        budget=budget,
+        settings=settings,
+        rng=rng,
+        intercept=True,
+    ).value
+
+
+@pytest.mark.parametrize("noise", ["normal", "heavy", "heteroskedastic"])
+def test_the_population_is_covered(rng, noise):
+    """480 intervals, nearly independent: a standard error of 1 %."""
+    fits = [fitted(draw(rng, noise=noise), rng) for _ in range(120)]
+    intervals = [population_intervals(fit) for fit in fits]
+    covered = np.mean([each.covers(TRUTH) for each in intervals])
+    assert 0.92 < covered < 0.985
+    # Standard errors are those of the errors: 480 squares have a relative error of 7 %.
+    errors = np.array([each.centre - TRUTH for each in intervals])
+    claimed = np.array([each.standard_error for each in intervals])
+    assert np.mean(claimed**2) == pytest.approx(np.mean(errors**2), rel=0.25)
+
+
+def test_the_empirical_target_is_covered_by_shorter_intervals(rng):
+    """The minimiser on the same rows: private noise alone, here most of the error."""
+    samples, covered = draw(rng), []
+    for _ in range(60):
+        fit = fitted(samples, rng, rho=0.004, settings=HuberSettings())
+        target = minimiser(samples, fit)
+        empirical = population_intervals(fit, target="empirical")
+        population = population_intervals(fit)
+        covered.append(empirical.covers(target))
+        assert np.all(empirical.half_width <= population.half_width)
+    assert 0.88 < np.mean(covered) <= 1.0
+
+
+def minimiser(samples, fit):
+    """Zero of the clipped gradient of a fit, by whitened descent without noise."""
+    records, theta = Records(samples, 6.0, 10.0), fit.parameters
+    for _ in range(150):
+        gradient = huber_sums.gradient_sum(records, theta, fit.whitening, clip_norm=fit.clip_norm)
+        theta = theta + fit.whitening @ gradient / samples.sample_size
+    assert np.linalg.norm(gradient) < 1e-4 * fit.clip_norm * samples.sample_size
+    return theta
+
+
+def test_with_a_large_budget_intervals_are_those_of_the_sandwich(rng):
+    samples = draw(rng, noise="heteroskedastic", n=20_000)
+    fit = fitted(samples, rng, rho=1e6, settings=HuberSettings(clip_width=20.0))
+    features, labels = samples.features, samples.labels
+    inverse = np.linalg.inv(features.T @ features)
+    estimate = inverse @ features.T @ labels
+    scores = features * (labels - features @ estimate)[:, None]
+    robust = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
+    intervals = population_intervals(fit)
+    np.testing.assert_allclose(intervals.centre, estimate, atol=0.02 * robust.min())
+    np.testing.assert_allclose(intervals.standard_error, robust, rtol=0.02)
+    np.testing.assert_allclose(intervals.half_width, 1.96 * robust, rtol=0.02)
+
+
+def test_without_moments_errors_are_taken_to_be_independent(rng):
+    samples = draw(rng, n=20_000)
+    plain = fitted(samples, rng, rho=1e4, settings=HuberSettings(moment_share=0.0))
+    moments = shrunk_moments(plain)
+    ratio = moments.second_moment / moments.mean_curvature - moments.curvature * (
+        np.trace(moments.second_moment) / np.trace(moments.curvature) / moments.mean_curvature
+    )
+    np.testing.assert_allclose(ratio, 0, atol=1e-12)
+    full = population_intervals(fitted(samples, rng, rho=1e4, settings=HuberSettings()))
+    np.testing.assert_allclose(
+        population_intervals(plain).standard_error, full.standard_error, rtol=0.05
+    )
+
+
+def test_noise_that_hides_the_features_makes_an_interval_infinite(rng):
+    """A column a hundredth as wide as the others, at a budget whose noise is wider."""
+    samples = draw(rng, n=1000)
+    narrow = ArraySamples(samples.features * [1, 1, 1, 0.001], samples.labels)
+    fit = fitted(narrow, rng, rho=0.02, settings=HuberSettings(moment_share=0.0))
+    half_width = population_intervals(fit).half_width
+    assert np.isinf(half_width[3]) or half_width[3] > 10
+
+
+def test_more_noise_asks_for_fewer_degrees_of_freedom(rng):
+    samples = draw(rng)
+    degrees = [
+        population_intervals(fitted(samples, rng, rho)).degrees_of_freedom.min()
+        for rho in (0.05, 0.5, 50.0)
+    ]
+    assert degrees == sorted(degrees)
+
+
+def test_functionals_are_linear(rng):
+    fit = fitted(draw(rng), rng)
+    plain = population_intervals(fit)
+    twice = population_intervals(fit, functionals=2 * np.eye(4), offset=1.0)
+    np.testing.assert_allclose(twice.centre, 2 * plain.centre + 1)
+    np.testing.assert_allclose(twice.length, 2 * plain.length)
+    nothing = population_intervals(fit, functionals=np.zeros((1, 4)))
+    assert nothing.half_width.tolist() == [0.0]
+    difference = population_intervals(fit, functionals=[[0, 1, -1, 0]])
+    assert difference.length[0] < plain.length[1] + plain.length[2]
+
+
+def test_the_law_knows_the_path_that_was_released(rng):
+    """Of the last iterate alone as of all: the law reads the steps, not the iterates."""
+    fit = fitted(draw(rng), rng)
+    last = replace(fit, iterates=fit.iterates[-1:])
+    np.testing.assert_array_equal(last_iterate_law(fit).privacy, last_iterate_law(last).privacy)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"level": 1.0}, "level must be"),
+        ({"target": "populaton"}, "did you mean 'population'"),
+        ({"functionals": [[1.0]]}, "functionals must have shape"),
+    ],
+)
+def test_arguments_are_refused_by_name(rng, change, message):
+    with pytest.raises(ValueError, match=message):
+        population_intervals(fitted(draw(rng, n=500), rng), **change)
