@@ -1,0 +1,82 @@
+"""Where each theory is proven, where it was seen to hold, and where it fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privreg.prediction.methods import CorrelatedNoise, OnePass
+from privreg.prediction.problem import Problem
+from privreg.prediction.result import Prediction, Regime
+from privreg.prediction.rows import Rows
+
+# Above these the expansions' next terms are no longer a few percent.
+MOST_RATIO, LEAST_UNCLIPPED = 0.15, 0.2
+
+
+def full_batch(problem: Problem, found: Prediction, *, unclipped: float) -> Prediction:
+    """Regime of clipped full-batch descent.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : Prediction
+    unclipped : float
+        Share of gradients that are not clipped at the end.
+    """
+    if not np.isfinite(found.excess_risk):
+        return found
+    ratio = problem.dimension / problem.sample_size
+    if ratio / max(unclipped, 1e-3) > MOST_RATIO * 2 or ratio > MOST_RATIO:
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features, of whose "
+            f"gradients {unclipped:.0%} are not clipped"
+        )
+    if unclipped < LEAST_UNCLIPPED:
+        return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are whole")
+    if unclipped > 0.999:
+        return _marked(found, Regime.PROVEN, "nothing clips: the exact law of noisy descent")
+    return _marked(
+        found, Regime.EXTENDED, f"{1 - unclipped:.0%} of gradients clip: expansion around θ*"
+    )
+
+
+def one_pass(problem: Problem, rows: Rows, method: OnePass, found: Prediction) -> Prediction:
+    """Regime of one-pass DP-GD: Gaussian rows of concentrated norm, rates below the cap."""
+    if not np.isfinite(found.excess_risk):
+        return found
+    rate = float(np.asarray(method.schedule.amplitude).reshape(())) * float(
+        method.schedule.shape(0.0)
+    )
+    reach = rate / problem.sample_size * float(problem.eigenvalues.sum()) / 2
+    if reach > 1:
+        return found.with_doubt("the first steps are longer than the cap on them, 2 / ‖x‖²")
+    # Far from the best coefficients a step of a few coordinates is no small step.
+    if rate / problem.sample_size * float(problem.eigenvalues.max()) > 0.3:
+        return found.with_doubt("a single row moves its direction by more than a third")
+    if problem.feature_law == "gaussian" and problem.dimension >= 20:
+        return _marked(found, Regime.PROVEN, "deterministic equivalent, Gaussian rows")
+    return _marked(found, Regime.EXTENDED, "deterministic equivalent with the rows' own norms")
+
+
+def correlated(problem: Problem, method: CorrelatedNoise, found: Prediction) -> Prediction:
+    """Regime of one epoch with correlated noise: small steps, mild clipping."""
+    if not np.isfinite(found.excess_risk):
+        return found
+    return _marked(found, Regime.EXTENDED, "second moments of linear descent, clipping on average")
+
+
+def adassp(problem: Problem, found: Prediction) -> Prediction:
+    """Regime of AdaSSP: the noise must leave the Gram matrix invertible."""
+    if not np.isfinite(found.excess_risk):
+        return found.with_doubt("the noise may make the Gram matrix singular")
+    if problem.dimension / problem.sample_size > MOST_RATIO:
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features"
+        )
+    return _marked(found, Regime.EXTENDED, "deterministic equivalent of a deformed Wigner matrix")
+
+
+def _marked(found: Prediction, regime: Regime, reason: str) -> Prediction:
+    return replace(found, regime=regime, reason=reason)
