@@ -1,119 +1,68 @@
-r"""Error of full-batch descent with clipped gradients, with or without a preconditioner.
+r"""Error of full-batch descent with clipped gradients.
 
 Around θ* the clipped residual's curvature and second moment are
 
 .. math:: A = \mathbb E[xx^\top 1\{|r| \le w\}],\qquad B = \mathbb E[xx^\top\psi^2],\qquad
     w = \gamma/\|x\|,
 
-and, along an eigenvector in which the sample's second moment is h times the population's, the
-bias c, the sampling error f and the variance v of the private noise follow
+and, along an eigenvector in which the sample's curvature is h times the population's, the bias c,
+the sampling error f and the variance v of the private noise follow
 
-.. math:: c \leftarrow a\,c,\quad f \leftarrow a f + \eta P\sqrt{hB/n},\quad
-    v \leftarrow a^2 v + \eta^2 P^2\lambda^2, \qquad a = 1 - \eta P A h.
+.. math:: c \leftarrow a\,c,\quad f \leftarrow (1 - \eta A) f + \eta\sqrt{B/n},\quad
+    v \leftarrow a^2 v + \eta^2\lambda^2, \qquad a = 1 - \eta A h.
 
-A is that of the residual's size at each step: far from θ* more is clipped.
+A is that of the residual's size at each step: far from θ* more is clipped. The sample's residuals
+are those at its own minimiser, so that f is no part of that size; its growth at finite p/n is that
+of `finite_sample.sampling_inflation`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.methods import FullBatch
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows
+from privreg.privacy.budget import Budget
 
 FloatArray = NDArray[np.float64]
 
 
-class Nodes(NamedTuple):
-    """Relative curvature and preconditioner along an eigenvector, as a quadrature rule.
+class Curvatures(NamedTuple):
+    """Relative curvature h of a sample, (settings, groups or 1, nodes), and weights alike."""
 
-    Attributes
-    ----------
-    curvature : ndarray, shape (nodes,) or (groups, nodes)
-        h.
-    preconditioner : ndarray, shape (nodes,) or (groups, nodes)
-        P over its nominal value.
-    weights : ndarray, shape (nodes,)
-        Of sum 1.
-    """
-
-    curvature: FloatArray
-    preconditioner: FloatArray
+    nodes: FloatArray
     weights: FloatArray
 
+    def of(self, settings: NDArray[np.intp]) -> Curvatures:
+        return Curvatures(self.nodes[settings], self.weights[settings])
+
     def mean(self, values: FloatArray) -> FloatArray:
-        return values @ self.weights
-
-
-def plain_nodes(problem: Problem, rows: Rows) -> Nodes:
-    """Nodes without a preconditioner."""
-    n = problem.sample_size
-    if problem.feature_law == "one_hot":
-        curvature, weights = count_nodes(rows.eigenvalues, n)
-    else:
-        curvature, weights = sample_nodes(min(problem.dimension / n, 0.99))
-    return Nodes(curvature, np.ones_like(curvature), weights)
-
-
-@dataclass(frozen=True, eq=False)
-class Descent:
-    """Settings of descents that are followed together.
-
-    Parameters
-    ----------
-    steps : array_like of int, shape (settings,)
-    step_size : array_like, shape (settings,) or (settings, most steps)
-    clip_norm : array_like, shape (settings,) or (settings, most steps)
-    gradient_noise_std : array_like, shape (settings,) or (settings, most steps)
-        Of the mean gradient's coordinates.
-    """
-
-    steps: ArrayLike
-    step_size: ArrayLike
-    clip_norm: ArrayLike
-    gradient_noise_std: ArrayLike
-
-    def at(self, step: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Step size, clip norm and noise of a step, shape (settings,) each."""
-        values = [np.asarray(each, dtype=float) for each in self._per_step]
-        return tuple(each[:, step] if each.ndim == 2 else each for each in values)  # type: ignore[return-value]
-
-    @property
-    def _per_step(self) -> tuple[ArrayLike, ...]:
-        return self.step_size, self.clip_norm, self.gradient_noise_std
+        return np.sum(values * self.weights, axis=-1)
 
 
 def follow(
-    problem: Problem,
-    rows: Rows,
-    descent: Descent,
-    *,
-    nodes: Nodes,
-    preconditioner: FloatArray | float = 1.0,
-    norms: FloatArray | None = None,
+    problem: Problem, rows: Rows, methods: Sequence[FullBatch], budget: Budget
 ) -> tuple[ErrorMoments, FloatArray]:
-    """Follow descents from zero; the error's moments, and the least share of unclipped gradients.
+    """Follow descents from zero, together.
 
     Parameters
     ----------
     problem : Problem
     rows : Rows
         Those of the problem.
-    descent : Descent
+    methods : sequence of FullBatch
         Settings.
-    nodes : Nodes
-        Of the sample's curvature.
-    preconditioner : float or ndarray, shape (groups,)
-        Nominal P.
-    norms : ndarray, shape (rows,), optional
-        Length of a row that clipping sees; the Euclidean one by default.
+    budget : Budget
 
     Returns
     -------
@@ -121,41 +70,78 @@ def follow(
     unclipped : ndarray, shape (settings,)
         Share of gradients that are not clipped, at the last step.
     """
-    steps = np.asarray(descent.steps, dtype=int)
-    settings, groups, count = len(steps), len(rows.eigenvalues), nodes.weights.size
-    lengths = rows.norms if norms is None else norms
-    sigma = problem.label_noise_std
-    factor = np.broadcast_to(np.asarray(preconditioner, float)[..., None], (groups, 1))
-    factor = factor * nodes.preconditioner
-    bias = np.ones((settings, groups, count))
-    sampling = np.zeros_like(bias)
-    private = np.zeros_like(bias)
-    unclipped = np.ones(settings)
+    n, sigma = problem.sample_size, problem.label_noise_std
+    steps, sizes, clips = (
+        np.array([getattr(each, name) for each in methods])
+        for name in ("steps", "step_size", "clip_norm")
+    )
+    noise = full_batch_noise_std(
+        clip_norm=clips,
+        rho=budget.rho,
+        sample_size=n,
+        gradients=steps,
+        neighbours=budget.neighbours,
+    )
+    widths = clips[:, None] / np.maximum(rows.norms, 1e-300)
+    settled, square = clipped_moments(widths, np.full_like(widths, sigma))
+    unclipped = settled @ rows.weights
+    curvatures = _curvatures(problem, rows, unclipped)
+    bias = np.ones(np.broadcast_shapes(curvatures.nodes.shape, (1, len(rows.eigenvalues), 1)))
+    private, sampling = np.zeros_like(bias), np.zeros(bias.shape[:2])
+    source = np.sqrt(rows.per_coordinate(square) / n)
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(int(steps.max())):
             active = np.flatnonzero(step < steps)
-            size, clip, noise = (each[active] for each in descent.at(step))
-            widths = clip[:, None] / lengths
-            energy = nodes.mean(
-                bias[active] ** 2 * rows.squared_signal[:, None]
-                + sampling[active] ** 2
-                + private[active]
-            )
-            # What has diverged stays so; the row's residuals need a number.
+            nodes, size = curvatures.of(active), sizes[active, None]
+            energy = nodes.mean(bias[active] ** 2 * rows.squared_signal[:, None] + private[active])
+            # What has diverged stays so; the residuals need a number.
             energy = np.minimum(np.nan_to_num(energy, nan=1e100, posinf=1e100), 1e100)
-            share, _ = clipped_moments(widths, np.sqrt(sigma**2 + rows.quadratic(energy)))
-            _, square = clipped_moments(widths, np.full_like(widths, sigma))
-            curvature = rows.per_coordinate(share)[..., None] * nodes.curvature
-            source = rows.per_coordinate(square)[..., None] * nodes.curvature
-            pull = size[:, None, None] * factor
-            contraction = 1 - pull * curvature
+            std = np.sqrt(sigma**2 + rows.quadratic(energy))
+            share, _ = clipped_moments(widths[active], std)
+            pull = size * rows.per_coordinate(share)
+            contraction = 1 - pull[..., None] * nodes.nodes
             bias[active] *= contraction
-            sampling[active] = contraction * sampling[active] + pull * np.sqrt(
-                source / problem.sample_size
+            private[active] = (
+                contraction**2 * private[active] + (size * noise[active, None])[..., None] ** 2
             )
-            private[active] = contraction**2 * private[active] + (pull * noise[:, None, None]) ** 2
+            sampling[active] = (1 - pull) * sampling[active] + size * source[active]
             unclipped[active] = share @ rows.weights
+        spread = curvatures.mean(private)
+        inflation = _inflation(problem, rows, curvatures, widths, spread)
         moments = ErrorMoments(
-            nodes.mean(bias**2) * rows.squared_signal, nodes.mean(sampling**2 + private)
+            curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread
         )
     return moments, unclipped
+
+
+def _curvatures(problem: Problem, rows: Rows, unclipped: FloatArray) -> Curvatures:
+    n = problem.sample_size
+    if problem.feature_law == "one_hot":
+        nodes, weights = count_nodes(rows.eigenvalues, n)
+        shape = (len(unclipped), *nodes.shape)
+        return Curvatures(np.broadcast_to(nodes, shape), np.broadcast_to(weights, shape))
+    ratios = problem.dimension / n / np.maximum(unclipped, 1e-9)
+    found = [sample_nodes(float(min(ratio, 0.9))) for ratio in ratios]
+    return Curvatures(*(np.array([pair[at] for pair in found])[:, None] for at in (0, 1)))
+
+
+def _inflation(
+    problem: Problem,
+    rows: Rows,
+    curvatures: Curvatures,
+    widths: FloatArray,
+    private: FloatArray,
+) -> FloatArray:
+    """Of the sampling variance, shape (settings, groups or 1)."""
+    if problem.feature_law == "one_hot":
+        # Each category is a sample of its own size.
+        return curvatures.mean(1 / np.maximum(curvatures.nodes, 1e-2))
+    ratio = problem.dimension / problem.sample_size
+    other = np.minimum(np.nan_to_num(rows.total(rows.eigenvalues * private), nan=1e100), 1e100)
+    return sampling_inflation(
+        widths,
+        rows.weights,
+        ratio=ratio,
+        label_noise_std=problem.label_noise_std,
+        other_variance=other,
+    )[:, None]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-from privreg.prediction import correlated_noise, full_batch, one_pass, regimes
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.prediction import correlated_noise, full_batch, huber, one_pass, regimes
 from privreg.prediction import sufficient_statistics as statistics
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.prediction.problem import Problem
@@ -19,7 +18,7 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.validation import require_instance
 
-Method = FullBatch | OnePass | CorrelatedNoise | AdaSSP
+Method = HuberSettings | FullBatch | OnePass | CorrelatedNoise | AdaSSP
 
 
 def predict_risk(problem: Problem, method: Method, budget: Budget) -> Prediction:
@@ -29,7 +28,7 @@ def predict_risk(problem: Problem, method: Method, budget: Budget) -> Prediction
     ----------
     problem : Problem
         Sizes, scales and the features' law.
-    method : FullBatch, OnePass, CorrelatedNoise or AdaSSP
+    method : HuberSettings, FullBatch, OnePass, CorrelatedNoise or AdaSSP
         The method with its settings.
     budget : Budget
         What the run may cost, and the neighbouring relation. One-pass DP-GD takes replace-one
@@ -60,7 +59,6 @@ def predict_risk(problem: Problem, method: Method, budget: Budget) -> Prediction
     choquettechoo2024, Section 2.3 (correlated noise); the terms for clipping, finite samples and
     AdaSSP are derived in `privreg.prediction`.
     """
-    require_instance("method", method, Method)
     return predict_many(problem, [method], budget)[0]
 
 
@@ -77,47 +75,42 @@ def predict_many(problem: Problem, methods: Sequence[Any], budget: Budget) -> li
     require_instance("problem", problem, Problem)
     require_instance("budget", budget, Budget)
     rows = rows_of(problem)
-    found: list[Prediction | None] = [None] * len(methods)
+    found: dict[int, Prediction] = {}
     for kind, predict in _PREDICTORS.items():
         places = [at for at, method in enumerate(methods) if type(method) is kind]
         if not places:
             continue
         chosen = [methods[at] for at in places]
-        for at, prediction in zip(places, predict(problem, rows, chosen, budget), strict=True):
-            found[at] = prediction
-    for method, prediction in zip(methods, found, strict=True):
-        if prediction is None:
-            raise ValueError(
-                "methods must be FullBatch, OnePass, CorrelatedNoise or AdaSSP settings, "
-                f"got {type(method).__name__}"
-            )
-    return [each for each in found if each is not None]
+        found.update(zip(places, predict(problem, rows, chosen, budget), strict=True))
+    unknown = [type(method).__name__ for at, method in enumerate(methods) if at not in found]
+    if unknown:
+        raise ValueError(
+            "method must be HuberSettings, FullBatch, OnePass, CorrelatedNoise or AdaSSP, "
+            f"got {unknown[0]}"
+        )
+    return [found[at] for at in range(len(methods))]
 
 
 def _full_batch(
     problem: Problem, rows: Rows, methods: Sequence[FullBatch], budget: Budget
 ) -> list[Prediction]:
-    steps = np.array([each.steps for each in methods])
-    clips = np.array([each.clip_norm for each in methods])
-    noise = full_batch_noise_std(
-        clip_norm=clips,
-        rho=budget.rho,
-        sample_size=problem.sample_size,
-        gradients=steps,
-        neighbours=budget.neighbours,
-    )
-    sizes = np.array([each.step_size for each in methods])
-    moments, unclipped = full_batch.follow(
-        problem,
-        rows,
-        full_batch.Descent(steps, sizes, clips, noise),
-        nodes=full_batch.plain_nodes(problem, rows),
-    )
+    moments, unclipped = full_batch.follow(problem, rows, methods, budget)
     found = moments.predictions(problem, rows)
     return [
         regimes.full_batch(problem, prediction, unclipped=float(share))
         for prediction, share in zip(found, unclipped, strict=True)
     ]
+
+
+def _huber(
+    problem: Problem, rows: Rows, methods: Sequence[HuberSettings], budget: Budget
+) -> list[Prediction]:
+    found = []
+    for method in methods:
+        outcome = huber.follow(problem, rows, method, budget)
+        (prediction,) = outcome.moments.predictions(problem, rows)
+        found.append(regimes.huber(problem, prediction, outcome))
+    return found
 
 
 def _one_pass(
@@ -163,6 +156,7 @@ def _require_neighbours(budget: Budget, allowed: set[Neighbours], name: str) -> 
 
 
 _PREDICTORS: dict[type, Callable[..., list[Prediction]]] = {
+    HuberSettings: _huber,
     FullBatch: _full_batch,
     OnePass: _one_pass,
     CorrelatedNoise: _correlated,

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from privreg.prediction.huber import Outcome
 from privreg.prediction.methods import CorrelatedNoise, OnePass
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 
 # Above these the expansions' next terms are no longer a few percent.
-MOST_RATIO, LEAST_UNCLIPPED = 0.15, 0.2
+MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.2, 0.25
+MOST_SCALE_NOISE, MOST_WHITENING_NOISE = 0.2, 0.2
 
 
 def full_batch(problem: Problem, found: Prediction, *, unclipped: float) -> Prediction:
@@ -28,7 +30,7 @@ def full_batch(problem: Problem, found: Prediction, *, unclipped: float) -> Pred
     if not np.isfinite(found.excess_risk):
         return found
     ratio = problem.dimension / problem.sample_size
-    if ratio / max(unclipped, 1e-3) > MOST_RATIO * 2 or ratio > MOST_RATIO:
+    if ratio / max(unclipped, 1e-3) > MOST_RATIO_WHOLE or ratio > MOST_RATIO:
         return found.with_doubt(
             f"too few rows: {problem.sample_size} for {problem.dimension} features, of whose "
             f"gradients {unclipped:.0%} are not clipped"
@@ -39,6 +41,35 @@ def full_batch(problem: Problem, found: Prediction, *, unclipped: float) -> Pred
         return _marked(found, Regime.PROVEN, "nothing clips: the exact law of noisy descent")
     return _marked(
         found, Regime.EXTENDED, f"{1 - unclipped:.0%} of gradients clip: expansion around θ*"
+    )
+
+
+def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
+    """Regime of private Huber regression.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : Prediction
+    outcome : Outcome
+        Of following it.
+    """
+    if not np.isfinite(found.excess_risk):
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features"
+        )
+    ratio = problem.dimension / problem.sample_size
+    if ratio > MOST_RATIO or ratio / max(outcome.unclipped, 1e-3) > MOST_RATIO_WHOLE:
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features, of whose "
+            f"gradients {outcome.unclipped:.0%} are not clipped"
+        )
+    if outcome.scale_noise > MOST_SCALE_NOISE:
+        return found.with_doubt("the budget is too small for a private residual scale")
+    if outcome.whitening.variance > MOST_WHITENING_NOISE:
+        return found.with_doubt("the budget is too small for a private Gram matrix")
+    return _marked(
+        found, Regime.EXTENDED, f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*"
     )
 
 

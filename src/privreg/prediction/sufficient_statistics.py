@@ -49,11 +49,12 @@ def follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Erro
     tau, nu = multiplier * limits.gram, multiplier * limits.moment
     shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
     gram = n * rows.per_coordinate(shrink**2)
-    label_std = np.sqrt(problem.label_noise_std**2 + rows.quadratic(rows.squared_signal))
+    explained = rows.quadratic(rows.squared_signal)
+    label_std = np.sqrt(problem.label_noise_std**2 + explained)
     kept, square = clipped_moments(np.full_like(label_std, problem.label_bound), label_std)
     moment = n * rows.per_coordinate(shrink * kept)
-    # What is left of a clipped label beside its linear part.
-    rest = np.maximum(square - kept**2 * rows.quadratic(rows.squared_signal), 0.0)
+    # What is left of a clipped label beside its linear part, which a shortened row does not match.
+    rest = np.maximum(square - kept**2 * explained, 0.0) + (kept - shrink) ** 2 * explained
     noise = n * rows.per_coordinate(shrink**2 * rest)
     smallest = float(gram.min()) * max(1 - sqrt(p / n), 0.0) ** 2
     wanted = tau * sqrt(p * log(2 * p**2 / method.ridge_failure))

@@ -1,0 +1,246 @@
+r"""Error of private Huber regression (`huber_descent`): its own steps, followed on what is expected.
+
+In the whitened coordinates of the algorithm the descent is that of `full_batch`. What is followed
+besides is how the private Gram matrix whitens each group of eigenvalues, with what noise is left
+in it, how the private residual scale moves the clip, and the noise of the Newton matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from privreg.algorithms.huber_descent import white_cap
+from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.finite_sample import sampling_inflation
+from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.problem import Problem
+from privreg.prediction.rows import Rows
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.theory.huber_descent.known_noise import noise_edge
+from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
+
+FloatArray = NDArray[np.float64]
+HISTOGRAM_ROWS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """What the rounds of the private Gram matrix leave.
+
+    Attributes
+    ----------
+    squares : ndarray, shape (groups,)
+        Squared entries of the diagonal whitening.
+    weight : float
+        Of the noisy matrix in the last shrunk one: 0 where noise hid it.
+    variance : float
+        Of the last matrix's noise, relative, summed over a row.
+    """
+
+    squares: FloatArray
+    weight: float
+    variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Moments of the error, and what decides whether they are to be relied on.
+
+    Attributes
+    ----------
+    moments : ErrorMoments
+    unclipped : float
+        Share of whole gradients in the final steps.
+    scale_noise : float
+        Noise of the residual histogram's largest count over that count.
+    whitening : Whitening
+    """
+
+    moments: ErrorMoments
+    unclipped: float
+    scale_noise: float
+    whitening: Whitening
+
+
+def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget) -> Outcome:
+    """Follow one fit.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its bounds are those of the algorithm.
+    rows : Rows
+        Those of the problem.
+    settings : HuberSettings
+    budget : Budget
+    """
+    n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
+    replace = budget.neighbours is Neighbours.REPLACE_ONE
+    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    whitening = whiten(problem, rows, settings, budget, shrink)
+    white = rows.energies * shrink[:, None] ** 2 * whitening.squares
+    lengths = np.maximum(np.sqrt(white.sum(axis=1)), 1e-300)
+    signal = rows.squared_signal / whitening.squares
+    ratio = p / n
+    slope = 2 * float(ndtr(settings.clip_width)) - 1
+    sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
+    unit_scale = _unit_scale(lengths / sqrt(p), shrink, rows.weights)
+    nodes, weights = _nodes(problem, rows, settings, budget, whitening, slope)
+    bias = np.ones((len(signal), nodes.shape[-1]))
+    private, sampling = np.zeros_like(bias), np.zeros(len(signal))
+    warm_up = settings.warm_up_share / settings.warm_up_steps
+    final = settings.final_share / settings.final_steps
+    change = 2.0 if replace else 1.0
+    share = square = np.zeros_like(lengths)
+    scale = 0.0
+    for step, size in enumerate(sizes):
+        late = step >= settings.warm_up_steps
+        energy = (bias**2 * signal[:, None] + private) @ weights
+        total = sigma**2 + np.maximum(white @ energy, 0.0)
+        if step <= settings.warm_up_steps:
+            # The sample's own residuals are smaller than those of new rows.
+            inner = np.maximum(total - sigma**2 * min(ratio, 0.5), 0.0)
+            scale = unit_scale * sqrt(float(rows.weights @ inner))
+        clip = settings.clip_width * scale * sqrt(p)
+        widths = clip / lengths
+        share, _ = clipped_moments(widths, shrink * np.sqrt(total))
+        _, square = clipped_moments(widths, shrink * sigma)
+        curvature = (rows.weights * share) @ white / rows.multiplicities
+        source = (rows.weights * square) @ white / rows.multiplicities
+        noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
+        newton = late and settings.moment_share > 0
+        mean = float(curvature @ rows.multiplicities / p)
+        matrix = size / (np.clip(mean, 0.25 * slope, 1.5) if newton else slope)
+        step_nodes = matrix * (nodes[1] if newton else np.ones_like(nodes[1]))
+        contraction = 1 - step_nodes * curvature[:, None] * nodes[0]
+        bias *= contraction
+        private = contraction**2 * private + (step_nodes * noise) ** 2
+        sampling = (1 - matrix * curvature) * sampling + matrix * np.sqrt(source / n)
+    energy = private @ weights
+    inflation = 1.0
+    if problem.feature_law != "one_hot":
+        inflation = float(
+            sampling_inflation(
+                (clip / lengths)[None],
+                rows.weights,
+                ratio=ratio,
+                label_noise_std=sigma,
+                other_variance=float(rows.weights @ (white @ energy)),
+            )[0]
+        )
+    back = whitening.squares
+    moments = ErrorMoments(
+        ((bias**2 @ weights) * signal * back)[None],
+        (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
+    )
+    histogram = (sqrt(2.0) if replace else 1.0) / sqrt(
+        2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho
+    )
+    return Outcome(moments, float(share @ rows.weights), histogram / (0.27 * n), whitening)
+
+
+def whiten(
+    problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget, shrink: FloatArray
+) -> Whitening:
+    """Expected whitening of each group.
+
+    Parameters
+    ----------
+    problem, rows, settings, budget
+        As for `follow`.
+    shrink : ndarray, shape (rows,)
+        What rows beyond the declared bound are multiplied by.
+    """
+    n, p = problem.sample_size, problem.dimension
+    replace = budget.neighbours is Neighbours.REPLACE_ONE
+    share = settings.norm_share / (1 if replace else 2)
+    edges = problem.feature_norm * 2.0 ** (np.arange(-32, 1) / 4)
+    bins = np.searchsorted(edges, rows.norms * shrink, side="left")
+    counts = n * np.bincount(bins, weights=rows.weights, minlength=len(edges) + 1)
+    noise = (sqrt(2.0) if replace else 1.0) / sqrt(2 * share * budget.rho)
+    cap = length_cap(counts, edges, noise_std=noise, sample_size=n)
+    energies = rows.energies * shrink[:, None] ** 2
+    squares, weight, variance = np.ones(len(rows.eigenvalues)), 0.0, 0.0
+    for _ in range(settings.gram_rounds):
+        white = energies * squares
+        capped = np.minimum(1.0, cap**2 / np.maximum(white.sum(axis=1), 1e-300))
+        values = (rows.weights * capped) @ white / rows.multiplicities
+        spent = settings.gram_share / settings.gram_rounds * budget.rho
+        std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
+        centre = float(values @ rows.multiplicities) / p
+        hidden = std**2 * p * (p + 1) / 2
+        seen = float((values - centre) ** 2 @ rows.multiplicities) + centre**2 * p * (p + 1) / n
+        weight = seen / (seen + hidden)
+        # The noisy matrix estimates the weight; below its own spread it is 0 half of the time.
+        floor = min(weight * noise_edge(p, noise_std=std), centre)
+        shrunk = np.maximum(centre + weight * (values - centre), floor)
+        variance = (weight * std / centre) ** 2 * p / 2
+        squares = squares / shrunk
+        cap = white_cap(p)
+    return Whitening(squares, weight, variance)
+
+
+def nodes_gain(whitening: Whitening, ratio: float) -> float:
+    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix."""
+    points, weights = sample_nodes(
+        whitening.weight**2 * ratio, extra_variance=min(whitening.variance, 0.15)
+    )
+    return float(weights @ (1 / np.maximum(points, 0.15)))
+
+
+def _nodes(
+    problem: Problem,
+    rows: Rows,
+    settings: HuberSettings,
+    budget: Budget,
+    whitening: Whitening,
+    slope: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Relative curvature and Newton matrix, shape (2, groups or 1, nodes), and weights."""
+    n, p = problem.sample_size, problem.dimension
+    ratio = p / n
+    if problem.feature_law == "one_hot":
+        counts, weights = count_nodes(rows.eigenvalues, n)
+        return np.array([counts, np.ones_like(counts)]), weights
+    left = ratio * ((1 - whitening.weight) ** 2 + 1 / slope - 1) + whitening.variance
+    known, newton_noise = 0.0, 0.0
+    if settings.moment_share > 0:
+        replace = budget.neighbours is Neighbours.REPLACE_ONE
+        spent = 0.45 * settings.moment_share * budget.rho
+        std = white_cap(p) ** 2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
+        seen = slope**2 * p * left
+        known = seen / (seen + std**2 * p * (p + 1) / 2)
+        newton_noise = (known * std / slope) ** 2 * p / 2
+    first, first_weights = sample_nodes(0.0, extra_variance=min((1 - known) ** 2 * left, 0.2))
+    second, second_weights = sample_nodes(0.0, extra_variance=min(newton_noise, 0.1))
+    curvature, newton = np.meshgrid(np.maximum(first, 0.05), 1 / np.maximum(second, 0.2))
+    weights = np.outer(second_weights, first_weights).ravel()
+    return np.array([curvature.ravel(), newton.ravel()])[:, None], weights
+
+
+def _unit_scale(lengths: FloatArray, shrink: FloatArray, weights: FloatArray) -> float:
+    """Scale that `residual_scale` finds where the residual's standard deviation is 1."""
+    order = np.argsort(lengths * shrink, kind="stable")
+    # Rows at equal steps of probability.
+    mass = np.cumsum(weights[order])
+    levels = (np.arange(HISTOGRAM_ROWS) + 0.5) / HISTOGRAM_ROWS
+    chosen = (lengths * shrink)[order][np.minimum(np.searchsorted(mass, levels), len(mass) - 1)]
+    return _scale_of(tuple(np.round(chosen, 6).tolist()))
+
+
+@lru_cache(maxsize=256)
+def _scale_of(lengths: tuple[float, ...]) -> float:
+    edges = scale_edges(4.0)
+    below = 2 * ndtr(edges / np.maximum(np.array(lengths), 1e-12)[:, None]) - 1
+    counts = np.diff(below.mean(axis=0), prepend=0.0, append=1.0)
+    return residual_scale(counts, edges, sample_size=1.0)
