@@ -62,7 +62,9 @@ def predict_risk(problem: Problem, method: Method, budget: Budget) -> Prediction
     return predict_many(problem, [method], budget)[0]
 
 
-def predict_many(problem: Problem, methods: Sequence[Any], budget: Budget) -> list[Prediction]:
+def predict_many(
+    problem: Problem, methods: Sequence[Any], budget: Budget, *, rows: Rows | None = None
+) -> list[Prediction]:
     """`predict_risk` for many settings, in their order; those of one kind are followed together.
 
     Parameters
@@ -71,10 +73,12 @@ def predict_many(problem: Problem, methods: Sequence[Any], budget: Budget) -> li
     methods : sequence
         Settings of any kind.
     budget : Budget
+    rows : Rows, optional
+        Those of the problem, where a search takes fewer than `rows_of` does by itself.
     """
     require_instance("problem", problem, Problem)
     require_instance("budget", budget, Budget)
-    rows = rows_of(problem)
+    rows = rows_of(problem) if rows is None else rows
     found: dict[int, Prediction] = {}
     for kind, predict in _PREDICTORS.items():
         places = [at for at, method in enumerate(methods) if type(method) is kind]

@@ -69,7 +69,9 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
     if outcome.whitening.variance > MOST_WHITENING_NOISE:
         return found.with_doubt("the budget is too small for a private Gram matrix")
     return _marked(
-        found, Regime.EXTENDED, f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*"
+        found,
+        Regime.EXTENDED,
+        f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*",
     )
 
 

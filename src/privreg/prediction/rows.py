@@ -62,12 +62,14 @@ class Rows:
         return values @ self.multiplicities
 
 
-def rows_of(problem: Problem) -> Rows:
+def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     """Rows of a problem's law; the same for the same problem.
 
     Parameters
     ----------
     problem : Problem
+    count : int
+        Number of rows to draw of a law that has no finite list of them.
     """
     order = np.argsort(problem.eigenvalues)
     values, signal = problem.eigenvalues[order], problem.signal[order]
@@ -79,7 +81,7 @@ def rows_of(problem: Problem) -> Rows:
     means = np.bincount(labels, weights=values) / counts
     energy = np.bincount(labels, weights=values * signal**2) / (counts * means)
     weights, energies = _energies(
-        problem.feature_law, tuple(counts.astype(int).tolist()), tuple(means.tolist())
+        problem.feature_law, tuple(counts.astype(int).tolist()), tuple(means.tolist()), count
     )
     norms = np.sqrt(energies.sum(axis=1))
     return Rows(weights, energies, norms, means, counts, energy)
@@ -87,23 +89,22 @@ def rows_of(problem: Problem) -> Rows:
 
 @lru_cache(maxsize=64)
 def _energies(
-    law: FeatureLaw, counts: tuple[int, ...], means: tuple[float, ...]
+    law: FeatureLaw, counts: tuple[int, ...], means: tuple[float, ...], rows: int
 ) -> tuple[FloatArray, FloatArray]:
     number, scales = np.array(counts), np.array(means)
     if law == "one_hot":
         return number * scales, np.eye(len(counts))
     rng = np.random.Generator(np.random.SFC64(SEED))
     starts = np.concatenate([[0], np.cumsum(number)[:-1]])
-    squares = np.add.reduceat(_coordinates(law, int(number.sum()), rng) ** 2, starts, axis=1)
+    coordinates = _coordinates(law, (rows, int(number.sum())), rng)
+    squares = np.add.reduceat(coordinates**2, starts, axis=1)
     # The second moments are exact; only the shape of the law is sampled.
     squares *= number * scales / squares.mean(axis=0)
-    for array in (squares,):
-        array.flags.writeable = False
-    return np.full(ROWS, 1 / ROWS), squares
+    squares.flags.writeable = False
+    return np.full(rows, 1 / rows), squares
 
 
-def _coordinates(law: FeatureLaw, dimension: int, rng: np.random.Generator) -> FloatArray:
-    shape = (ROWS, dimension)
+def _coordinates(law: FeatureLaw, shape: tuple[int, int], rng: np.random.Generator) -> FloatArray:
     if law == "uniform":
         return rng.uniform(-np.sqrt(3), np.sqrt(3), shape)
     if law == "student_t5":
