@@ -95,7 +95,7 @@ def _full_batch(
         return FullBatch(max(1, round(float(steps))), float(size) / largest, float(clip) * unit)
 
     grids = (np.log([4, 9, 20, 45]), np.log([0.4, 0.8, 1.5]), np.log([0.35, 0.8, 1.8, 4]))
-    return _zoomed(settings, grids, values, zooms=3)
+    return _zoomed(settings, grids, values, zooms=5)
 
 
 def _one_pass(shape: Callable[[float, float], Any], offsets: Sequence[float]) -> Callable[..., Any]:
@@ -118,7 +118,7 @@ def _one_pass(shape: Callable[[float, float], Any], offsets: Sequence[float]) ->
             np.log([0.2, 0.5, 1.2, 3]),
             np.log(np.asarray(offsets)),
         )
-        return _zoomed(settings, grids, values, zooms=2)
+        return _zoomed(settings, grids, values, zooms=4)
 
     return searcher
 
@@ -155,13 +155,13 @@ def _adassp(
 
 
 def _zoomed(
-    settings: Callable[[Sequence[float]], Any],
+    settings: Callable[[Any], Any],
     grids: Iterable[Any],
     values: Callable[..., list[float]],
     *,
     zooms: int,
 ) -> Any:
-    """The best of a product of grids, then of ever finer crosses about it."""
+    """The best of a product of grids, then of ever smaller crosses about it."""
     axes = [np.asarray(grid, dtype=float) for grid in grids]
     widths = [np.max(np.diff(axis)) if axis.size > 1 else 0.0 for axis in axes]
     points = list(product(*axes))
@@ -169,11 +169,15 @@ def _zoomed(
     best, least = np.array(points[int(np.argmin(found))]), min(found)
     for _ in range(zooms):
         widths = [width / 2 for width in widths]
-        steps = [(-width, 0.0, width) if width > 0 else (0.0,) for width in widths]
-        points = [best + np.array(step) for step in product(*steps)]
-        found = values([settings(point) for point in points])
+        moved = [
+            best + sign * width * np.eye(len(axes))[axis]
+            for axis, width in enumerate(widths)
+            if width > 0
+            for sign in (-1, 1)
+        ]
+        found = values([settings(point) for point in moved])
         if min(found) < least:
-            best, least = points[int(np.argmin(found))], min(found)
+            best, least = moved[int(np.argmin(found))], min(found)
     return settings(best)
 
 
@@ -183,7 +187,7 @@ METHODS: dict[str, tuple[Callable[..., Any], set[Neighbours]]] = {
     "huber": (_huber, set(Neighbours)),
     "full_batch": (_full_batch, set(Neighbours)),
     "one_pass_harmonic": (
-        _one_pass(lambda rate, offset: Harmonic(rate, offset), (1.0, 4.0, 20.0)),
+        _one_pass(Harmonic, (1.0, 4.0, 20.0)),
         REPLACE,
     ),
     "one_pass_constant": (_one_pass(lambda rate, _: Polynomial(rate, 0.0), (1.0,)), REPLACE),

@@ -23,7 +23,7 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
 
 FloatArray = NDArray[np.float64]
-PASSES, STALE = 3, 0.02
+PASSES, STALE = 2, 0.05
 
 
 def follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budget) -> ErrorMoments:

@@ -1,4 +1,4 @@
-r"""Error of private Huber regression (`huber_descent`): its own steps, followed on what is expected.
+r"""Error of private Huber regression (`huber_descent`): its steps, followed on expectations.
 
 In the whitened coordinates of the algorithm the descent is that of `full_batch`. What is followed
 besides is how the private Gram matrix whitens each group of eigenvalues, with what noise is left
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms.huber_descent import white_cap
 from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.prediction.clipping import clipped_moments
@@ -163,19 +162,20 @@ def whiten(
     """
     n, p = problem.sample_size, problem.dimension
     replace = budget.neighbours is Neighbours.REPLACE_ONE
-    share = settings.norm_share / (1 if replace else 2)
     edges = problem.feature_norm * 2.0 ** (np.arange(-32, 1) / 4)
     bins = np.searchsorted(edges, rows.norms * shrink, side="left")
-    counts = n * np.bincount(bins, weights=rows.weights, minlength=len(edges) + 1)
-    noise = (sqrt(2.0) if replace else 1.0) / sqrt(2 * share * budget.rho)
+    counts = n * np.bincount(bins, rows.weights, len(edges) + 1).astype(float)
+    noise = (sqrt(2.0) if replace else 1.0) / sqrt(2 * settings.norm_share * budget.rho)
     cap = length_cap(counts, edges, noise_std=noise, sample_size=n)
     energies = rows.energies * shrink[:, None] ** 2
     squares, weight, variance = np.ones(len(rows.eigenvalues)), 0.0, 0.0
-    for _ in range(settings.gram_rounds):
+    rounds = settings.gram_rounds
+    for number in range(rounds):
+        spent = settings.gram_share * (number + 1) * 2 / (rounds * (rounds + 1)) * budget.rho
+        cap = white_cap(p, sample_size=n, rho=spent) if number else cap
         white = energies * squares
         capped = np.minimum(1.0, cap**2 / np.maximum(white.sum(axis=1), 1e-300))
         values = (rows.weights * capped) @ white / rows.multiplicities
-        spent = settings.gram_share / settings.gram_rounds * budget.rho
         std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
         centre = float(values @ rows.multiplicities) / p
         hidden = std**2 * p * (p + 1) / 2
@@ -186,8 +186,19 @@ def whiten(
         shrunk = np.maximum(centre + weight * (values - centre), floor)
         variance = (weight * std / centre) ** 2 * p / 2
         squares = squares / shrunk
-        cap = white_cap(p)
     return Whitening(squares, weight, variance)
+
+
+def white_cap(dimension: int, *, sample_size: int, rho: float) -> float:
+    """Length at which `huber_descent` shortens a whitened row for a second moment that costs rho.
+
+    Parameters
+    ----------
+    dimension, sample_size : int
+    rho : float
+    """
+    affordable = 0.2 / sqrt(2 * dimension) * sample_size * sqrt(rho)
+    return sqrt(min(max(affordable, 1.2 * dimension + 3), 20.0 * dimension))
 
 
 def nodes_gain(whitening: Whitening, ratio: float) -> float:
@@ -216,8 +227,9 @@ def _nodes(
     known, newton_noise = 0.0, 0.0
     if settings.moment_share > 0:
         replace = budget.neighbours is Neighbours.REPLACE_ONE
-        spent = 0.45 * settings.moment_share * budget.rho
-        std = white_cap(p) ** 2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
+        spent = settings.moment_share / 2 * budget.rho
+        cap = white_cap(p, sample_size=n, rho=spent)
+        std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
         seen = slope**2 * p * left
         known = seen / (seen + std**2 * p * (p + 1) / 2)
         newton_noise = (known * std / slope) ** 2 * p / 2

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.prediction import correlated_noise, full_batch, huber, one_pass, regimes
 from privreg.prediction import sufficient_statistics as statistics
