@@ -71,10 +71,18 @@ def _huber(
         ({"gram_share": 0.03}, {"gram_share": 0.06}, {"gram_share": 0.1}, {"gram_share": 0.18}),
         tuple(
             {"warm_up_steps": steps, "warm_up_share": share}
-            for steps, share in ((2, 0.04), (3, 0.06), (4, 0.1), (6, 0.15))
+            for steps, share in (
+                (2, 0.04),
+                (2, 0.1),
+                (3, 0.06),
+                (4, 0.1),
+                (4, 0.2),
+                (6, 0.15),
+                (6, 0.3),
+            )
         ),
         ({"final_steps": 2}, {"final_steps": 3}, {"final_steps": 5}),
-        ({"scale_share": 0.02}, {"scale_share": 0.04}, {"scale_share": 0.08}),
+        tuple({"scale_share": share} for share in (0.02, 0.04, 0.08, 0.15)),
     )
     for _ in range(2):
         for choices in moves:

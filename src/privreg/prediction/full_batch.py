@@ -52,7 +52,7 @@ class Curvatures(NamedTuple):
 
 def follow(
     problem: Problem, rows: Rows, methods: Sequence[FullBatch], budget: Budget
-) -> tuple[ErrorMoments, FloatArray]:
+) -> tuple[ErrorMoments, FloatArray, FloatArray]:
     """Follow descents from zero, together.
 
     Parameters
@@ -69,6 +69,8 @@ def follow(
     moments : ErrorMoments
     unclipped : ndarray, shape (settings,)
         Share of gradients that are not clipped, at the last step.
+    reach : ndarray, shape (settings,)
+        Largest ηAh at the last step; beyond 2 a direction diverges.
     """
     n, sigma = problem.sample_size, problem.label_noise_std
     steps, sizes, clips = (
@@ -88,10 +90,11 @@ def follow(
     curvatures = _curvatures(problem, rows, unclipped)
     bias = np.ones(np.broadcast_shapes(curvatures.nodes.shape, (1, len(rows.eigenvalues), 1)))
     private, sampling = np.zeros_like(bias), np.zeros(bias.shape[:2])
+    reach = np.zeros(len(methods))
     source = np.sqrt(rows.per_coordinate(square) / n)
     with np.errstate(over="ignore", invalid="ignore"):
-        for step in range(int(steps.max())):
-            active = np.flatnonzero(step < steps)
+        for taken in range(int(steps.max())):
+            active = np.flatnonzero(taken < steps)
             nodes, size = curvatures.of(active), sizes[active, None]
             energy = nodes.mean(bias[active] ** 2 * rows.squared_signal[:, None] + private[active])
             # What has diverged stays so; the residuals need a number.
@@ -99,7 +102,9 @@ def follow(
             std = np.sqrt(sigma**2 + rows.quadratic(energy))
             share, _ = clipped_moments(widths[active], std)
             pull = size * rows.per_coordinate(share)
-            contraction = 1 - pull[..., None] * nodes.nodes
+            step = pull[..., None] * nodes.nodes
+            contraction = 1 - step
+            reach[active] = np.max(step, axis=(1, 2))
             bias[active] *= contraction
             private[active] = (
                 contraction**2 * private[active] + (size * noise[active, None])[..., None] ** 2
@@ -111,15 +116,15 @@ def follow(
         moments = ErrorMoments(
             curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread
         )
-    return moments, unclipped
+    return moments, unclipped, reach
 
 
 def _curvatures(problem: Problem, rows: Rows, unclipped: FloatArray) -> Curvatures:
     n = problem.sample_size
     if problem.feature_law == "one_hot":
-        nodes, weights = count_nodes(rows.eigenvalues, n)
-        shape = (len(unclipped), *nodes.shape)
-        return Curvatures(np.broadcast_to(nodes, shape), np.broadcast_to(weights, shape))
+        counts = [count_nodes(rows.eigenvalues * share, n) for share in unclipped]
+        nodes = np.array([pair[0] for pair in counts])
+        return Curvatures(nodes, np.broadcast_to(counts[0][1], nodes.shape))
     ratios = problem.dimension / n / np.maximum(unclipped, 1e-9)
     found = [sample_nodes(float(min(ratio, 0.9))) for ratio in ratios]
     return Curvatures(*(np.array([pair[at] for pair in found])[:, None] for at in (0, 1)))
@@ -135,7 +140,8 @@ def _inflation(
     """Of the sampling variance, shape (settings, groups or 1)."""
     if problem.feature_law == "one_hot":
         # Each category is a sample of its own size.
-        return curvatures.mean(1 / np.maximum(curvatures.nodes, 1e-2))
+        nodes, weights = count_nodes(rows.eigenvalues, problem.sample_size)
+        return np.broadcast_to((1 / np.maximum(nodes, 1e-2)) @ weights, private.shape)
     ratio = problem.dimension / problem.sample_size
     other = np.minimum(np.nan_to_num(rows.total(rows.eigenvalues * private), nan=1e100), 1e100)
     return sampling_inflation(

@@ -30,6 +30,8 @@ from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
 
 FloatArray = NDArray[np.float64]
 HISTOGRAM_ROWS = 256
+# Share of the records in the fullest bin of a residual histogram.
+TALLEST_BIN = 0.27
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +64,18 @@ class Outcome:
         Share of whole gradients in the final steps.
     scale_noise : float
         Noise of the residual histogram's largest count over that count.
+    excursion : float
+        Largest residual variance on the way over the one at the start.
+    arrival : float
+        Residual variance at the start of the final steps over the label noise's.
     whitening : Whitening
     """
 
     moments: ErrorMoments
     unclipped: float
     scale_noise: float
+    excursion: float
+    arrival: float
     whitening: Whitening
 
 
@@ -101,11 +109,12 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     final = settings.final_share / settings.final_steps
     change = 2.0 if replace else 1.0
     share = square = np.zeros_like(lengths)
-    scale = 0.0
+    scale, path = 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
         energy = (bias**2 * signal[:, None] + private) @ weights
         total = sigma**2 + np.maximum(white @ energy, 0.0)
+        path.append(float(rows.weights @ total))
         if step <= settings.warm_up_steps:
             # The sample's own residuals are smaller than those of new rows.
             inner = np.maximum(total - sigma**2 * min(ratio, 0.5), 0.0)
@@ -145,7 +154,14 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     histogram = (sqrt(2.0) if replace else 1.0) / sqrt(
         2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho
     )
-    return Outcome(moments, float(share @ rows.weights), histogram / (0.27 * n), whitening)
+    return Outcome(
+        moments,
+        unclipped=float(share @ rows.weights),
+        scale_noise=histogram / (TALLEST_BIN * n),
+        excursion=max(path) / path[0],
+        arrival=path[settings.warm_up_steps] / sigma**2,
+        whitening=whitening,
+    )
 
 
 def whiten(

@@ -96,11 +96,11 @@ def predict_many(
 def _full_batch(
     problem: Problem, rows: Rows, methods: Sequence[FullBatch], budget: Budget
 ) -> list[Prediction]:
-    moments, unclipped = full_batch.follow(problem, rows, methods, budget)
+    moments, unclipped, reach = full_batch.follow(problem, rows, methods, budget)
     found = moments.predictions(problem, rows)
     return [
-        regimes.full_batch(problem, prediction, unclipped=float(share))
-        for prediction, share in zip(found, unclipped, strict=True)
+        regimes.full_batch(problem, prediction, unclipped=float(share), reach=float(step))
+        for prediction, share, step in zip(found, unclipped, reach, strict=True)
     ]
 
 

@@ -13,11 +13,15 @@ from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 
 # Above these the expansions' next terms are no longer a few percent.
-MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.2, 0.25
-MOST_SCALE_NOISE, MOST_WHITENING_NOISE = 0.2, 0.2
+MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.15, 0.25
+MOST_SCALE_NOISE, MOST_WHITENING_NOISE = 0.12, 0.2
+MOST_EXCURSION, MOST_ARRIVAL = 1.3, 2.5
+MOST_REACH, LONGEST_STEP = 1.75, 0.3
 
 
-def full_batch(problem: Problem, found: Prediction, *, unclipped: float) -> Prediction:
+def full_batch(
+    problem: Problem, found: Prediction, *, unclipped: float, reach: float
+) -> Prediction:
     """Regime of clipped full-batch descent.
 
     Parameters
@@ -26,9 +30,13 @@ def full_batch(problem: Problem, found: Prediction, *, unclipped: float) -> Pred
     found : Prediction
     unclipped : float
         Share of gradients that are not clipped at the end.
+    reach : float
+        Largest step times curvature at the end.
     """
     if not np.isfinite(found.excess_risk):
         return found
+    if reach > MOST_REACH:
+        return found.with_doubt(f"step size times curvature is {reach:.2f}, near or beyond 2")
     ratio = problem.dimension / problem.sample_size
     if ratio / max(unclipped, 1e-3) > MOST_RATIO_WHOLE or ratio > MOST_RATIO:
         return found.with_doubt(
@@ -85,9 +93,10 @@ def one_pass(problem: Problem, rows: Rows, method: OnePass, found: Prediction) -
     reach = rate / problem.sample_size * float(problem.eigenvalues.sum()) / 2
     if reach > 1:
         return found.with_doubt("the first steps are longer than the cap on them, 2 / ‖x‖²")
-    # Far from the best coefficients a step of a few coordinates is no small step.
-    if rate / problem.sample_size * float(problem.eigenvalues.max()) > 0.3:
-        return found.with_doubt("a single row moves its direction by more than a third")
+    # A row moves the error along a coordinate by this share, on average over its energy.
+    fourth = rows.weights @ rows.energies**2 / (rows.multiplicities**2 * rows.eigenvalues)
+    if rate / problem.sample_size * float(fourth.max()) > LONGEST_STEP:
+        return found.with_doubt("a single row moves the error along its direction too far")
     if problem.feature_law == "gaussian" and problem.dimension >= 20:
         return _marked(found, Regime.PROVEN, "deterministic equivalent, Gaussian rows")
     return _marked(found, Regime.EXTENDED, "deterministic equivalent with the rows' own norms")
