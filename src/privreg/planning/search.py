@@ -68,7 +68,7 @@ def _huber(
         best = replace(best, moment_share=0.0)
     moves: tuple[tuple[dict[str, Any], ...], ...] = (
         tuple({"clip_width": width} for width in np.geomspace(0.35, 3.0, 10).round(3).tolist()),
-        ({"gram_share": 0.03}, {"gram_share": 0.06}, {"gram_share": 0.1}, {"gram_share": 0.18}),
+        tuple({"gram_share": share} for share in (0.02, 0.05, 0.1, 0.18, 0.3)),
         tuple(
             {"warm_up_steps": steps, "warm_up_share": share}
             for steps, share in (

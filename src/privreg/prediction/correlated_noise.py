@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.clipping import clipped_residual, finite
 from privreg.prediction.methods import CorrelatedNoise
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
@@ -45,25 +45,30 @@ def follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budget
     change = float(sum_sensitivity(method.clip_norm, neighbours=budget.neighbours))
     std = float(np.sqrt(encoder @ encoder)) * change / (batch * budget.root)
     widths = method.clip_norm / np.maximum(rows.norms, 1e-300)
-    sigma, signal = problem.label_noise_std, rows.squared_signal
+    signal = rows.squared_signal
     private = np.zeros_like(signal)
     for _ in range(PASSES):
         bias, sampling = np.ones_like(signal), np.zeros_like(signal)
         contractions = np.empty((steps, len(signal)))
         last = np.full_like(signal, -1.0)
         for step in range(steps):
-            energy = bias**2 * signal + sampling + private
+            energy = finite(bias**2 * signal + sampling + private)
             if not np.all(np.abs(energy - last) <= STALE * last):
-                last = np.minimum(np.nan_to_num(energy, nan=1e100), 1e100)
-                variance = sigma**2 + rows.quadratic(last)
-                share, square = clipped_moments(widths, np.sqrt(variance))
-                pull, kick = rows.per_coordinate(share), rows.per_coordinate(square)
+                last = energy
+                found = clipped_residual(
+                    problem,
+                    rows,
+                    widths,
+                    squared_bias=finite(bias**2 * signal),
+                    variance=finite(sampling + private),
+                )
+                drift, pull, kick = map(rows.per_coordinate, found)
             contractions[step] = 1 - eta * pull
             with np.errstate(over="ignore", invalid="ignore"):
-                bias = bias * contractions[step]
+                bias = bias * (1 - eta * drift)
                 sampling = (
                     contractions[step] ** 2 * sampling
-                    + eta**2 * (np.maximum(kick - pull**2 * last, 0.0)) / batch
+                    + eta**2 * np.maximum(kick - pull**2 * last, 0.0) / batch
                 )
         with np.errstate(over="ignore", invalid="ignore"):
             after = np.cumprod(contractions[::-1], axis=0)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.clipping import clipped_moments, clipped_residual, finite
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
 from privreg.prediction.methods import FullBatch
@@ -96,21 +96,24 @@ def follow(
         for taken in range(int(steps.max())):
             active = np.flatnonzero(taken < steps)
             nodes, size = curvatures.of(active), sizes[active, None]
-            energy = nodes.mean(bias[active] ** 2 * rows.squared_signal[:, None] + private[active])
-            # What has diverged stays so; the residuals need a number.
-            energy = np.minimum(np.nan_to_num(energy, nan=1e100, posinf=1e100), 1e100)
-            std = np.sqrt(sigma**2 + rows.quadratic(energy))
-            share, _ = clipped_moments(widths[active], std)
-            pull = size * rows.per_coordinate(share)
+            found = clipped_residual(
+                problem,
+                rows,
+                widths[active],
+                squared_bias=finite(nodes.mean(bias[active] ** 2) * rows.squared_signal),
+                variance=finite(nodes.mean(private[active])),
+            )
+            pull = size * rows.per_coordinate(found.share)
             step = pull[..., None] * nodes.nodes
             contraction = 1 - step
             reach[active] = np.max(step, axis=(1, 2))
-            bias[active] *= contraction
+            drift = size * rows.per_coordinate(found.drift)
+            bias[active] *= 1 - drift[..., None] * nodes.nodes
             private[active] = (
                 contraction**2 * private[active] + (size * noise[active, None])[..., None] ** 2
             )
             sampling[active] = (1 - pull) * sampling[active] + size * source[active]
-            unclipped[active] = share @ rows.weights
+            unclipped[active] = found.share @ rows.weights
         spread = curvatures.mean(private)
         inflation = _inflation(problem, rows, curvatures, widths, spread)
         moments = ErrorMoments(
@@ -143,7 +146,7 @@ def _inflation(
         nodes, weights = count_nodes(rows.eigenvalues, problem.sample_size)
         return np.broadcast_to((1 / np.maximum(nodes, 1e-2)) @ weights, private.shape)
     ratio = problem.dimension / problem.sample_size
-    other = np.minimum(np.nan_to_num(rows.total(rows.eigenvalues * private), nan=1e100), 1e100)
+    other = finite(rows.total(rows.eigenvalues * private))
     return sampling_inflation(
         widths,
         rows.weights,

@@ -7,6 +7,7 @@ in it, how the private residual scale moves the clip, and the noise of the Newto
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
@@ -17,7 +18,7 @@ from scipy.special import ndtr
 
 from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.clipping import clipped_moments, clipped_residual, finite
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
 from privreg.prediction.moments import ErrorMoments
@@ -46,11 +47,14 @@ class Whitening:
         Of the noisy matrix in the last shrunk one: 0 where noise hid it.
     variance : float
         Of the last matrix's noise, relative, summed over a row.
+    mean_noise : float
+        Largest relative noise of a matrix's mean eigenvalue, which sets the length of steps.
     """
 
     squares: FloatArray
     weight: float
     variance: float
+    mean_noise: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +100,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
     whitening = whiten(problem, rows, settings, budget, shrink)
     white = rows.energies * shrink[:, None] ** 2 * whitening.squares
+    whitened = dataclasses.replace(rows, energies=rows.energies * whitening.squares)
     lengths = np.maximum(np.sqrt(white.sum(axis=1)), 1e-300)
     signal = rows.squared_signal / whitening.squares
     ratio = p / n
@@ -108,12 +113,12 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     warm_up = settings.warm_up_share / settings.warm_up_steps
     final = settings.final_share / settings.final_steps
     change = 2.0 if replace else 1.0
-    share = square = np.zeros_like(lengths)
+    share = np.zeros_like(lengths)
     scale, path = 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
-        energy = (bias**2 * signal[:, None] + private) @ weights
-        total = sigma**2 + np.maximum(white @ energy, 0.0)
+        squared_bias, variance = (bias**2 @ weights) * signal, private @ weights
+        total = sigma**2 + whitened.quadratic(finite(squared_bias + variance))
         path.append(float(rows.weights @ total))
         if step <= settings.warm_up_steps:
             # The sample's own residuals are smaller than those of new rows.
@@ -121,8 +126,17 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
             scale = unit_scale * sqrt(float(rows.weights @ inner))
         clip = settings.clip_width * scale * sqrt(p)
         widths = clip / lengths
-        share, _ = clipped_moments(widths, shrink * np.sqrt(total))
+        residual = clipped_residual(
+            problem,
+            whitened,
+            widths[None],
+            squared_bias=finite(squared_bias)[None],
+            variance=finite(variance)[None],
+            scales=shrink,
+        )
+        share = residual.share[0]
         _, square = clipped_moments(widths, shrink * sigma)
+        drift = (rows.weights * residual.drift[0]) @ white / rows.multiplicities
         curvature = (rows.weights * share) @ white / rows.multiplicities
         source = (rows.weights * square) @ white / rows.multiplicities
         noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
@@ -131,7 +145,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         matrix = size / (np.clip(mean, 0.25 * slope, 1.5) if newton else slope)
         step_nodes = matrix * (nodes[1] if newton else np.ones_like(nodes[1]))
         contraction = 1 - step_nodes * curvature[:, None] * nodes[0]
-        bias *= contraction
+        bias *= 1 - step_nodes * drift[:, None] * nodes[0]
         private = contraction**2 * private + (step_nodes * noise) ** 2
         sampling = (1 - matrix * curvature) * sampling + matrix * np.sqrt(source / n)
     energy = private @ weights
@@ -185,6 +199,7 @@ def whiten(
     cap = length_cap(counts, edges, noise_std=noise, sample_size=n)
     energies = rows.energies * shrink[:, None] ** 2
     squares, weight, variance = np.ones(len(rows.eigenvalues)), 0.0, 0.0
+    mean_noise = 0.0
     rounds = settings.gram_rounds
     for number in range(rounds):
         spent = settings.gram_share * (number + 1) * 2 / (rounds * (rounds + 1)) * budget.rho
@@ -194,6 +209,7 @@ def whiten(
         values = (rows.weights * capped) @ white / rows.multiplicities
         std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
         centre = float(values @ rows.multiplicities) / p
+        mean_noise = max(mean_noise, std / (centre * sqrt(p)))
         hidden = std**2 * p * (p + 1) / 2
         seen = float((values - centre) ** 2 @ rows.multiplicities) + centre**2 * p * (p + 1) / n
         weight = seen / (seen + hidden)
@@ -202,7 +218,7 @@ def whiten(
         shrunk = np.maximum(centre + weight * (values - centre), floor)
         variance = (weight * std / centre) ** 2 * p / 2
         squares = squares / shrunk
-    return Whitening(squares, weight, variance)
+    return Whitening(squares, weight, variance, mean_noise)
 
 
 def white_cap(dimension: int, *, sample_size: int, rho: float) -> float:

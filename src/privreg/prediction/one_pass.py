@@ -17,7 +17,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.clipping import clipped_residual, finite
 from privreg.prediction.methods import OnePass
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
@@ -43,7 +43,7 @@ def follow(
     budget : Budget
         For replace-one neighbours.
     """
-    n, sigma = problem.sample_size, problem.label_noise_std
+    n = problem.sample_size
     times = _times(n)
     rates = np.array(
         [
@@ -56,42 +56,54 @@ def follow(
     cap = 2 / np.maximum(rows.norms, 1e-300) ** 2
     widths = clip[:, None] / np.maximum(rows.norms, 1e-300)
     bias = np.ones((len(methods), len(rows.eigenvalues)))
-    total = bias * rows.squared_signal
+    variance = np.zeros_like(bias)
+    signal = rows.squared_signal
 
-    def slopes(energy: FloatArray, rate: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def slopes(
+        bias: FloatArray, variance: FloatArray, rate: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         taken = np.minimum(rate[:, None] / n, cap)
-        variance = sigma**2 + rows.quadratic(np.minimum(np.nan_to_num(energy, nan=1e100), 1e100))
-        share, square = clipped_moments(widths, np.sqrt(variance))
-        return rows.per_coordinate(taken * share), rows.per_coordinate(taken**2 * square)
+        found = clipped_residual(
+            problem,
+            rows,
+            widths,
+            squared_bias=finite(bias**2 * signal),
+            variance=finite(variance),
+        )
+        return (
+            rows.per_coordinate(taken * found.drift),
+            rows.per_coordinate(taken * found.share),
+            rows.per_coordinate(taken**2 * found.square),
+        )
 
     with np.errstate(over="ignore", invalid="ignore"):
-        pull, kick = slopes(total, rates[:, 0])
+        now = slopes(bias, variance, rates[:, 0])
         for at in range(1, len(times)):
             count = n * (times[at] - times[at - 1])
             # Per step and per time the noise is known exactly.
             noise = (energy_of_noise * (rates[:, at - 1] ** 2 - rates[:, at] ** 2) / n**2)[:, None]
-            predicted, _ = _advance(total, bias, pull, kick, noise, count)
-            next_pull, next_kick = slopes(predicted, rates[:, at])
-            total, bias = _advance(
-                total, bias, (pull + next_pull) / 2, (kick + next_kick) / 2, noise, count
-            )
-            pull, kick = slopes(total, rates[:, at])
-        total = total + (energy_of_noise * rates[:, -1] ** 2 / n**2)[:, None]
-    squared = bias**2 * rows.squared_signal
-    return ErrorMoments(squared, np.maximum(total - squared, 0.0))
+            ahead = slopes(*_advance(bias, variance, now, noise, count), rates[:, at])
+            between = tuple((one + other) / 2 for one, other in zip(now, ahead, strict=True))
+            bias, variance = _advance(bias, variance, between, noise, count)
+            now = slopes(bias, variance, rates[:, at])
+        variance = variance + (energy_of_noise * rates[:, -1] ** 2 / n**2)[:, None]
+    return ErrorMoments(bias**2 * signal, variance)
 
 
 def _advance(
-    total: FloatArray,
     bias: FloatArray,
-    pull: FloatArray,
-    kick: FloatArray,
+    variance: FloatArray,
+    slopes: tuple[FloatArray, ...],
     noise: FloatArray,
     count: float,
 ) -> tuple[FloatArray, FloatArray]:
-    decay = np.exp(-2 * pull * count)
-    gone = np.where(pull * count > 1e-12, -np.expm1(-2 * pull * count) / (2 * pull * count), 1.0)
-    return total * decay + (kick * count + noise) * gone, bias * np.sqrt(decay)
+    """Mean and variance after some steps of constant slopes."""
+    drift, pull, kick = slopes
+    path = pull * count
+    gone = np.where(path > 1e-12, -np.expm1(-2 * path) / (2 * np.where(path > 0, path, 1.0)), 1.0)
+    return bias * np.exp(-drift * count), variance * np.exp(-2 * path) + (
+        kick * count + noise
+    ) * gone
 
 
 def _times(sample_size: int) -> FloatArray:

@@ -14,7 +14,7 @@ from privreg.prediction.rows import Rows
 
 # Above these the expansions' next terms are no longer a few percent.
 MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.15, 0.25
-MOST_SCALE_NOISE, MOST_WHITENING_NOISE = 0.12, 0.2
+MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_MEAN_NOISE = 0.12, 0.2, 0.1
 MOST_EXCURSION, MOST_ARRIVAL = 1.3, 2.5
 MOST_REACH, LONGEST_STEP = 1.75, 0.3
 
@@ -74,7 +74,10 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
         )
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")
-    if outcome.whitening.variance > MOST_WHITENING_NOISE:
+    if (
+        outcome.whitening.variance > MOST_WHITENING_NOISE
+        or outcome.whitening.mean_noise > MOST_MEAN_NOISE
+    ):
         return found.with_doubt("the budget is too small for a private Gram matrix")
     return _marked(
         found,
