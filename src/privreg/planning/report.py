@@ -1,65 +1,41 @@
-"""A plan as a text table and as a picture."""
+"""A plan as numbers for a file, and as a picture."""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
-from privreg.schedules import Harmonic, Polynomial
-
-if TYPE_CHECKING:
-    from privreg.planning.plan import Plan
+from privreg.planning.result import Plan
+from privreg.planning.text import settings_text
 
 
-def table(plan: Plan) -> str:
-    """The alternatives as lines of text, the best first.
+def plain(plan: Plan) -> dict[str, Any]:
+    """The plan as numbers, text and lists, which JSON can hold.
 
     Parameters
     ----------
     plan : Plan
     """
-    header = ("method", "excess risk", "± run", "interval", "regret", "theory", "settings")
-    lines = [
-        (
-            each.name,
-            f"{each.worst.excess_risk:.3g}",
-            f"{each.worst.excess_risk_std:.2g}",
-            f"{each.worst.interval_length:.3g}",
-            f"{each.regret:.2f}",
-            str(each.worst.regime),
-            settings_text(each.method),
-        )
-        for each in plan.alternatives
-    ]
-    widths = [max(len(line[at]) for line in [header, *lines]) for at in range(len(header))]
-    rows = [
-        "  ".join(
-            text.ljust(width) if at in (0, 5, 6) else text.rjust(width)
-            for at, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in [header, *lines]
-    ]
-    null = max(problem.null_risk for problem in plan.problems)
-    return "\n".join([*rows, "", f"Predicting the mean: {null:.3g}. {plan.verdict}"])
-
-
-def settings_text(method: Any) -> str:
-    """Settings as one line: names and numbers of three digits."""
-    parts = []
-    for each in fields(method):
-        if not each.init:
-            continue
-        value = getattr(method, each.name)
-        if isinstance(value, Harmonic):
-            parts.append(f"rate {float(np.asarray(value.numerator)):.3g}/(t + {value.offset:.3g})")
-        elif isinstance(value, Polynomial):
-            rate = float(np.asarray(value.initial))
-            parts.append(f"rate {rate:.3g}·(1 - t)^{value.exponent:g}")
-        else:
-            parts.append(f"{each.name.replace('_', ' ')} {value:.3g}")
-    return ", ".join(parts)
+    return {
+        "rho": plan.budget.rho,
+        "neighbours": plan.budget.neighbours.value,
+        "verdict": plan.verdict,
+        "worthwhile": plan.worthwhile,
+        "alternatives": [
+            {
+                "name": each.name,
+                "settings": settings_text(each.method),
+                "regret": each.regret,
+                "holds": each.holds,
+                "predictions": [
+                    {**asdict(found), "regime": str(found.regime)} for found in each.predictions
+                ],
+            }
+            for each in plan.alternatives
+        ],
+    }
 
 
 def draw(plan: Plan, axes: Any) -> None:

@@ -192,7 +192,7 @@ def whiten(
     """
     n, p = problem.sample_size, problem.dimension
     replace = budget.neighbours is Neighbours.REPLACE_ONE
-    edges = problem.feature_norm * 2.0 ** (np.arange(-32, 1) / 4)
+    edges = problem.feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
     bins = np.searchsorted(edges, rows.norms * shrink, side="left")
     counts = n * np.bincount(bins, rows.weights, len(edges) + 1).astype(float)
     noise = (sqrt(2.0) if replace else 1.0) / sqrt(2 * settings.norm_share * budget.rho)
