@@ -23,6 +23,7 @@ Objective = Callable[[Prediction], float]
 SEARCH_ROWS = 192
 # A doubtful prediction counts for more than any that holds, and still tells which way is down.
 DOUBT = 1e6
+CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
 
 
 def search(
@@ -81,14 +82,32 @@ def _huber(
                 (6, 0.3),
             )
         ),
+        ({"gram_rounds": 1}, {"gram_rounds": 2}, {"gram_rounds": 3}),
         ({"final_steps": 2}, {"final_steps": 3}, {"final_steps": 5}),
-        tuple({"scale_share": share} for share in (0.02, 0.04, 0.08, 0.15)),
+        tuple({"scale_share": share} for share in (0.02, 0.04, 0.08, 0.15, 0.25)),
     )
+    # Where the budget is small, so much must go to scales that single moves do not get there.
+    careful: dict[str, Any] = {
+        "warm_up_steps": 2,
+        "warm_up_share": 0.2,
+        "moment_share": 0.0,
+        "gram_rounds": 1,
+    }
+    starts = [best, *(replace(best, gram_share=g, scale_share=s, **careful) for g, s in CAREFUL)]
+    best = starts[int(np.argmin(values(starts)))]
     for _ in range(2):
         for choices in moves:
-            candidates = [best, *(replace(best, **choice) for choice in choices)]
+            candidates = [best, *(_with(best, choice) for choice in choices)]
             best = candidates[int(np.argmin(values(candidates)))]
     return best
+
+
+def _with(settings: HuberSettings, changes: dict[str, Any]) -> HuberSettings:
+    try:
+        return replace(settings, **changes)
+    except ValueError:
+        # Shares that leave nothing for the final steps.
+        return settings
 
 
 def _full_batch(
