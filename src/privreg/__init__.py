@@ -19,6 +19,8 @@ if TYPE_CHECKING:
         inference,
         models,
         noise,
+        planning,
+        prediction,
         privacy,
         schedules,
         spectra,
@@ -53,6 +55,13 @@ if TYPE_CHECKING:
     from privreg.inference.population_intervals import CoefficientIntervals, population_intervals
     from privreg.inference.quality import interval_quality, interval_quality_of_data
     from privreg.models import LinearModel
+    from privreg.planning.least_budget import least_budget
+    from privreg.planning.plan import plan_run
+    from privreg.planning.result import Plan
+    from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
+    from privreg.prediction.predict import predict_risk
+    from privreg.prediction.problem import Problem
+    from privreg.prediction.result import Prediction
     from privreg.privacy.budget import Budget
     from privreg.privacy.neighbours import Neighbours
     from privreg.privacy.release import Diagnostic, Release, compose
@@ -70,14 +79,17 @@ if TYPE_CHECKING:
     from privreg.version import __version__
 
 _HOMES = {
+    "AdaSSP": "privreg.prediction.methods",
     "ArraySamples": "privreg.algorithms.samples",
     "Bounds": "privreg.algorithms.adassp",
     "Budget": "privreg.privacy.budget",
     "CoefficientIntervals": "privreg.inference.population_intervals",
     "ConstantRate": "privreg.schedules",
+    "CorrelatedNoise": "privreg.prediction.methods",
     "Diagnostic": "privreg.privacy.release",
     "FTRLMechanism": "privreg.algorithms.dp_ftrl",
     "FixedClip": "privreg.algorithms.shaped_dp_ftrl",
+    "FullBatch": "privreg.prediction.methods",
     "GaussianSamples": "privreg.algorithms.samples",
     "GradientDescentLaw": "privreg.theory.full_batch_dpgd.law",
     "Harmonic": "privreg.schedules",
@@ -88,9 +100,13 @@ _HOMES = {
     "LinearModel": "privreg.models",
     "LinearRecords": "privreg.algorithms.noisy_sgd",
     "Neighbours": "privreg.privacy.neighbours",
+    "OnePass": "privreg.prediction.methods",
+    "Plan": "privreg.planning.result",
     "Polynomial": "privreg.schedules",
     "Population": "privreg.theory.noisy_sgd.population",
+    "Prediction": "privreg.prediction.result",
     "PrivateLinearRegression": "privreg.estimators.linear_regression",
+    "Problem": "privreg.prediction.problem",
     "Release": "privreg.privacy.release",
     "ResidualClip": "privreg.algorithms.shaped_dp_ftrl",
     "RidgeRegression": "privreg.theory.noisy_sgd.diffusion",
@@ -114,8 +130,11 @@ _HOMES = {
     "independent_runs": "privreg.inference.intervals",
     "interval_quality": "privreg.inference.quality",
     "interval_quality_of_data": "privreg.inference.quality",
+    "least_budget": "privreg.planning.least_budget",
     "ols": "privreg.algorithms.ols",
+    "plan_run": "privreg.planning.plan",
     "population_intervals": "privreg.inference.population_intervals",
+    "predict_risk": "privreg.prediction.predict",
     "release_loss": "privreg.theory.noisy_sgd.release_loss",
     "replicate_interval": "privreg.inference.intervals",
     "run_noisy_sgd": "privreg.algorithms.noisy_sgd",
@@ -134,6 +153,8 @@ _MODULES = {
     "models": "privreg.models",
     "noise": "privreg.noise",
     "one_pass_dpgd": "privreg.algorithms.one_pass_dpgd",
+    "planning": "privreg.planning",
+    "prediction": "privreg.prediction",
     "privacy": "privreg.privacy",
     "rate_search": "privreg.theory.one_pass_dpgd.rate_search",
     "schedules": "privreg.schedules",
@@ -141,14 +162,17 @@ _MODULES = {
     "theory": "privreg.theory",
 }
 __all__ = [
+    "AdaSSP",
     "ArraySamples",
     "Bounds",
     "Budget",
     "CoefficientIntervals",
     "ConstantRate",
+    "CorrelatedNoise",
     "Diagnostic",
     "FTRLMechanism",
     "FixedClip",
+    "FullBatch",
     "GaussianSamples",
     "GradientDescentLaw",
     "Harmonic",
@@ -159,9 +183,13 @@ __all__ = [
     "LinearModel",
     "LinearRecords",
     "Neighbours",
+    "OnePass",
+    "Plan",
     "Polynomial",
     "Population",
+    "Prediction",
     "PrivateLinearRegression",
+    "Problem",
     "Release",
     "ResidualClip",
     "RidgeRegression",
@@ -191,11 +219,16 @@ __all__ = [
     "inference",
     "interval_quality",
     "interval_quality_of_data",
+    "least_budget",
     "models",
     "noise",
     "ols",
     "one_pass_dpgd",
+    "plan_run",
+    "planning",
     "population_intervals",
+    "predict_risk",
+    "prediction",
     "privacy",
     "rate_search",
     "release_loss",

@@ -2,6 +2,6 @@
 
 import sys
 
-from privreg.pipeline.cli import main
+from privreg.command_line.main import main
 
 sys.exit(main())

@@ -27,7 +27,8 @@ ALLOWED = {
     "claims": {"claims", "experiment"} | LIBRARY,
     "papers": {"papers"} | REPRODUCTION,
     "pipeline": {"pipeline", "papers"} | REPRODUCTION,
-    "__main__": {"pipeline"},
+    "command_line": {"command_line", "pipeline"} | LIBRARY,
+    "__main__": {"command_line"},
     # Seen by type checkers alone; at run time the face imports nothing (test_face).
     "__init__": LIBRARY | {"version"},
 }

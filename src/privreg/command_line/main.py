@@ -1,0 +1,64 @@
+"""`privreg COMMAND …`: what a user asks on the command line.
+
+A command is a module beside this one with `SUMMARY`, `add_arguments(parser)` and `run(options)`,
+which returns the text to print. Any other command is one of the workflow's, which needs the extra
+`privreg[workflow]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+COMMANDS = ("predict", "plan")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] and words[0] not in (*COMMANDS, "-h", "--help"):
+        return _workflow(words)
+    # Imported for the command that is asked for alone, so that `--help` is quick.
+    wanted = [name for name in COMMANDS if words[:1] == [name]] or COMMANDS
+    parser = argparse.ArgumentParser(
+        prog="privreg",
+        description="Private linear regression: predict and plan a run before it is made. "
+        "Other commands rebuild the papers and need privreg[workflow].",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name in wanted:
+        module = importlib.import_module(f"privreg.command_line.{name}")
+        added = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
+        module.add_arguments(added)
+        added.set_defaults(run=module.run)
+    options = parser.parse_args(words)
+    try:
+        print(options.run(options))
+    except (ValueError, OSError, ImportError) as error:
+        print(f"privreg {options.command}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _workflow(words: Sequence[str]) -> int:
+    meant = get_close_matches(words[0], COMMANDS, n=1, cutoff=0.75)
+    if meant:
+        print(f"privreg: did you mean {meant[0]!r}? got {words[0]!r}", file=sys.stderr)
+        return 2
+    try:
+        from privreg.pipeline import cli
+    except ImportError as error:
+        print(
+            f"privreg {words[0]}: the command must be one of {', '.join(COMMANDS)} without the "
+            f"extra privreg[workflow] ({error})",
+            file=sys.stderr,
+        )
+        return 1
+    return cli.main(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Options that commands share: the problem and the budget."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from privreg.prediction.problem import FEATURE_LAWS, Problem
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+
+
+def add_problem(parser: argparse.ArgumentParser) -> None:
+    """Sizes, scales and the features' law."""
+    group = parser.add_argument_group("the problem")
+    group.add_argument("--sample-size", type=int, required=True, metavar="N")
+    spectrum = group.add_mutually_exclusive_group(required=True)
+    spectrum.add_argument("--dimension", type=int, metavar="P", help="features of variance 1")
+    spectrum.add_argument(
+        "--eigenvalues", metavar="A,B,...", help="of the features' second moment, by commas"
+    )
+    group.add_argument(
+        "--signal",
+        default="1",
+        metavar="NORM",
+        help="norm of the coefficients; LOW:HIGH where it is known up to a range (default 1)",
+    )
+    group.add_argument(
+        "--label-noise-std",
+        default="1",
+        metavar="STD",
+        help="standard deviation of the label noise; LOW:HIGH for a range (default 1)",
+    )
+    group.add_argument("--feature-law", choices=FEATURE_LAWS, default="gaussian")
+    group.add_argument("--feature-norm", type=float, help="declared bound on a row's norm")
+    group.add_argument("--label-bound", type=float, help="declared bound on a label's size")
+
+
+def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """A zCDP budget, or ε and δ."""
+    group = parser.add_argument_group("the budget")
+    stated = group.add_mutually_exclusive_group(required=required)
+    stated.add_argument("--rho", type=float, help="of zCDP")
+    stated.add_argument("--epsilon", type=float, help="of (epsilon, delta)-DP, with --delta")
+    group.add_argument("--delta", type=float, default=1e-6)
+    group.add_argument(
+        "--neighbours",
+        choices=[each.value for each in Neighbours],
+        default=Neighbours.REPLACE_ONE.value,
+    )
+
+
+def problems_of(options: argparse.Namespace) -> tuple[Problem, ...]:
+    """Problems at the ends of the stated ranges."""
+    signals = _range("--signal", options.signal)
+    noises = _range("--label-noise-std", options.label_noise_std)
+    if options.eigenvalues is None:
+        if options.dimension < 1:
+            raise ValueError(f"--dimension must be at least 1, got {options.dimension}")
+        values = np.ones(options.dimension)
+        if options.feature_law == "one_hot":
+            values /= options.dimension
+    else:
+        values = np.array(_numbers("--eigenvalues", options.eigenvalues, ","))
+    # One declared bound for all, from the largest stated label.
+    bounds = {
+        name: getattr(options, name)
+        for name in ("feature_norm", "label_bound")
+        if getattr(options, name) is not None
+    }
+    largest = Problem(
+        options.sample_size,
+        values,
+        signal=signals[-1],
+        label_noise_std=noises[-1],
+        feature_law=options.feature_law,
+        **bounds,
+    )
+    return largest.over(
+        signal=[signal / signals[-1] if signals[-1] else 1.0 for signal in signals],
+        label_noise_std=[noise / noises[-1] for noise in noises],
+    )
+
+
+def budget_of(options: argparse.Namespace) -> Budget:
+    """The stated budget."""
+    if options.rho is not None:
+        return Budget.zcdp(options.rho, neighbours=options.neighbours)
+    return Budget.approximate(options.epsilon, options.delta, neighbours=options.neighbours)
+
+
+def _range(name: str, text: str) -> list[float]:
+    ends = _numbers(name, text, ":")
+    if len(ends) > 2 or ends != sorted(ends):
+        raise ValueError(f"{name} must be a number or LOW:HIGH, got {text}")
+    return sorted(set(ends))
+
+
+def _numbers(name: str, text: str, separator: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(separator)]
+    except ValueError:
+        raise ValueError(f"{name} must be numbers with {separator!r} between, got {text}") from None

@@ -1,0 +1,1 @@
+"""Which method and settings to use for a budget, and which budget a target needs."""

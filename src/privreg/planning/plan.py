@@ -1,0 +1,135 @@
+"""The best method and settings for a budget, over all problems that are thought possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from privreg.planning.result import Alternative, Plan
+from privreg.planning.search import METHODS, search
+from privreg.prediction.predict import predict_many
+from privreg.prediction.problem import Problem
+from privreg.privacy.budget import Budget
+from privreg.validation import require_choice, require_instance
+
+Objective = Literal["excess_risk", "parameter_error", "interval_length"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+
+
+def plan_run(
+    problems: Problem | Sequence[Problem],
+    budget: Budget,
+    *,
+    methods: Iterable[str] | None = None,
+    objective: Objective = "excess_risk",
+    intervals: bool = True,
+) -> Plan:
+    """Best method and settings for a budget.
+
+    Settings are searched on predictions, for each problem by itself; of all that were found, each
+    method's alternative is the one of least regret: the largest ratio over the problems of its
+    objective to the least that any alternative has there.
+
+    Parameters
+    ----------
+    problems : Problem or sequence of Problem
+        What is known; several, as `Problem.over` makes them, where signal and noise are known up to
+        a range.
+    budget : Budget
+        What the run may cost, and the neighbouring relation.
+    methods : iterable of str, optional
+        Names of methods, keys of `planning.search.METHODS`; all by default.
+    objective : {"excess_risk", "parameter_error", "interval_length"}
+        What is to be small.
+    intervals : bool
+        Whether the fit must spend what its intervals need.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        A name that is no method's, or a budget that none of the methods takes.
+
+    Examples
+    --------
+    >>> problem = Problem(10_000, np.ones(10), signal=1.0, label_noise_std=1.0)
+    >>> plan = plan_run(problem, Budget.zcdp(0.125), methods=["huber", "adassp"])
+    >>> plan.best.name, plan.worthwhile
+    ('huber', True)
+    """
+    stated = (problems,) if isinstance(problems, Problem) else tuple(problems)
+    if not stated:
+        raise ValueError("problems must have at least one entry, got none")
+    for problem in stated:
+        require_instance("problems", problem, Problem)
+    require_instance("budget", budget, Budget)
+    require_choice("objective", objective, OBJECTIVES)
+    names = list(METHODS if methods is None else methods)
+    for name in names:
+        require_choice("methods", name, METHODS)
+    candidates = []
+    for name in names:
+        found = [
+            search(
+                name,
+                problem,
+                budget,
+                objective=lambda each: getattr(each, objective),
+                intervals=intervals,
+            )
+            for problem in stated
+        ]
+        candidates += [(name, method) for method in found if method is not None]
+    if not candidates:
+        raise ValueError(
+            f"budget must be for neighbours that {', '.join(names)} take, "
+            f"got {budget.neighbours.value!r}"
+        )
+    predictions = [
+        predict_many(problem, [method for _, method in candidates], budget) for problem in stated
+    ]
+    values = np.array([[getattr(each, objective) for each in row] for row in predictions])
+    held = np.array([[each.holds for each in row] for row in predictions])
+    trusted = np.where(held, values, np.inf).min(axis=1)
+    least = np.where(np.isfinite(trusted), trusted, values.min(axis=1))
+    with np.errstate(invalid="ignore"):
+        regret = np.nan_to_num((values / least[:, None]).max(axis=0), nan=np.inf)
+    order = sorted(
+        range(len(candidates)), key=lambda at: (not held[:, at].all(), float(regret[at]))
+    )
+    chosen: dict[str, Alternative] = {}
+    for at in order:
+        name, method = candidates[at]
+        chosen.setdefault(
+            name,
+            Alternative(name, method, tuple(row[at] for row in predictions), float(regret[at])),
+        )
+    alternatives = tuple(chosen.values())
+    best = alternatives[0]
+    worthwhile = best.holds and any(each.beats_the_mean for each in best.predictions)
+    return Plan(stated, budget, alternatives, worthwhile, _verdict(stated, budget, best))
+
+
+def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -> str:
+    sizes = sorted({problem.sample_size for problem in problems})
+    rows = " to ".join(
+        f"{size:,}" for size in (sizes if len(sizes) == 1 else sizes[:: len(sizes) - 1])
+    )
+    beats = [each.beats_the_mean for each in best.predictions]
+    start = f"At n = {rows} and rho = {budget.rho:.3g}"
+    if not best.holds:
+        return f"{start} no method's error can be predicted: {best.worst.reason}."
+    if not any(beats):
+        return f"{start} the fit will not be better than predicting the mean."
+    share = max(each.excess_risk / each.null_risk for each in best.predictions)
+    if not all(beats):
+        return (
+            f"{start} the fit may be worse than predicting the mean: in the worst stated case its "
+            f"excess risk is {share:.2g} times the mean's."
+        )
+    return f"{start} the fit leaves at most {share:.1%} of what predicting the mean misses."

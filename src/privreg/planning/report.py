@@ -1,0 +1,69 @@
+"""A plan as numbers for a file, and as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from privreg.planning.result import Plan
+from privreg.planning.text import settings_text
+
+
+def plain(plan: Plan) -> dict[str, Any]:
+    """The plan as numbers, text and lists, which JSON can hold.
+
+    Parameters
+    ----------
+    plan : Plan
+    """
+    return {
+        "rho": plan.budget.rho,
+        "neighbours": plan.budget.neighbours.value,
+        "verdict": plan.verdict,
+        "worthwhile": plan.worthwhile,
+        "alternatives": [
+            {
+                "name": each.name,
+                "settings": settings_text(each.method),
+                "regret": each.regret,
+                "holds": each.holds,
+                "predictions": [
+                    {**asdict(found), "regime": str(found.regime)} for found in each.predictions
+                ],
+            }
+            for each in plan.alternatives
+        ],
+    }
+
+
+def draw(plan: Plan, axes: Any) -> None:
+    """Draw the alternatives' excess risks, and that of predicting the mean, on Matplotlib axes.
+
+    Parameters
+    ----------
+    plan : Plan
+    axes : matplotlib.axes.Axes
+        Of the caller, so that this library needs no Matplotlib.
+    """
+    names = [each.name.replace("_", " ") for each in plan.alternatives]
+    places = np.arange(len(names))[::-1]
+    for place, each in zip(places, plan.alternatives, strict=True):
+        for prediction in each.predictions:
+            risk, spread = prediction.excess_risk, prediction.excess_risk_std
+            if not np.isfinite(risk):
+                continue
+            axes.errorbar(
+                risk,
+                place,
+                xerr=[[min(spread, 0.9 * risk)], [spread]],
+                fmt="o" if prediction.holds else "x",
+                color="C0" if each is plan.best else "0.5",
+            )
+    for problem in plan.problems:
+        axes.axvline(problem.null_risk, linestyle=":", color="C3")
+    axes.set_yticks(places, names)
+    axes.set_xscale("log")
+    axes.set_xlabel("excess risk (dotted: predicting the mean; cross: theory does not hold)")
+    axes.set_title(f"n = {plan.problems[0].sample_size:,}, rho = {plan.budget.rho:.3g}")

@@ -1,0 +1,78 @@
+"""What a plan says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from privreg.planning.text import table
+from privreg.prediction.problem import Problem
+from privreg.prediction.result import Prediction
+from privreg.privacy.budget import Budget
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A method with its settings, and what it is predicted to do.
+
+    Attributes
+    ----------
+    name : str
+        The method, one of `planning.search.METHODS`.
+    method : dataclass
+        Its settings: `HuberSettings`, `FullBatch`, `OnePass`, `CorrelatedNoise` or `AdaSSP`.
+    predictions : tuple of Prediction
+        One for each problem that was stated, in order.
+    regret : float
+        Largest ratio, over the problems, of its objective to the least one of any alternative.
+    """
+
+    name: str
+    method: Any
+    predictions: tuple[Prediction, ...]
+    regret: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the theory holds for every problem."""
+        return all(each.holds for each in self.predictions)
+
+    @property
+    def worst(self) -> Prediction:
+        """The prediction of largest excess risk."""
+        return max(self.predictions, key=lambda each: each.excess_risk)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Alternatives, the best first.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        What was stated.
+    budget : Budget
+        What any alternative costs.
+    alternatives : tuple of Alternative
+        The best settings of each method; those whose theory holds come first, then by regret.
+    worthwhile : bool
+        Whether the best is predicted to do better than predicting the mean for some problem.
+    verdict : str
+        One plain sentence.
+    """
+
+    problems: tuple[Problem, ...]
+    budget: Budget
+    alternatives: tuple[Alternative, ...]
+    worthwhile: bool
+    verdict: str
+
+    @property
+    def best(self) -> Alternative:
+        """What to run."""
+        return self.alternatives[0]
+
+    def __str__(self) -> str:
+        null = max(problem.null_risk for problem in self.problems)
+        lines = table(self.alternatives)
+        return f"{lines}\n\nPredicting the mean: {null:.3g}. {self.verdict}"

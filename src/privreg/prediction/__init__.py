@@ -1,0 +1,1 @@
+"""What error a private run will have, before any budget is spent."""

@@ -1,0 +1,116 @@
+"""What clipping leaves of a Gaussian residual, row by row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from privreg.prediction.problem import Problem
+from privreg.prediction.rows import Rows
+
+FloatArray = NDArray[np.float64]
+# Beyond 40 standard deviations nothing is clipped.
+WIDEST = 40.0
+
+
+class ClippedResidual(NamedTuple):
+    """What a row's clipped residual does to the error's mean and variance, (settings, rows).
+
+    Attributes
+    ----------
+    drift : ndarray
+        Mean of the clipped residual over that of the residual: how fast the mean error falls.
+    share : ndarray
+        Probability that the residual is not clipped: how fast a deviation from the mean falls.
+    square : ndarray
+        Second moment of the clipped residual.
+    """
+
+    drift: FloatArray
+    share: FloatArray
+    square: FloatArray
+
+
+def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Share of residuals that are not clipped, and second moment of the clipped ones.
+
+    .. math:: \pi = \Pr(|r| \le w),\qquad q = \mathbb E\,\min(|r|, w)^2,\qquad r \sim N(0, s^2)
+
+    Parameters
+    ----------
+    width : ndarray, shape (...)
+        w, at least 0; `inf` clips nothing.
+    std : ndarray, shape (...)
+        s, more than 0; broadcast with `width`.
+
+    Returns
+    -------
+    share, second_moment : ndarray, shape (...)
+    """
+    ratio = np.minimum(width / std, WIDEST)
+    share = 1 - 2 * ndtr(-ratio)
+    density = np.exp(-(ratio**2) / 2) * np.sqrt(2 / np.pi)
+    # The difference keeps its digits: below this ratio its series is exact to 1e-9.
+    small = ratio < 1e-2
+    inside = np.where(small, np.sqrt(2 / np.pi) * ratio**3 / 3, share - ratio * density)
+    return share, std**2 * (inside + ratio**2 * (1 - share))
+
+
+def clipped_residual(
+    problem: Problem,
+    rows: Rows,
+    widths: FloatArray,
+    *,
+    squared_bias: FloatArray,
+    variance: FloatArray,
+    scales: FloatArray | float = 1.0,
+) -> ClippedResidual:
+    r"""Clipped residuals of rows for errors of given mean square and variance by group.
+
+    Where a row has many coordinates, its residual is Gaussian about 0 whatever the mean error, and
+    by Stein's lemma drift and share are one. A one-hot row sees its own category's error alone:
+    :math:`r \sim N(m, s^2)`.
+
+    Parameters
+    ----------
+    problem : Problem
+    rows : Rows
+        Those of the problem.
+    widths : ndarray, shape (settings, rows)
+        Largest residual of a row.
+    squared_bias, variance : ndarray, shape (settings, groups)
+        Of a coordinate's error.
+    scales : ndarray, shape (rows,)
+        What a row and its label are multiplied by before.
+    """
+    noise = problem.label_noise_std**2
+    if problem.feature_law != "one_hot":
+        total = noise + rows.quadratic(squared_bias + variance)
+        share, square = clipped_moments(widths, scales * np.sqrt(total))
+        return ClippedResidual(share, share, square)
+    std = scales * np.sqrt(noise + rows.quadratic(variance))
+    mean = scales * np.sqrt(rows.quadratic(squared_bias))
+    above = np.clip((widths - mean) / std, -WIDEST, WIDEST)
+    below = np.clip((widths + mean) / std, -WIDEST, WIDEST)
+    share = ndtr(above) - ndtr(-below)
+    density = [np.exp(-(each**2) / 2) / np.sqrt(2 * np.pi) for each in (above, below)]
+    tilt = std * (density[1] - density[0])
+    first = widths * (ndtr(-above) - ndtr(-below)) + mean * share + tilt
+    square = (
+        mean**2 * share
+        + 2 * mean * tilt
+        + std**2 * (share - above * density[0] - below * density[1])
+        + widths**2 * (1 - share)
+    )
+    # As the mean goes to 0 its clipped part falls like the share.
+    near = mean < 1e-3 * std
+    drift = np.where(near, share, first / np.where(near, 1.0, mean))
+    return ClippedResidual(drift, share, square)
+
+
+def finite(energy: FloatArray) -> FloatArray:
+    """What has diverged stays so, but residuals need a number."""
+    return np.minimum(np.nan_to_num(energy, nan=1e100, posinf=1e100), 1e100)

@@ -1,0 +1,57 @@
+r"""Quadrature for the eigenvalues of a sample's second moment, relative to the population's.
+
+For rows of many coordinates they follow the law of Marchenko and Pastur with ratio κ, whose
+orthogonal polynomials are shifted Chebyshev ones: the Jacobi matrix has diagonal 1, 1 + κ, 1 + κ,
+... and off-diagonal √κ. An independent symmetric Gaussian error of relative size τ adds τ²p to the
+off-diagonal's square, as for a semicircle, at least in the first three moments.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+FloatArray = NDArray[np.float64]
+NODES = 7
+
+
+def sample_nodes(
+    ratio: float, *, extra_variance: float = 0.0, nodes: int = NODES
+) -> tuple[FloatArray, FloatArray]:
+    """Nodes, of mean 1, and weights, shape (nodes,) each.
+
+    Parameters
+    ----------
+    ratio : float
+        κ = p / n, at least 0 and less than 1.
+    extra_variance : float
+        Of an independent symmetric error, at least 0.
+    nodes : int
+        At least 1.
+    """
+    variance = ratio + extra_variance
+    shift = ratio**2 / variance if variance > 0 else 0.0
+    diagonal = np.concatenate([[1.0], np.full(nodes - 1, 1 + shift)])
+    beside = np.full(nodes - 1, np.sqrt(variance))
+    points, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
+    return points, vectors[0] ** 2
+
+
+def count_nodes(
+    probability: FloatArray, sample_size: int, *, nodes: int = 15
+) -> tuple[FloatArray, FloatArray]:
+    """The same for a category's count over its mean: quantiles, shape (groups, nodes), weights.
+
+    Parameters
+    ----------
+    probability : ndarray, shape (groups,)
+        Of a category.
+    sample_size : int
+        Number of rows.
+    nodes : int
+        Number of equal cells of probability.
+    """
+    levels = (np.arange(nodes) + 0.5) / nodes
+    counts = binom.ppf(levels, sample_size, probability[:, None])
+    return counts / counts.mean(axis=1, keepdims=True), np.full(nodes, 1 / nodes)

@@ -1,0 +1,290 @@
+r"""Error of private Huber regression (`huber_descent`): its steps, followed on expectations.
+
+In the whitened coordinates of the algorithm the descent is that of `full_batch`. What is followed
+besides is how the private Gram matrix whitens each group of eigenvalues, with what noise is left
+in it, how the private residual scale moves the clip, and the noise of the Newton matrix.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.prediction.clipping import clipped_moments, clipped_residual, finite
+from privreg.prediction.finite_sample import sampling_inflation
+from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.problem import Problem
+from privreg.prediction.rows import Rows
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.theory.huber_descent.known_noise import noise_edge
+from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
+
+FloatArray = NDArray[np.float64]
+HISTOGRAM_ROWS = 256
+# Share of the records in the fullest bin of a residual histogram.
+TALLEST_BIN = 0.27
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """What the rounds of the private Gram matrix leave.
+
+    Attributes
+    ----------
+    squares : ndarray, shape (groups,)
+        Squared entries of the diagonal whitening.
+    weight : float
+        Of the noisy matrix in the last shrunk one: 0 where noise hid it.
+    variance : float
+        Of the last matrix's noise, relative, summed over a row.
+    mean_noise : float
+        Largest relative noise of a matrix's mean eigenvalue, which sets the length of steps.
+    """
+
+    squares: FloatArray
+    weight: float
+    variance: float
+    mean_noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Moments of the error, and what decides whether they are to be relied on.
+
+    Attributes
+    ----------
+    moments : ErrorMoments
+    unclipped : float
+        Share of whole gradients in the final steps.
+    scale_noise : float
+        Noise of the residual histogram's largest count over that count.
+    excursion : float
+        Largest residual variance on the way over the one at the start.
+    arrival : float
+        Residual variance at the start of the final steps over the label noise's.
+    whitening : Whitening
+    """
+
+    moments: ErrorMoments
+    unclipped: float
+    scale_noise: float
+    excursion: float
+    arrival: float
+    whitening: Whitening
+
+
+def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget) -> Outcome:
+    """Follow one fit.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its bounds are those of the algorithm.
+    rows : Rows
+        Those of the problem.
+    settings : HuberSettings
+    budget : Budget
+    """
+    n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
+    replace = budget.neighbours is Neighbours.REPLACE_ONE
+    shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
+    whitening = whiten(problem, rows, settings, budget, shrink)
+    white = rows.energies * shrink[:, None] ** 2 * whitening.squares
+    whitened = dataclasses.replace(rows, energies=rows.energies * whitening.squares)
+    lengths = np.maximum(np.sqrt(white.sum(axis=1)), 1e-300)
+    signal = rows.squared_signal / whitening.squares
+    ratio = p / n
+    slope = 2 * float(ndtr(settings.clip_width)) - 1
+    sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
+    unit_scale = _unit_scale(lengths / sqrt(p), shrink, rows.weights)
+    nodes, weights = _nodes(problem, rows, settings, budget, whitening, slope)
+    bias = np.ones((len(signal), nodes.shape[-1]))
+    private, sampling = np.zeros_like(bias), np.zeros(len(signal))
+    warm_up = settings.warm_up_share / settings.warm_up_steps
+    final = settings.final_share / settings.final_steps
+    change = 2.0 if replace else 1.0
+    share = np.zeros_like(lengths)
+    scale, path = 0.0, []
+    for step, size in enumerate(sizes):
+        late = step >= settings.warm_up_steps
+        squared_bias, variance = (bias**2 @ weights) * signal, private @ weights
+        total = sigma**2 + whitened.quadratic(finite(squared_bias + variance))
+        path.append(float(rows.weights @ total))
+        if step <= settings.warm_up_steps:
+            # The sample's own residuals are smaller than those of new rows.
+            inner = np.maximum(total - sigma**2 * min(ratio, 0.5), 0.0)
+            scale = unit_scale * sqrt(float(rows.weights @ inner))
+        clip = settings.clip_width * scale * sqrt(p)
+        widths = clip / lengths
+        residual = clipped_residual(
+            problem,
+            whitened,
+            widths[None],
+            squared_bias=finite(squared_bias)[None],
+            variance=finite(variance)[None],
+            scales=shrink,
+        )
+        share = residual.share[0]
+        _, square = clipped_moments(widths, shrink * sigma)
+        drift = (rows.weights * residual.drift[0]) @ white / rows.multiplicities
+        curvature = (rows.weights * share) @ white / rows.multiplicities
+        source = (rows.weights * square) @ white / rows.multiplicities
+        noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
+        newton = late and settings.moment_share > 0
+        mean = float(curvature @ rows.multiplicities / p)
+        matrix = size / (np.clip(mean, 0.25 * slope, 1.5) if newton else slope)
+        step_nodes = matrix * (nodes[1] if newton else np.ones_like(nodes[1]))
+        contraction = 1 - step_nodes * curvature[:, None] * nodes[0]
+        bias *= 1 - step_nodes * drift[:, None] * nodes[0]
+        private = contraction**2 * private + (step_nodes * noise) ** 2
+        sampling = (1 - matrix * curvature) * sampling + matrix * np.sqrt(source / n)
+    energy = private @ weights
+    inflation = 1.0
+    if problem.feature_law != "one_hot":
+        inflation = float(
+            sampling_inflation(
+                (clip / lengths)[None],
+                rows.weights,
+                ratio=ratio,
+                label_noise_std=sigma,
+                other_variance=float(rows.weights @ (white @ energy)),
+            )[0]
+        )
+    back = whitening.squares
+    moments = ErrorMoments(
+        ((bias**2 @ weights) * signal * back)[None],
+        (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
+    )
+    histogram = (sqrt(2.0) if replace else 1.0) / sqrt(
+        2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho
+    )
+    return Outcome(
+        moments,
+        unclipped=float(share @ rows.weights),
+        scale_noise=histogram / (TALLEST_BIN * n),
+        excursion=max(path) / path[0],
+        arrival=path[settings.warm_up_steps] / sigma**2,
+        whitening=whitening,
+    )
+
+
+def whiten(
+    problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget, shrink: FloatArray
+) -> Whitening:
+    """Expected whitening of each group.
+
+    Parameters
+    ----------
+    problem, rows, settings, budget
+        As for `follow`.
+    shrink : ndarray, shape (rows,)
+        What rows beyond the declared bound are multiplied by.
+    """
+    n, p = problem.sample_size, problem.dimension
+    replace = budget.neighbours is Neighbours.REPLACE_ONE
+    edges = problem.feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
+    bins = np.searchsorted(edges, rows.norms * shrink, side="left")
+    counts = n * np.bincount(bins, rows.weights, len(edges) + 1).astype(float)
+    noise = (sqrt(2.0) if replace else 1.0) / sqrt(2 * settings.norm_share * budget.rho)
+    cap = length_cap(counts, edges, noise_std=noise, sample_size=n)
+    energies = rows.energies * shrink[:, None] ** 2
+    squares, weight, variance = np.ones(len(rows.eigenvalues)), 0.0, 0.0
+    mean_noise = 0.0
+    rounds = settings.gram_rounds
+    for number in range(rounds):
+        spent = settings.gram_share * (number + 1) * 2 / (rounds * (rounds + 1)) * budget.rho
+        cap = white_cap(p, sample_size=n, rho=spent) if number else cap
+        white = energies * squares
+        capped = np.minimum(1.0, cap**2 / np.maximum(white.sum(axis=1), 1e-300))
+        values = (rows.weights * capped) @ white / rows.multiplicities
+        std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
+        centre = float(values @ rows.multiplicities) / p
+        mean_noise = max(mean_noise, std / (centre * sqrt(p)))
+        hidden = std**2 * p * (p + 1) / 2
+        seen = float((values - centre) ** 2 @ rows.multiplicities) + centre**2 * p * (p + 1) / n
+        weight = seen / (seen + hidden)
+        # The noisy matrix estimates the weight; below its own spread it is 0 half of the time.
+        floor = min(weight * noise_edge(p, noise_std=std), centre)
+        shrunk = np.maximum(centre + weight * (values - centre), floor)
+        variance = (weight * std / centre) ** 2 * p / 2
+        squares = squares / shrunk
+    return Whitening(squares, weight, variance, mean_noise)
+
+
+def white_cap(dimension: int, *, sample_size: int, rho: float) -> float:
+    """Length at which `huber_descent` shortens a whitened row for a second moment that costs rho.
+
+    Parameters
+    ----------
+    dimension, sample_size : int
+    rho : float
+    """
+    affordable = 0.2 / sqrt(2 * dimension) * sample_size * sqrt(rho)
+    return sqrt(min(max(affordable, 1.2 * dimension + 3), 20.0 * dimension))
+
+
+def nodes_gain(whitening: Whitening, ratio: float) -> float:
+    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix."""
+    points, weights = sample_nodes(
+        whitening.weight**2 * ratio, extra_variance=min(whitening.variance, 0.15)
+    )
+    return float(weights @ (1 / np.maximum(points, 0.15)))
+
+
+def _nodes(
+    problem: Problem,
+    rows: Rows,
+    settings: HuberSettings,
+    budget: Budget,
+    whitening: Whitening,
+    slope: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Relative curvature and Newton matrix, shape (2, groups or 1, nodes), and weights."""
+    n, p = problem.sample_size, problem.dimension
+    ratio = p / n
+    if problem.feature_law == "one_hot":
+        counts, weights = count_nodes(rows.eigenvalues, n)
+        return np.array([counts, np.ones_like(counts)]), weights
+    left = ratio * ((1 - whitening.weight) ** 2 + 1 / slope - 1) + whitening.variance
+    known, newton_noise = 0.0, 0.0
+    if settings.moment_share > 0:
+        replace = budget.neighbours is Neighbours.REPLACE_ONE
+        spent = settings.moment_share / 2 * budget.rho
+        cap = white_cap(p, sample_size=n, rho=spent)
+        std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
+        seen = slope**2 * p * left
+        known = seen / (seen + std**2 * p * (p + 1) / 2)
+        newton_noise = (known * std / slope) ** 2 * p / 2
+    first, first_weights = sample_nodes(0.0, extra_variance=min((1 - known) ** 2 * left, 0.2))
+    second, second_weights = sample_nodes(0.0, extra_variance=min(newton_noise, 0.1))
+    curvature, newton = np.meshgrid(np.maximum(first, 0.05), 1 / np.maximum(second, 0.2))
+    weights = np.outer(second_weights, first_weights).ravel()
+    return np.array([curvature.ravel(), newton.ravel()])[:, None], weights
+
+
+def _unit_scale(lengths: FloatArray, shrink: FloatArray, weights: FloatArray) -> float:
+    """Scale that `residual_scale` finds where the residual's standard deviation is 1."""
+    order = np.argsort(lengths * shrink, kind="stable")
+    # Rows at equal steps of probability.
+    mass = np.cumsum(weights[order])
+    levels = (np.arange(HISTOGRAM_ROWS) + 0.5) / HISTOGRAM_ROWS
+    chosen = (lengths * shrink)[order][np.minimum(np.searchsorted(mass, levels), len(mass) - 1)]
+    return _scale_of(tuple(np.round(chosen, 6).tolist()))
+
+
+@lru_cache(maxsize=256)
+def _scale_of(lengths: tuple[float, ...]) -> float:
+    edges = scale_edges(4.0)
+    below = 2 * ndtr(edges / np.maximum(np.array(lengths), 1e-12)[:, None]) - 1
+    counts = np.diff(below.mean(axis=0), prepend=0.0, append=1.0)
+    return residual_scale(counts, edges, sample_size=1.0)

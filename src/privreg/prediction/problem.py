@@ -1,0 +1,185 @@
+"""What is known of a regression before any private run: sizes, scales and the features' law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.spectra import Spectrum
+from privreg.validation import (
+    require_array,
+    require_choice,
+    require_count,
+    require_instance,
+    require_number,
+)
+
+FloatArray = NDArray[np.float64]
+FeatureLaw = Literal["gaussian", "uniform", "student_t5", "one_hot"]
+FEATURE_LAWS: tuple[FeatureLaw, ...] = get_args(FeatureLaw)
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""A linear regression as one describes it without looking at the data.
+
+    .. math:: y = x^\top\theta^* + \xi, \qquad \mathbb E\,xx^\top = \mathrm{diag}(\lambda),\quad
+        \operatorname{Var}\xi = \sigma^2
+
+    in the basis of the features' eigenvectors, where the methods that are predicted do the same as
+    in any other basis.
+
+    Parameters
+    ----------
+    sample_size : int
+        Number of rows n, public.
+    eigenvalues : array_like, shape (p,)
+        λ, eigenvalues of the features' second moment, more than 0.
+    signal : float or array_like, shape (p,)
+        The coefficients θ* along the eigenvectors, or their norm, which is then spread evenly.
+    label_noise_std : float
+        σ, more than 0. The label noise is taken to be Gaussian.
+    feature_law : {"gaussian", "uniform", "student_t5", "one_hot"}
+        Law of the independent coordinates of a row, all of mean 0; with "one_hot" a row has one
+        entry of 1 and the eigenvalues are the categories' probabilities, of sum 1.
+    feature_norm : float, optional
+        Declared bound on a row's norm, beyond which rows are shortened where a method caps them;
+        √(2 Σλ) by default, and 1 for one-hot rows.
+    label_bound : float, optional
+        Declared bound on a label's size; four standard deviations of a label by default.
+
+    Raises
+    ------
+    ValueError
+        A value out of range, by name.
+
+    Examples
+    --------
+    >>> problem = Problem(10_000, np.ones(10), signal=1.0, label_noise_std=1.0)
+    >>> problem.dimension, round(problem.null_risk, 3)
+    (10, 0.5)
+    """
+
+    sample_size: int
+    eigenvalues: FloatArray
+    signal: FloatArray = field(repr=False)
+    label_noise_std: float
+    feature_law: FeatureLaw
+    feature_norm: float
+    label_bound: float
+
+    def __init__(
+        self,
+        sample_size: int,
+        eigenvalues: ArrayLike,
+        *,
+        signal: ArrayLike,
+        label_noise_std: float,
+        feature_law: str = "gaussian",
+        feature_norm: float | None = None,
+        label_bound: float | None = None,
+    ) -> None:
+        values = require_array("eigenvalues", eigenvalues, shape=(None,), least=1e-12, most=1e12)
+        law = require_choice("feature_law", feature_law, FEATURE_LAWS)
+        one_hot = law == "one_hot"
+        if one_hot and not np.isclose(values.sum(), 1.0, rtol=1e-6):
+            raise ValueError(
+                "eigenvalues must be the categories' probabilities of sum 1 with one-hot rows, "
+                f"got a sum of {values.sum():g}"
+            )
+        coefficients = np.asarray(signal, dtype=float)
+        if coefficients.ndim == 0:
+            norm = require_number("signal", signal, least=0, most=1e12)
+            coefficients = np.full(values.size, norm / np.sqrt(values.size))
+        coefficients = require_array(
+            "signal", coefficients, shape=values.shape, least=-1e12, most=1e12
+        )
+        noise = require_number("label_noise_std", label_noise_std, least=1e-9, most=1e9)
+        label_std = np.sqrt(values @ coefficients**2 + noise**2)
+        largest = 1.0 if one_hot else np.sqrt(2 * values.sum())
+        bounds = {
+            "feature_norm": largest if feature_norm is None else feature_norm,
+            "label_bound": 4 * label_std if label_bound is None else label_bound,
+        }
+        for name, value in bounds.items():
+            bounds[name] = require_number(name, value, least=1e-12, most=1e12)
+        for name, value in {
+            "sample_size": require_count("sample_size", sample_size, least=2),
+            "eigenvalues": values,
+            "signal": coefficients,
+            "label_noise_std": noise,
+            "feature_law": law,
+            **bounds,
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_spectrum(
+        cls,
+        sample_size: int,
+        spectrum: Spectrum,
+        *,
+        dimension: int,
+        signal: float,
+        label_noise_std: float,
+        **more: float | str | None,
+    ) -> Problem:
+        """A problem with a spectrum's quantiles for eigenvalues.
+
+        Parameters
+        ----------
+        sample_size : int
+            n.
+        spectrum : Spectrum
+            Eigenvalues with the share of the dimensions that each stands for.
+        dimension : int
+            p.
+        signal, label_noise_std, more
+            As for the class, with the signal's norm alone.
+        """
+        require_instance("spectrum", spectrum, Spectrum)
+        dimension = require_count("dimension", dimension)
+        order = np.argsort(spectrum.eigenvalues)
+        mass = np.cumsum(spectrum.weights[order])
+        at = np.searchsorted(mass, (np.arange(dimension) + 0.5) / dimension * mass[-1])
+        values = spectrum.eigenvalues[order][np.minimum(at, spectrum.modes - 1)]
+        return cls(sample_size, values, signal=signal, label_noise_std=label_noise_std, **more)  # type: ignore[arg-type]
+
+    def over(
+        self, *, signal: Iterable[float] = (1.0,), label_noise_std: Iterable[float] = (1.0,)
+    ) -> tuple[Problem, ...]:
+        """Problems with the signal and the label noise multiplied by each of these factors.
+
+        Bounds stay as declared: they are public and one for all.
+
+        Parameters
+        ----------
+        signal, label_noise_std : iterable of float
+            Factors, more than 0; every combination is made.
+        """
+        scales = [require_number("signal", factor, above=0) for factor in signal]
+        noises = [require_number("label_noise_std", factor, above=0) for factor in label_noise_std]
+        return tuple(
+            replace(self, signal=scale * self.signal, label_noise_std=factor * self.label_noise_std)
+            for scale in scales
+            for factor in noises
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Number of features p."""
+        return len(self.eigenvalues)
+
+    @property
+    def null_risk(self) -> float:
+        r"""Excess risk of predicting the mean, :math:`\tfrac12\sum_j\lambda_j\theta_j^{*2}`."""
+        return float(self.eigenvalues @ self.signal**2) / 2
+
+    @property
+    def label_std(self) -> float:
+        """Standard deviation of a label, signal and noise together."""
+        return float(np.sqrt(2 * self.null_risk + self.label_noise_std**2))

@@ -1,0 +1,127 @@
+"""Where each theory is proven, where it was seen to hold, and where it fails."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privreg.prediction.huber import Outcome
+from privreg.prediction.methods import CorrelatedNoise, OnePass
+from privreg.prediction.problem import Problem
+from privreg.prediction.result import Prediction, Regime
+from privreg.prediction.rows import Rows
+
+# Above these the expansions' next terms are no longer a few percent.
+MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.15, 0.25
+MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_MEAN_NOISE = 0.12, 0.2, 0.1
+MOST_EXCURSION, MOST_ARRIVAL = 1.3, 2.5
+MOST_REACH, LONGEST_STEP = 1.75, 0.3
+
+
+def full_batch(
+    problem: Problem, found: Prediction, *, unclipped: float, reach: float
+) -> Prediction:
+    """Regime of clipped full-batch descent.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : Prediction
+    unclipped : float
+        Share of gradients that are not clipped at the end.
+    reach : float
+        Largest step times curvature at the end.
+    """
+    if not np.isfinite(found.excess_risk):
+        return found
+    if reach > MOST_REACH:
+        return found.with_doubt(f"step size times curvature is {reach:.2f}, near or beyond 2")
+    ratio = problem.dimension / problem.sample_size
+    if ratio / max(unclipped, 1e-3) > MOST_RATIO_WHOLE or ratio > MOST_RATIO:
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features, of whose "
+            f"gradients {unclipped:.0%} are not clipped"
+        )
+    if unclipped < LEAST_UNCLIPPED:
+        return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are whole")
+    if unclipped > 0.999:
+        return _marked(found, Regime.PROVEN, "nothing clips: the exact law of noisy descent")
+    return _marked(
+        found, Regime.EXTENDED, f"{1 - unclipped:.0%} of gradients clip: expansion around θ*"
+    )
+
+
+def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
+    """Regime of private Huber regression.
+
+    Parameters
+    ----------
+    problem : Problem
+    found : Prediction
+    outcome : Outcome
+        Of following it.
+    """
+    if not np.isfinite(found.excess_risk):
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features"
+        )
+    ratio = problem.dimension / problem.sample_size
+    if ratio > MOST_RATIO or ratio / max(outcome.unclipped, 1e-3) > MOST_RATIO_WHOLE:
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features, of whose "
+            f"gradients {outcome.unclipped:.0%} are not clipped"
+        )
+    if outcome.scale_noise > MOST_SCALE_NOISE:
+        return found.with_doubt("the budget is too small for a private residual scale")
+    if (
+        outcome.whitening.variance > MOST_WHITENING_NOISE
+        or outcome.whitening.mean_noise > MOST_MEAN_NOISE
+    ):
+        return found.with_doubt("the budget is too small for a private Gram matrix")
+    return _marked(
+        found,
+        Regime.EXTENDED,
+        f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*",
+    )
+
+
+def one_pass(problem: Problem, rows: Rows, method: OnePass, found: Prediction) -> Prediction:
+    """Regime of one-pass DP-GD: Gaussian rows of concentrated norm, rates below the cap."""
+    if not np.isfinite(found.excess_risk):
+        return found
+    rate = float(np.asarray(method.schedule.amplitude).reshape(())) * float(
+        method.schedule.shape(0.0)
+    )
+    reach = rate / problem.sample_size * float(problem.eigenvalues.sum()) / 2
+    if reach > 1:
+        return found.with_doubt("the first steps are longer than the cap on them, 2 / ‖x‖²")
+    # A row moves the error along a coordinate by this share, on average over its energy.
+    fourth = rows.weights @ rows.energies**2 / (rows.multiplicities**2 * rows.eigenvalues)
+    if rate / problem.sample_size * float(fourth.max()) > LONGEST_STEP:
+        return found.with_doubt("a single row moves the error along its direction too far")
+    if problem.feature_law == "gaussian" and problem.dimension >= 20:
+        return _marked(found, Regime.PROVEN, "deterministic equivalent, Gaussian rows")
+    return _marked(found, Regime.EXTENDED, "deterministic equivalent with the rows' own norms")
+
+
+def correlated(problem: Problem, method: CorrelatedNoise, found: Prediction) -> Prediction:
+    """Regime of one epoch with correlated noise: small steps, mild clipping."""
+    if not np.isfinite(found.excess_risk):
+        return found
+    return _marked(found, Regime.EXTENDED, "second moments of linear descent, clipping on average")
+
+
+def adassp(problem: Problem, found: Prediction) -> Prediction:
+    """Regime of AdaSSP: the noise must leave the Gram matrix invertible."""
+    if not np.isfinite(found.excess_risk):
+        return found.with_doubt("the noise may make the Gram matrix singular")
+    if problem.dimension / problem.sample_size > MOST_RATIO:
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features"
+        )
+    return _marked(found, Regime.EXTENDED, "deterministic equivalent of a deformed Wigner matrix")
+
+
+def _marked(found: Prediction, regime: Regime, reason: str) -> Prediction:
+    return replace(found, regime=regime, reason=reason)
