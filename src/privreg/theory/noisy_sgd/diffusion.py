@@ -56,6 +56,13 @@ class RidgeRegression:
         Weights w: entry i stands for w_i coordinates that share an eigenvalue, a target and a
         start; ones unless given. For a limit law they are quadrature weights times d.
 
+    Attributes
+    ----------
+    curvatures : ndarray, shape (m,)
+        Eigenvalues of the regularised Hessian, λ + δ.
+    minimiser : ndarray, shape (m,)
+        The ridge point λ x̃ / (λ + δ); the start in directions without curvature.
+
     Raises
     ------
     ValueError
@@ -72,6 +79,8 @@ class RidgeRegression:
     label_noise_std: float
     ridge: float
     multiplicities: NDArray[np.float64]
+    curvatures: NDArray[np.float64]
+    minimiser: NDArray[np.float64]
 
     def __init__(
         self,
@@ -92,23 +101,18 @@ class RidgeRegression:
         require_real("multiplicities", self.multiplicities, above=0)
         for name, number in (("label_noise_std", label_noise_std), ("ridge", ridge)):
             object.__setattr__(self, name, require_number(name, number, least=0, most=LARGEST))
+        curvatures = self.eigenvalues + self.ridge
+        flat = curvatures == 0
+        slope = np.where(flat, 1.0, curvatures)
+        minimiser = np.where(flat, self.initial, self.eigenvalues * self.target / slope)
+        for name, derived in (("curvatures", curvatures), ("minimiser", minimiser)):
+            derived.flags.writeable = False
+            object.__setattr__(self, name, derived)
 
     @property
     def dimension(self) -> float:
         """Number d of coordinates, the sum of the multiplicities."""
         return float(self.multiplicities.sum())
-
-    @property
-    def curvatures(self) -> NDArray[np.float64]:
-        """Eigenvalues of the regularised Hessian, λ + δ, shape (m,)."""
-        return self.eigenvalues + self.ridge
-
-    @property
-    def minimiser(self) -> NDArray[np.float64]:
-        """The ridge point λ x̃ / (λ + δ), shape (m,); the start in directions without curvature."""
-        flat = self.curvatures == 0
-        curvature = np.where(flat, 1.0, self.curvatures)
-        return np.where(flat, self.initial, self.eigenvalues * self.target / curvature)
 
     def gradient_flow(self, integral: ArrayLike) -> NDArray[np.float64]:
         """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, shape (..., m).
