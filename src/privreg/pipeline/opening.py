@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -69,10 +70,12 @@ def opening_lines(layout: Layout, before: lock.Owner | None) -> Iterator[str]:
     DamagedError
         One line: a real table is damaged and cannot be prepared again from files at hand.
     OSError
-        The disk is full.
+        The disk is full, or the folder cannot be written to.
     """
     root = Path(layout.root)
     root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=root):
+        pass
     free = shutil.disk_usage(root).free
     if free < LEAST_FREE_BYTES:
         raise OSError(
