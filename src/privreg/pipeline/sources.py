@@ -50,21 +50,38 @@ def table_source(name: str, layout: Layout) -> TableSource:
     looked_for_in = LOCAL if at_hand else DOWNLOAD
     options = ["--directory", str(Path(directory).absolute())] if directory else []
     origin = origin_of(name, layout)
-    if origin and _found(Path(layout.data(name))).is_file():
+    if origin:
         if not origin["stand_in"]:
             options.append("--real")
         if not (origin["stand_in"] and at_hand):
-            looked_for_in = str(origin["looked_for_in"])
+            looked_for_in = str(origin.get("looked_for_in", looked_for_in))
     return TableSource(at_hand, looked_for_in, (*options, "--looked-for-in", looked_for_in))
 
 
 def origin_of(name: str, layout: Layout) -> dict[str, str | bool]:
-    """What the job that prepared a table wrote down; empty if there is no such record."""
+    """What the job that prepared a table wrote down; empty if there is no table.
+
+    Without a readable record the table itself says whether it is a stand-in.
+    """
+    table = _found(Path(layout.data(name)))
+    if not table.is_file():
+        return {}
     try:
         found = json.loads(_found(Path(layout.origin(name))).read_bytes())
-        return {key: found[key] for key in ("looked_for_in", "stand_in")}
+        return {"looked_for_in": str(found["looked_for_in"]), "stand_in": bool(found["stand_in"])}
     except (OSError, ValueError, KeyError, TypeError):
-        return {}
+        return {"stand_in": _says_stand_in(table)}
+
+
+def _says_stand_in(table: Path) -> bool:
+    from netCDF4 import Dataset
+
+    try:
+        with Dataset(table) as file:
+            return bool(file.getncattr("stand_in"))
+    except (OSError, AttributeError):
+        # Nobody knows, so nothing may take its place.
+        return False
 
 
 @contextmanager
@@ -76,7 +93,7 @@ def real_tables_kept(layout: Layout, unfinished: Callable[[Path], None]) -> Iter
     """
     for path in _tables(layout, ".nc"):
         if origin_of(path.stem, layout).get("stand_in") is False:
-            for file in (path, Path(layout.origin(path.stem))):
+            for file in filter(Path.exists, (path, Path(layout.origin(path.stem)))):
                 _kept(file).unlink(missing_ok=True)
                 try:
                     os.link(file, _kept(file))
