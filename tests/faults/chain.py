@@ -49,6 +49,20 @@ def chain_checkout(folder: Path) -> Path:
     for source in config["data"].values():
         source["mirrors"] = DEAD_MIRROR
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
+    # The chain's own parameters are the paper's.
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "privreg",
+            "scales",
+            "--output",
+            "workflow/schemas/paper_scale.json",
+        ],
+        cwd=folder,
+        env=environment(folder, PYTHONPATH="src"),
+        check=True,
+    )
     source = folder / "src/privreg/data/california_housing.py"
     digest = hashlib.sha256(TABLE.encode()).hexdigest()
     source.write_text(re.sub(r'( sha256=")[0-9a-f]{64}', rf"\g<1>{digest}", source.read_text()))

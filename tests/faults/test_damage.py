@@ -79,30 +79,32 @@ def place(source, target):
 
 
 @pytest.mark.parametrize(
-    ("options", "shard"),
+    ("options", "made_in", "shard"),
     [
-        pytest.param(["--config", "seed=7"], "0.nc", id="other draws"),
+        pytest.param(["--config", "seed=7"], "results", "0.nc", id="other draws"),
         pytest.param(
             ["--config", "chain2026={experiments: {slope: {parameters: {rows: 50}}}}"],
+            "results/own",
             "1.nc",
             id="other parameters",
         ),
     ],
 )
-def test_a_foreign_shard_is_refused(built, undisturbed, tmp_path, options, shard):
-    inside = f"{RESULTS}/simulation/chain2026/slope"
+def test_a_foreign_shard_is_refused(built, undisturbed, tmp_path, options, made_in, shard):
+    inside = "simulation/chain2026/slope"
     foreign = tmp_path / "foreign"
     shutil.copytree(undisturbed, foreign)
-    made = chain.run(foreign, f"{inside}/{shard}", *options)
+    made = chain.run(foreign, f"{made_in}/{inside}/{shard}", *options)
     assert made.status == 0, made.output
-    place(foreign / inside / shard, built / inside / shard)
-    (built / f"{inside}.nc").unlink()
-    ran = chain.run(built, f"{inside}.nc")
+    place(foreign / made_in / inside / shard, built / RESULTS / inside / shard)
+    summary = f"{RESULTS}/{inside}.nc"
+    (built / summary).unlink()
+    ran = chain.run(built, summary)
     said = [line.strip() for line in ran.lines if line.strip().startswith("summarise: ")]
     assert ran.status == 1
     assert "made by simulate of other parameters, code or draws" in said[0]
     assert "Traceback" not in ran.output
-    assert not (built / f"{inside}.nc").exists()
+    assert not (built / summary).exists()
 
 
 def test_an_artifact_of_another_stage_is_refused(built):

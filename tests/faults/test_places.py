@@ -46,7 +46,7 @@ def fill(folder):
 def take_away(folder, levels=6):
     for level in kills.LEVELS[:levels]:
         for path in level:
-            (folder / "results" / path).unlink(missing_ok=True)
+            (folder / "results" / path).unlink()
 
 
 def test_a_disk_that_is_full_at_the_start_is_said(small_disk, expected):

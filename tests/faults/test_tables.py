@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 
 import chain
 import pytest
@@ -50,9 +51,14 @@ def test_a_table_on_its_way(built, files):
 
     started = chain.start(built, built / "log", TABLE)
     assert started.wait_for("Data: california_housing")
+    time.sleep(1)
     started.hit(signal.SIGKILL)
     started.end()
-    assert chain.run(built, TABLE).status == 1
+    assert not (built / TABLE).exists()
+    ran = chain.run(built, TABLE)
+    assert ran.status == 1
+    assert "ended without a word" in ran.output
+    assert "no stand-in takes its place" in ran.output
     assert (built / TABLE).read_bytes() == real
 
     ran = chain.run(built, TABLE, PRIVREG_DATA=files)

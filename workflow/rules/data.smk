@@ -1,6 +1,7 @@
 # Needs   a folder named in PRIVREG_DATA, or a network, or neither.
 # Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so; .json: its origin
 # Steps   look in the folder, else download and check, else stand in, unless a real table is there.
+table_sources = {name: table_source(name, layout) for name in plan.config.data}
 
 
 rule data:
@@ -8,9 +9,8 @@ rule data:
     input:
         sources=plan.data_sources(),
     output:
-        # What lies there is not removed before the job: nothing may take a real table's place.
-        table=update(layout.data()),
-        origin=update(layout.origin()),
+        table=layout.data(),
+        origin=layout.origin(),
     log:
         layout.log(layout.data()),
     benchmark:
@@ -25,8 +25,8 @@ rule data:
         runtime=lambda w, attempt: 10 * attempt,
     params:
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
-        looked_for_in=lambda w: table_source(w.dataset, layout).looked_for_in,
-        source=lambda w, output: table_source(w.dataset, layout).options,
+        looked_for_in=lambda w: table_sources[w.dataset].looked_for_in,
+        source=lambda w, output: table_sources[w.dataset].options,
     message:
         "Data: {wildcards.dataset}"
     shell:

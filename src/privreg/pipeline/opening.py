@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from privreg.experiment import checksums, datasets
 from privreg.pipeline import lock
 from privreg.pipeline.layout import Layout
-from privreg.pipeline.sources import origin_of, table_source
+from privreg.pipeline.sources import origin_of, put_back, real_tables_kept, table_source
 
 # A disk with less space than this is full for what a run writes.
 LEAST_FREE_BYTES = 20_000_000
@@ -26,9 +28,14 @@ def guarded(workflow: Any, layout: Layout) -> Callable[..., None]:
 
     Nothing changes for dry runs, nor in the processes that a run starts for its jobs.
     """
+    from snakemake.io import IOFile
     from snakemake_interface_executor_plugins.settings import ExecMode
 
     execute = workflow.execute
+
+    def unfinished(path: Path) -> None:
+        # Snakemake writes down a job that failed as it does one that ended well.
+        workflow.persistence.started(SimpleNamespace(output=[IOFile(str(path))]))
 
     def guarded_execute(executor_plugin: Any, **options: Any) -> None:
         dry = executor_plugin.common_settings.dryrun_exec
@@ -42,6 +49,7 @@ def guarded(workflow: Any, layout: Layout) -> Callable[..., None]:
                         print(line, file=sys.stderr, flush=True)
                 except (ValueError, OSError) as error:
                     sys.exit(f"error: {error}")
+                stack.enter_context(real_tables_kept(layout, unfinished))
             execute(executor_plugin=executor_plugin, **options)
 
     return guarded_execute
@@ -62,16 +70,19 @@ def opening_lines(layout: Layout, before: lock.Owner | None) -> Iterator[str]:
     DamagedError
         One line: a real table is damaged and cannot be prepared again from files at hand.
     OSError
-        The disk is full.
+        The disk is full, or the folder cannot be written to.
     """
     root = Path(layout.root)
     root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=root):
+        pass
     free = shutil.disk_usage(root).free
     if free < LEAST_FREE_BYTES:
         raise OSError(
             f"{root}: {free / 1e6:.0f} MB free; make room and type the same command again"
         )
     yield from lock.wait_for_jobs(lock.JOBS)
+    put_back(layout)
     if before is not None:
         yield f"The run before ended without a word ({before}); going on where it stopped"
         for partial in root.rglob(f".*{datasets.PARTIAL}"):

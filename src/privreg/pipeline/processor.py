@@ -17,7 +17,7 @@ def pinned() -> dict[str, str]:
     """
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return {}
-    from numpy._core._multiarray_umath import (  # type: ignore[attr-defined,unused-ignore]
+    from numpy._core._multiarray_umath import (
         __cpu_dispatch__,
         __cpu_features__,
     )
