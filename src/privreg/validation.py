@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from math import inf
 from types import EllipsisType
 from typing import Any, TypeVar
 
@@ -16,6 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
+# The one native double; byte-swapped ones are other types.
+_DOUBLE = np.dtype(np.float64)
 
 
 def require_real(
@@ -60,6 +63,8 @@ def require_real(
     ValueError: delta must be more than 0 and less than 1, got 2.0
     """
     array = _floats(name, value)
+    if _inside(array, above, least, below, most, infinite):
+        return array
     within = ~np.isnan(array) if infinite else np.isfinite(array)
     for bound, compare in (
         (above, np.greater),
@@ -69,15 +74,15 @@ def require_real(
     ):
         if bound is not None:
             within &= compare(array, bound)
-    if not np.all(within):
-        found = array[~within].flat[0]
-        expected = _range(above, least, below, most, infinite)
-        raise ValueError(f"{name} must be {expected}, got {found}")
-    return array
+    found = array[~within].flat[0]
+    expected = _range(above, least, below, most, infinite)
+    raise ValueError(f"{name} must be {expected}, got {found}")
 
 
 def require_number(name: str, value: Any, **bounds: Any) -> float:
     """One real number in a range; the bounds are those of `require_real`."""
+    if type(value) is float and _between(value, value, **bounds):
+        return value
     array = _floats(name, value)
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
@@ -304,6 +309,8 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:
+    if type(value) is np.ndarray and value.dtype is _DOUBLE:
+        return value
     require_unmasked(name, value)
     try:
         array = np.asarray(value)
@@ -316,6 +323,40 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
     # A wider type may hold finite numbers that double precision does not.
     with np.errstate(over="ignore"):
         return array.astype(np.float64, copy=False)
+
+
+def _inside(
+    array: FloatArray,
+    above: float | None,
+    least: float | None,
+    below: float | None,
+    most: float | None,
+    infinite: bool,
+) -> bool:
+    """Whether no entry is out of range, from the two extremes alone: no array is made."""
+    if array.size == 0:
+        return True
+    low, high = np.minimum.reduce(array, axis=None), np.maximum.reduce(array, axis=None)
+    return _between(float(low), float(high), above, least, below, most, infinite)
+
+
+def _between(
+    low: float,
+    high: float,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> bool:
+    # Both extremes are NaN where an entry is one, and NaN compares as false.
+    return (
+        (low <= high if infinite else -inf < low <= high < inf)
+        and (above is None or low > above)
+        and (least is None or low >= least)
+        and (below is None or high < below)
+        and (most is None or high <= most)
+    )
 
 
 def _range(

@@ -39,7 +39,7 @@ def campaign(target: Target) -> Iterator[Call]:
     for parameter, valid in target.arguments.items():
         for value in fixed(valid):
             with limit(SECONDS):
-                what, text = outcome(target, parameter, value)
+                what, text = outcome(target, {parameter: value})
             yield Call(target.name, parameter, value, what, text)
 
 

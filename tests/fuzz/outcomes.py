@@ -30,20 +30,28 @@ class Outcome(Enum):
 GOOD = (Outcome.REFUSED, Outcome.ANSWERED)
 
 
-def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
-    """Call with one argument replaced, and what came of it."""
-    entry = _entry(target.docstring, parameter)
-    if anything_goes(target, parameter):
+def outcome(target: Target, changes: dict[str, Any]) -> tuple[Outcome, str]:
+    """Call with one argument replaced, or with several, and what came of it."""
+    # What is passed on as it is fails where the caller's own function does.
+    changes = {name: value for name, value in changes.items() if not anything_goes(target, name)}
+    if not changes:
         return Outcome.ANSWERED, "anything goes"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            result = target.call(**{parameter: value})
+            result = target.call(**changes)
         except ValueError as error:
             text = str(error)
             return (Outcome.REFUSED if _named(target, text) else Outcome.UNNAMED), text
         except Exception as error:
             return Outcome.TRACEBACK, f"{type(error).__name__}: {error}"
+    judged = [_judged(target, parameter, value, result) for parameter, value in changes.items()]
+    return next((each for each in judged if each[0] not in GOOD), judged[0])
+
+
+def _judged(target: Target, parameter: str, value: Any, result: Any) -> tuple[Outcome, str]:
+    """Whether a value should have been answered, and answered so."""
+    entry = _entry(target.docstring, parameter)
     if _same(value, target.arguments[parameter]):
         return Outcome.ANSWERED, ""
     if value is None and "optional" in entry:

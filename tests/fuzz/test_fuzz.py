@@ -38,5 +38,21 @@ def test_hostile_values(target: Target, data: st.DataObject):
     parameter = data.draw(st.sampled_from(sorted(target.arguments)))
     value = data.draw(hostile(target.arguments[parameter]))
     with limit(SECONDS):
-        what, text = outcome(target, parameter, value)
+        what, text = outcome(target, {parameter: value})
     assert what in GOOD, str(Call(target.name, parameter, value, what, text))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [target for target in FUZZED if len(target.arguments) > 1],
+    ids=lambda target: target.name,
+)
+@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_two_hostile_values(target: Target, data: st.DataObject):
+    """What each value alone may pass, both together must not: shapes, ranges, overflow."""
+    names = st.lists(st.sampled_from(sorted(target.arguments)), min_size=2, max_size=2, unique=True)
+    changes = {name: data.draw(hostile(target.arguments[name])) for name in data.draw(names)}
+    with limit(SECONDS):
+        what, text = outcome(target, changes)
+    assert what in GOOD, f"{what.name} {target.name}({changes}): {text[:90]}"

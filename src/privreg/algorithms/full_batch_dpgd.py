@@ -275,26 +275,26 @@ def full_batch_dpgd(
     iterates = np.empty((lanes, wanted.size, p))
     clipped_fraction = np.empty((lanes, steps))
     slot = 0
-    for step in range(1, steps + 1):
-        if screened is not None and screened.holds(theta, step=step - 1):
-            descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
-        else:
-            descent, clipped = sum_clipped(tame.chunks(), theta, lane_clip_norm)
-        normals = rng.standard_normal((runs, p)).T[:, None, :]
-        with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(1, steps + 1):
+            if screened is not None and screened.holds(theta, step=step - 1):
+                descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
+            else:
+                descent, clipped = sum_clipped(tame.chunks(), theta, lane_clip_norm)
+            normals = rng.standard_normal((runs, p)).T[:, None, :]
             theta += (step_size / n) * descent + (scale * normals).reshape(p, lanes)
-        # Larger ones would leave double precision inside a sum; NaN compares as too large.
-        if not np.max(np.abs(theta)) <= LARGEST_PARAMETER:
-            raise ValueError(
-                f"step_size must be small enough for descent to be stable, got {step_size}: "
-                f"the iterates overflow at step {step}"
-            )
-        clipped_fraction[:, step - 1] = clipped / n
-        if slot < wanted.size and step == wanted[slot]:
-            iterates[:, slot] = theta.T
-            slot += 1
-        if progress is not None:
-            progress(1)
+            # Larger ones would leave double precision inside a sum; NaN compares as too large.
+            if not np.maximum.reduce(np.abs(theta), axis=None) <= LARGEST_PARAMETER:
+                raise ValueError(
+                    f"step_size must be small enough for descent to be stable, got {step_size}: "
+                    f"the iterates overflow at step {step}"
+                )
+            clipped_fraction[:, step - 1] = clipped / n
+            if slot < wanted.size and step == wanted[slot]:
+                iterates[:, slot] = theta.T
+                slot += 1
+            if progress is not None:
+                progress(1)
     shape = (*bounds.shape, runs)
     return FullBatchIterates(
         iterates=iterates.reshape(*shape, wanted.size, p),

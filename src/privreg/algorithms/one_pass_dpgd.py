@@ -200,12 +200,13 @@ def fit(
     features, labels = checked_data(features, labels, sample_size=mechanism.sample_size)
     dimension = features.shape[1]
     parameters = np.zeros((mechanism.settings, dimension))
+    adds_noise = mechanism.noise_shape > 0
     # Squares of rows that are not tame may overflow; such blocks are done again.
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, mechanism.sample_size, CHUNK):
             block = slice(start, start + CHUNK)
             rows, noise = features[block], mechanism.noise_shape[block]
-            noisy = bool(np.any(noise > 0))
+            noisy = bool(adds_noise[block].any())
             directions = rng.standard_normal(rows.shape) if noisy else np.zeros((0, dimension))
             steps = np.empty((len(rows), mechanism.settings))
             targets = labels[block]

@@ -184,7 +184,7 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
 
 def as_samples(samples: Samples) -> Samples:
     """The data set itself, or an error for what is none."""
-    if not isinstance(samples, Samples):
+    if type(samples) not in (ArraySamples, GaussianSamples) and not isinstance(samples, Samples):
         raise ValueError(
             f"samples must be ArraySamples or GaussianSamples, got {type(samples).__name__}"
         )

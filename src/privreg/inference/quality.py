@@ -210,6 +210,8 @@ def interval_quality_of_data(
         ),
         start=origin,
     )
+    if np.max(np.abs(law.contraction)) >= 1:
+        raise ValueError(f"step_size must be small enough for descent to settle, got {step_size}")
     found = interval_quality(
         law,
         gradients=total,

@@ -125,13 +125,14 @@ def private_risk(
     shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=1e50)
     std = require_number("noise_std", noise_std, least=0, most=1e50)
     steps = size - 1
-    if steps == 0 or std == 0:
-        return 0.0
     total = 0.0
     if decoder is not None:
         beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
         if beta.size < steps:
             raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+    if steps == 0 or std == 0:
+        return 0.0
+    if decoder is not None:
         total = float(np.sum(_impulse_risks(lam, shape, eta, beta[:steps])))
     else:
         for height in range(steps.bit_length()):
