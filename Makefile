@@ -1,6 +1,8 @@
 # make          set up, then rebuild everything on all cores
 # make quick    the same, made small
 # make test     set up, then the linters, the type checker and the tests
+# make mutants  every small mistake in what keeps the promises, and which of them no test notices;
+#               FILES="privacy/zcdp.py algorithms/adassp.py" are some, an hour of one core is all
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
 VENV := .venv
 PYTHON ?= python3
@@ -14,7 +16,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test twice setup lint schema reference lock benchmarks clean
+.PHONY: all quick test mutants twice setup lint schema reference lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -24,6 +26,10 @@ quick: setup
 
 test: setup lint
 	python -m pytest --numprocesses 2 --dist loadfile
+
+mutants: setup
+	pip install --quiet --disable-pip-version-check --target build/mutation 'cosmic-ray>=8.7,<9'
+	PYTHONPATH=$(CURDIR)/src:$(CURDIR)/build/mutation python tests/mutation/run.py $(FILES)
 
 twice: setup
 	python tests/workflow/twice.py --scale $(SCALE)

@@ -12,7 +12,8 @@ import privreg
 from privreg import papers
 
 ROOT = Path(__file__).parent.parent.parent
-KEYS = [found.name for found in iter_modules(papers.__path__)]
+# The block of our own promises cites no paper.
+KEYS = [found.name for found in iter_modules(papers.__path__) if found.name != "privreg"]
 
 
 @pytest.fixture(scope="module")

@@ -95,3 +95,5 @@ def test_refused_parts():
         Release(1.0, 0.1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="assumptions must be a tuple"):
         Release(1.0, Budget.zcdp(0.1), "bounds")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="assumptions must be a str"):
+        Release(1.0, Budget.zcdp(0.1), ("bounds", 3))  # type: ignore[arg-type]

@@ -83,10 +83,9 @@ def test_tight_conversion_lies_between_the_gaussians_exact_curve_and_the_closed_
     assert np.count_nonzero(tight) == tight.size - 1
 
 
-def test_tight_conversion_minimises_over_the_order():
+@pytest.mark.parametrize(("rho", "delta"), [(0.015, 1e-6), (1.0, 1e-3), (200.0, 1e-6)])
+def test_tight_conversion_minimises_over_the_order(rho, delta):
     from scipy.optimize import minimize_scalar
-
-    rho, delta = 0.015, 1e-6
 
     def bound(log_excess: float) -> float:
         order = 1 + np.exp(log_excess)
@@ -94,7 +93,7 @@ def test_tight_conversion_minimises_over_the_order():
             rho * order + (-np.log(delta) - np.log(order)) / (order - 1) + np.log1p(-1 / order)
         )
 
-    best = minimize_scalar(bound, bounds=(0, 6), method="bounded", options={"xatol": 1e-9}).fun
+    best = minimize_scalar(bound, bounds=(-4, 6), method="bounded", options={"xatol": 1e-9}).fun
     assert float(zcdp.to_approximate_tight(rho, delta=delta)) == pytest.approx(best, rel=1e-6)
 
 
@@ -116,6 +115,85 @@ def test_sensitivity_of_a_clipped_mean_is_attained_by_opposite_records():
     assert added == pytest.approx(sum_sensitivity(clip, neighbours=Neighbours.ADD_REMOVE) / n)
 
 
+def test_tight_conversion_is_elementwise_and_never_worse_than_the_closed_form():
+    rho = np.array([0.0, 1.0, 0.0, 1e8])
+    tight = zcdp.to_approximate_tight(rho, delta=0.5)
+    for value, found in zip(rho, tight, strict=True):
+        assert found == zcdp.to_approximate_tight(value, delta=0.5)
+    assert np.all(tight <= zcdp.to_approximate(rho, delta=0.5))
+    assert tight[0] == tight[2] == 0
+    assert tight[1] > 0.5
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0.9])
+@pytest.mark.parametrize("epsilon", [1e-5, 1.0, 300.0])
+def test_tight_inverse_is_the_largest_budget_that_keeps_epsilon(epsilon, delta):
+    rho = float(zcdp.from_approximate_tight(epsilon, delta=delta))
+    assert zcdp.to_approximate_tight(rho, delta=delta) <= epsilon
+    assert zcdp.to_approximate_tight(rho * (1 + 4e-9), delta=delta) > epsilon
+    assert rho >= zcdp.from_approximate(epsilon, delta=delta)
+
+
+def test_tight_inverse_is_elementwise():
+    epsilon, delta = np.array([[0.5], [2.0]]), np.array([1e-6, 1e-2])
+    found = zcdp.from_approximate_tight(epsilon, delta=delta)
+    assert found.shape == (2, 2)
+    for index in np.ndindex(2, 2):
+        alone = zcdp.from_approximate_tight(epsilon[index[0], 0], delta=delta[index[1]])
+        assert found[index] == alone
+
+
+def test_infinities_are_answers():
+    np.testing.assert_array_equal(
+        zcdp.gaussian_budget(sensitivity=[np.inf, np.inf, 0.0], noise_std=[1.0, np.inf, np.inf]),
+        [np.inf, np.inf, 0.0],
+    )
+    np.testing.assert_array_equal(
+        zcdp.gaussian_noise_std(sensitivity=[np.inf, 1.0, np.inf], rho=[1.0, np.inf, np.inf]),
+        [np.inf, 0.0, np.inf],
+    )
+    assert zcdp.compose([np.inf, 1.0]) == np.inf
+    assert zcdp.from_approximate(np.inf, delta=1e-6) == np.inf
+    # With δ = 1 everything is hidden already: ε is what ρ alone asks for.
+    np.testing.assert_array_equal(zcdp.to_approximate([0.5, np.inf], delta=1.0), [0.5, np.inf])
+    assert zcdp.to_approximate(0.5, delta=0.5) == pytest.approx(
+        0.5 + 2 * np.sqrt(0.5 * np.log(2)), rel=1e-15
+    )
+
+
+@pytest.mark.parametrize("ratio", [1e-160, 1e-200, 1e-308])
+def test_a_budget_that_underflows_is_rounded_up(ratio):
+    assert ratio**2 < zcdp.gaussian_budget(sensitivity=ratio, noise_std=1.0) <= 5e-301
+    assert zcdp.gaussian_budget(sensitivity=1.0, noise_std=1e-3) == pytest.approx(5e5)
+
+
+def test_composition_over_each_axis_and_none():
+    budgets = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(zcdp.compose(budgets, axis=0), [3, 5, 7])
+    np.testing.assert_allclose(zcdp.compose(budgets, axis=1), [3, 12])
+    assert zcdp.compose(budgets) == 15
+    assert zcdp.compose([]) == 0
+    for axis in (2, -1):
+        with pytest.raises(ValueError, match="axis must be"):
+            zcdp.compose(budgets, axis=axis)
+
+
+def test_sensitivities_by_relation():
+    """A record replaced moves a sum by twice its bound, one taken away or blanked by the bound."""
+    expected = {"replace-one": 2.0, "add-remove": 1.0, "zero-out": 1.0}
+    for neighbours, factor in expected.items():
+        for relation in (neighbours, Neighbours(neighbours)):
+            np.testing.assert_array_equal(
+                sum_sensitivity([0.0, 3.0, np.inf], neighbours=relation),
+                [0.0, 3 * factor, np.inf],
+            )
+    assert sum_sensitivity(3.0) == 6.0
+    with pytest.raises(ValueError, match="bound must be"):
+        sum_sensitivity(-1.0)
+    with pytest.raises(ValueError, match="'replace-one', 'add-remove', 'zero-out', got 'both'"):
+        sum_sensitivity(1.0, neighbours="both")
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [
@@ -127,6 +205,12 @@ def test_sensitivity_of_a_clipped_mean_is_attained_by_opposite_records():
         (lambda: zcdp.to_approximate_tight(1.0, delta=1.0), "delta"),
         (lambda: zcdp.from_approximate(-0.1, delta=0.1), "epsilon"),
         (lambda: zcdp.compose([-0.1]), "budgets"),
+        (lambda: zcdp.to_approximate(0.1, delta=1.5), "delta"),
+        (lambda: zcdp.from_approximate(0.1, delta=1.5), "delta"),
+        (lambda: zcdp.from_approximate_tight(9e-101, delta=0.5), "epsilon"),
+        (lambda: zcdp.from_approximate_tight(2e100, delta=0.5), "epsilon"),
+        (lambda: zcdp.to_approximate_tight(2e100, delta=0.5), "rho"),
+        (lambda: zcdp.gaussian_noise_std(sensitivity=[1, 2], rho=[1, 2, 3]), "sensitivity and rho"),
     ],
 )
 def test_errors_name_the_argument(call, name):

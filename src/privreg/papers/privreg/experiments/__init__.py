@@ -1,0 +1,1 @@
+"""Recipes of privreg's own promises."""

@@ -1,0 +1,229 @@
+"""Every private algorithm on the worst pair of neighbours known for it, reduced to one number.
+
+The number is the likelihood ratio's direction where the outputs are Gaussian, worked out from the
+pair and not from runs. Algorithms whose noise comes from the operating system are not here: their
+runs cannot be repeated, and the tests audit them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from privreg.algorithms import noisy_sgd, one_pass_dpgd
+from privreg.algorithms.adassp import Bounds, adassp_zcdp, clipped_sums
+from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
+from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+from privreg.noise.correlations import (
+    Correlation,
+    IndependentCorrelation,
+    SquareRootCorrelation,
+    TreeCorrelation,
+)
+from privreg.noise.covariance import (
+    NoiseCovariance,
+    PublicCovariance,
+    identity_covariance,
+    population_covariance,
+)
+from privreg.noise.toeplitz import damped_square_root, dense_matrix, identity
+from privreg.privacy.budget import Budget
+from privreg.schedules import Harmonic, Polynomial, Schedule
+
+Run = Callable[[int, np.random.Generator], float]
+Rows = tuple[np.ndarray, np.ndarray]
+# A gradient that is clipped whatever the parameters are, of a row that moves no later step.
+SHORT, FAR = 1e-3, 1e6
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A mechanism, its promise, and one number of a run on the first or on the second data set."""
+
+    promised: Budget
+    run: Run
+
+
+def _opposite(rows: int, dimension: int, *, used: int, blank: bool = False) -> list[Rows]:
+    """Data sets of zeros but for one record, whose gradient is clipped one way and the other."""
+    features, labels = np.zeros((rows, dimension)), np.zeros(rows)
+    features[used, 0], labels[used] = SHORT, FAR
+    return [(features, labels), (0 * features, 0 * labels) if blank else (features.copy(), -labels)]
+
+
+def one_pass(mu: float, *, schedule: Schedule, used: int) -> Audited:
+    """Rows before the record's, with η|x|² = 1, take away the noise of the steps before it."""
+    budget = Budget.half_square(mu)
+    mechanism = one_pass_dpgd.Mechanism.from_schedule(
+        schedule, sample_size=12, dimension=3, budget=budget, clip_constant=1.3
+    )
+    pair = _opposite(12, 3, used=used)
+    for before in range(max(0, used - 4), used):
+        for features, _ in pair:
+            features[before, 0] = (mechanism.amplitude[0] * mechanism.step_shape[before]) ** -0.5
+    return Audited(budget, lambda which, rng: one_pass_dpgd.fit(mechanism, *pair[which], rng)[0, 0])
+
+
+def full_batch(mu: float, *, neighbours: str) -> Audited:
+    """Every iterate is released; the record moves each of them by the same."""
+    budget, clip_norm, steps, rows = Budget.gaussian_dp(mu, neighbours=neighbours), 1.5, 3, 5
+    noise = full_batch_noise_std(
+        clip_norm=clip_norm, rho=budget.rho, sample_size=rows, gradients=steps,
+        neighbours=neighbours,
+    )  # fmt: skip
+    pair = _opposite(rows, 2, used=2, blank=neighbours == "add-remove")
+    data = [ArraySamples(*each) for each in pair]
+
+    def run(which: int, rng: np.random.Generator) -> float:
+        found = full_batch_dpgd(
+            data[which], clip_norm=clip_norm, step_size=0.1, gradient_noise_std=noise, steps=steps,
+            screening=False, rng=rng,
+        )  # fmt: skip
+        # The steps' noise is equal and independent: their sum decides.
+        return found.iterates[0, -1, 0]
+
+    return Audited(budget, run)
+
+
+def clipped_noisy_sgd(mu: float) -> Audited:
+    """The last step uses the record, and ρ = 2c²/σ² of the guarantee is μ = 2c/σ."""
+    clip_norm, steps = 1.2, 4
+    pair = _opposite(steps, 2, used=steps - 1)
+    records = noisy_sgd.LinearRecords.uniform(mean=0.0, half_width=1.0, target=[0.0, 0.0])
+
+    def run(which: int, rng: np.random.Generator) -> float:
+        found = noisy_sgd.run_noisy_sgd(
+            *pair[which], records=records, initial=[0.0, 0.0],
+            step_sizes=[0.0] * (steps - 1) + [0.1], gradient_noise_stds=[2 * clip_norm / mu],
+            clip_norms=[clip_norm], rng=rng,
+        )  # fmt: skip
+        return found.iterate[0, 0, 0]
+
+    return Audited(Budget.gaussian_dp(mu), run)
+
+
+def adassp(mu: float, *, neighbours: str) -> Audited:
+    r"""The estimate moves by Δm - ΔG θ over a large G, where θ makes the two parts agree.
+
+    Replaced: e_1 with label 1 by e_2 with label -1, at θ = (-2, 2), moves G by √2 and the moment by
+    √2 of its 2. The eigenvalue, a third of the budget, shows in no estimate whose ridge is 0.
+    """
+    budget, bounds, rows = Budget.gaussian_dp(mu, neighbours=neighbours), Bounds(1.0, 1.0), 8000
+    if neighbours == "replace-one":
+        others, theirs = np.repeat(0.5 * np.eye(2), rows, axis=0), np.repeat([-1.0, 1.0], rows)
+        pair = [
+            (np.vstack([others, row]), np.append(theirs, label))
+            for row, label in (([1.0, 0.0], 1.0), ([0.0, 1.0], -1.0))
+        ]
+    else:
+        pair = [(np.ones((rows, 1)), np.append(-np.ones(rows - 1), 1.0)) for _ in range(2)]
+        pair[1][0][-1] = 0.0
+    sums = [clipped_sums(ArraySamples(*each), bounds=bounds) for each in pair]
+
+    def run(which: int, rng: np.random.Generator) -> float:
+        return float(np.sum(adassp_zcdp(sums[which], bounds=bounds, budget=budget, rng=rng)))
+
+    return Audited(budget, run)
+
+
+def ftrl(mu: float, *, decoder: np.ndarray, neighbours: str, epochs: int = 1) -> Audited:
+    """The first record, in each epoch's first step; all iterates give the white noise back."""
+    rows = len(decoder) // epochs
+    budget = Budget.half_square(mu, neighbours=neighbours)
+    mechanism = FTRLMechanism.for_budget(
+        decoder, clip_norm=2.0, budget=budget, sample_size=rows, epochs=epochs
+    )
+    data = [
+        ArraySamples(*each) for each in _opposite(rows, 2, used=0, blank=neighbours == "zero-out")
+    ]
+    inverse = np.linalg.inv(dense_matrix(decoder))
+    moved = np.zeros(len(decoder))
+    moved[::rows] = 1.0
+    direction = (inverse @ moved) @ inverse
+    times = np.arange(1, len(decoder) + 1)
+
+    def run(which: int, rng: np.random.Generator) -> float:
+        found = dp_ftrl(data[which], mechanism=mechanism, step_size=0.1, rng=rng, times=times)
+        return float(direction @ np.diff(found.iterates[:, 0], prepend=0.0))
+
+    return Audited(budget, run)
+
+
+def shaped(mu: float, *, covariance: NoiseCovariance, correlation: Correlation) -> Audited:
+    """The first of four records, whose gradient enters every later iterate of the average."""
+    rows, budget = 4, Budget.half_square(mu)
+    mechanism = ShapedMechanism.for_budget(
+        budget, covariance=covariance, correlation=correlation, clipping=FixedClip(2.0),
+        sample_size=rows,
+    )  # fmt: skip
+    record = np.array([1.0, -2.0, 0.5])
+    features, labels = np.zeros((rows, 3)), np.zeros(rows)
+    features[0], labels[0] = SHORT * record, FAR
+    data = [ArraySamples(features, sign * labels) for sign in (1.0, -1.0)]
+    root = covariance.root_multiply(np.eye(covariance.draws))
+    direction = np.linalg.solve(root.T @ root, record)
+
+    def run(which: int, rng: np.random.Generator) -> float:
+        found = shaped_dp_ftrl(data[which], mechanism=mechanism, step_size=0.5, rng=rng)
+        return float(found.average @ direction)
+
+    return Audited(budget, run)
+
+
+def gaussian(mu: float, *, loss: float) -> Audited:
+    """A Gaussian mechanism that loses this multiple of what it promises."""
+    return Audited(
+        Budget.gaussian_dp(mu), lambda which, rng: which * loss * mu + rng.standard_normal()
+    )
+
+
+ALGORITHMS: Mapping[str, Callable[[float], Audited]] = {
+    "one-pass DP-GD, constant rate": partial(one_pass, schedule=Polynomial(1.0, 0.0), used=11),
+    "one-pass DP-GD, polynomial rate": partial(one_pass, schedule=Polynomial(1.0, 0.5), used=6),
+    "one-pass DP-GD, harmonic rate": partial(one_pass, schedule=Harmonic(0.7, 0.3), used=11),
+    "full-batch DP-GD, replace-one": partial(full_batch, neighbours="replace-one"),
+    "full-batch DP-GD, add-remove": partial(full_batch, neighbours="add-remove"),
+    "noisy SGD, clipped": clipped_noisy_sgd,
+    "AdaSSP, replace-one": partial(adassp, neighbours="replace-one"),
+    "AdaSSP, add-remove": partial(adassp, neighbours="add-remove"),
+    "DP-FTRL, independent": partial(ftrl, decoder=identity(12), neighbours="replace-one"),
+    "DP-FTRL, square root": partial(
+        ftrl, decoder=damped_square_root(12, damping=0.05), neighbours="replace-one"
+    ),
+    "DP-FTRL, square root, zero-out": partial(
+        ftrl, decoder=damped_square_root(12, damping=0.05), neighbours="zero-out"
+    ),
+    "DP-FTRL, square root, three epochs": partial(
+        ftrl, decoder=damped_square_root(12, damping=0.05), neighbours="replace-one", epochs=3
+    ),
+    "shaped DP-FTRL, tree": partial(
+        shaped, covariance=identity_covariance(3), correlation=TreeCorrelation()
+    ),
+    "shaped DP-FTRL, tree, population's shape": partial(
+        shaped,
+        covariance=population_covariance([1.0, 0.3, 0.1], horizon=5.0),
+        correlation=TreeCorrelation(),
+    ),
+    "shaped DP-FTRL, tree, public rows' shape": partial(
+        shaped,
+        covariance=PublicCovariance(np.array([[1.0, 0.5, -0.2], [0.1, 0.4, 2.0]]), ridge=0.4),
+        correlation=TreeCorrelation(),
+    ),
+    "shaped DP-FTRL, square root": partial(
+        shaped, covariance=identity_covariance(3), correlation=SquareRootCorrelation(0.05)
+    ),
+    "shaped DP-FTRL, independent": partial(
+        shaped, covariance=identity_covariance(3), correlation=IndependentCorrelation()
+    ),
+}
+CONTROLS: Mapping[str, Callable[[float], Audited]] = {
+    "no loss": partial(gaussian, loss=0.0),
+    "the promised noise": partial(gaussian, loss=1.0),
+    "two thirds of the noise": partial(gaussian, loss=1.5),
+    "half the noise": partial(gaussian, loss=2.0),
+}
