@@ -20,7 +20,7 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
-from privreg.validation import require_instance, require_number
+from privreg.validation import require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 MOMENTS, MEANS = "second moments for intervals", "means for intervals"
@@ -41,6 +41,7 @@ def huber_descent(
     groups: ArrayLike | None = None,
     sample_size: float | None = None,
     intercept: bool = False,
+    threads: int = 1,
 ) -> Release[HuberFit]:
     r"""Linear regression under zCDP by noisy Newton steps on a Huber loss, with private scales.
 
@@ -78,6 +79,8 @@ def huber_descent(
         neighbours share; add-remove ones do not, and must be given it.
     intercept : bool
         Whether the first column is one of ones; the others are then centred by their private means.
+    threads : int
+        Threads that read samples which come in parts, such as a file's.
 
     Returns
     -------
@@ -115,7 +118,7 @@ def huber_descent(
     require_instance("rng", rng, np.random.Generator)
     if not np.isfinite(budget.rho):
         raise ValueError("budget must be finite, got an infinite rho")
-    records = Records(samples, feature_norm, label_bound, groups)
+    records = Records(samples, feature_norm, label_bound, groups, require_count("threads", threads))
     if sample_size is None and budget.neighbours is Neighbours.ADD_REMOVE:
         raise ValueError("sample_size must be given under add-remove, which does not share it")
     count = records.count if sample_size is None else sample_size

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,14 @@ from privreg.validation import require_number
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
+
+
+@runtime_checkable
+class PartedSamples(Protocol):
+    """Samples that can be read in parts, each by a thread of its own."""
+
+    def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
+        """Readers of consecutive parts of the rows."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,8 @@ class Records:
         Largest length of a row and largest absolute label.
     groups : array_like, shape (n,), optional
         Whose row it is, for data sets in memory; every row is a record of its own by default.
+    threads : int
+        Threads that read and sum samples which come in parts.
 
     Attributes
     ----------
@@ -40,6 +51,7 @@ class Records:
     feature_norm: float
     label_bound: float
     groups: ArrayLike | None = None
+    threads: int = 1
     count: int = field(init=False)
     _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
 
@@ -76,10 +88,30 @@ class Records:
             yield rows.features, rows.labels, None
 
     def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
-        """Sum over chunks of what `part(features, labels, starts)` gives."""
+        """Sum over chunks of what `part(features, labels, starts)` gives.
+
+        Samples that come in parts are read and summed by several threads, and the parts' sums are
+        added in order: the result does not depend on the number of threads.
+        """
+        if isinstance(self.samples, PartedSamples) and self.threads > 1:
+            with ThreadPoolExecutor(self.threads) as pool:
+                sums = pool.map(lambda read: self._sum(part, read(), shape), self.samples.parts())
+                return np.asarray(sum(sums, start=np.zeros(shape)))
+        if isinstance(self.samples, PartedSamples):
+            sums = (self._sum(part, read(), shape) for read in self.samples.parts())
+            return np.asarray(sum(sums, start=np.zeros(shape)))
         result = np.zeros(shape)
         for features, labels, starts in self.chunks():
             result += part(features, labels, starts)
+        return result
+
+    def _sum(
+        self, part: Callable[..., FloatArray], chunks: Iterable[Chunk], shape: tuple[int, ...]
+    ) -> FloatArray:
+        result = np.zeros(shape)
+        for chunk in chunks:
+            rows = self._bounded(chunk)
+            result += part(rows.features, rows.labels, None)
         return result
 
     def _bounded(self, chunk: Chunk) -> Chunk:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-COMMANDS = ("predict", "plan")
+COMMANDS = ("predict", "plan", "fit")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = [name for name in COMMANDS if words[:1] == [name]] or COMMANDS
     parser = argparse.ArgumentParser(
         prog="privreg",
-        description="Private linear regression: predict and plan a run before it is made. "
+        description="Private linear regression: predict and plan a run before it is made, and fit. "
         "Other commands rebuild the papers and need privreg[workflow].",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

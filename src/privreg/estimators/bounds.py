@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +51,13 @@ class Frame:
         kind = features.dtype if features.dtype.kind == "f" else np.dtype(np.float64)
         low, high = self.features.astype(kind).T
         centre, half = (each.astype(kind) for each in _scale(self.features, self.intercept))
-        mapped = np.empty((len(features), self.dimension), dtype=kind)
-        inside = mapped[:, self.intercept :]
+        # In the order of the features, whichever it is: a column at a time is contiguous in a file.
+        order: Literal["C", "F"] = "F" if features.flags.f_contiguous else "C"
+        mapped = np.empty((len(features), self.dimension), dtype=kind, order=order)
+        inside = mapped[:, int(self.intercept) :]
         np.clip(features, low, high, out=inside)
         inside -= centre
-        inside /= half
+        inside *= 1 / half
         if self.intercept:
             mapped[:, 0] = 1
         return mapped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from privreg.algorithms.samples import ArraySamples, Samples
 from privreg.algorithms.split_budget import private_count
 from privreg.estimators.bounds import Frame, declared
 from privreg.estimators.report import PrivacyStatement, write_report
+from privreg.estimators.tables import Table, TableSamples, held, open_table, table_columns
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
     Target,
@@ -31,6 +33,8 @@ from privreg.validation import require_choice, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 COUNT_SHARE = 0.01
+# Numbers of a table that are held in memory rather than read at each pass.
+HELD_NUMBERS = 20_000_000
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 SECRET_SEED = "random_state stays secret: who knows it can subtract the noise"
 
@@ -49,7 +53,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         What the fit may spend, with its neighbouring relation: `Budget.approximate(1.0, 1e-6)`.
     feature_bounds : (low, high) or mapping, or "private"
         Bounds of the features from public knowledge: two numbers for all, two arrays, or
-        {column: (low, high)} for a DataFrame. "private" spends `bounds_share` on them.
+        {column: (low, high)} for a DataFrame or a table in a file. "private" spends `bounds_share`
+        on them.
     label_bounds : (low, high) or "private"
         Bounds of the label.
     bounds_share : float
@@ -57,8 +62,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     fit_intercept : bool
         Whether to fit β_0.
     settings : HuberSettings, optional
-        Steps, clip and budget shares, chosen without looking at the data. By default they are
-        computed from the budget, the number of records and the number of features.
+        Steps, clip and budget shares, chosen without looking at the data, such as those of
+        `plan_run(problem, budget, methods=["huber"])`. By default `default_settings` computes them
+        from the budget, the number of records and the number of features.
     release : {"last", "all"}
         Whether the fitted object keeps the last iterate or all of them; both cost the same.
     random_state : int, optional
@@ -164,6 +170,41 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         samples = ArraySamples(frame.rows(X), frame.labels(y))
         return self._fit(samples, frame, count, left, rng, spent, groups)
 
+    def fit_table(self, table: str | Path | Table, *, label: str, threads: int = 2) -> Self:
+        """Fit a file of any length in memory that does not grow with it.
+
+        Parameters
+        ----------
+        table : path or Table
+            A `.parquet` or `.csv` file.
+        label : str
+            Column of the label.
+        threads : int
+            Threads that read row groups of a Parquet file.
+
+        Returns
+        -------
+        self
+            The features are the columns that `feature_bounds` names, a mapping from each to
+            (low, high), or to a list of declared categories: one feature for each but the first.
+        """
+        budget = self._require_budget()
+        source = table if isinstance(table, Table) else open_table(table)
+        columns = table_columns(self.feature_bounds, label, source.columns)
+        names = [name for column in columns for name in column.names]
+        self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
+        self.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
+        self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
+        frame = self._frame()
+        samples = TableSamples(source, columns, label, frame)
+        rows = held(samples) if source.row_count * frame.dimension <= HELD_NUMBERS else samples
+        count, left, spent, rng = float(source.row_count), budget, [], self._generator()
+        if budget.neighbours is Neighbours.ADD_REMOVE:
+            counted = private_count(int(count), budget=left.share(COUNT_SHARE), rng=rng)
+            count, left = counted.value, left.share(1 - COUNT_SHARE)
+            spent.append(counted)
+        return self._fit(rows, frame, count, left, rng, spent, None, threads)
+
     def predict(self, X: Any) -> FloatArray:
         """Predicted labels, shape (n,), of features (n, p)."""
         check_is_fitted(self)
@@ -224,12 +265,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         rng: np.random.Generator,
         spent: list[Release[Any]],
         groups: ArrayLike | None,
+        threads: int = 1,
     ) -> Self:
-        settings = self.settings
-        if settings is None:
-            settings = default_settings(
-                sample_size=max(1, round(count)), dimension=frame.dimension, budget=budget
-            )
+        settings = self._chosen(max(1, round(count)), frame.dimension, budget)
         release = huber_descent(
             samples,
             feature_norm=frame.feature_norm,
@@ -240,6 +278,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             groups=groups,
             sample_size=count,
             intercept=frame.intercept,
+            threads=threads,
         )
         self._keep(release, frame, spent, by_person=groups is not None)
         return self
@@ -273,6 +312,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             spending=(*purposes, *release.value.spending),
             assumptions=tuple(dict.fromkeys(assumptions)),
         )
+
+    def _chosen(self, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
+        if self.settings is None:
+            return default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
+        return require_instance("settings", self.settings, HuberSettings)
 
     def _declare_bounds(self, columns: int) -> None:
         names = getattr(self, "feature_names_in_", None)

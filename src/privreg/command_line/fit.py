@@ -1,0 +1,121 @@
+"""`privreg fit`: a private linear regression of a table in a file, with intervals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from privreg.command_line.options import add_budget, budget_of
+
+SUMMARY = "fit a table in a file under a privacy budget, with intervals"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("table", type=Path, help="a .csv or .parquet file")
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="what is predicted")
+    parser.add_argument(
+        "--bounds",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="YAML or JSON: for the label and each feature [low, high], or a list of categories; "
+        "from public knowledge, since values outside are clipped and nothing is read from the data",
+    )
+    add_budget(parser)
+    parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
+    parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the fit as JSON")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report as HTML")
+    parser.add_argument("--threads", type=int, default=2, help="that read a Parquet file")
+
+
+def run(options: argparse.Namespace) -> str:
+    """The report as text."""
+    from privreg.estimators.linear_regression import PrivateLinearRegression
+
+    bounds = read_bounds(options.bounds)
+    if options.label not in bounds:
+        raise ValueError(f"bounds must hold the label {options.label!r}, got {list(bounds)}")
+    label_bounds = bounds.pop(options.label)
+    model = PrivateLinearRegression(
+        budget_of(options),
+        feature_bounds=bounds,
+        label_bounds=label_bounds,
+        fit_intercept=not options.no_intercept,
+    ).fit_table(options.table, label=options.label, threads=options.threads)
+    if options.output is not None:
+        options.output.write_text(
+            json.dumps(as_json(model, level=options.level, delta=options.delta), indent=2) + "\n",
+            encoding="utf-8",
+        )
+    if options.report is not None:
+        options.report.write_text(model.report("html", level=options.level), encoding="utf-8")
+    return model.report(level=options.level).rstrip()
+
+
+def read_bounds(path: Path) -> dict[str, Any]:
+    """Bounds by column from a YAML or JSON file.
+
+    Parameters
+    ----------
+    path : Path
+        Ending in .json, .yaml or .yml; the last two need PyYAML.
+    """
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".json":
+        found = json.loads(text)
+    else:
+        try:
+            import yaml
+        except ImportError:
+            raise ImportError(
+                "YAML files need PyYAML: pip install privreg[tables], or write the bounds as JSON"
+            ) from None
+        found = yaml.safe_load(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"bounds must be a mapping from columns, got {type(found).__name__}")
+    return {str(name): value for name, value in found.items()}
+
+
+def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
+    """A fit in plain types: coefficients, intervals, and the privacy that was spent."""
+    intervals, privacy = model.confidence_intervals(level), model.privacy_
+    names = [*map(str, model.feature_names_in_), *(["(intercept)"] if model.fit_intercept else [])]
+    return {
+        "coefficients": [
+            {
+                "name": name,
+                "estimate": float(centre),
+                "standard_error": _finite(error),
+                "lower": _finite(low),
+                "upper": _finite(high),
+            }
+            for name, centre, error, low, high in zip(
+                names,
+                intervals.centre,
+                intervals.standard_error,
+                intervals.lower,
+                intervals.upper,
+                strict=True,
+            )
+        ],
+        "level": level,
+        "target": intervals.target,
+        "privacy": {
+            "epsilon": privacy.epsilon(delta),
+            "delta": delta,
+            "rho": privacy.rho,
+            "mu": privacy.mu,
+            "neighbours": privacy.budget.neighbours.value,
+            "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
+            "assumptions": list(privacy.assumptions),
+        },
+    }
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity."""
+    return float(value) if abs(value) < float("inf") else None

@@ -1,0 +1,289 @@
+"""Tables in files, read in parts as often as needed: Parquet by row groups, CSV by lines.
+
+A part is read from the file at each pass, mapped into the declared bounds, and forgotten: memory
+does not grow with the number of rows.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms.samples import ArraySamples, Chunk
+from privreg.estimators.bounds import Frame, declared
+from privreg.validation import require_choice
+
+FloatArray = NDArray[np.float64]
+Columns = list[NDArray[Any]]
+BATCH = 16_384
+LINES = 50_000
+
+
+@runtime_checkable
+class Table(Protocol):
+    """A file of named columns with a known number of rows."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows."""
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Columns]]]:
+        """Readers of consecutive parts; each yields batches of the named columns."""
+
+
+def open_table(path: str | Path) -> Table:
+    """A Parquet (`.parquet`, needs pyarrow) or CSV (`.csv`) file as a table."""
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"table must be a file, got {str(file)!r}")
+    kind = require_choice("table's ending", file.suffix.lower(), (".csv", ".parquet"))
+    return ParquetTable(file) if kind == ".parquet" else CSVTable(file)
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file; its row groups are the parts, read in parallel."""
+
+    path: Path
+    columns: tuple[str, ...] = field(init=False)
+    row_count: int = field(init=False)
+    groups: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        with _parquet(self.path) as file:
+            object.__setattr__(self, "columns", tuple(file.schema_arrow.names))
+            object.__setattr__(self, "row_count", int(file.metadata.num_rows))
+            object.__setattr__(self, "groups", int(file.metadata.num_row_groups))
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Columns]]]:
+        return [partial(self._read, group, tuple(names)) for group in range(self.groups)]
+
+    def _read(self, group: int, names: tuple[str, ...]) -> Iterator[Columns]:
+        with _parquet(self.path) as file:
+            for batch in file.iter_batches(
+                batch_size=BATCH, row_groups=[group], columns=list(names), use_threads=False
+            ):
+                # By name, since a file gives columns in its own order.
+                yield [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
+
+
+@dataclass(frozen=True)
+class CSVTable:
+    """A CSV file with a header line and decimal points; it is one part."""
+
+    path: Path
+    columns: tuple[str, ...] = field(init=False)
+    row_count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        with self.path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            header = next(reader, None)
+            if not header:
+                raise ValueError(f"table must have a header line, got none in {self.path.name!r}")
+            object.__setattr__(self, "columns", tuple(name.strip() for name in header))
+            object.__setattr__(self, "row_count", sum(1 for row in reader if row))
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Columns]]]:
+        return [partial(self._read, tuple(names))]
+
+    def _read(self, names: tuple[str, ...]) -> Iterator[Columns]:
+        places = [self.columns.index(name) for name in names]
+        with self.path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file)
+            next(reader)
+            rows: list[list[str]] = []
+            for row in reader:
+                if row:
+                    rows.append(row)
+                if len(rows) == LINES:
+                    yield _cells(rows, places)
+                    rows = []
+            if rows:
+                yield _cells(rows, places)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of numbers with its bounds."""
+
+    name: str
+    low: float
+    high: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features that it makes."""
+        return (self.name,)
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Bounds of the features that it makes."""
+        return [(self.low, self.high)]
+
+    def encode(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """The features, each an array of numbers."""
+        if values.dtype.kind == "f":
+            return [values]
+        try:
+            return [values.astype(np.float64)]
+        except (TypeError, ValueError):
+            raise ValueError(f"column {self.name!r} must hold numbers, got other values") from None
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of declared categories: one feature of zeros and ones for each but the first.
+
+    A value that is not declared counts as the first.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features that it makes."""
+        return tuple(f"{self.name}={each}" for each in self.categories[1:])
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Bounds of the features that it makes."""
+        return [(0.0, 1.0)] * (len(self.categories) - 1)
+
+    def encode(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """The features, each an array of zeros and ones."""
+        texts = values.astype(str)
+        return [(texts == each).astype(np.float32) for each in self.categories[1:]]
+
+
+@dataclass(frozen=True)
+class TableSamples:
+    """Rows of a table in a frame, as `Samples` that are never held.
+
+    Parameters
+    ----------
+    table : Table
+    features : tuple of Numbers or Categories
+    label : str
+        Name of the label's column.
+    frame : Frame
+        Bounds of the encoded features and the label.
+    """
+
+    table: Table
+    features: tuple[Numbers | Categories, ...]
+    label: str
+    frame: Frame
+
+    @property
+    def sample_size(self) -> int:
+        return self.table.row_count
+
+    @property
+    def dimension(self) -> int:
+        return self.frame.dimension
+
+    def chunks(self) -> Iterator[Chunk]:
+        for part in self.parts():
+            yield from part()
+
+    def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
+        """Readers of consecutive parts of the rows, for several threads."""
+        names = [*(each.name for each in self.features), self.label]
+        return [partial(self._mapped, part) for part in self.table.parts(names)]
+
+    def _mapped(self, part: Callable[[], Iterator[Columns]]) -> Iterator[Chunk]:
+        for columns in part():
+            encoded = [
+                feature
+                for column, values in zip(self.features, columns, strict=False)
+                for feature in column.encode(values)
+            ]
+            label = Numbers(self.label, 0.0, 0.0).encode(columns[-1])[0]
+            kind = np.result_type(*(each.dtype for each in encoded), np.float32)
+            block = np.empty((len(label), len(encoded)), dtype=kind, order="F")
+            for place, values in enumerate(encoded):
+                block[:, place] = values
+            rows = self.frame.rows(block)
+            labels = self.frame.labels(label).astype(kind, copy=False)
+            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+            # Bounded rows are finite; what is not was missing in the table.
+            if not (np.all(np.isfinite(norms)) and np.all(np.isfinite(labels))):
+                raise ValueError("table must have no missing values in the columns that are used")
+            yield Chunk(rows, labels, norms)
+
+
+def table_columns(
+    bounds: Any, label: str, available: Sequence[str]
+) -> tuple[Numbers | Categories, ...]:
+    """Columns that a mapping of bounds declares, checked against a table's.
+
+    Parameters
+    ----------
+    bounds : mapping
+        {column: (low, high)} or {column: [category, ...]}.
+    label : str
+        Column of the label, none of the features.
+    available : sequence of str
+        The table's columns.
+    """
+    if not isinstance(bounds, Mapping) or not bounds:
+        raise ValueError(
+            "feature_bounds must be a mapping from columns to (low, high) or to categories, "
+            f"got {bounds!r}"
+        )
+    for column in (label, *bounds):
+        require_choice("column", column, available)
+    if label in bounds:
+        raise ValueError(f"label must be none of the features, got {label!r}")
+    return tuple(_column(name, declaration) for name, declaration in bounds.items())
+
+
+def held(samples: TableSamples) -> ArraySamples:
+    """The rows of a table in memory."""
+    chunks = list(samples.chunks())
+    if not chunks:
+        raise ValueError("table must have rows, got none")
+    return ArraySamples(
+        np.concatenate([chunk.features for chunk in chunks]),
+        np.concatenate([chunk.labels for chunk in chunks]),
+    )
+
+
+def _column(name: str, declaration: Any) -> Numbers | Categories:
+    if isinstance(declaration, Mapping) and set(declaration) == {"categories"}:
+        declaration = declaration["categories"]
+    texts = isinstance(declaration, (list, tuple)) and [*map(str, declaration)]
+    if texts and any(isinstance(each, str) for each in declaration):
+        if len(texts) < 2 or len(set(texts)) < len(texts):
+            raise ValueError(f"categories of {name!r} must be two or more different ones")
+        return Categories(name, tuple(texts))
+    low, high = declared(f"feature_bounds[{name!r}]", declaration, columns=1)[0]
+    return Numbers(name, float(low), float(high))
+
+
+def _cells(rows: list[list[str]], places: list[int]) -> Columns:
+    try:
+        return [np.array([row[place] for row in rows]) for place in places]
+    except IndexError:
+        raise ValueError("table must have as many cells in a line as in its header") from None
+
+
+def _parquet(path: Path) -> Any:
+    try:
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise ImportError("Parquet files need pyarrow: pip install privreg[tables]") from None
+    return ParquetFile(path, pre_buffer=False)

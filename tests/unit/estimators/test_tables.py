@@ -1,0 +1,180 @@
+"""Tables in files: the same fit as from memory, whatever the format, the parts and the threads."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from privreg import Budget, PrivateLinearRegression
+from privreg.algorithms import huber_sums
+from privreg.algorithms.records import Records
+from privreg.command_line.main import main
+from privreg.estimators import linear_regression
+from privreg.estimators.bounds import Frame
+from privreg.estimators.tables import (
+    Categories,
+    Numbers,
+    TableSamples,
+    held,
+    open_table,
+    table_columns,
+)
+
+BOUNDS = {"size": (0, 250), "place": ["town", "coast", "hill"], "year": (1900, 2030)}
+LABEL_BOUNDS = (0, 900)
+TRUTH = [2.0, 80.0, 0.0, 0.5, -900.0]
+
+
+@pytest.fixture
+def columns(rng):
+    n = 3000
+    size, year = rng.uniform(20, 200, n), rng.integers(1950, 2020, n)
+    place = rng.choice(["town", "coast", "hill"], n)
+    price = 2 * size + 80 * (place == "coast") + 0.5 * year - 900 + rng.normal(0, 20, n)
+    return {"price": price, "size": size, "place": place, "year": year, "unused": place}
+
+
+@pytest.fixture
+def csv_file(columns, tmp_path):
+    path = tmp_path / "homes.csv"
+    lines = [",".join(columns)]
+    lines += [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    path.write_text("\n".join(lines) + "\n\n")
+    return path
+
+
+@pytest.fixture
+def model():
+    return PrivateLinearRegression(
+        Budget.zcdp(1.0), feature_bounds=BOUNDS, label_bounds=LABEL_BOUNDS, random_state=1
+    )
+
+
+def test_a_file_gives_the_fit_of_its_rows(columns, csv_file, model):
+    from_file = model.fit_table(csv_file, label="price")
+    assert from_file.feature_names_in_.tolist() == ["size", "place=coast", "place=hill", "year"]
+    intervals = from_file.confidence_intervals(0.9999)
+    assert intervals.covers(TRUTH).all()
+    coast, hill = (columns["place"] == name for name in ("coast", "hill"))
+    features = np.column_stack([columns["size"], coast, hill, columns["year"]])
+    from_memory = PrivateLinearRegression(
+        Budget.zcdp(1.0),
+        feature_bounds=([0, 0, 0, 1900], [250, 1, 1, 2030]),
+        label_bounds=LABEL_BOUNDS,
+        random_state=1,
+    ).fit(features, columns["price"])
+    np.testing.assert_allclose(from_file.coef_, from_memory.coef_, rtol=1e-6)
+
+
+def test_streaming_gives_the_fit_of_the_held_rows(csv_file, model, monkeypatch):
+    held_fit = model.fit_table(csv_file, label="price").coef_
+    monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
+    streamed = model.fit_table(csv_file, label="price").coef_
+    np.testing.assert_allclose(streamed, held_fit, rtol=1e-6)
+
+
+def test_parquet_in_parts_and_threads(columns, tmp_path, csv_file, model, monkeypatch):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "homes.parquet"
+    parquet.write_table(arrow.table(columns), path, row_group_size=400)
+    monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
+    fits = [
+        model.fit_table(path, label="price", threads=threads).coef_.copy() for threads in (1, 2, 3)
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(fits[0], other)
+    np.testing.assert_allclose(fits[0], model.fit_table(csv_file, label="price").coef_, rtol=1e-5)
+
+
+class Parts:
+    """A table whose parts are single rows."""
+
+    columns = ("size", "price")
+    row_count = 50
+
+    def parts(self, names):
+        def read(row):
+            yield [np.array([float(row)], dtype=np.float32) for _ in names]
+
+        return [lambda row=row: read(row) for row in range(50)]
+
+
+def test_parts_are_summed_whatever_the_threads():
+    frame = Frame(np.array([[0.0, 30.0]]), np.array([0.0, 100.0]), True)
+    samples = TableSamples(Parts(), (Numbers("size", 0, 30),), "price", frame)
+    sums = [
+        huber_sums.gram_sum(Records(samples, 9.0, 1.0, threads=threads), np.eye(2), cap=9.0)
+        for threads in (1, 4)
+    ]
+    np.testing.assert_array_equal(*sums)
+    rows = held(samples).features
+    np.testing.assert_allclose(sums[0], rows.T @ rows, rtol=1e-6)
+    # Row 40 lies outside its bounds, and counts as the bound.
+    assert rows[40].tolist() == [1, 1]
+    assert rows.dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ({"siz": (0, 1)}, "did you mean 'size'"),
+        ({"price": (0, 1)}, "label must be none of the features"),
+        ({"place": ["town"]}, "categories of 'place' must be two or more"),
+        ({"place": ["town", "town"]}, "categories of 'place' must be two or more"),
+        ({"size": (1, 0)}, "must have low less than high"),
+        ((0, 1), "feature_bounds must be a mapping"),
+    ],
+)
+def test_declarations_are_refused_by_name(csv_file, bounds, message):
+    with pytest.raises(ValueError, match=message):
+        table_columns(bounds, "price", open_table(csv_file).columns)
+
+
+def test_broken_files_are_refused(tmp_path, model):
+    path = tmp_path / "homes.csv"
+    for text, message in (
+        ("", "table must have a header line"),
+        ("price,size,place,year\n1,2,town,1950\n1,2\n", "as many cells"),
+        ("price,size,place,year\n1,two,town,1950\n", "column 'size' must hold numbers"),
+        ("price,size,place,year\n1,nan,town,1950\n", "no missing values"),
+        ("price,size,place,year\n", "table must have rows"),
+        ("price,size\n1,2\n", "column must be one of 'price', 'size'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            model.fit_table(path, label="price")
+    with pytest.raises(ValueError, match="table must be a file"):
+        open_table(tmp_path / "none.csv")
+    other = tmp_path / "homes.txt"
+    other.touch()
+    with pytest.raises(ValueError, match=r"must be one of '.csv', '.parquet', got '.txt'"):
+        open_table(other)
+
+
+def test_an_undeclared_category_counts_as_the_first():
+    found = Categories("place", ("town", "coast")).encode(np.array(["coast", "moon", "town"]))
+    assert [each.tolist() for each in found] == [[1, 0, 0]]
+
+
+@pytest.mark.parametrize("ending", ["yaml", "json"])
+def test_the_command(csv_file, tmp_path, capsys, ending):
+    bounds = {"price": list(LABEL_BOUNDS), **{name: list(each) for name, each in BOUNDS.items()}}
+    file = tmp_path / f"bounds.{ending}"
+    file.write_text(yaml.safe_dump(bounds) if ending == "yaml" else json.dumps(bounds))
+    output, report = tmp_path / "fit.json", tmp_path / "fit.html"
+    words = ["fit", str(csv_file), "--label", "price", "--bounds", str(file), "--epsilon", "2"]
+    assert main([*words, "--output", str(output), "--report", str(report)]) == 0
+    assert "place=coast" in capsys.readouterr().out
+    found = json.loads(output.read_text())
+    assert [each["name"] for each in found["coefficients"]][-1] == "(intercept)"
+    assert found["privacy"]["epsilon"] == pytest.approx(2, rel=1e-6)
+    assert sum(each["rho"] for each in found["privacy"]["spent"]) == pytest.approx(
+        found["privacy"]["rho"]
+    )
+    assert report.read_text().startswith("<section")
+    assert main([*words[:3], "cost", *words[4:]]) == 1
+    assert "bounds must hold the label 'cost'" in capsys.readouterr().err
