@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PLACE = "Table 1, Corollaries 4.3 to 4.6"
 METHODS = ("non-private", "identity", "designed")
+# Budgets that fall with N, on either side of N^(-1/4).
+SMALL_POWERS = (-0.1, -0.4)
 
 
 class Parameters(Strict):
@@ -136,6 +138,24 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 ],
                 "fitted exponent at epsilon = N^(1/2), exponential decay",
             ),
+            "exponential_small_budget": variable(
+                "small_power",
+                [
+                    _fit(
+                        "designed",
+                        ExponentialDecay(),
+                        parameters.exponential_sizes.values(),
+                        power=p,
+                    )
+                    for p in SMALL_POWERS
+                ],
+                "fitted exponent of the designed bound at epsilon = N^p, exponential decay",
+            ),
+            "printed_small_budget": variable(
+                "small_power",
+                [1 - (1 - 2 * p) / 3 for p in SMALL_POWERS],
+                "exponent of Corollary 4.6 there",
+            ),
             "dimension_spread": variable(
                 "decay",
                 [float(g.max() / g.min()) for g in growth],
@@ -205,6 +225,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "decay": variable("decay", [float(r) for r in decays], "decay exponent r"),
             "curve_decay": variable("curve_decay", curve, "decay exponent r"),
             "power": variable("power", powers, "power p of the budget"),
+            "small_power": variable("small_power", list(SMALL_POWERS), "power p of the budget"),
             "fitted_power": variable("fitted_power", fitted_powers, "power p of the budget"),
             "change": variable("change", list(switches), "what changes"),
         },

@@ -71,6 +71,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "label_constant": variable(
                 "failure", label, "least c_3 of Lemma B.2 for the label noise, gamma_3 as printed"
             ),
+            "label_exponent": variable(
+                (),
+                1 + np.log(label[0] / label[1]) / np.log(failures[0] / failures[1]),
+                "local power of beta in that probability at the least beta",
+            ),
             "scaled_label_constant": variable(
                 (),
                 float((chi2.sf(GAUSSIAN_SCALE * logarithm, 1) / failures).max()),

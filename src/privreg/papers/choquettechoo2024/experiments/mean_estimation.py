@@ -143,6 +143,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 beta[:, -1] / tail[:, -1],
                 "last coefficient shown over its asymptote",
             ),
+            "exponential_tail_ratio": variable(
+                "shown_step_size",
+                beta[:, -1] / tail[:, -1] * ((1 - shown) * np.exp(shown)) ** time[-1],
+                "last coefficient shown over -t^(-3/2) exp(-eta t) / (2 sqrt(pi))",
+            ),
             "largest_noise_correlation": variable(
                 "shown_step_size",
                 correlation,

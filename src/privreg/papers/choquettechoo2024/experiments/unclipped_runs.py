@@ -281,7 +281,7 @@ def _private_run(
         ArraySamples(features, labels), mechanism=mechanism, step_size=plan.step_size, rng=rng
     )
     error = run.iterates[-1] - target
-    return run.clipped_fraction, float(0.5 * error**2 @ parameters.eigenvalues)
+    return run.clipped_fraction.non_private, float(0.5 * error**2 @ parameters.eigenvalues)
 
 
 def _private_bound(parameters: Parameters, steps: int) -> float:
