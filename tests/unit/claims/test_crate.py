@@ -28,7 +28,7 @@ def test_there_is_one_review_a_statement_with_its_words() -> None:
     assert review["url"] == "index.html#bombari2025-printed-wrong"
     claim = by_id[review["itemReviewed"]["@id"]]
     assert by_id[claim["appearance"]["@id"]]["name"] == "Rates & regression"
-    (evidence,) = review["isBasedOn"]
+    evidence = review["isBasedOn"]
     assert by_id[evidence["@id"]]["identifier"] == "sha256:" + "ab" * 32
     command = by_id[review["workExample"]["@id"]]["step"]
     assert command == "snakemake results/claims/bombari2025/printed-wrong.json"

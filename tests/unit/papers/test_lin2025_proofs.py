@@ -86,7 +86,7 @@ def test_martingales_without_any_noise_have_nothing_to_add() -> None:
     )
     problem = parameters.problem(20)
     still = type(problem)(
-        problem.eigenvalues, problem.target, problem.target, label_noise_variance=0.0, ridge=0.0
+        problem.eigenvalues, problem.target, problem.target, label_noise_std=0.0, ridge=0.0
     )
     risk, terms = martingales._noisy_sgd(
         still, parameters, 30, np.random.Generator(np.random.SFC64(2))

@@ -106,7 +106,7 @@ def _noisy_sgd(
     """
     dimension, rate = problem.eigenvalues.size, parameters.rate
     eigenvalues, root = problem.eigenvalues, np.sqrt(problem.eigenvalues)
-    label_variance, trace = problem.label_noise_variance, problem.eigenvalues.sum()
+    label_variance, trace = problem.label_noise_std**2, problem.eigenvalues.sum()
     noise_stds = np.array([[0.0], [parameters.gradient_noise_std]]) / dimension
     error = np.tile(problem.initial - problem.target, (2, 1))
     risk = np.empty((2, steps))
@@ -168,7 +168,7 @@ def _diffusion(
         first = (eigenvalues * (flow - target)) @ wander
         second = 0.5 * eigenvalues @ (wander**2 - variance)
         expansion[k] = abs(first) + abs(second)
-        level = 0.5 * ((state - target) ** 2 @ eigenvalues + problem.label_noise_variance)
+        level = 0.5 * ((state - target) ** 2 @ eigenvalues + problem.label_noise_std**2)
         risk[:, k] = level
     return risk, {
         "diffusion": _largest(martingale[0]),
