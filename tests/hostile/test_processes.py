@@ -147,7 +147,7 @@ def refused(folder: Path, words: str, *arguments: str) -> None:
     assert len(errors) == 1, said
     assert said.rstrip().endswith(errors[0]), said
     assert words in errors[0], said
-    for sign in ("Traceback", "Job stats", "rule ", "Error"):
+    for sign in ("Traceback", "Job stats", "localrule", "jobid", "Error"):
         assert sign not in said, said
     assert not (folder / "results").exists() or not any((folder / "results").rglob("*.nc")), said
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
