@@ -62,10 +62,12 @@ lint: setup
 
 schema: setup
 	python -m privreg schema --output workflow/schemas/config.schema.json
+	python -m privreg scales --output workflow/schemas/paper_scale.json
 
 reference: setup
 	snakemake all --configfile config/quick.yaml
 	python -m privreg variables results/quick --output docs/datasets.md
+	python -m privreg listing results results/quick --output workflow/schemas/artifacts.json
 	python -m privreg api --output docs/api.md
 	python -m privreg imports --into docs/architecture.md
 

@@ -131,9 +131,10 @@ def judged(entry: Raw, topic: Raw, kind: str, about: About) -> Iterator[Case]:
         yield "reproduced for a cross-check", entry | {"expect": "reproduced"}
     if "note" not in entry:
         yield "untested without a note", entry | {"expect": "untested"}
-    for wrong in ([], 3, "text", {}, [3], [None], [{}], ["text"]):
+    for wrong in (3, "text", {"a": 1}, [3], [None], [{}], ["text"]):
         yield f"checks {wrong!r}", {**entry, "checks": wrong}
     if "checks" in entry:
+        yield "checks []", {**entry, "checks": []}
         yield "no checks", {key: value for key, value in entry.items() if key != "checks"}
         shared = (topic.get("shared") or {}).get("evidence") or {}
         for position, probe in enumerate(entry["checks"]):

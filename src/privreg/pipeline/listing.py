@@ -31,7 +31,8 @@ Entry = dict[str, Any]
 def listing(results: Sequence[Path], *, output: Path) -> None:
     """Write the listing of the artifacts in folders of results, the first that has one counts.
 
-    An artifact that none of them has keeps its entry.
+    An artifact that none of them has keeps its entry, and so does one that was listed at the
+    paper's scale and is there at another one.
     """
     from privreg.experiment import datasets
     from privreg.pipeline.config import load, read_configuration
@@ -48,9 +49,15 @@ def listing(results: Sequence[Path], *, output: Path) -> None:
                 continue
             _, paper, experiment = ("", "", "") if depth == 2 else name.split("/")
             block = papers[paper].experiments.get(experiment) if paper in papers else None
-            if depth == 2 or block is not None:
-                recipe = (block.recipe if block else None) or experiment
-                new[name] = described(datasets.read(path), name, recipe)
+            if depth == 3 and block is None:
+                continue
+            recipe = (block.recipe if block else None) or experiment
+            entry = described(datasets.read(path), name, recipe)
+            wanted = config_digest(block.parameters) if block else ""
+            before = found.get(name)
+            listed = before and (before["recipe"], before["config"]) == (entry["recipe"], wanted)
+            if not listed or entry["config"] == wanted:
+                new[name] = entry
     lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted((found | new).items())]
     with datasets.atomic(output) as partial:
         partial.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -88,6 +95,11 @@ def described(dataset: xr.Dataset, name: str, recipe: str) -> Entry:
         "coordinates": labels,
         "sizes": {str(dimension): size for dimension, size in dataset.sizes.items()},
     }
+
+
+def config_digest(parameters: Mapping[str, Any]) -> str:
+    """SHA-256 of an experiment's parameters, as its artifacts state it."""
+    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
 
 
 def source_digest(recipe: str, name: str) -> str:

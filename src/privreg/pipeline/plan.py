@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -353,7 +352,7 @@ class Plan:
         recipe = "" if kind == "data" else self.recipe(paper, name).name
         config = ""
         if kind != "data" and self._scale_of(paper, [artifact]) == "paper":
-            config = hashlib.sha256(self.parameters(paper, name).encode()).hexdigest()
+            config = listing.config_digest(self.experiment(paper, name).parameters)
         digest = listing.source_digest(recipe, listed)
         return listing.known(self._listing.get(listed), recipe=digest, config=config)
 

@@ -13,7 +13,7 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
@@ -25,9 +25,11 @@ from privreg.experiment.yaml_files import read_mapping
 ARTIFACTS = ("theory", "simulation", "intervals", "data")
 
 
-def known_papers() -> list[str]:
+@cache
+def known_papers() -> tuple[str, ...]:
     """Citation keys of the papers that this package implements."""
-    return sorted(entry.name for entry in pkgutil.iter_modules(papers.__path__) if entry.ispkg)
+    found = (entry.name for entry in pkgutil.iter_modules(papers.__path__) if entry.ispkg)
+    return tuple(sorted(found))
 
 
 def citation(paper: str) -> Citation:
@@ -36,10 +38,11 @@ def citation(paper: str) -> Citation:
     return importlib.import_module(f"privreg.papers.{paper}").CITATION
 
 
-def recipes(paper: str) -> list[str]:
+@cache
+def recipes(paper: str) -> tuple[str, ...]:
     """Names of a paper's recipes: the modules of its `experiments` folder."""
     folder = importlib.import_module(f"privreg.papers.{paper}.experiments").__path__
-    return sorted(entry.name for entry in pkgutil.iter_modules(folder))
+    return tuple(sorted(entry.name for entry in pkgutil.iter_modules(folder)))
 
 
 def paper_files(config: Mapping[str, Any]) -> list[str]:
