@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from hostile import fixed
 from outcomes import GOOD, Outcome, outcome
 from targets import Target, targets
+
+from hostile import fixed
 
 SECONDS = 20
 
