@@ -5,7 +5,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from privreg.experiment import plotting
+from privreg.experiment import checksums, plotting
 
 
 @pytest.fixture
@@ -61,7 +61,8 @@ def test_the_same_figure_is_the_same_file(figure, tmp_path, suffix):
     for file in files:
         plotting.save(figure, file)
     assert files[0].read_bytes() == files[1].read_bytes()
-    assert sorted(tmp_path.iterdir()) == sorted(files)
+    # Beside each lies its checksum, and nothing that a save left behind.
+    assert sorted(tmp_path.iterdir()) == sorted([*files, *map(checksums.record_of, files)])
 
 
 def test_colours_are_told_apart():

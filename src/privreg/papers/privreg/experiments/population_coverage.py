@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Dimension, Probability, Rho, SampleSize
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ DIMS = ("size", "error_law", "feature_law")
 class Case(Strict):
     """Sizes and the budget of a fit."""
 
-    sample_size: int = Field(gt=1, description="Rows.")
-    dimension: int = Field(ge=1, description="Features, beside an intercept.")
-    rho: float = Field(gt=0, description="zCDP budget, of replace-one neighbours.")
+    sample_size: SampleSize = Field(description="Rows.")
+    dimension: Dimension = Field(description="Features, beside an intercept.")
+    rho: Rho = Field(description="zCDP budget, of replace-one neighbours.")
 
 
 class Parameters(Strict):
@@ -37,8 +38,10 @@ class Parameters(Strict):
     cases: list[Case] = Field(min_length=1, description="Sizes and budgets.")
     feature_laws: list[str] = Field(min_length=1, description="Laws of the features.")
     error_laws: list[str] = Field(min_length=1, description="Laws of the errors.")
-    level: float = Field(gt=0, lt=1, description="Nominal coverage.")
-    oracle_rows: int = Field(ge=1000, description="Rows that stand for the population.")
+    level: Probability = Field(description="Nominal coverage.")
+    oracle_rows: Annotated[Count, Field(ge=1000)] = Field(
+        description="Rows that stand for the population."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Dimension, SampleSize, Some
 
 if TYPE_CHECKING:
     from typing import Any
@@ -41,10 +42,10 @@ INSTEAD = ("one_pass_harmonic", "full_batch", "one_pass_constant", "huber", "ada
 class Parameters(Strict):
     """Every sample size meets every dimension and every law of the features."""
 
-    sample_sizes: tuple[int, ...] = Field(min_length=1, description="Numbers of rows.")
-    dimensions: tuple[int, ...] = Field(min_length=1, description="Numbers of features.")
-    coefficients: int = Field(
-        ge=1, description="Coefficients that a trial estimates in each setting, over its runs."
+    sample_sizes: Some[SampleSize] = Field(description="Numbers of rows.")
+    dimensions: Some[Dimension] = Field(description="Numbers of features.")
+    coefficients: Count = Field(
+        description="Coefficients that a trial estimates in each setting, over its runs."
     )
 
 
