@@ -3,8 +3,8 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/sound_mode.py
 
 Both modes run on the same data at the same budget, turn by turn. The error is the mean squared
-distance to the empirical minimiser, of descent from the tenth step on; its standard error is that of
-the runs. Prints the ratios sound / plain. Needs OpenDP.
+distance to the empirical minimiser, of descent from the tenth step on, with its standard error
+over runs. Prints the ratios sound / plain. Needs OpenDP.
 """
 
 from __future__ import annotations

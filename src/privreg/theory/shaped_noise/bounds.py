@@ -103,7 +103,6 @@ def designed_bound(
     target_norm: float = 1.0,
     label_noise_std: float = 1.0,
     residual_scale: float = 1.0,
-    clip_power: int = 4,
 ) -> BoundParts:
     r"""Bound for Σ = H + I/(Nη), the population's version of the public-data design.
 
@@ -121,9 +120,6 @@ def designed_bound(
         η, at least 1e-100 and at most 1e10; may be empty.
     noise_multiplier : float
         τ, at least 0 and at most 1e50.
-    clip_power : int
-        Power of the clip norm that multiplies Σ in the proof, whose square is of order D: 4 as
-        printed, which makes D³; 2, the noise's own variance, makes D².
 
     Returns
     -------
@@ -133,17 +129,12 @@ def designed_bound(
     ------
     anon2024, Corollary 4.5 with λ = M/(Nη); equation (B.16) for the fourth power.
     """
-    if require_count("clip_power", clip_power) not in (2, 4):
-        raise ValueError(f"clip_power must be 2 or 4, got {clip_power}")
     size, eta, dimension, bias, variance = _nonprivate(
         decay, sample_size, step_size, target_norm, label_noise_std
     )
     scale = _private_scale(noise_multiplier, residual_scale)
     with np.errstate(over="ignore"):
-        private = (
-            eta**2 * decay.squared_trace * dimension + dimension ** (1 + clip_power // 2) / size
-        )
-        private = scale * private
+        private = scale * (eta**2 * decay.squared_trace * dimension + dimension**3 / size)
     return BoundParts(bias, variance, require_answer("step_size and noise_multiplier", private))
 
 

@@ -79,8 +79,6 @@ IDENTITY = LinearFraction(0, 1, 1, 2)
 DESIGNED_BRANCHES = (LinearFraction(0, 1, 3, 1), LinearFraction(0, 2, 1, 3))
 IDENTITY_THRESHOLD = LinearFraction(0, 1, 2, 2)
 DESIGNED_THRESHOLD_BRANCHES = (LinearFraction(1, 0, 1, 1), LinearFraction(-1, 1, 2, 2))
-# With ψ² in place of the proof's ψ² + ψ⁴ the private term is D²/N and not D³/N.
-SQUARED_CLIP_BRANCHES = (LinearFraction(0, 1, 2, 1), LinearFraction(0, 2, 1, 3))
 
 
 def nonprivate_exponent(decay: Number) -> Number:

@@ -65,7 +65,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
 
     from privreg.papers.privreg.private_runs import draw, excess_risk, run
 
-    settings = _settings(parameters.sample_sizes, parameters.dimensions)
+    settings = _settings(tuple(parameters.sample_sizes), tuple(parameters.dimensions))
     risk = np.zeros((len(settings), len(trials)))
     spread = np.zeros_like(risk)
     for at, trial in enumerate(trials):
