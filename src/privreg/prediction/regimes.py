@@ -13,7 +13,7 @@ from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 
 # Above these the expansions' next terms are no longer a few percent.
-MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.15, 0.25
+MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.11, 0.25
 MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_MEAN_NOISE = 0.1, 0.2, 0.08
 MOST_EXCURSION, MOST_ARRIVAL = 1.3, 1.8
 MOST_REACH, LONGEST_STEP = 1.75, 0.3
