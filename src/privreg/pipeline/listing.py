@@ -31,8 +31,8 @@ Entry = dict[str, Any]
 def listing(results: Sequence[Path], *, output: Path) -> None:
     """Write the listing of the artifacts in folders of results, the first that has one counts.
 
-    An artifact that none of them has keeps its entry, and so does one that was listed at the
-    paper's scale and is there at another one.
+    An artifact that none of them has keeps its entry. One that was listed at the paper's scale, and
+    is there at another one with the same variables, keeps the labels of the paper's.
     """
     from privreg.experiment import datasets
     from privreg.pipeline.config import load, read_configuration
@@ -55,9 +55,9 @@ def listing(results: Sequence[Path], *, output: Path) -> None:
             entry = described(datasets.read(path), name, recipe)
             wanted = config_digest(block.parameters) if block else ""
             before = found.get(name)
-            listed = before and (before["recipe"], before["config"]) == (entry["recipe"], wanted)
-            if not listed or entry["config"] == wanted:
-                new[name] = entry
+            if before and before["config"] == wanted != entry["config"] and _alike(before, entry):
+                entry = before | {"recipe": entry["recipe"]}
+            new[name] = entry
     lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted((found | new).items())]
     with datasets.atomic(output, checksum=False) as partial:
         partial.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
@@ -95,6 +95,19 @@ def described(dataset: xr.Dataset, name: str, recipe: str) -> Entry:
         "coordinates": labels,
         "sizes": {str(dimension): size for dimension, size in dataset.sizes.items()},
     }
+
+
+def _alike(paper: Entry, small: Entry) -> bool:
+    """Whether entries have the same variables, and no text label of the small one is new."""
+    for name, (dimension, labels) in small["coordinates"].items():
+        other = paper["coordinates"].get(name, [None, None])
+        texts = {label for label in labels or () if isinstance(label, str)}
+        if other[0] != dimension or not texts <= set(other[1] or texts):
+            return False
+    same = ("numbers", "others")
+    return all(paper[key] == small[key] for key in same) and len(paper["coordinates"]) == len(
+        small["coordinates"]
+    )
 
 
 def config_digest(parameters: Mapping[str, Any]) -> str:

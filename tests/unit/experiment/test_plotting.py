@@ -43,6 +43,7 @@ def test_a_heat_map_has_logarithmic_axes_and_refuses_another_shape(figure):
     [
         ("paper", [], 0),
         ("quick", [], 1),
+        ("own", [], 1),
         ("paper", ["digits of scikit-learn"], 1),
         ("quick", ["digits of scikit-learn", "a diabetes table"], 3),
     ],

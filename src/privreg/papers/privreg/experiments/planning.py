@@ -12,7 +12,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import Count, Index
+from privreg.experiment.quantities import Count, Index, SampleSize, at_most
 
 if TYPE_CHECKING:
     from typing import Any
@@ -34,7 +34,11 @@ class Parameters(Strict):
 
     problems: Count = Field(description="Number of problems.")
     targets: Index = Field(description="How many of them a target error is set for.")
-    largest_sample: Annotated[Count, Field(ge=2000)] = Field(description="Largest number of rows.")
+    largest_sample: Annotated[SampleSize, Field(ge=2000)] = Field(
+        description="Largest number of rows."
+    )
+
+    _targets_are_problems = at_most("targets", "problems")
 
 
 class Case(NamedTuple):

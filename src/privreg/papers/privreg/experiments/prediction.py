@@ -12,7 +12,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import Count, Dimension, SampleSize, Some
+from privreg.experiment.quantities import Count, Dimension, Rising, SampleSize
 
 if TYPE_CHECKING:
     from typing import Any
@@ -42,8 +42,8 @@ INSTEAD = ("one_pass_harmonic", "full_batch", "one_pass_constant", "huber", "ada
 class Parameters(Strict):
     """Every sample size meets every dimension and every law of the features."""
 
-    sample_sizes: Some[SampleSize] = Field(description="Numbers of rows.")
-    dimensions: Some[Dimension] = Field(description="Numbers of features.")
+    sample_sizes: Rising[SampleSize] = Field(description="Numbers of rows.")
+    dimensions: Rising[Dimension] = Field(description="Numbers of features.")
     coefficients: Count = Field(
         description="Coefficients that a trial estimates in each setting, over its runs."
     )
