@@ -259,8 +259,8 @@ AWAITED = {
     "inference.shrunk_moments",
     "planning",
     "prediction",
-    "privacy.known_noise",
-    "theory.full_batch_dpgd.last_iterate",
+    "theory.huber_descent.known_noise",
+    "theory.huber_descent.last_iterate",
 }
 INSTANCES: dict[str, Callable[[], Any]] = {
     "auditing.PrivacyLoss": lambda: auditing.audit(
