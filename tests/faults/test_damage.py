@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import chain
@@ -33,8 +34,6 @@ def flip(path, share=0.5):
     content = bytearray(path.read_bytes())
     content[int(share * (len(content) - 1))] ^= 4
     path.write_bytes(content)
-    import os
-
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
