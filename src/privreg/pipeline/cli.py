@@ -111,7 +111,12 @@ def _parser() -> argparse.ArgumentParser:
     added = command("data", "fetch, check and store a real table")
     added.add_argument("name")
     added.add_argument("--mirrors", nargs="+", default=None, metavar="ADDRESS")
-    added.add_argument("--directory", type=Path, help="where to look before a download")
+    added.add_argument(
+        "--directory",
+        type=Path,
+        default=os.environ.get("PRIVREG_DATA") or None,
+        help="where to look before a download; PRIVREG_DATA if left out",
+    )
     added.add_argument("--real", action="store_true", help="refuse a stand-in")
     added.add_argument("--looked-for-in", default="", help="written into the origin")
     added.add_argument("--origin", type=Path, help="takes where the table came from, as JSON")
