@@ -15,6 +15,7 @@ from privreg.prediction.rows import Rows
 # Above these the expansions' next terms are no longer a few percent.
 MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.11, 0.25
 MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_MEAN_NOISE = 0.1, 0.2, 0.08
+MOST_LENGTH_NOISE = 0.25
 MOST_EXCURSION, MOST_ARRIVAL = 1.3, 1.8
 MOST_REACH, LONGEST_STEP = 1.75, 0.3
 
@@ -77,6 +78,7 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
     if (
         outcome.whitening.variance > MOST_WHITENING_NOISE
         or outcome.whitening.mean_noise > MOST_MEAN_NOISE
+        or outcome.whitening.length_noise > MOST_LENGTH_NOISE
     ):
         return found.with_doubt("the budget is too small for a private Gram matrix")
     return _marked(
