@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PLACE = "Intervals for the population parameter"
 COVERAGE, LENGTH = (0.93, 0.97), 1.2
-DIMS = ("size", "error_law", "feature_law")
+DIMS = ("case", "error_law", "feature_law")
 
 
 class Case(Strict):
@@ -163,7 +163,7 @@ def _coordinates(parameters: Parameters) -> dict[str, tuple]:
         for case in parameters.cases
     ]
     return {
-        "size": variable("size", sizes, "sizes and budget"),
+        "case": variable("case", sizes, "sizes and budget"),
         "error_law": variable("error_law", parameters.error_laws, "law of the errors"),
         "feature_law": variable("feature_law", parameters.feature_laws, "law of the features"),
     }
