@@ -118,7 +118,14 @@ def huber_descent(
     require_instance("rng", rng, np.random.Generator)
     if not np.isfinite(budget.rho):
         raise ValueError("budget must be finite, got an infinite rho")
-    records = Records(samples, feature_norm, label_bound, groups, require_count("threads", threads))
+    records = Records(
+        samples,
+        feature_norm,
+        label_bound,
+        groups,
+        threads=require_count("threads", threads),
+        common_width=settings.common_width,
+    )
     if sample_size is None and budget.neighbours is Neighbours.ADD_REMOVE:
         raise ValueError("sample_size must be given under add-remove, which does not share it")
     count = records.count if sample_size is None else sample_size

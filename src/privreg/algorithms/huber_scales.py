@@ -52,7 +52,8 @@ def length_cap(
 ) -> float:
     """Length that about a tenth of the records exceed, from a noisy histogram.
 
-    Where the noise is more than that tenth, so many may exceed it as the noise cannot hide.
+    Where the noise is more than that tenth, so many may exceed it as the noise cannot hide; the
+    largest length where it hides all of them.
 
     Parameters
     ----------
@@ -69,7 +70,8 @@ def length_cap(
     noise = 2 * noise_std * np.sqrt(np.arange(len(counts), 0, -1))
     enough = above > np.maximum(QUANTILE_ABOVE * sample_size, noise)
     found = np.flatnonzero(enough)
-    return float(edges[min(int(found[-1]), len(edges) - 1)]) if found.size else float(edges[0])
+    # Nothing seen: too long a cap costs noise, too short a one would stretch the rows for good.
+    return float(edges[min(int(found[-1]), len(edges) - 1)]) if found.size else float(edges[-1])
 
 
 @lru_cache(maxsize=4)

@@ -47,6 +47,12 @@ class HuberSettings:
         errors whose size depends on the features; in [0, 1). Without it intervals take errors to
         be independent of the features.
 
+    common_width : bool
+        How a gradient is bounded. False: the residual of a row of length ‖z‖ is clipped to γ/‖z‖.
+        True: every residual is clipped to γ/√p, and rows longer than √p are shortened to it, so
+        that slopes keep their target under skewed errors that do not depend on the features.
+        Without effect on records of several rows.
+
     What is left goes to the final steps.
 
     Attributes
@@ -77,6 +83,7 @@ class HuberSettings:
     warm_up_share: float = 0.10
     mean_share: float = 0.02
     moment_share: float = 0.10
+    common_width: bool = True
 
     def __post_init__(self) -> None:
         require_number("clip_width", self.clip_width, least=1e-3, most=1e3)

@@ -70,7 +70,7 @@ def residual_histogram(
     root = np.sqrt(len(parameters))
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = _gradients(features, labels, starts, parameters, whitening)
+        found = _gradients(records, features, labels, starts, parameters, whitening)
         return _counts(found.lengths / root, edges)
 
     return records.total(part, (len(edges) + 1,))
@@ -82,7 +82,7 @@ def gradient_sum(
     """Negative sum of clipped gradients, (p,): each record adds a vector of norm at most γ."""
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = _gradients(features, labels, starts, parameters, whitening)
+        found = _gradients(records, features, labels, starts, parameters, whitening)
         return found.sum_of(_clip_factor(found.lengths, clip_norm))
 
     return records.total(part, parameters.shape)
@@ -107,10 +107,10 @@ def curvature_sum(
     p = len(parameters)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = _gradients(features, labels, starts, parameters, whitening)
+        found = _gradients(records, features, labels, starts, parameters, whitening)
         weights = _trace_weights(found.white, starts, cap)
         if starts is None:
-            weights = weights * (found.lengths <= clip_norm)
+            weights = np.minimum(weights, found.leverage) * (found.lengths <= clip_norm)
             rows = found.white * np.sqrt(weights)[:, None]
             return rows.T @ rows
         products = np.einsum("ij,ik->ijk", found.white * weights[:, None], found.white)
@@ -139,8 +139,8 @@ def traces(
     """
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = _gradients(features, labels, starts, parameters, whitening)
-        weights = _trace_weights(found.white, starts, cap)
+        found = _gradients(records, features, labels, starts, parameters, whitening)
+        weights = np.minimum(_trace_weights(found.white, starts, cap), found.leverage)
         kept = _by_record(weights * np.einsum("ij,ij->i", found.white, found.white), starts)
         inside = found.lengths <= clip_norm
         if starts is None:
@@ -152,6 +152,9 @@ def traces(
             left = kept - _by_record(weights * along**2, starts)
             kept = np.where(inside, kept, clip_norm / lengths * left)
         squares = np.minimum(found.lengths, clip_norm) ** 2
+        if starts is None and records.common_width:
+            rows = np.einsum("ij,ij->i", found.white, found.white) * found.leverage**2
+            squares = squares * rows / found.white.shape[1]
         return np.array([np.sum(kept, dtype=np.float64), np.sum(squares, dtype=np.float64)])
 
     curvature, square = records.total(part, (2,))
@@ -165,7 +168,7 @@ def second_moment_sum(
     p = len(parameters)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = _gradients(features, labels, starts, parameters, whitening)
+        found = _gradients(records, features, labels, starts, parameters, whitening)
         rows = found.clipped(_clip_factor(found.lengths, clip_norm))
         return rows.T @ rows
 
@@ -174,10 +177,15 @@ def second_moment_sum(
 
 @dataclass(frozen=True)
 class _Gradients:
-    """Whitened rows (rows, p), residuals (rows,), and each record's gradient and its length."""
+    """Whitened rows (rows, p), residuals (rows,), and what is clipped of each record.
+
+    A row's gradient is leverage · residual · row; a record of several rows has its sum in `vectors`
+    instead. `lengths` is what the clip looks at.
+    """
 
     white: Rows
     residuals: Rows
+    leverage: Rows
     lengths: Rows
     vectors: Rows
     grouped: bool
@@ -185,15 +193,17 @@ class _Gradients:
     def sum_of(self, factors: Rows) -> FloatArray:
         if self.grouped:
             return np.asarray(factors @ self.vectors, dtype=np.float64)
-        return np.asarray((factors * self.residuals) @ self.white, dtype=np.float64)
+        weights = factors * self.residuals * self.leverage
+        return np.asarray(weights @ self.white, dtype=np.float64)
 
     def clipped(self, factors: Rows) -> Rows:
         if self.grouped:
             return self.vectors * factors[:, None]
-        return self.white * (factors * self.residuals)[:, None]
+        return self.white * (factors * self.residuals * self.leverage)[:, None]
 
 
 def _gradients(
+    records: Records,
     features: Rows,
     labels: Rows,
     starts: NDArray[np.int64] | None,
@@ -202,11 +212,18 @@ def _gradients(
 ) -> _Gradients:
     white = _whitened(features, whitening)
     residuals = labels - features @ parameters.astype(features.dtype, copy=False)
-    if starts is None:
-        lengths = np.sqrt(np.einsum("ij,ij->i", white, white)) * np.abs(residuals)
-        return _Gradients(white, residuals, lengths, white[:0], False)
-    vectors = np.add.reduceat(white * residuals[:, None], starts, axis=0)
-    return _Gradients(white, residuals, row_norms(vectors), vectors, True)
+    if starts is not None:
+        vectors = np.add.reduceat(white * residuals[:, None], starts, axis=0)
+        ones = np.ones_like(residuals)
+        return _Gradients(white, residuals, ones, row_norms(vectors), vectors, True)
+    norms, absolute = np.sqrt(np.einsum("ij,ij->i", white, white)), np.abs(residuals)
+    if not records.common_width:
+        ones = np.ones_like(residuals)
+        return _Gradients(white, residuals, ones, norms * absolute, white[:0], False)
+    root = float(np.sqrt(len(parameters)))
+    return _Gradients(
+        white, residuals, root / np.maximum(norms, root), root * absolute, white[:0], False
+    )
 
 
 def _whitened(features: Rows, whitening: FloatArray) -> Rows:

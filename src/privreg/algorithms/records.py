@@ -40,6 +40,8 @@ class Records:
         Whose row it is, for data sets in memory; every row is a record of its own by default.
     threads : int
         Threads that read and sum samples which come in parts.
+    common_width : bool
+        Whether all rows clip at the same residual, and long ones count less instead.
 
     Attributes
     ----------
@@ -52,6 +54,7 @@ class Records:
     label_bound: float
     groups: ArrayLike | None = None
     threads: int = 1
+    common_width: bool = False
     count: int = field(init=False)
     _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
 

@@ -33,8 +33,10 @@ def whitening(rng):
     return np.eye(4) + 0.2 * rng.standard_normal((4, 4))
 
 
-def records_of(samples, groups=None):
-    return Records(samples, feature_norm=1e3, label_bound=1e3, groups=groups)
+def records_of(samples, groups=None, common_width=False):
+    return Records(
+        samples, feature_norm=1e3, label_bound=1e3, groups=groups, common_width=common_width
+    )
 
 
 def fit(samples, budget, settings=None, rng=None, **more):
@@ -128,11 +130,41 @@ def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
         np.testing.assert_array_equal(counts, np.histogram(lengths / 2, [0, 0.1, 1.0, np.inf])[0])
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_curvature_is_the_derivative_of_the_clipped_gradient(table, whitening, rng, grouped):
+def test_one_width_for_all_rows_shortens_long_ones(table, whitening, rng):
+    theta = rng.standard_normal(4) / 2
+    white, residuals = table.features @ whitening, table.labels - table.features @ theta
+    shorter = white * np.minimum(1, 2 / np.linalg.norm(white, axis=1))[:, None]
+    expected = shorter * np.clip(residuals, -CLIP / 2, CLIP / 2)[:, None]
+    arguments = (records_of(table, common_width=True), theta, whitening)
+    np.testing.assert_allclose(
+        huber_sums.gradient_sum(*arguments, clip_norm=CLIP), expected.sum(axis=0), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        huber_sums.second_moment_sum(*arguments, clip_norm=CLIP), expected.T @ expected, atol=1e-11
+    )
+    counts = huber_sums.residual_histogram(*arguments, np.array([0.1, 1.0]))
+    np.testing.assert_array_equal(counts, np.histogram(np.abs(residuals), [0, 0.1, 1.0, np.inf])[0])
+
+
+@pytest.mark.parametrize("common_width", [False, True])
+def test_skewed_errors_leave_slopes_alone_at_one_width(rng, common_width):
+    """Categories of very different rows: at widths of their own their shifts differ."""
+    chosen = rng.choice(4, 40_000, p=[0.6, 0.3, 0.07, 0.03])
+    features = np.column_stack([np.ones(40_000), np.eye(4)[chosen][:, 1:]])
+    labels = features @ [0.3, 1.0, -1.0, 0.5] + 2 * rng.standard_exponential(40_000)
+    settings = HuberSettings(common_width=common_width, clip_width=2.0)
+    found = fit(ArraySamples(features, labels), Budget.zcdp(1e4), settings, intercept=True).value
+    error = np.abs(found.parameters[1:] - [1.0, -1.0, 0.5])
+    # The rarest category has 1,200 rows: a standard error of 0.05.
+    assert np.all(error < 0.15) == common_width
+
+
+@pytest.mark.parametrize("kind", ["rows", "persons", "one width"])
+def test_curvature_is_the_derivative_of_the_clipped_gradient(table, whitening, rng, kind):
     """Central differences; no record crosses its clip within the step, but for measure zero."""
-    groups = rng.integers(0, 120, 300) if grouped else None
-    records, theta, step = records_of(table, groups), rng.standard_normal(4) / 2, 1e-6
+    groups = rng.integers(0, 120, 300) if kind == "persons" else None
+    records = records_of(table, groups, common_width=kind == "one width")
+    theta, step = rng.standard_normal(4) / 2, 1e-6
     found = huber_sums.curvature_sum(records, theta, whitening, clip_norm=CLIP, cap=1e6)
     columns = [
         (
@@ -152,13 +184,18 @@ def test_curvature_is_the_derivative_of_the_clipped_gradient(table, whitening, r
 ROWS = [0.0, 5e-324, 1e-160, 1.0, -3.0, 1e8, 1e300, -1e308]
 
 
+@pytest.mark.parametrize("common_width", [False, True])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_no_record_moves_a_sum_by_more_than_is_said(rng, whitening, rows):
+def test_no_record_moves_a_sum_by_more_than_is_said(rng, whitening, rows, common_width):
     for _ in range(200):
         features = rng.choice(ROWS, (rows, 4)) * rng.uniform(0.5, 1, (rows, 4))
         labels = rng.choice(ROWS, rows)
         records = Records(
-            ArraySamples(features, labels), 5.0, 10.0, np.zeros(rows) if rows > 1 else None
+            ArraySamples(features, labels),
+            5.0,
+            10.0,
+            np.zeros(rows) if rows > 1 else None,
+            common_width=common_width,
         )
         assert records.count == 1
         arguments = (records, rng.standard_normal(4), whitening)
@@ -189,7 +226,7 @@ def test_with_a_large_budget_the_fit_is_the_huber_minimiser(rng):
     samples = ArraySamples(features, labels)
     settings = HuberSettings(warm_up_steps=8, final_steps=8)
     found = fit(samples, Budget.zcdp(1e12), settings, intercept=True).value
-    records = Records(samples, 5.0, 10.0)
+    records = Records(samples, 5.0, 10.0, common_width=True)
     whitening = found.whitening
     gradient = (
         huber_sums.gradient_sum(records, found.parameters, whitening, clip_norm=found.clip_norm)
@@ -204,10 +241,9 @@ def test_with_a_large_budget_the_fit_is_the_huber_minimiser(rng):
 
 
 def test_a_group_of_one_row_each_is_no_group(table):
-    plain = fit(table, Budget.zcdp(0.5), HuberSettings(moment_share=0.0)).value
-    grouped = fit(
-        table, Budget.zcdp(0.5), HuberSettings(moment_share=0.0), groups=np.arange(300)
-    ).value
+    settings = HuberSettings(moment_share=0.0, common_width=False)
+    plain = fit(table, Budget.zcdp(0.5), settings).value
+    grouped = fit(table, Budget.zcdp(0.5), settings, groups=np.arange(300)).value
     np.testing.assert_allclose(plain.parameters, grouped.parameters, rtol=1e-9)
 
 
@@ -228,6 +264,7 @@ def test_the_cap_leaves_a_tenth_above_or_what_noise_hides(rng):
     assert 0.8 < length_cap(counts, edges, noise_std=0.0, sample_size=10_000) <= 1.0
     hidden = length_cap(counts, edges, noise_std=900.0, sample_size=10_000)
     assert 0.1 < hidden < 0.9
+    assert length_cap(0 * counts, edges, noise_std=900.0, sample_size=10_000) == 1.0
 
 
 def test_the_clip_is_narrow_where_privacy_decides():

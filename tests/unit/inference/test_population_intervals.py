@@ -16,6 +16,8 @@ from privreg.inference.population_intervals import last_iterate_law, population_
 from privreg.inference.shrunk_moments import shrunk_moments
 from privreg.privacy.budget import Budget
 
+# Nothing is clipped, and no row is shortened.
+WIDE = HuberSettings(clip_width=20.0, common_width=False)
 TRUTH = np.array([0.2, 0.6, -0.6, 0.3])
 
 
@@ -71,7 +73,7 @@ def test_the_empirical_target_is_covered_by_shorter_intervals(rng):
 
 def minimiser(samples, fit):
     """Zero of the clipped gradient of a fit, by whitened descent without noise."""
-    records, theta = Records(samples, 6.0, 10.0), fit.parameters
+    records, theta = Records(samples, 6.0, 10.0, common_width=True), fit.parameters
     for _ in range(150):
         gradient = huber_sums.gradient_sum(records, theta, fit.whitening, clip_norm=fit.clip_norm)
         theta = theta + fit.whitening @ gradient / samples.sample_size
@@ -81,7 +83,7 @@ def minimiser(samples, fit):
 
 def test_with_a_large_budget_intervals_are_those_of_the_sandwich(rng):
     samples = draw(rng, noise="heteroskedastic", n=20_000)
-    fit = fitted(samples, rng, rho=1e6, settings=HuberSettings(clip_width=20.0))
+    fit = fitted(samples, rng, rho=1e6, settings=WIDE)
     features, labels = samples.features, samples.labels
     inverse = np.linalg.inv(features.T @ features)
     estimate = inverse @ features.T @ labels

@@ -68,6 +68,18 @@ TINY: dict[str, dict[str, Any]] = {
     "choquettechoo2024": {
         "convex_programs": {"parameters": {"condition_numbers": {"count": 2}, "lags": 5}},
     },
+    "privreg": {
+        "population_coverage": {
+            "trials": 2,
+            "parameters": {
+                "cases": [
+                    {"sample_size": 2000, "dimension": 3, "rho": 0.5},
+                    {"sample_size": 1000, "dimension": 2, "rho": 0.5},
+                ]
+            },
+        },
+        "interval_lengths": {"trials": 2},
+    },
     "brown2024": {
         "fixed_ratio": {"trials": 2, "parameters": {"dimensions": [5, 10, 20]}},
         "fixed_ratio_anisotropic": {"trials": 2, "parameters": {"dimensions": [5, 10, 20]}},

@@ -23,7 +23,7 @@ PLACE = "Intervals for the population parameter"
 COVERAGE, LENGTH = (0.93, 0.97), 1.2
 FeatureLaw = Literal["normal", "correlated", "uniform", "Student t5", "one-hot"]
 ErrorLaw = Literal["normal", "heteroskedastic", "Student t3", "skewed"]
-DIMS = ("size", "error_law", "feature_law")
+DIMS = ("case", "error_law", "feature_law")
 
 
 class Case(Strict):
@@ -170,7 +170,7 @@ def _coordinates(parameters: Parameters) -> dict[str, tuple]:
         for case in parameters.cases
     ]
     return {
-        "size": variable("size", sizes, "sizes and budget"),
+        "case": variable("case", sizes, "sizes and budget"),
         "error_law": variable("error_law", parameters.error_laws, "law of the errors"),
         "feature_law": variable("feature_law", parameters.feature_laws, "law of the features"),
     }
