@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from hostile import fixed
 from outcomes import GOOD, Outcome, outcome
 from targets import Target, targets
+
+from hostile import fixed
 
 SECONDS = 20
 
@@ -39,7 +40,7 @@ def campaign(target: Target) -> Iterator[Call]:
     for parameter, valid in target.arguments.items():
         for value in fixed(valid):
             with limit(SECONDS):
-                what, text = outcome(target, parameter, value)
+                what, text = outcome(target, {parameter: value})
             yield Call(target.name, parameter, value, what, text)
 
 

@@ -1,7 +1,7 @@
 """What is fuzzed: every public function, constructor and method, found by walking the library.
 
 A parameter's valid value comes from its name, since one word is one quantity throughout the house,
-or from the table of exceptions in `baselines`. A new function whose words are known is fuzzed
+or from the table `exceptions`. A new function whose words are known is fuzzed
 without another line; one with an unknown word fails `test_every_public_function_is_fuzzed`.
 """
 
@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import baselines
+from exceptions import EXCEPTIONS
+from made import fresh
 
 import privreg
 
@@ -36,7 +38,7 @@ class Target:
     docstring: str
 
     def call(self, **changes: Any) -> Any:
-        values = {name: baselines.fresh(value) for name, value in self.arguments.items()}
+        values = {name: fresh(value) for name, value in self.arguments.items()}
         values.update(changes)
         first = [values.pop(name) for name in self.positional]
         return self.function(*first, **values)
@@ -88,6 +90,9 @@ def _class(label: str, value: type) -> Iterator[tuple[str, Callable[..., Any], s
         elif inspect.isfunction(member) and label in baselines.INSTANCES:
             bound = getattr(baselines.INSTANCES[label](), name)
             yield f"{label}.{name}", bound, (inspect.getdoc(bound) or "") + docstring
+        elif inspect.isfunction(member):
+            # Left without an object, so that it is reported as missing.
+            yield f"{label}.{name}", member, ""
 
 
 def _is_bare(value: type) -> bool:
@@ -100,14 +105,14 @@ def _is_bare(value: type) -> bool:
 
 
 def _arguments(name: str, function: Callable[..., Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    exceptions = baselines.EXCEPTIONS.get(name, {})
+    own = EXCEPTIONS.get(name, {})
     arguments: dict[str, Any] = {}
     positional = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in KINDS or parameter.name.startswith("_"):
             continue
-        if parameter.name in exceptions:
-            value = exceptions[parameter.name]
+        if parameter.name in own:
+            value = own[parameter.name]
         elif parameter.name in baselines.WORDS:
             value = baselines.WORDS[parameter.name]
         elif parameter.default is not inspect.Parameter.empty:

@@ -25,7 +25,7 @@ from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 
 FloatArray = NDArray[np.float64]
-PANELS_PER_DECADE = 14
+PANELS_PER_DECADE = 10
 
 
 def follow(

@@ -13,9 +13,9 @@ from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 
 # Above these the expansions' next terms are no longer a few percent.
-MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.15, 0.25
-MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_MEAN_NOISE = 0.12, 0.2, 0.1
-MOST_EXCURSION, MOST_ARRIVAL = 1.3, 2.5
+MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.11, 0.25
+MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_MEAN_NOISE = 0.1, 0.2, 0.08
+MOST_EXCURSION, MOST_ARRIVAL = 1.3, 1.8
 MOST_REACH, LONGEST_STEP = 1.75, 0.3
 
 
@@ -64,7 +64,7 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt(
-            f"too few rows: {problem.sample_size} for {problem.dimension} features"
+            "too few rows or too small a budget: the descent does not come near"
         )
     ratio = problem.dimension / problem.sample_size
     if ratio > MOST_RATIO or ratio / max(outcome.unclipped, 1e-3) > MOST_RATIO_WHOLE:

@@ -71,14 +71,14 @@ def test_population_interval_covers_at_its_level_and_error_is_inverse_wishart():
 
 def test_adassp_without_noise_is_least_squares():
     data = make_data(500, 4)
-    bounds = bounds_from_data(data)
+    bounds = bounds_from_data(data).non_private
     fitted = adassp_zcdp(data, bounds=bounds, budget=Budget.zcdp(1e30), rng=stream(0))
     np.testing.assert_allclose(fitted, ols(data).coefficients, rtol=1e-9)
 
 
 def test_bounds_from_data_are_attained():
     data = make_data(3000, 3)
-    bounds = bounds_from_data(data)
+    bounds = bounds_from_data(data).non_private
     norms = np.linalg.norm(data.features, axis=1)
     assert bounds.feature_norm == pytest.approx(np.max(norms), rel=1e-14)
     assert bounds.label == np.max(np.abs(data.labels))

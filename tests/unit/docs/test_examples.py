@@ -29,3 +29,10 @@ def test_examples_run(name):
 def test_every_room_that_users_call_has_examples():
     rooms = {name.split(".")[1] for name in modules()}
     assert {"algorithms", "theory", "inference", "privacy", "noise", "schedules"} <= rooms
+
+
+def test_the_page_on_predictions_says_what_is_so():
+    page = PACKAGE.parent.parent / "docs" / "prediction.md"
+    found = doctest.testfile(str(page), module_relative=False)
+    assert found.attempted
+    assert not found.failed

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privreg.experiment.plotting import BLACK, BLUE, ORANGE, panels
+from privreg.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, panels
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,4 +57,62 @@ def population_coverage(simulation: xr.Dataset) -> Figure:
         right.text(1.0, at - 0.6, cases[at], transform=right.get_yaxis_transform(), **style)
         for axes in (left, right):
             axes.axhline(at - 0.5, color="0.8", lw=0.5)
+    return figure
+
+
+def prediction(simulation: xr.Dataset) -> Figure:
+    """Predicted against simulated errors, and their ratios with standard errors."""
+    figure, axes = panels(1, 2, height=3.2)
+    laws = [str(name).partition(",")[0] for name in simulation.setting.values]
+    for law, colour in zip(dict.fromkeys(laws), (BLACK, BLUE, ORANGE, GREEN), strict=False):
+        chosen = np.flatnonzero(np.array(laws) == law)
+        axes[0].plot(
+            simulation.simulated_risk.values[chosen],
+            simulation.predicted_risk.values[chosen],
+            ls="",
+            marker="o",
+            ms=3.5,
+            color=colour,
+            label=law.replace("_", " "),
+        )
+        axes[1].errorbar(
+            simulation.simulated_risk.values[chosen],
+            simulation.ratio.values[chosen],
+            simulation.ratio_standard_error.values[chosen],
+            ls="",
+            marker="o",
+            ms=3.5,
+            lw=0.8,
+            color=colour,
+        )
+    ends = [simulation.simulated_risk.values.min(), simulation.simulated_risk.values.max()]
+    axes[0].plot(ends, ends, color="0.6", lw=0.8, zorder=0)
+    axes[0].set(xscale="log", yscale="log", xlabel="simulated", ylabel="predicted excess risk")
+    axes[0].legend(loc="upper left")
+    axes[1].axhspan(0.9, 1.1, color="0.93", zorder=-1)
+    axes[1].axhline(1.0, color="0.6", lw=0.8, zorder=0)
+    axes[1].set(xscale="log", xlabel="simulated excess risk", ylabel="predicted over simulated")
+    return figure
+
+
+def planning(simulation: xr.Dataset) -> Figure:
+    """Regrets in increasing order, and errors at budgets that were found for a target."""
+    figure, axes = panels(1, 2, height=2.8)
+    regrets = np.sort(simulation.regret.values)
+    axes[0].plot(np.arange(1, len(regrets) + 1), regrets, color=BLUE, ls="", marker="o", ms=3.5)
+    for level in (1.0, 1.1, 1.5):
+        axes[0].axhline(level, color="0.6", lw=0.8, ls="-" if level == 1 else ":", zorder=0)
+    axes[0].set(xlabel="problem, by its regret", ylabel="error of the plan over the grid's best")
+    over = simulation.risk_over_target
+    axes[1].errorbar(
+        np.arange(1, over.size + 1),
+        over.values,
+        simulation.risk_over_target_standard_error.values,
+        ls="",
+        marker="o",
+        ms=3.5,
+        color=ORANGE,
+    )
+    axes[1].axhline(1.0, color="0.6", lw=0.8, zorder=0)
+    axes[1].set(xlabel="target", ylabel="error at the budget found over the target")
     return figure

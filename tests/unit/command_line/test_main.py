@@ -1,0 +1,109 @@
+"""The commands of a user: answers, and errors of one line."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from privreg.command_line.main import main
+
+PROBLEM = ["--sample-size", "5000", "--dimension", "5"]
+
+
+def asked(capsys, *words):
+    status = main(words)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_predict_prints_the_error_and_the_theory(capsys):
+    words = ["--method", "full_batch", "--set", "steps=20", "step_size=0.5", "clip_norm=8"]
+    status, out, _ = asked(capsys, "predict", *PROBLEM, "--rho", "0.2", *words)
+    assert status == 0
+    assert "excess risk" in out
+    assert "theory" in out
+
+
+def test_predict_over_a_range_as_json(capsys):
+    words = ["--signal", "0.5:2", "--epsilon", "1", "--method", "adassp", "--json"]
+    status, out, _ = asked(capsys, "predict", *PROBLEM, *words)
+    assert status == 0
+    found = json.loads(out)
+    assert len(found) == 2
+    assert found[0]["null_risk"] == pytest.approx(0.125)
+    assert found[1]["null_risk"] == pytest.approx(2.0)
+
+
+def test_predict_takes_a_schedule(capsys):
+    words = ["--method", "one_pass", "--set", "numerator=2", "offset=0.05", "clip_constant=1"]
+    status, out, _ = asked(capsys, "predict", *PROBLEM, "--rho", "0.2", *words)
+    assert status == 0
+    assert "deterministic equivalent" in out
+
+
+def test_plan_prints_a_table_and_a_verdict(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "plan.png"
+    words = ["--rho", "0.2", "--methods", "full_batch", "adassp", "--figure", str(picture)]
+    status, out, _ = asked(capsys, "plan", *PROBLEM, *words)
+    assert status == 0
+    assert "full_batch" in out
+    assert "the fit leaves at most" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_plan_finds_a_budget(capsys):
+    words = ["--target-risk", "0.01", "--methods", "adassp"]
+    status, out, _ = asked(capsys, "plan", *PROBLEM, *words)
+    assert status == 0
+    assert out.startswith("rho = ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["plan", *PROBLEM], "one of --rho, --epsilon"),
+        (["plan", *PROBLEM, "--rho", "1", "--target-risk", "1"], "a budget and a target"),
+        (["predict", *PROBLEM, "--rho", "-1", "--method", "adassp"], "rho must be"),
+        (
+            ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch", "--set", "steps"],
+            "NAME=VALUE",
+        ),
+        (
+            ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch", "--set", "clip=2"],
+            "must name one of steps, step_size, clip_norm",
+        ),
+        (
+            ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch", "--set", "steps=2"],
+            "got no step_size",
+        ),
+        (
+            ["predict", *PROBLEM, "--signal", "2:1", "--rho", "1", "--method", "adassp"],
+            "LOW:HIGH",
+        ),
+        (
+            ["predict", *PROBLEM[:2], "--eigenvalues", "1,x", "--rho", "1", "--method", "adassp"],
+            "--eigenvalues must be numbers",
+        ),
+        (["plann"], "did you mean 'plan'"),
+    ],
+)
+def test_errors_take_one_line(capsys, words, message):
+    status, out, error = asked(capsys, *words)
+    assert status != 0
+    assert out == ""
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_users_command_loads_nothing_of_the_reproduction():
+    words = ["predict", *PROBLEM, "--rho", "1", "--method", "adassp"]
+    script = (
+        "import sys; from privreg.command_line.main import main\n"
+        f"assert main({words}) == 0\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.splitlines()[-1].split())
+    assert not loaded & {"snakemake", "xarray", "matplotlib", "pydantic", "netCDF4", "jinja2"}

@@ -1,0 +1,131 @@
+"""Plans: what is chosen, what is said, what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from privreg.planning.least_budget import MARGIN, least_budget
+from privreg.planning.plan import plan_run
+from privreg.planning.report import draw, plain
+from privreg.planning.search import METHODS
+from privreg.prediction.methods import FullBatch
+from privreg.prediction.predict import predict_many, predict_risk
+from privreg.prediction.problem import Problem
+from privreg.privacy.budget import Budget
+
+QUICK = ("full_batch", "adassp")
+
+
+def problem(n=5000, p=10, **changes):
+    stated = {"signal": 1.0, "label_noise_std": 1.0} | changes
+    return Problem(n, np.ones(p), **stated)
+
+
+def test_the_best_comes_first_and_is_what_predict_says():
+    case, budget = problem(), Budget.zcdp(0.2)
+    plan = plan_run(case, budget)
+    assert {each.name for each in plan.alternatives} == set(METHODS)
+    held = [each for each in plan.alternatives if each.holds]
+    assert plan.alternatives[: len(held)] == tuple(held)
+    assert [each.regret for each in held] == sorted(each.regret for each in held)
+    assert plan.best.regret == pytest.approx(1.0)
+    alone = predict_risk(case, plan.best.method, budget)
+    assert plan.best.predictions[0].excess_risk == pytest.approx(alone.excess_risk)
+    assert plan.worthwhile
+
+
+def test_the_search_finds_what_a_fine_grid_finds():
+    case, budget = problem(p=20), Budget.zcdp(0.02)
+    found = plan_run(case, budget, methods=["full_batch"]).best.predictions[0].excess_risk
+    unit = np.sqrt(20)
+    grid = [
+        FullBatch(steps, size, clip * unit)
+        for steps in (2, 3, 5, 8, 12, 20, 35)
+        for size in np.geomspace(0.2, 2.5, 10)
+        for clip in np.geomspace(0.2, 4, 10)
+    ]
+    best = min(each.excess_risk for each in predict_many(case, grid, budget) if each.holds)
+    assert found < 1.05 * best
+
+
+def test_over_a_range_no_case_is_forgotten():
+    cases = problem().over(signal=(0.5, 2.0), label_noise_std=(0.5, 2.0))
+    budget = Budget.zcdp(0.1)
+    plan = plan_run(cases, budget, methods=QUICK)
+    assert len(plan.best.predictions) == 4
+    # Least largest regret: settings that are best for one case do worse in another.
+    for case in cases:
+        single = plan_run(case, budget, methods=QUICK).best.method
+        values = [predict_risk(each, single, budget).excess_risk for each in cases]
+        least = [
+            plan_run(each, budget, methods=QUICK).best.predictions[0].excess_risk for each in cases
+        ]
+        assert plan.best.regret <= max(np.divide(values, least)) * 1.01
+
+
+def test_a_budget_that_is_too_small_is_said_plainly():
+    plan = plan_run(problem(n=500, p=50), Budget.zcdp(1e-5), methods=QUICK)
+    assert not plan.worthwhile
+    assert "not be better than predicting the mean" in plan.verdict or "no method" in plan.verdict
+
+
+def test_intervals_can_be_the_objective():
+    plan = plan_run(problem(), Budget.zcdp(0.2), methods=QUICK, objective="interval_length")
+    lengths = [each.predictions[0].interval_length for each in plan.alternatives]
+    assert lengths == sorted(lengths)
+
+
+def test_relations_leave_methods_out():
+    budget = Budget.zcdp(0.2, neighbours="add-remove")
+    plan = plan_run(problem(), budget)
+    assert {each.name for each in plan.alternatives} == {"huber", "full_batch", "adassp"}
+    with pytest.raises(ValueError, match="budget must be for neighbours"):
+        plan_run(problem(), budget, methods=["one_pass_root"])
+
+
+def test_the_table_names_every_alternative_and_the_numbers_fit_json():
+    plan = plan_run(problem(), Budget.zcdp(0.2), methods=QUICK)
+    text = str(plan)
+    assert all(each.name in text for each in plan.alternatives)
+    assert plan.verdict in text
+    assert json.loads(json.dumps(plain(plan)))["alternatives"][0]["name"] == plan.best.name
+
+
+def test_the_picture_is_drawn_on_the_callers_axes():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    axes = figure.subplots()
+    plan = plan_run(problem(), Budget.zcdp(0.2), methods=QUICK)
+    draw(plan, axes)
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        each.name.replace("_", " ") for each in plan.alternatives
+    ]
+
+
+@pytest.mark.parametrize("target", [{"target_risk": 0.004}, {"target_length": 0.15}])
+def test_the_least_budget_meets_its_target_and_less_does_not(target):
+    plan = least_budget(problem(), **target, methods=["full_batch"])
+    (name, wanted) = next(iter(target.items()))
+    objective = "excess_risk" if name == "target_risk" else "interval_length"
+    met = getattr(plan.best.predictions[0], objective)
+    assert 0.9 * wanted / MARGIN < met <= wanted / MARGIN
+    less = plan_run(problem(), plan.budget.share(0.9), methods=["full_batch"], objective=objective)
+    assert getattr(less.best.predictions[0], objective) > wanted / MARGIN
+
+
+def test_what_no_budget_reaches_is_refused():
+    with pytest.raises(ValueError, match="target_risk must be more than"):
+        least_budget(problem(), target_risk=1e-5, methods=["full_batch"])
+    with pytest.raises(ValueError, match="one of target_risk and target_length"):
+        least_budget(problem())
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(ValueError, match="did you mean 'full_batch'"):
+        plan_run(problem(), Budget.zcdp(1.0), methods=["full_bach"])
+    with pytest.raises(ValueError, match="objective must be"):
+        plan_run(problem(), Budget.zcdp(1.0), objective="risk")
+    with pytest.raises(ValueError, match="problems must have at least one"):
+        plan_run([], Budget.zcdp(1.0))
+    with pytest.raises(ValueError, match="budget must be a Budget"):
+        plan_run(problem(), 1.0)

@@ -1,0 +1,135 @@
+"""The parts of a prediction: rows, clipped residuals, nodes, finite samples."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from privreg.prediction.clipping import clipped_moments, clipped_residual
+from privreg.prediction.finite_sample import sampling_inflation
+from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.problem import FEATURE_LAWS, Problem
+from privreg.prediction.rows import rows_of
+
+
+def problem(law="gaussian", values=(0.1, 0.2, 0.2, 0.5)):
+    return Problem(1000, values, signal=1.0, label_noise_std=1.0, feature_law=law)
+
+
+@pytest.mark.parametrize("law", FEATURE_LAWS)
+def test_rows_have_the_stated_second_moments(law):
+    rows = rows_of(problem(law))
+    assert rows.weights.sum() == pytest.approx(1)
+    assert rows.multiplicities.tolist() == [1, 2, 1]
+    np.testing.assert_allclose(rows.per_coordinate(np.ones(rows.norms.size)), [0.1, 0.2, 0.5])
+    np.testing.assert_allclose(rows.weights @ rows.norms**2, 1.0)
+    assert rows.total(rows.eigenvalues) == pytest.approx(1.0)
+
+
+def test_fourth_moments_tell_the_laws_apart():
+    # Of one coordinate: 9/5, 3 and 9, to four standard errors of 2048 rows (of t5, two).
+    for law, exact, within in (("uniform", 1.8, 0.15), ("gaussian", 3.0, 0.9)):
+        rows = rows_of(problem(law, [1.0]))
+        assert rows.weights @ rows.energies[:, 0] ** 2 == pytest.approx(exact, abs=within)
+    heavy = rows_of(problem("student_t5", [1.0]))
+    assert heavy.weights @ heavy.energies[:, 0] ** 2 > 4
+
+
+def test_nearly_equal_eigenvalues_share_a_group_and_wide_spectra_few():
+    assert rows_of(problem(values=np.linspace(1, 1.1, 50))).eigenvalues.size == 1
+    wide = rows_of(problem(values=np.geomspace(1e-8, 1, 200)))
+    assert wide.eigenvalues.size <= 24
+    assert wide.multiplicities.sum() == 200
+
+
+@pytest.mark.parametrize("width", [1e-4, 0.3, 1.0, 4.0])
+@pytest.mark.parametrize("mean", [0.0, 1e-5, 0.7, 5.0])
+def test_clipped_moments_are_the_integrals(width, mean):
+    std = 0.8
+
+    def integral(function):
+        points = sorted({-width, width, mean})
+        value, _ = quad(
+            lambda r: function(r) * norm.pdf(r, mean, std),
+            mean - 12 * std,
+            mean + 12 * std,
+            points=[point for point in points if abs(point - mean) < 12 * std],
+            limit=200,
+        )
+        return value
+
+    one = Problem(1000, [1.0], signal=1.0, label_noise_std=std, feature_law="one_hot")
+    found = clipped_residual(
+        one,
+        rows_of(one),
+        np.array([[width]]),
+        squared_bias=np.array([[mean**2]]),
+        variance=np.zeros((1, 1)),
+    )
+    share = norm.cdf(width, mean, std) - norm.cdf(-width, mean, std)
+    assert found.share == pytest.approx(share, rel=1e-8)
+    assert found.square == pytest.approx(
+        integral(lambda r: np.clip(r, -width, width) ** 2), rel=1e-6
+    )
+    if mean > 1e-3:
+        first = integral(lambda r: np.clip(r, -width, width))
+        assert found.drift * mean == pytest.approx(first, rel=1e-6)
+    else:
+        assert found.drift == pytest.approx(share, rel=1e-6)
+    if mean == 0:
+        plain = clipped_moments(np.array(width), np.array(std))
+        assert plain[0] == pytest.approx(share, rel=1e-8)
+        assert plain[1] == pytest.approx(float(found.square[0, 0]), rel=1e-6)
+
+
+@pytest.mark.parametrize("ratio", [0.01, 0.1, 0.3])
+def test_nodes_have_the_moments_of_marchenko_and_pastur(ratio):
+    nodes, weights = sample_nodes(ratio)
+    moments = [float(weights @ nodes**power) for power in (0, 1, 2, 3)]
+    np.testing.assert_allclose(moments, [1, 1, 1 + ratio, 1 + 3 * ratio + ratio**2])
+    assert weights @ (1 / nodes) == pytest.approx(1 / (1 - ratio), rel=1e-3)
+
+
+def test_an_independent_error_adds_its_variance_and_no_skewness():
+    nodes, weights = sample_nodes(0.1, extra_variance=0.05)
+    assert weights @ (nodes - 1) ** 2 == pytest.approx(0.15)
+    assert weights @ (nodes - 1) ** 3 == pytest.approx(0.1**2)
+
+
+def test_counts_have_the_binomial_spread():
+    nodes, weights = count_nodes(np.array([0.01]), 10_000, nodes=101)
+    assert nodes @ weights == pytest.approx([1.0])
+    # Quantiles of equal cells leave out a little of the variance.
+    assert (nodes**2) @ weights - 1 == pytest.approx([0.99 / 100], rel=0.05)
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.02, 0.2])
+def test_least_squares_is_inflated_by_its_degrees_of_freedom(ratio):
+    found = sampling_inflation(
+        np.full((1, 3), np.inf), np.full(3, 1 / 3), ratio=ratio, label_noise_std=2.0
+    )
+    assert found == pytest.approx([1 / (1 - ratio)], rel=1e-6)
+
+
+def test_a_huber_regression_is_inflated_as_in_a_simulation(rng):
+    # Its minimiser by Newton steps; 40 data sets of p / n = 0.1 give 2.4 % of standard error.
+    n, p, width = 600, 60, 0.8
+    errors = []
+    for _ in range(40):
+        x, z = rng.standard_normal((n, p)), rng.standard_normal(n)
+        theta = np.zeros(p)
+        for _ in range(30):
+            r = z - x @ theta
+            inside = np.abs(r) <= width
+            theta = theta + np.linalg.solve(
+                x[inside].T @ x[inside] + 1e-6 * np.eye(p), x.T @ np.clip(r, -width, width)
+            )
+        errors.append(theta @ theta)
+    share, square = clipped_moments(np.array(width), np.array(1.0))
+    inflation = sampling_inflation(
+        np.full((1, 1), width), np.ones(1), ratio=p / n, label_noise_std=1.0
+    )
+    predicted = float(inflation[0]) * p / n * square / share**2
+    error = np.std(errors, ddof=1) / np.sqrt(len(errors))
+    assert np.mean(errors) == pytest.approx(predicted, abs=4 * error)
+    assert error < 0.05 * predicted

@@ -1,0 +1,59 @@
+"""A problem: what it derives, what it refuses."""
+
+import numpy as np
+import pytest
+
+from privreg import spectra
+from privreg.prediction.problem import Problem
+
+
+def test_null_risk_and_label_std():
+    problem = Problem(100, [1.0, 4.0], signal=[3.0, 0.5], label_noise_std=2.0)
+    assert problem.null_risk == pytest.approx((9 + 1) / 2)
+    assert problem.label_std == pytest.approx(np.sqrt(10 + 4))
+    assert problem.label_bound == pytest.approx(4 * problem.label_std)
+    assert problem.feature_norm == pytest.approx(np.sqrt(10))
+
+
+def test_a_signal_norm_is_spread_evenly():
+    problem = Problem(100, np.ones(16), signal=2.0, label_noise_std=1.0)
+    np.testing.assert_allclose(problem.signal, 0.5)
+
+
+def test_over_keeps_the_declared_bounds():
+    base = Problem(100, np.ones(4), signal=1.0, label_noise_std=1.0)
+    found = base.over(signal=(0.5, 2.0), label_noise_std=(1.0, 3.0))
+    assert [(each.signal[0], each.label_noise_std) for each in found] == [
+        (0.25, 1.0),
+        (0.25, 3.0),
+        (1.0, 1.0),
+        (1.0, 3.0),
+    ]
+    assert {each.label_bound for each in found} == {base.label_bound}
+
+
+def test_a_spectrum_gives_its_quantiles():
+    spectrum = spectra.explicit([1.0, 2.0, 2.0, 5.0])
+    problem = Problem.from_spectrum(100, spectrum, dimension=8, signal=1.0, label_noise_std=1.0)
+    assert problem.eigenvalues.tolist() == [1, 1, 2, 2, 2, 2, 5, 5]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sample_size": 1}, "sample_size must be"),
+        ({"eigenvalues": [1.0, -1.0]}, "eigenvalues must be"),
+        ({"eigenvalues": [1.0, np.nan]}, "eigenvalues must be"),
+        ({"signal": [1.0, 2.0, 3.0]}, "signal must have shape"),
+        ({"signal": np.nan}, "signal must be"),
+        ({"label_noise_std": 0.0}, "label_noise_std must be"),
+        ({"feature_law": "gausian"}, "did you mean 'gaussian'"),
+        ({"feature_law": "one_hot"}, "sum 1"),
+        ({"feature_norm": -1.0}, "feature_norm must be"),
+        ({"label_bound": np.inf}, "label_bound must be"),
+    ],
+)
+def test_errors_name_the_argument(changes, message):
+    stated = {"sample_size": 100, "eigenvalues": [1.0, 2.0], "signal": 1.0, "label_noise_std": 1.0}
+    with pytest.raises(ValueError, match=message):
+        Problem(**(stated | changes))
