@@ -108,6 +108,7 @@ def _text(problem: Problem, found: Prediction) -> str:
         f"95 % interval    {found.interval_length:.4g} long",
         f"theory           {found.regime}: {found.reason}",
     ]
+    lines += [f"warning          {each}" for each in found.warnings]
     if not found.holds:
         lines.append("These numbers are not to be relied on.")
     elif not found.beats_the_mean:

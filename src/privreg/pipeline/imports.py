@@ -9,7 +9,15 @@ from privreg.pipeline import closure
 
 Graph = dict[str, set[str]]
 # What stands above the library; all else is in it.
-REPRODUCTION = ("pipeline", "papers", "claims", "experiment", "version", "__main__")
+REPRODUCTION = (
+    "pipeline",
+    "papers",
+    "claims",
+    "experiment",
+    "version",
+    "command_line",
+    "__main__",
+)
 
 
 def rooms() -> Graph:

@@ -49,12 +49,18 @@ class Whitening:
         Of the last matrix's noise, relative, summed over a row.
     mean_noise : float
         Largest relative noise of a matrix's mean eigenvalue, which sets the length of steps.
+    length_noise : float
+        Share of the records that the noise of the histogram of lengths can hide.
+    thinness : float
+        Edge of the first matrix's noise over the smallest eigenvalue in it.
     """
 
     squares: FloatArray
     weight: float
     variance: float
     mean_noise: float
+    length_noise: float
+    thinness: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +205,7 @@ def whiten(
     cap = length_cap(counts, edges, noise_std=noise, sample_size=n)
     energies = rows.energies * shrink[:, None] ** 2
     squares, weight, variance = np.ones(len(rows.eigenvalues)), 0.0, 0.0
-    mean_noise = 0.0
+    mean_noise, thinness = 0.0, 0.0
     rounds = settings.gram_rounds
     for number in range(rounds):
         spent = settings.gram_share * (number + 1) * 2 / (rounds * (rounds + 1)) * budget.rho
@@ -209,6 +215,8 @@ def whiten(
         values = (rows.weights * capped) @ white / rows.multiplicities
         std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
         centre = float(values @ rows.multiplicities) / p
+        if number == 0:
+            thinness = noise_edge(p, noise_std=std) / float(values.min())
         mean_noise = max(mean_noise, std / (centre * sqrt(p)))
         hidden = std**2 * p * (p + 1) / 2
         seen = float((values - centre) ** 2 @ rows.multiplicities) + centre**2 * p * (p + 1) / n
@@ -218,7 +226,8 @@ def whiten(
         shrunk = np.maximum(centre + weight * (values - centre), floor)
         variance = (weight * std / centre) ** 2 * p / 2
         squares = squares / shrunk
-    return Whitening(squares, weight, variance, mean_noise)
+    hidden_rows = 2 * noise * sqrt(len(counts)) / n
+    return Whitening(squares, weight, variance, mean_noise, hidden_rows, thinness)
 
 
 def white_cap(dimension: int, *, sample_size: int, rho: float) -> float:

@@ -15,6 +15,7 @@ from privreg.prediction.rows import Rows
 # Above these the expansions' next terms are no longer a few percent.
 MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.11, 0.25
 MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_MEAN_NOISE = 0.1, 0.2, 0.08
+MOST_LENGTH_NOISE, MOST_THINNESS = 0.25, 8.0
 MOST_EXCURSION, MOST_ARRIVAL = 1.3, 1.8
 MOST_REACH, LONGEST_STEP = 1.75, 0.3
 
@@ -77,13 +78,20 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
     if (
         outcome.whitening.variance > MOST_WHITENING_NOISE
         or outcome.whitening.mean_noise > MOST_MEAN_NOISE
+        or outcome.whitening.length_noise > MOST_LENGTH_NOISE
     ):
         return found.with_doubt("the budget is too small for a private Gram matrix")
-    return _marked(
-        found,
-        Regime.EXTENDED,
-        f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*",
-    )
+    if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:
+        # The clip follows the residuals and the noise the clip: means say little about such runs.
+        return found.with_doubt("the noise of the warm-up steps carries the descent away")
+    reason = f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*"
+    marked = _marked(found, Regime.EXTENDED, reason)
+    if outcome.whitening.thinness > MOST_THINNESS:
+        thin = (
+            "directions thinner than the Gram matrix's noise: the error may be half again as large"
+        )
+        return replace(marked, warnings=(thin,))
+    return marked
 
 
 def one_pass(problem: Problem, rows: Rows, method: OnePass, found: Prediction) -> Prediction:

@@ -8,7 +8,7 @@ import pytest
 from privreg.planning.least_budget import MARGIN, least_budget
 from privreg.planning.plan import plan_run
 from privreg.planning.report import draw, plain
-from privreg.planning.search import METHODS
+from privreg.planning.search import METHODS, WORTH
 from privreg.prediction.methods import FullBatch
 from privreg.prediction.predict import predict_many, predict_risk
 from privreg.prediction.problem import Problem
@@ -46,7 +46,8 @@ def test_the_search_finds_what_a_fine_grid_finds():
         for clip in np.geomspace(0.2, 4, 10)
     ]
     best = min(each.excess_risk for each in predict_many(case, grid, budget) if each.holds)
-    assert found < 1.05 * best
+    # Up to a tenth goes to a wider clip than is best where errors are as stated.
+    assert best * 0.95 < found < (WORTH + 0.05) * best
 
 
 def test_over_a_range_no_case_is_forgotten():
@@ -61,7 +62,7 @@ def test_over_a_range_no_case_is_forgotten():
         least = [
             plan_run(each, budget, methods=QUICK).best.predictions[0].excess_risk for each in cases
         ]
-        assert plan.best.regret <= max(np.divide(values, least)) * 1.01
+        assert plan.best.regret <= max(np.divide(values, least)) * WORTH
 
 
 def test_a_budget_that_is_too_small_is_said_plainly():

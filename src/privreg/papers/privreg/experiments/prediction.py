@@ -98,8 +98,8 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             ),
             "holds": variable(
                 "setting",
-                [int(each.prediction.holds) for each in settings],
-                "1 where the theory holds",
+                [int(each.prediction.holds and not each.prediction.warnings) for each in settings],
+                "1 where the theory holds without a warning",
             ),
         },
         coords=_coordinates(settings),
@@ -177,7 +177,7 @@ def _settings(sample_sizes: tuple[int, ...], dimensions: tuple[int, ...]) -> tup
                 name, problem, budget, objective=lambda each: each.excess_risk, intervals=True
             )
             prediction = predict_risk(problem, method, budget)
-            if prediction.holds and prediction.beats_the_mean:
+            if prediction.holds and not prediction.warnings and prediction.beats_the_mean:
                 break
         found.append(Setting(problem, budget, name, method, prediction))
     return tuple(found)
