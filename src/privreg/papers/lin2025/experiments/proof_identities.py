@@ -98,7 +98,7 @@ class _Law:
         )
 
     @property
-    def label_noise_variance(self) -> float:
+    def label_noise_square(self) -> float:
         return float(np.mean(self.label_noise**2))
 
     def risk(self, error: np.ndarray) -> float:
@@ -150,7 +150,7 @@ def _decomposition(
     variance = parameters.gradient_noise_std**2 / dimension**2
     energy = np.einsum("ij,jk,ik->i", noise, q.hessian, noise)
     private_quadratic = rate**2 / 2 * (energy - variance * trace)
-    level = _trace(law.moment, q.hessian) * (error @ law.moment @ error + law.label_noise_variance)
+    level = _trace(law.moment, q.hessian) * (error @ law.moment @ error + law.label_noise_square)
     leading = -rate * gradient @ (pull + law.moment @ error / dimension) + rate**2 / 2 * (
         level / dimension**2 + variance * trace
     )
@@ -179,7 +179,7 @@ def _predictable(
     gradient, trace = q.gradient(error), np.trace(q.hessian)
     curved = _trace(law.moment, q.hessian)
     inner = (law.moment + ridge * np.eye(dimension)) @ error + ridge * law.target
-    energy = error @ law.moment @ error + law.label_noise_variance
+    energy = error @ law.moment @ error + law.label_noise_square
     lemma = -rate / dimension * gradient @ inner + rate**2 / (2 * dimension**2) * (
         curved * energy + private * trace
     )
