@@ -106,7 +106,7 @@ def main() -> None:
         *measure(
             lambda: adassp_zcdp(data, bounds=BOUNDS, budget=BUDGET, rng=rng),
             lambda: sound_adassp(data, bounds=BOUNDS, budget=BUDGET).value,
-            8 * arguments.runs,
+            20 * arguments.runs,
             best,
         ),
     )

@@ -6,6 +6,7 @@ an infinity only where `infinite` allows it, and a truth value or text is no num
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Iterable
 from math import inf
@@ -166,6 +167,18 @@ def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
             array = array.copy(order="K")
     array.flags.writeable = False
     return array
+
+
+def rechecked(value: T) -> T:
+    """A frozen dataclass, made anew if an array of it can be written to, as after a deep copy.
+
+    Constructors hold arrays that nobody can change, but copying and unpickling make ordinary ones
+    and call no constructor.
+    """
+    arrays = (part for part in vars(value).values() if isinstance(part, np.ndarray))
+    if any(array.flags.writeable for array in arrays):
+        return dataclasses.replace(value)  # type: ignore[type-var]
+    return value
 
 
 def require_counts(

@@ -115,7 +115,7 @@ def test_a_folder_that_cannot_be_written_is_said(built, expected, what):
     [
         "two words 'quoted' \"twice\"",
         "ünï 日本 $HOME; touch here & `now`",
-        "[brackets] #hash %s back\\slash ~",
+        "[brackets] #hash %s ~ ?x=1",
     ],
 )
 def test_a_folder_of_any_name_will_do(undisturbed, expected, tmp_path, name):
@@ -128,7 +128,7 @@ def test_a_folder_of_any_name_will_do(undisturbed, expected, tmp_path, name):
     assert not list(tmp_path.rglob("here"))
 
 
-@pytest.mark.parametrize("name", ["{wild}card", "new\nline"])
+@pytest.mark.parametrize("name", ["{wild}card", "new\nline", "back\\slash"])
 def test_a_folder_whose_name_snakemake_cannot_take_is_no_loss(
     undisturbed, expected, tmp_path, name
 ):
@@ -141,7 +141,7 @@ def test_a_folder_whose_name_snakemake_cannot_take_is_no_loss(
     if ran.status == 0:
         assert found == expected
     else:
-        assert "Traceback" not in ran.output
+        assert ran.lines[-1].startswith("error: "), ran.output
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_the_same_command_goes_on_after_a_signal(built, expected, number, group)
 
 
 def test_of_two_runs_the_second_stops_in_one_line(built, expected):
-    take_away(built, 3)
+    take_away(built, 6)
     started = chain.start(built, built / "log")
     assert started.wait_for(kills.LAUNCHED)
     second = chain.run(built)

@@ -242,6 +242,26 @@ INTERNALS = {
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
 }
+# Rooms and modules whose words have no valid value here yet. They have tests of their own; each
+# leaves this list with the baselines of its functions.
+AWAITED = {
+    "algorithms.huber_descent",
+    "algorithms.huber_fit",
+    "algorithms.huber_scales",
+    "algorithms.huber_settings",
+    "algorithms.huber_sums",
+    "algorithms.private_bounds",
+    "algorithms.records",
+    "algorithms.split_budget",
+    "algorithms.whitening",
+    "estimators",
+    "inference.population_intervals",
+    "inference.shrunk_moments",
+    "planning",
+    "prediction",
+    "theory.huber_descent.known_noise",
+    "theory.huber_descent.last_iterate",
+}
 INSTANCES: dict[str, Callable[[], Any]] = {
     "auditing.PrivacyLoss": lambda: auditing.audit(
         made.LABELS.repeat(3), made.LABELS.repeat(3) + 1

@@ -38,6 +38,7 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.privacy.release import Diagnostic, Release
 from privreg.validation import (
+    rechecked,
     require_answer,
     require_array,
     require_count,
@@ -312,7 +313,7 @@ def dp_ftrl(
     choquettechoo2024, Algorithm 1 (batches of one, one epoch).
     """
     as_samples(samples)
-    require_instance("mechanism", mechanism, FTRLMechanism)
+    mechanism = rechecked(require_instance("mechanism", mechanism, FTRLMechanism))
     require_rng("rng", rng)
     if samples.sample_size != mechanism.sample_size:
         raise ValueError(

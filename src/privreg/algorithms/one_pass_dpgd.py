@@ -28,6 +28,7 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.schedules import Schedule, noise_multipliers, step_shape
 from privreg.validation import (
+    rechecked,
     require_broadcast,
     require_count,
     require_counts,
@@ -195,7 +196,7 @@ def fit(
     to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
     integers can make up for what floating point reveals.
     """
-    require_instance("mechanism", mechanism, Mechanism)
+    mechanism = rechecked(require_instance("mechanism", mechanism, Mechanism))
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, sample_size=mechanism.sample_size)
     dimension = features.shape[1]

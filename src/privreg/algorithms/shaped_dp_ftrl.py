@@ -11,7 +11,7 @@ independent noise makes it DP-SGD, Σ = I the usual algorithms.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, isinf
 
 import numpy as np
@@ -28,6 +28,7 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Diagnostic, Release
 from privreg.validation import (
     FloatArray,
+    rechecked,
     require_array,
     require_count,
     require_frozen,
@@ -317,6 +318,9 @@ def shaped_dp_ftrl(
     anon2024, Algorithms 1 and 3, with steps counted from 1.
     """
     require_instance("mechanism", mechanism, ShapedMechanism)
+    covariance = rechecked(mechanism.covariance)
+    if covariance is not mechanism.covariance:
+        mechanism = replace(mechanism, covariance=covariance)
     as_samples(samples)
     require_rng("rng", rng)
     size, dimension = mechanism.sample_size, mechanism.covariance.dimension

@@ -5,22 +5,16 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from privreg.data.receive import HangingError, receive
 from privreg.data.tables import DataError
 
 logger = logging.getLogger(__name__)
 
-# Seconds to connect and between two pieces of an answer.
-TIMEOUT = (5.0, 10.0)
-# A mirror that sends less than this, on average after the first seconds, counts as one that hangs.
-LEAST_BYTES_PER_SECOND = 20_000
-SECONDS_BEFORE_SPEED = 10.0
-SECONDS_BETWEEN_LINES = 5.0
-PIECE = 1 << 16
 ATTEMPTS = 3
 
 
@@ -199,7 +193,7 @@ def download(
             except requests.HTTPError as error:
                 status = "unknown" if error.response is None else error.response.status_code
                 failures[mirror] = REFUSED, f"HTTP status {status}"
-            except (requests.Timeout, _HangingError) as error:
+            except (requests.Timeout, HangingError) as error:
                 hanging.add(mirror)
                 failures[mirror] = UNREACHED, f"no answer, {_without_address(error)}"
                 logger.info("%s: %s", file.url(mirror), failures[mirror][1])
@@ -240,13 +234,9 @@ class _WrongContentError(Exception):
         self.reason = reason
 
 
-class _HangingError(Exception):
-    """A mirror answered, and then sent nothing or next to nothing."""
-
-
 def _checking_downloader(expected: str) -> Callable[..., None]:
     def fetch(url: str, output_file: str, manager: Any) -> None:
-        _receive(url, Path(output_file))
+        receive(url, Path(output_file))
         content = Path(output_file).read_bytes()
         found = sha256(content)
         if found != expected:
@@ -259,55 +249,6 @@ def _checking_downloader(expected: str) -> Callable[..., None]:
     return fetch
 
 
-def _receive(url: str, output: Path) -> None:
-    """Stream an address into a file, with a line now and then, and only while it flows."""
-    import requests
-    import urllib3
-
-    # A mirror that compresses on the way would change the digest of a .gz file.
-    headers = {"Accept-Encoding": "identity"}
-    try:
-        with (
-            requests.get(url, stream=True, timeout=TIMEOUT, headers=headers) as response,
-            output.open("wb") as stream,
-        ):
-            response.raise_for_status()
-            promised = int(response.headers.get("Content-Length", 0))
-            size = f" ({promised / 1e6:.1f} MB)" if promised else ""
-            logger.info("Downloading %s%s", url, size)
-            received = 0
-            started = said = time.monotonic()
-            for piece in _pieces(response):
-                stream.write(piece)
-                received += len(piece)
-                now = time.monotonic()
-                seconds = now - started
-                if seconds > max(SECONDS_BEFORE_SPEED, received / LEAST_BYTES_PER_SECOND):
-                    raise _HangingError(f"{received} bytes in {seconds:.0f} s")
-                if now - said > SECONDS_BETWEEN_LINES:
-                    said = now
-                    logger.info("%.1f MB of %s%s", received / 1e6, url, size)
-    except urllib3.exceptions.TimeoutError as error:
-        raise _HangingError(f"nothing for {TIMEOUT[1]:g} s") from error
-    except urllib3.exceptions.HTTPError as error:
-        raise requests.ConnectionError(error) from error
-    if received < promised:
-        raise requests.ConnectionError(f"{received} of {promised} bytes")
-
-
-def _without_address(error: Exception) -> str:
-    """What went wrong in a word; the text of a timeout repeats host and port."""
-    return str(error) if isinstance(error, _HangingError) else type(error).__name__
-
-
-def _pieces(response: Any) -> Iterator[bytes]:
-    """What comes, as it comes: waiting for a whole piece would hide how slowly it does."""
-    raw = response.raw
-    read = getattr(raw, "read1", None) or (lambda amount: raw.read(amount // 64))
-    while piece := read(PIECE):
-        yield piece
-
-
 def _unpacked(file: DataFile, content: bytes) -> bytes:
     canonical = file.canonical(file.extract(content))
     found = sha256(canonical)
@@ -317,3 +258,8 @@ def _unpacked(file: DataFile, content: bytes) -> bytes:
             "report it, the archive itself is the expected one"
         )
     return canonical
+
+
+def _without_address(error: Exception) -> str:
+    """What went wrong in a word; the text of a timeout repeats host and port."""
+    return str(error) if isinstance(error, HangingError) else type(error).__name__

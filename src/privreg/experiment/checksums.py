@@ -13,8 +13,12 @@ from pathlib import Path
 SUFFIX = ".sha256"
 
 
-class DamagedError(ValueError):
-    """An artifact is not what was written; one line says which and what to do."""
+class FileFault(ValueError):
+    """A file is not the one that is needed; its line says all, and a traceback nothing more."""
+
+
+class DamagedError(FileFault):
+    """An artifact is not what was written."""
 
 
 def record_of(path: str | Path) -> Path:

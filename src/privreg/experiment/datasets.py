@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import contextmanager
@@ -100,7 +101,10 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
         try:
             dataset.to_netcdf(partial, engine="netcdf4", format="NETCDF4", encoding=encoding)
         except RuntimeError as error:
-            raise OSError(f"{path}: cannot be written ({error}); is the disk full?") from error
+            # HDF5 does not say why.
+            raise OSError(
+                errno.ENOSPC, f"cannot be written ({error}); is the disk full?"
+            ) from error
 
 
 def _check(dataset: xr.Dataset) -> None:

@@ -7,6 +7,7 @@ Each stage reads artifacts and writes one. What it says on the way goes to the t
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import logging
 import os
@@ -16,10 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from privreg.experiment.checksums import FileFault
 from privreg.pipeline.arguments import OneLineParser, json_of, one_line, require_sound
 from privreg.pipeline.lock import running_job
 
 logger = logging.getLogger("privreg")
+# A full disk, a folder that cannot be written: the line is all there is to say.
+NO_FAULT_OF_CODE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failures = getattr(module, stage)(**options)
     except (ValueError, OSError) as error:
         logger.error("%s: %s", stage, one_line(error))
-        logger.debug("traceback", exc_info=True)
+        if not (isinstance(error, FileFault) or getattr(error, "errno", None) in NO_FAULT_OF_CODE):
+            logger.debug("traceback", exc_info=True)
         return 1
     except Exception as error:
         hint = "" if log else "; --log FILE takes the traceback"
@@ -106,7 +111,12 @@ def _parser() -> argparse.ArgumentParser:
     added = command("data", "fetch, check and store a real table")
     added.add_argument("name")
     added.add_argument("--mirrors", nargs="+", default=None, metavar="ADDRESS")
-    added.add_argument("--directory", type=Path, help="where to look before a download")
+    added.add_argument(
+        "--directory",
+        type=Path,
+        default=os.environ.get("PRIVREG_DATA") or None,
+        help="where to look before a download; PRIVREG_DATA if left out",
+    )
     added.add_argument("--real", action="store_true", help="refuse a stand-in")
     added.add_argument("--looked-for-in", default="", help="written into the origin")
     added.add_argument("--origin", type=Path, help="takes where the table came from, as JSON")

@@ -70,9 +70,14 @@ def opening_lines(layout: Layout, before: lock.Owner | None) -> Iterator[str]:
     DamagedError
         One line: a real table is damaged and cannot be prepared again from files at hand.
     OSError
-        The disk is full, or the folder cannot be written to.
+        The disk is full, or the folder cannot be written to, or has a name that will not do.
     """
     root = Path(layout.root)
+    if "\\" in str(root.absolute()):
+        raise OSError(
+            f"{root.absolute()}: the NetCDF library takes a backslash for a slash; "
+            "give the folder another name"
+        )
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=root):
         pass

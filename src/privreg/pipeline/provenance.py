@@ -29,7 +29,7 @@ SHORT = 16
 MADE_WITH = "@"
 
 
-class ForeignError(ValueError):
+class ForeignError(checksums.FileFault):
     """An artifact is whole, but not the one that its reader expects."""
 
 

@@ -42,7 +42,7 @@ def data(
     except DataError as error:
         if not real:
             raise
-        raise DataError(
+        raise checksums.FileFault(
             f"{error}; {output} is real and no stand-in takes its place: set PRIVREG_DATA to a "
             f"folder with {', '.join(files_of(name))}, or remove {output} to go on with a stand-in"
         ) from error

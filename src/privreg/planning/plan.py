@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from privreg.planning.result import Alternative, Plan
 from privreg.planning.search import METHODS, search
 from privreg.prediction.predict import predict_many
 from privreg.prediction.problem import Problem
+from privreg.prediction.result import Prediction
 from privreg.privacy.budget import Budget
 from privreg.validation import require_choice, require_instance
 
@@ -28,9 +30,9 @@ def plan_run(
 ) -> Plan:
     """Best method and settings for a budget.
 
-    Settings are searched on predictions, for each problem by itself; of all that were found, each
-    method's alternative is the one of least regret: the largest ratio over the problems of its
-    objective to the least that any alternative has there.
+    Settings are searched on predictions, for each problem by itself and for all of them together;
+    of all that were found, each method's alternative is the one of least regret: the largest ratio
+    over the problems of its objective to the least that any alternative has there.
 
     Parameters
     ----------
@@ -72,19 +74,7 @@ def plan_run(
     names = list(METHODS if methods is None else methods)
     for name in names:
         require_choice("methods", name, METHODS)
-    candidates = []
-    for name in names:
-        found = [
-            search(
-                name,
-                problem,
-                budget,
-                objective=lambda each: getattr(each, objective),
-                intervals=intervals,
-            )
-            for problem in stated
-        ]
-        candidates += [(name, method) for method in found if method is not None]
+    candidates = _candidates(stated, budget, names, objective=objective, intervals=intervals)
     if not candidates:
         raise ValueError(
             f"budget must be for neighbours that {', '.join(names)} take, "
@@ -113,6 +103,45 @@ def plan_run(
     best = alternatives[0]
     worthwhile = best.holds and any(each.beats_the_mean for each in best.predictions)
     return Plan(stated, budget, alternatives, worthwhile, _verdict(stated, budget, best))
+
+
+def _candidates(
+    problems: tuple[Problem, ...],
+    budget: Budget,
+    names: list[str],
+    *,
+    objective: Objective,
+    intervals: bool,
+) -> list[tuple[str, Any]]:
+    """Settings of every method for each problem, and for all of them together."""
+
+    def value(found: Prediction) -> float:
+        return float(getattr(found, objective))
+
+    found = [
+        (name, search(name, problem, budget, objective=value, intervals=intervals))
+        for name in names
+        for problem in problems
+    ]
+    alone = [(name, method) for name, method in found if method is not None]
+    if len(problems) == 1 or not alone:
+        return alone
+    goals = []
+    for problem in problems:
+        predictions = predict_many(problem, [method for _, method in alone], budget)
+        trusted = [value(each) for each in predictions if each.holds]
+        goals.append((problem, min(trusted or [value(each) for each in predictions])))
+    # Settings are sized by a problem in the middle of the range.
+    noises = [problem.label_noise_std for problem in problems]
+    middle = sorted(problems, key=lambda each: each.null_risk)[len(problems) // 2]
+    middle = replace(middle, label_noise_std=float(np.exp(np.mean(np.log(noises)))))
+    return alone + [
+        (
+            name,
+            search(name, middle, budget, objective=value, intervals=intervals, goals=goals),
+        )
+        for name in dict.fromkeys(name for name, _ in alone)
+    ]
 
 
 def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -> str:

@@ -28,7 +28,13 @@ CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
 
 
 def search(
-    name: str, problem: Problem, budget: Budget, *, objective: Objective, intervals: bool
+    name: str,
+    problem: Problem,
+    budget: Budget,
+    *,
+    objective: Objective,
+    intervals: bool,
+    goals: Sequence[tuple[Problem, float]] = (),
 ) -> Any | None:
     """Settings of least predicted objective, or None where the method does not take the budget.
 
@@ -37,25 +43,30 @@ def search(
     name : str
         One of `METHODS`.
     problem : Problem
+        What settings are sized by, and predicted for unless there are goals.
     budget : Budget
     objective : callable
         From a prediction to what is minimised.
     intervals : bool
         Whether the fit must release what its intervals need.
+    goals : sequence of (Problem, float)
+        Problems with the least objective known of each: the largest ratio to it is minimised.
     """
     searcher, relations = METHODS[name]
     if budget.neighbours not in relations:
         return None
-    rows = rows_of(problem, count=SEARCH_ROWS)
+    wanted = [
+        (each, least, rows_of(each, count=SEARCH_ROWS)) for each, least in goals or [(problem, 1.0)]
+    ]
 
     def values(methods: Sequence[Any]) -> list[float]:
-        found = predict_many(problem, methods, budget, rows=rows)
-        return [
-            objective(each) * (1.0 if each.holds else DOUBT)
-            if np.isfinite(objective(each))
-            else np.inf
-            for each in found
-        ]
+        worst = np.zeros(len(methods))
+        for each, least, rows in wanted:
+            found = predict_many(each, methods, budget, rows=rows)
+            doubts = [1.0 if prediction.holds else DOUBT for prediction in found]
+            ratios = np.array([objective(prediction) for prediction in found]) / least
+            worst = np.maximum(worst, np.nan_to_num(ratios * doubts, nan=np.inf))
+        return [float(value) for value in worst]
 
     return _widened(searcher(problem, budget, values, intervals), values)
 

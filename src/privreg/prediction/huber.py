@@ -109,6 +109,11 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     whitened = dataclasses.replace(rows, energies=rows.energies * whitening.squares)
     lengths = np.maximum(np.sqrt(white.sum(axis=1)), 1e-300)
     signal = rows.squared_signal / whitening.squares
+    # How a gradient is bounded: by its residual's clip alone, or by the row's length as well.
+    leverage = np.ones_like(lengths)
+    if settings.common_width:
+        leverage = np.minimum(1.0, sqrt(p) / lengths)
+        lengths = np.full_like(lengths, sqrt(p))
     ratio = p / n
     slope = 2 * float(ndtr(settings.clip_width)) - 1
     sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
@@ -142,9 +147,9 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         )
         share = residual.share[0]
         _, square = clipped_moments(widths, shrink * sigma)
-        drift = (rows.weights * residual.drift[0]) @ white / rows.multiplicities
-        curvature = (rows.weights * share) @ white / rows.multiplicities
-        source = (rows.weights * square) @ white / rows.multiplicities
+        drift = (rows.weights * leverage * residual.drift[0]) @ white / rows.multiplicities
+        curvature = (rows.weights * leverage * share) @ white / rows.multiplicities
+        source = (rows.weights * leverage**2 * square) @ white / rows.multiplicities
         noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
         newton = late and settings.moment_share > 0
         mean = float(curvature @ rows.multiplicities / p)

@@ -263,3 +263,46 @@ def attempt(**change):
 def test_errors_name_the_argument(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_sensitivity_of_growing_coefficients_is_that_of_brute_force():
+    """Not negative and not falling: the formula for falling ones would give too little."""
+    epochs, per_epoch = 3, 4
+    encoder = np.array([1.0, 0.2, 0.9, 0.1, 0.0, 1.5, 0.3, 0.8, 0.6, 0.1, 1.1, 0.4])
+    largest = max(
+        np.linalg.norm(dense_matrix(encoder)[:, first::per_epoch].sum(axis=1))
+        for first in range(per_epoch)
+    )
+    decoder = inverse_coefficients(encoder)
+    found = FTRLMechanism(decoder, 1.0, 1.0, per_epoch, epochs).sensitivity
+    assert found == pytest.approx(largest, rel=1e-10)
+
+
+@pytest.mark.parametrize(("epochs", "batch"), [(1, 1), (3, 4)])
+def test_the_share_of_clipped_gradients(epochs, batch):
+    """Every fourth row has a label so far away that its gradient is clipped; the rest are 0."""
+    features, labels = np.zeros((8, 1)), np.zeros(8)
+    features[::4], labels[::4] = 1.0, 1e9
+    steps = epochs * 8 // batch
+    run = dp_ftrl(
+        ArraySamples(features, labels),
+        mechanism=FTRLMechanism(identity(steps), 0.0, 1.0, 8, epochs, batch),
+        step_size=0.1,
+        rng=generator(),
+        times=[steps],
+    )
+    assert run.clipped_fraction == 0.25
+    assert run.iterates.shape == (1, 1)
+
+
+@pytest.mark.parametrize("times", [[11], [], 3, [0], [[1, 2]], [True], [2.0]])
+def test_times_are_increasing_steps_of_the_run(times):
+    with pytest.raises(ValueError, match="times must be whole numbers"):
+        attempt(times=times)
+
+
+def test_a_decoder_looks_at_no_later_noise():
+    ahead = np.eye(10)
+    ahead[3, 4] = 0.1
+    with pytest.raises(ValueError, match="decoder must be lower triangular"):
+        FTRLMechanism(ahead, 1.0, 1.0, 10)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from privreg import data
-from privreg.data import california_housing, fetch, mnist
+from privreg.data import california_housing, fetch, mnist, receive
 
 HTML_PAGE = b"<!DOCTYPE html>\n<html><body>Please sign in to the network.</body></html>"
 CONTENT = bytes(range(256)) * 8
@@ -412,8 +412,8 @@ def test_an_unknown_data_set_is_refused_with_the_nearest_name() -> None:
 @pytest.fixture
 def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Mirror, threading.Event]]:
     """A mirror that promises a file and sends nothing, or once the event is set a trickle."""
-    monkeypatch.setattr(fetch, "TIMEOUT", (1.0, 0.2))
-    monkeypatch.setattr(fetch, "SECONDS_BEFORE_SPEED", 0.3)
+    monkeypatch.setattr(receive, "TIMEOUT", (1.0, 0.2))
+    monkeypatch.setattr(receive, "SECONDS_BEFORE_SPEED", 0.3)
     mirror, trickles, over = Mirror(), threading.Event(), threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
@@ -451,7 +451,7 @@ def test_a_mirror_that_hangs_is_asked_once_and_the_next_one_answers(
     if trickle:
         trickles.set()
     mirror.serve("numbers.bin", Answer(b"", 503), Answer(CONTENT))
-    with caplog.at_level("INFO", "privreg.data.fetch"):
+    with caplog.at_level("INFO", "privreg.data"):
         content = fetch.download(
             plain_file(), mirrors=[slow.address, mirror.address], cache=tmp_path, back_off=0.001
         )

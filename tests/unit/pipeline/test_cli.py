@@ -213,3 +213,24 @@ def test_the_module_is_the_command(tmp_path):
     assert ran.returncode == 2
     assert "--output" in ran.stderr.splitlines()[-1]
     assert not list(Path(tmp_path).iterdir())
+
+
+def test_a_damaged_artifact_is_one_line_in_the_log_as_well(tmp_path, capsys):
+    theory, log = tmp_path / "theory.nc", tmp_path / "log"
+    run("theory", "bombari2025/clipping_factors", "--parameters", FACTORS, "--output", theory)
+    with theory.open("ab") as stream:
+        stream.write(b"x")
+    options = ("--artifacts", f"theory={theory}", "--output", tmp_path / "fig9.png", "--log", log)
+    said = failed(capsys, "figure", "bombari2025/fig9", *options)
+    assert said.startswith(f"figure: {theory}: damaged")
+    assert log.read_text() == f"{said}\n"
+
+
+def test_an_artifact_that_its_reader_does_not_expect_is_refused(tmp_path, capsys):
+    theory = tmp_path / "theory.nc"
+    run("theory", "bombari2025/clipping_factors", "--parameters", FACTORS, "--output", theory)
+    options = ("--artifacts", f"theory={theory}", "--output", tmp_path / "fig9.png", "--expected")
+    identity = datasets.read(theory).attrs["identity"]
+    assert run("figure", "bombari2025/fig9", *options, json.dumps({"theory": identity[:16]})) == 0
+    said = failed(capsys, "figure", "bombari2025/fig9", *options, json.dumps({"theory": "0" * 16}))
+    assert "holds bombari2025/clipping_factors as made by theory of other" in said

@@ -55,14 +55,18 @@ def test_over_a_range_no_case_is_forgotten():
     budget = Budget.zcdp(0.1)
     plan = plan_run(cases, budget, methods=QUICK)
     assert len(plan.best.predictions) == 4
-    # Least largest regret: settings that are best for one case do worse in another.
+    # Settings that are best for one case do worse in another.
+    least = [
+        plan_run(each, budget, methods=QUICK).best.predictions[0].excess_risk for each in cases
+    ]
     for case in cases:
         single = plan_run(case, budget, methods=QUICK).best.method
-        values = [predict_risk(each, single, budget).excess_risk for each in cases]
-        least = [
-            plan_run(each, budget, methods=QUICK).best.predictions[0].excess_risk for each in cases
-        ]
-        assert plan.best.regret <= max(np.divide(values, least)) * WORTH
+        found = [predict_risk(each, single, budget) for each in cases]
+        if all(each.holds for each in found):
+            worst = max(np.divide([each.excess_risk for each in found], least))
+            assert plan.best.regret <= worst * WORTH
+    # What no single case would choose does better in all of them together.
+    assert plan.best.regret < 3
 
 
 def test_a_budget_that_is_too_small_is_said_plainly():

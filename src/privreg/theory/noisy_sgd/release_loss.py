@@ -162,10 +162,12 @@ def release_loss(
     index = require_count("record", record, least=0)
     if index >= n:
         raise ValueError(f"record must be less than {n}, the number of records, got {index}")
-    if not isinstance(replacement, (tuple, list)) or len(replacement) != 2:
-        raise ValueError(f"replacement must be features and a label, got {replacement!r}")
-    other = require_array("replacement", replacement[0], shape=(d,), **WITHIN)
-    other_label = require_number("replacement", replacement[1], **WITHIN)
+    try:
+        given, given_label = replacement
+    except (TypeError, ValueError):
+        raise ValueError(f"replacement must be features and a label, got {replacement!r}") from None
+    other = require_array("replacement", given, shape=(d,), **WITHIN)
+    other_label = require_number("replacement", given_label, **WITHIN)
     require_flag("shuffled", shuffled)
     noise = require_number("gradient_noise_std", gradient_noise_std, above=0)
     alpha = require_number("order", order, above=1)

@@ -209,7 +209,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     ------
     anon2024, Corollary 4.3 and what follows it.
     """
-    require_instance("decay", decay, Decay)
+    require_instance("decay", decay, Decay)  # type: ignore[type-abstract]
     a = require_real("horizon", horizon, above=0, most=1e300)
     cutoff = decay.cutoff(a)
     return cutoff + a * decay.tail_sum(cutoff)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from privreg.validation import require_count, require_instance, require_number
 
@@ -231,7 +231,8 @@ def _decay(decay: Number) -> Number:
     return decay
 
 
-def _power(power: Number | int) -> Number | int:
-    if isinstance(power, (Fraction, int)) and not isinstance(power, bool):
+def _power(power: Any) -> Any:
+    # Exact as they come; what is left must be a number of the machine.
+    if isinstance(power, Fraction) or type(power) is int:
         return power
     return require_number("epsilon_power", power, least=-1e100, most=1e100)
