@@ -52,9 +52,9 @@ def population_coverage(simulation: xr.Dataset) -> Figure:
     names = [f"{features}; {errors}" for _, errors, features in found.setting.values]
     left.set_yticks(places, names, fontsize=5)
     left.invert_yaxis()
-    style = {"fontsize": 6, "ha": "right", "va": "bottom"}
+    style = {"fontsize": 6, "ha": "left", "va": "bottom"}
     for at in [k for k in places if k == 0 or cases[k] != cases[k - 1]]:
-        right.text(1.0, at - 0.6, cases[at], transform=right.get_yaxis_transform(), **style)
+        right.text(0.01, at - 0.6, cases[at], transform=right.get_yaxis_transform(), **style)
         for axes in (left, right):
             axes.axhline(at - 0.5, color="0.8", lw=0.5)
     return figure
