@@ -192,7 +192,10 @@ def require_counts(
     Traceback (most recent call last):
     ValueError: times must be whole numbers, got 2.5
     """
-    array = require_real(name, value, least=least, most=most, below=2.0**63)
+    # Without a bound, what 64 bits hold.
+    array = require_real(
+        name, value, least=least, most=most, below=2.0**63 if most is None else None
+    )
     if not np.all(array == np.floor(array)):
         raise ValueError(
             f"{name} must be whole numbers, got {array[array != np.floor(array)].flat[0]}"

@@ -291,13 +291,13 @@ def test_the_share_of_clipped_gradients(epochs, batch):
         rng=generator(),
         times=[steps],
     )
-    assert run.clipped_fraction == 0.25
+    assert run.clipped_fraction.non_private == 0.25
     assert run.iterates.shape == (1, 1)
 
 
-@pytest.mark.parametrize("times", [[11], [], 3, [0], [[1, 2]], [True], [2.0]])
+@pytest.mark.parametrize("times", [[11], [], 3, [0], [[1, 2]], [True], [2.5]])
 def test_times_are_increasing_steps_of_the_run(times):
-    with pytest.raises(ValueError, match="times must be whole numbers"):
+    with pytest.raises(ValueError, match="times must be"):
         attempt(times=times)
 
 
