@@ -1,6 +1,8 @@
 # make          set up, then rebuild everything on all cores
 # make quick    the same, made small
 # make test     set up, then the linters, the type checker and the tests
+# make test-all   the same, and the tests that take minutes
+# make archive    results and what Snakemake needs to trust them, for another checkout
 # make mutants  every small mistake in what keeps the promises, and which of them no test notices;
 #               FILES="privacy/zcdp.py algorithms/adassp.py" are some, an hour of one core is all
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
@@ -16,7 +18,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test mutants twice setup lint schema reference lock benchmarks clean
+.PHONY: all quick test test-all archive mutants twice setup lint schema reference costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -26,6 +28,13 @@ quick: setup
 
 test: setup lint
 	python -m pytest --numprocesses 2 --dist loadfile
+
+test-all: test
+	python -m pytest -m long --numprocesses 2 --dist loadfile --durations 10
+
+archive: setup
+	snakemake all --dry-run 2>&1 | grep -q "Nothing to be done" || { echo "Build first: make"; exit 1; }
+	tar -czf privreg-results.tar.gz results .snakemake/metadata
 
 mutants: setup
 	pip install --quiet --disable-pip-version-check --target build/mutation 'cosmic-ray>=8.7,<9'
@@ -53,15 +62,20 @@ lint: setup
 
 schema: setup
 	python -m privreg schema --output workflow/schemas/config.schema.json
+	python -m privreg scales --output workflow/schemas/paper_scale.json
 
 reference: setup
 	snakemake all --configfile config/quick.yaml
 	python -m privreg variables results/quick --output docs/datasets.md
+	python -m privreg listing results results/quick --output workflow/schemas/artifacts.json
 	python -m privreg api --output docs/api.md
 	python -m privreg imports --into docs/architecture.md
 
+costs: setup
+	python -m privreg measure results/benchmarks --output workflow/costs.json
+
 lock:
-	uv pip compile pyproject.toml --extra workflow --extra dev --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra workflow --extra cluster --extra dev --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --output-file requirements.lock
 
 benchmarks: setup

@@ -16,9 +16,20 @@ STARTED = time.monotonic()
 SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
+from privreg.experiment.yaml_files import read_mapping
 from privreg.pipeline.closing import closing_lines
+from privreg.pipeline.config import with_arguments
+from privreg.pipeline.costs import Needs
+from privreg.pipeline.expected import Expected
+from privreg.pipeline.opening import guarded
 from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
 from privreg.pipeline.registry import paper_files
+from privreg.pipeline.sources import table_source
+from privreg.pipeline.targets import checked
+
+# Read before Snakemake does, for which two keys of one name are one.
+for overlay in ("config/config.yaml", *workflow.config_settings.configfiles):
+    stop_in_one_line(read_mapping)(overlay)
 
 
 configfile: "config/config.yaml"
@@ -29,7 +40,9 @@ for paper_file in stop_in_one_line(paper_files)(config):
     configfile: paper_file
 
 
-plan = stop_in_one_line(Plan)(config)
+plan = stop_in_one_line(Plan)(with_arguments(config, workflow.config_settings.config))
+workflow.execute = guarded(workflow, plan.layout)
+workflow.execute = checked(workflow, plan)
 
 
 report: "workflow/report/workflow.rst"

@@ -42,7 +42,7 @@ def main() -> int:
         np.full(d, 1 / d),
         records.target,
         rng.standard_normal(d),
-        label_noise_variance=records.label_noise_variance,
+        label_noise_std=records.clipped_label_noise_std,
         ridge=0.1,
     )
     law = HomogenisedSGD(problem, ConstantRate(0.05 * d), gradient_noise_std=1.5, horizon=1.5)

@@ -82,7 +82,7 @@ def main() -> int:
     risk = 0.5 * (run.average - target) ** 2 @ samples.eigenvalues
     start = 0.5 * target**2 @ samples.eigenvalues
     print(f"{arguments.shape}: {seconds:.1f} s, {memory:.3f} GB, excess risk {risk:.4f}", end="")
-    print(f" (start {start:.4f}), {run.clipped_fraction:.1%} clipped")
+    print(f" (start {start:.4f}), {run.clipped_fraction.non_private:.1%} clipped")
     return int(memory > 1.0 or run.diverged)
 
 

@@ -19,7 +19,13 @@ from scipy.linalg import solve_triangular
 from scipy.special import betaincinv, ndtri
 
 from privreg.privacy.budget import Budget
-from privreg.validation import require_array, require_count, require_instance, require_number
+from privreg.validation import (
+    require_array,
+    require_count,
+    require_number,
+    require_rng,
+    require_unmasked,
+)
 
 FloatArray = NDArray[np.float64]
 Mechanism = Callable[[Any, int, np.random.Generator], ArrayLike]
@@ -222,9 +228,12 @@ def audit_mechanism(
         raise ValueError(f"mechanism must be callable, got {mechanism!r}")
     runs, rng = (
         require_count("runs", runs, least=LEAST_RUNS),
-        require_instance("rng", rng, np.random.Generator),
+        require_rng("rng", rng),
     )
-    outputs, others = (np.asarray(mechanism(each, runs, rng)) for each in (data, neighbour))
+    outputs, others = (
+        np.asarray(require_unmasked("mechanism", mechanism(each, runs, rng)))
+        for each in (data, neighbour)
+    )
     if outputs.shape[:1] != (runs,):
         raise ValueError(
             f"mechanism must return {runs} outputs along the first axis, got shape {outputs.shape}"
@@ -233,6 +242,7 @@ def audit_mechanism(
 
 
 def _outputs(name: str, value: ArrayLike) -> FloatArray:
+    require_unmasked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:

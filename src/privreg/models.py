@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_array, require_count, require_instance, require_number
+from privreg.validation import (
+    require_array,
+    require_count,
+    require_frozen,
+    require_number,
+    require_rng,
+)
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,8 @@ class LinearModel:
     label_noise_std: float
 
     def __post_init__(self) -> None:
-        values = require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=1e50)
-        target = require_array("target", self.target, shape=values.shape, least=-1e50, most=1e50)
+        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=1e50)
+        target = require_frozen("target", self.target, shape=values.shape, least=-1e50, most=1e50)
         noise = require_number("label_noise_std", self.label_noise_std, least=0, most=1e50)
         for name, value in (("eigenvalues", values), ("target", target)):
             object.__setattr__(self, name, value)
@@ -88,7 +94,7 @@ class LinearModel:
             Source of both.
         """
         sample_size = require_count("sample_size", sample_size)
-        require_instance("rng", rng, np.random.Generator)
+        require_rng("rng", rng)
         features = rng.standard_normal((sample_size, self.dimension)) * np.sqrt(self.eigenvalues)
         noise = self.label_noise_std * rng.standard_normal(sample_size)
         return features, features @ self.target + noise

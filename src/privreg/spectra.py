@@ -8,7 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_answer, require_array, require_count, require_number
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_frozen,
+    require_number,
+    require_real,
+)
 
 
 @dataclass(frozen=True)
@@ -27,8 +34,8 @@ class Spectrum:
     weights: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        values = require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0)
-        shares = require_array("weights", self.weights, shape=values.shape, least=0, most=1 + 1e-9)
+        values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0)
+        shares = require_frozen("weights", self.weights, shape=values.shape, least=0, most=1 + 1e-9)
         if not np.isclose(shares.sum(), 1.0, rtol=1e-9):
             raise ValueError(f"weights must have sum 1, got {shares.sum()}")
         object.__setattr__(self, "eigenvalues", values)
@@ -41,7 +48,7 @@ class Spectrum:
 
     def mean(self, values: ArrayLike = 1.0) -> float:
         r"""Normalised trace :math:`\frac1d \mathrm{tr}\, f(\Sigma)` of `values`, shape (modes,)."""
-        function = require_array("values", values, shape=np.shape(values))
+        function = require_real("values", values)
         if function.shape not in ((), self.weights.shape):
             raise ValueError(f"values must have shape {self.weights.shape}, got {function.shape}")
         with np.errstate(over="ignore"):

@@ -6,8 +6,10 @@ an infinity only where `infinite` allows it, and a truth value or text is no num
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 from collections.abc import Iterable
+from math import inf
 from types import EllipsisType
 from typing import Any, TypeVar
 
@@ -16,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
+# The one native double; byte-swapped ones are other types.
+_DOUBLE = np.dtype(np.float64)
 
 
 def require_real(
@@ -60,6 +64,8 @@ def require_real(
     ValueError: delta must be more than 0 and less than 1, got 2.0
     """
     array = _floats(name, value)
+    if _inside(array, above, least, below, most, infinite):
+        return array
     within = ~np.isnan(array) if infinite else np.isfinite(array)
     for bound, compare in (
         (above, np.greater),
@@ -69,15 +75,15 @@ def require_real(
     ):
         if bound is not None:
             within &= compare(array, bound)
-    if not np.all(within):
-        found = array[~within].flat[0]
-        expected = _range(above, least, below, most, infinite)
-        raise ValueError(f"{name} must be {expected}, got {found}")
-    return array
+    found = array[~within].flat[0]
+    expected = _range(above, least, below, most, infinite)
+    raise ValueError(f"{name} must be {expected}, got {found}")
 
 
 def require_number(name: str, value: Any, **bounds: Any) -> float:
     """One real number in a range; the bounds are those of `require_real`."""
+    if type(value) is float and _between(value, value, **bounds):
+        return value
     array = _floats(name, value)
     if array.ndim:
         raise ValueError(f"{name} must be one number, got shape {array.shape}")
@@ -137,6 +143,44 @@ def require_array(
     return np.ascontiguousarray(require_real(name, array, **bounds)).reshape(array.shape)
 
 
+def require_frozen(
+    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
+) -> FloatArray:
+    """As `require_array`, of a copy that nobody can write to: what was checked stays true.
+
+    Examples
+    --------
+    >>> require_frozen("noise_shape", [0.5, 0.5], shape=(2,)).flags.writeable = True
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    array = require_array(name, value, shape=shape, **bounds)
+    # The owner of an array may allow writing again; bytes have no such switch.
+    return np.frombuffer(array.tobytes(), dtype=np.float64).reshape(array.shape)
+
+
+def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
+    """A large array read-only, copied only if the caller of `beside` could still write to it."""
+    if beside is not None and np.shares_memory(array, np.asarray(beside)):
+        source = np.asarray(beside)
+        if source.flags.writeable or source.base is not None:
+            array = array.copy(order="K")
+    array.flags.writeable = False
+    return array
+
+
+def rechecked(value: T) -> T:
+    """A frozen dataclass, made anew if an array of it can be written to, as after a deep copy.
+
+    Constructors hold arrays that nobody can change, but copying and unpickling make ordinary ones
+    and call no constructor.
+    """
+    arrays = (part for part in vars(value).values() if isinstance(part, np.ndarray))
+    if any(array.flags.writeable for array in arrays):
+        return dataclasses.replace(value)  # type: ignore[type-var]
+    return value
+
+
 def require_counts(
     name: str, value: ArrayLike, *, least: int = 1, most: int | None = None
 ) -> NDArray[np.int64]:
@@ -157,6 +201,13 @@ def require_counts(
     return np.asarray(value).astype(np.int64)
 
 
+def require_unmasked(name: str, value: T) -> T:
+    """Anything but a masked array, whose plain array would show what the mask hides."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} must be an array without a mask, got a masked one")
+    return value
+
+
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
     """A value of a type.
 
@@ -169,6 +220,41 @@ def require_instance(name: str, value: Any, kind: type[T]) -> T:
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
         raise ValueError(f"{name} must be {article} {kind.__name__}, got {_short(value)}")
+    return value
+
+
+def require_rng(name: str, value: Any) -> np.random.Generator:
+    """NumPy's generator itself: no seed, no `RandomState`, no subclass that draws otherwise.
+
+    Examples
+    --------
+    >>> require_rng("rng", 1)
+    Traceback (most recent call last):
+    ValueError: rng must be a numpy.random.Generator, got 1
+    """
+    if type(value) is not np.random.Generator:
+        raise ValueError(f"{name} must be a numpy.random.Generator, got {_short(value)}")
+    return value
+
+
+def require_flag(name: str, value: Any) -> bool:
+    """A truth value, and no number or text that Python takes for one.
+
+    Examples
+    --------
+    >>> require_flag("sharp", "no")
+    Traceback (most recent call last):
+    ValueError: sharp must be True or False, got 'no'
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{name} must be True or False, got {_short(value)}")
+    return bool(value)
+
+
+def require_callable(name: str, value: T) -> T:
+    """What can be called."""
+    if not callable(value):
+        raise ValueError(f"{name} must be callable, got {_short(value)}")
     return value
 
 
@@ -221,7 +307,7 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     ValueError: method must be one of 'adassp', 'ols', got 'adasp'; did you mean 'adassp'?
     """
     names = list(choices)
-    if value not in names:
+    if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be {expected_choice(value, names)}")
     return str(value)
 
@@ -236,6 +322,9 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:
+    if type(value) is np.ndarray and value.dtype is _DOUBLE:
+        return value
+    require_unmasked(name, value)
     try:
         array = np.asarray(value)
     except ValueError:
@@ -247,6 +336,40 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
     # A wider type may hold finite numbers that double precision does not.
     with np.errstate(over="ignore"):
         return array.astype(np.float64, copy=False)
+
+
+def _inside(
+    array: FloatArray,
+    above: float | None,
+    least: float | None,
+    below: float | None,
+    most: float | None,
+    infinite: bool,
+) -> bool:
+    """Whether no entry is out of range, from the two extremes alone: no array is made."""
+    if array.size == 0:
+        return True
+    low, high = np.minimum.reduce(array, axis=None), np.maximum.reduce(array, axis=None)
+    return _between(float(low), float(high), above, least, below, most, infinite)
+
+
+def _between(
+    low: float,
+    high: float,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> bool:
+    # Both extremes are NaN where an entry is one, and NaN compares as false.
+    return (
+        (low <= high if infinite else -inf < low <= high < inf)
+        and (above is None or low > above)
+        and (least is None or low >= least)
+        and (below is None or high < below)
+        and (most is None or high <= most)
+    )
 
 
 def _range(

@@ -1,423 +1,231 @@
-"""A valid value for every word that names a parameter, and for the few that mean more than one."""
+"""A valid value for every word that names a parameter, and what is called on which object."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
+import made
 import numpy as np
 
 from privreg import auditing, models, schedules, spectra
-from privreg.algorithms import adassp, noisy_sgd, one_pass_dpgd, samples
+from privreg.algorithms import adassp
+from privreg.algorithms.shaped_dp_ftrl import ResidualClip
 from privreg.inference import intervals
-from privreg.privacy import low_rank
+from privreg.noise import correlations, covariance, streams
+from privreg.noise.source import Secret, Seeded
+from privreg.noise.tree import TreeNoise
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.one_of_many import OneOfMany
+from privreg.privacy.release import Release
+from privreg.theory.shaped_noise.rates import LinearFraction
 
-D, N = 3, 12
-_draws = np.random.Generator(np.random.SFC64(7))
-FEATURES = _draws.standard_normal((N, D))
-LABELS = _draws.standard_normal(N)
-VECTOR = np.array([0.4, -0.3, 0.2])
-EIGENVALUES = np.array([0.5, 1.0, 1.5])
-PATH = _draws.standard_normal((2, 40, D))
-STEPS = np.full(N, 0.05)
-
-
-def fresh(value: Any) -> Any:
-    """A copy that the call may use up."""
-    if isinstance(value, Made):
-        return value.make()
-    return copy.deepcopy(value) if isinstance(value, (np.ndarray, list)) else value
-
-
-class Made:
-    """A value made anew for every call, such as a generator."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self.make = make
-
-
-RNG = Made(lambda: np.random.Generator(np.random.SFC64(5)))
-SAMPLES = samples.ArraySamples(FEATURES, LABELS)
-
-
-def _law() -> Any:
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-
-    problem = RidgeRegression(EIGENVALUES, VECTOR, 0 * VECTOR, label_noise_variance=0.1, ridge=0.1)
-    return HomogenisedSGD(
-        problem, schedules.ConstantRate(0.5), **_word(HomogenisedSGD, 0.5), horizon=4.0
-    )
-
-
-def _word(function: Any, value: float) -> dict[str, float]:
-    """The gradient noise by whichever name the function gives it."""
-    import inspect
-
-    names = inspect.signature(function).parameters
-    return {next(name for name in ("gradient_noise_std", "noise_std") if name in names): value}
-
-
-def _descent_law() -> Any:
-    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
-
-    return GradientDescentLaw(
-        EIGENVALUES, np.eye(D), VECTOR, 0 * VECTOR, step_size=0.3, **_word(GradientDescentLaw, 0.2)
-    )
-
-
-def _problem() -> Any:
-    return _law().problem
-
-
-def _records() -> Any:
-    return noisy_sgd.LinearRecords.uniform(
-        mean=0.2, half_width=1.0, target=VECTOR, label_noise_std=0.3
-    )
-
-
-def _mechanism() -> Any:
-    return one_pass_dpgd.Mechanism(
-        np.full(N, 0.05),
-        np.full(N, 0.05),
-        np.array([1.0, 2.0]),
-        np.array([1.0, 1.5]),
-        Budget.half_square(2.0),
-    )
-
-
-def _kernels() -> Any:
-    from privreg.theory.one_pass_dpgd.volterra import power_law_kernels
-
-    return power_law_kernels(0.5)
-
-
-def _record() -> Any:
-    from privreg.theory.noisy_sgd.renyi_loss import Record
-
-    return Record(VECTOR, 0.3)
-
-
-def _other_record() -> Any:
-    from privreg.theory.noisy_sgd.renyi_loss import Record
-
-    return Record(-VECTOR, 0.1)
-
-
-def _screened() -> Any:
-    from privreg.algorithms.screening import ScreenedSamples
-
-    return ScreenedSamples(
-        np.eye(D),
-        VECTOR,
-        samples.Chunk(FEATURES, LABELS, SAMPLES.norms),
-        VECTOR[None],
-        1.0,
-        1.0,
-        SAMPLES,
-    )
-
-
-def _pair_search() -> Any:
-    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
-
-    return PairSearch(_law(), FEATURES, LABELS)
-
-
-LOW_RANK = low_rank.LowRankUpdate(EIGENVALUES, FEATURES[:D, :1], np.array([[0.5]]))
-TIMES = np.array([0.25, 0.5, 1.0])
 WORDS: dict[str, Any] = {
+    "a": 1,
     "amplitude": np.array([1.0, 2.0]),
     "aspect_ratio": 0.5,
     "axis": None,
+    "b": 1,
+    "bands": 3,
     "bias": np.zeros(4),
     "bound": 1.5,
     "bounds": adassp.Bounds(2.0, 1.5),
     "budget": Budget.half_square(2.0),
     "budgets": np.array([0.1, 0.2]),
     "burn_in": 5,
-    "centre": VECTOR,
+    "c": 1,
+    "calls": 10,
+    "centre": made.VECTOR,
     "clip": 1.5,
     "clip_constant": 1.5,
     "clip_norm": 1.5,
     "clip_norms": np.array([1.5, 2.0]),
+    "coefficients": np.array([1.0, -0.5, 0.25]),
     "confidence": 0.99,
+    "contraction": np.array([0.5, 0.9]),
+    "copies": 2,
     "core": np.array([[0.5]]),
+    "correlation": made.TREE,
     "count": 2,
     "covariance": np.eye(4) + 0.1,
-    "covariance_p": np.eye(D) + 0.1,
-    "covariance_q": EIGENVALUES,
-    "covariance_root": np.eye(D),
+    "covariance_p": np.eye(made.D) + 0.1,
+    "covariance_q": made.EIGENVALUES,
+    "covariance_root": np.eye(made.D),
+    "criterion": "mean",
+    "cutoff": np.array([0.0, 1.0]),
+    "d": 1,
     "damping": 0.1,
+    "damping_rate": 0.5,
+    "decay": made.Made(made.decay),
+    "decays": np.array([0.5, 0.9]),
+    "decoder": made.DECODER,
     "delta": 1e-6,
-    "diagonal": EIGENVALUES,
-    "dimension": D,
-    "direction": VECTOR,
+    "denominator_rate": 0.3,
+    "diagonal": made.EIGENVALUES,
+    "dimension": made.D,
+    "direction": made.VECTOR,
     "eigenvalue": 1.5,
-    "eigenvalues": EIGENVALUES,
-    "eigenvectors": np.eye(D),
+    "eigenvalues": made.EIGENVALUES,
+    "eigenvectors": np.eye(made.D),
+    "encoder": made.ENCODER,
     "epsilon": 1.0,
+    "epsilon_power": 0.1,
     "exponent": 0.5,
-    "factors": FEATURES[:D, :1],
+    "factor": made.EIGENVALUES,
+    "factors": made.FEATURES[: made.D, :1],
     "failure": 0.05,
-    "features": FEATURES,
-    "first": LOW_RANK,
+    "failure_probability": 0.05,
+    "features": made.FEATURES,
+    "first": made.LOW_RANK,
     "first_weight": 0.5,
+    "fourth_moment": 2.5,
     "fraction": 0.3,
+    "frequencies": np.array([0.5, 1.0]),
+    "frequency": 0.5,
     "gradient_noise_std": 0.5,
     "gradient_noise_stds": np.array([0.5, 1.0]),
     "gradients": 10.0,
-    "gram": FEATURES.T @ FEATURES,
+    "gram": made.FEATURES.T @ made.FEATURES,
     "half_width": 1.0,
     "high": 2.0,
     "horizon": 4.0,
-    "initial": 0 * VECTOR,
-    "iterates": PATH,
+    "initial": 0 * made.VECTOR,
+    "initial_error": made.VECTOR,
+    "initial_risk": 0.5,
+    "iterates": made.PATH,
     "kurtosis": 3.0,
     "label_clip": 2.0,
     "label_noise_mean": 0.1,
     "label_noise_std": 0.3,
-    "label_noise_variance": 0.1,
-    "labels": LABELS,
+    "labels": made.LABELS,
     "lanes": 2,
     "largest": 1.5,
-    "law": Made(_law),
+    "law": made.Made(made.law),
     "learning_rate": 0.3,
-    "left": FEATURES[:D, :2],
+    "left": made.FEATURES[: made.D, :2],
     "level": 0.9,
     "low": 0.5,
-    "mean": VECTOR,
-    "mean_difference": VECTOR,
-    "mechanism": Made(_mechanism),
-    "minimiser": VECTOR,
+    "matrix": np.array([[1.0, 0.0], [0.5, 1.0]]),
+    "mean": made.VECTOR,
+    "mean_difference": made.VECTOR,
+    "mechanism": made.Made(made.mechanism),
+    "minimiser": made.VECTOR,
     "minimum_panels": 4,
-    "model": models.LinearModel(EIGENVALUES, VECTOR, 0.3),
-    "moment": FEATURES.T @ LABELS,
+    "model": models.LinearModel(made.EIGENVALUES, made.VECTOR, 0.3),
+    "moment": made.FEATURES.T @ made.LABELS,
     "mu": 1.0,
     "multiplicities": None,
-    "neighbour_outputs": _draws.standard_normal((40, 2)),
+    "multiplier": "sound",
+    "neighbour_outputs": made._draws.standard_normal((40, 2)),
     "neighbours": Neighbours.REPLACE_ONE,
     "nodes": 5,
+    "noise": made.Made(made.stationary_noise),
     "noise_multiplier": 1.2,
-    "noise_multipliers": np.full(N, 0.1),
-    "noise_shape": np.full(N, 0.05),
+    "noise_multipliers": np.full(made.N, 0.1),
+    "noise_shape": np.full(made.N, 0.05),
     "noise_std": 0.5,
     "noise_stds": np.array([0.5, 1.0]),
     "norm": 1.5,
+    "normals": np.ones((2, made.D)),
     "numerator": 1.5,
+    "numerator_rate": 0.2,
     "offset": 0.5,
     "order": 2.0,
-    "outputs": _draws.standard_normal((40, 2)),
+    "outputs": made._draws.standard_normal((40, 2)),
     "panels": 10,
-    "parameters": VECTOR,
-    "point": VECTOR,
+    "parameters": made.VECTOR,
+    "participations": 2,
+    "per_residual": 1.5,
+    "point": made.VECTOR,
+    "population": made.Made(made.population),
     "position": 1.5,
+    "power": lambda frequencies: 1.0 + 0.0 * frequencies,
     "privacy": 2.0,
     "privacy_power": 0.8,
-    "problem": Made(_problem),
+    "problem": made.Made(made.problem),
     "promised": Budget.zcdp(0.5),
     "rate": 0.5,
-    "record": np.array([1, 5, N]),
-    "records": Made(_records),
+    "record": np.array([1, 5, made.N]),
+    "records": made.Made(made.records),
+    "release": "last",
     "replicates": 5,
+    "residual_scale": 1.0,
     "resolution": 1024,
     "rho": 0.5,
     "ridge": 0.1,
     "ridge_failure": 0.05,
     "risk": 0.5,
-    "rng": RNG,
+    "rng": made.RNG,
     "root": 1.0,
+    "rows": made.FEATURES,
     "runs": 2,
-    "sample_size": N,
-    "samples": SAMPLES,
+    "s": np.array([1, 3]),
+    "sample_size": made.N,
+    "sample_sizes": np.array([10.0, 100.0, 1000.0]),
+    "sample_std": 0.5,
+    "samples": made.SAMPLES,
     "schedule": schedules.Harmonic(0.5, 0.5),
     "schedule_power": 0.5,
-    "second": LOW_RANK,
+    "second": made.LOW_RANK,
+    "second_moment": np.diag(made.EIGENVALUES),
     "second_weight": 0.5,
     "seed": 3,
     "sensitivity": 1.5,
+    "separation": 4,
     "shape": "gaussian",
+    "shrinkage": np.array([0.0, 0.3]),
     "signal": 0.5,
     "signal_power": 0.2,
     "smallest": 0.5,
-    "spectrum": spectra.explicit(EIGENVALUES),
+    "smallest_frequency": 0.1,
+    "smoothness": 1.0,
+    "spectrum": spectra.explicit(made.EIGENVALUES),
     "spectrum_power": 0.5,
+    "squared_sensitivity": 1.5,
     "stages": 4,
-    "start": 0 * VECTOR,
+    "start": 0 * made.VECTOR,
+    "stationary_risk": 0.5,
     "std": 0.5,
-    "step_shape": np.full(N, 0.05),
+    "step": np.array([0.0, 5.0]),
+    "step_shape": np.full(made.N, 0.05),
     "step_size": 0.3,
-    "step_sizes": STEPS,
+    "step_sizes": made.STEPS,
     "steps": 8,
-    "target": VECTOR,
+    "strong_convexity": 0.5,
+    "t": np.array([2, 5]),
+    "target": made.VECTOR,
     "target_norm": 1.0,
     "time": 1.0,
-    "times": TIMES,
+    "times": made.TIMES,
+    "tolerance": 1e-3,
     "value": 0.5,
+    "values": np.array([3.0, 2.0, 1.0]),
+    "vectors": made.FEATURES,
+    "weights": made.EIGENVALUES / 3,
+    "white": made.PATH[0],
+    "workload": None,
     "zcdp_root": 2.0,
-    "vectors": FEATURES,
-    "weights": EIGENVALUES / 3,
-}
-EXCEPTIONS: dict[str, dict[str, Any]] = {
-    "schedules.Polynomial": {"initial": 1.0},
-    "intervals.replicate_weights": {
-        "construction": "batch_means",
-        "gradients": 60,
-        "replicates": 3,
-        "burn_in": 2,
-    },
-    "samples.GaussianSamples": {"seed": np.random.SeedSequence(3)},
-    "auditing.audit": {"direction": None},
-    "auditing.audit_mechanism": {
-        "mechanism": lambda data, runs, rng: data + rng.standard_normal(runs),
-        "data": 0.0,
-        "neighbour": 1.0,
-        "runs": 40,
-        "direction": None,
-    },
-    "clipped_gradient.clipped_gradient_sum": {
-        "chunks": Made(SAMPLES.chunks),
-        "parameters": FEATURES[:D, :2],
-        "clip": np.array([1.0, 1.5]),
-        "clip_norm": np.array([1.0, 1.5]),
-    },
-    "collocation.interpolate": {
-        "edges": np.array([0.0, 0.5, 1.0]),
-        "values": np.ones((2, 4, 2)),
-        "time": np.array([0.2, 0.7]),
-    },
-    "comparison_odes.sandwich": {"start": 0.5, "largest": 1.5, "smallest": 0.5},
-    "coverage.independent_coverage": {"bias": VECTOR, "std": EIGENVALUES},
-    "diffusion.HomogenisedSGD": {"schedule": schedules.ConstantRate(0.5)},
-    "diffusion.HomogenisedSGD.transition": {"time": 2.0, "start": 1.0},
-    "diffusion.RidgeRegression.gradient_flow": {"integral": 1.0},
-    "diffusion.RidgeRegression.penalty": {"variance": np.ones(D)},
-    "diffusion.RidgeRegression.risk": {"variance": np.ones(D)},
-    "discrete.add_integer_noise": {"sums": np.array([3, 4]), "std": 10},
-    "discrete.grid": {},
-    "discrete.integer_noise_std": {"square_sensitivity": 40},
-    "discrete.require_exact_sum": {"largest": 100},
-    "discrete.square_sum_sensitivity": {"reach": 10},
-    "discrete_moments.mean_risk": {},
-    "fixed_order_loss.fixed_order_divergence": {
-        "positions": np.array([2, 5]),
-        "replacement_features": FEATURES[:2],
-        "replacement_labels": LABELS[:2],
-        "release_steps": np.array([4, N]),
-    },
-    "full_batch_dpgd.full_batch_dpgd": {
-        "times": np.array([2, 5]),
-        "start": 0 * VECTOR,
-        "progress": None,
-    },
-    "full_batch_dpgd.full_batch_noise_std": {"samples": N},
-    "gaussian.renyi_divergence": {},
-    "hidden_state.hidden_state_divergence": {
-        "position": 3,
-        "later_steps": 5,
-        "strong_convexity": 0.5,
-        "bound": "reconstruction",
-    },
-    "hidden_state.shuffled_hidden_state_loss": {
-        "steps": 5,
-        "records": 10,
-        "strong_convexity": 0.5,
-        "bound": "reconstruction",
-    },
-    "homogenised_sde.risk_path": {
-        "samples": N,
-        "steps": None,
-        "form": "corrected",
-        "sample_size": N,
-    },
-    "intervals.batch_mean_weights": {"steps": 40},
-    "intervals.checkpoint_weights": {"steps": 40},
-    "intervals.independent_runs": {"iterates": PATH},
-    "intervals.replicate_interval": {"replicates": PATH},
-    "intervals.Interval.covers": {},
-    "law.GradientDescentLaw.covariance": {"later": [3, 4], "earlier": [1, 2]},
-    "law.GradientDescentLaw.expected_squared_error": {"times": [3, 4]},
-    "law.GradientDescentLaw.functionals": {"weights": np.full((2, 5), 0.2)},
-    "law.GradientDescentLaw.mean": {"times": [3, 4]},
-    "law.GradientDescentLaw.mode_covariance": {"later": [3, 4], "earlier": [1, 2]},
-    "law.clipping_bound": {"law": Made(_descent_law)},
-    "law.gradient_descent_law": {"samples": N},
-    "low_rank.LowRankUpdate.inverse_form": {"right": None},
-    "low_rank.combine": {},
-    "minimax_risk.prior_density": {"coordinate": 0.1},
-    "minimax_risk.prior_score": {"coordinate": 0.1},
-    "models.LinearModel.sample": {"sample_size": N},
-    "no_clipping.generative_constant": {"sample_size": 1000.0},
-    "no_clipping.no_clipping_demand": {"constant": 2.0, "features": D, "dimension": D},
-    "noisy_sgd.LinearRecords": {"std": EIGENVALUES},
-    "noisy_sgd.LinearRecords.uniform": {"mean": 0.2},
-    "noisy_sgd.clipped_normal_variance": {},
-    "one_pass_dpgd.Mechanism": {"clip_norm": np.array([1.0, 1.5]), "privacy": 2.0},
-    "one_pass_dpgd.Mechanism.from_schedule": {"sample_size": N},
-    "optimal_harmonic.least_risk": {"start": 0.5},
-    "optimal_harmonic.explicit_constants": {"start": 0.5, "smallest": 0.5, "largest": 1.5},
-    "pair_proxies.candidate_records": {"references": FEATURES[:2]},
-    "pair_proxies.largest_pairs": {"proxy": np.abs(FEATURES @ FEATURES.T)},
-    "pair_proxies.pair_gradient_gap": {"reference": VECTOR},
-    "rate_search.optimise": {"schedule_of": lambda amplitude: schedules.Harmonic(amplitude, 0.5)},
-    "release.Diagnostic": {"non_private": 1.0},
-    "release.Release": {"value": 1.0},
-    "renyi_loss.average_divergence": {
-        "first": Made(_record),
-        "second": Made(_other_record),
-        "position": 0.2,
-    },
-    "renyi_loss.iterates_divergence": {
-        "first": Made(_record),
-        "second": Made(_other_record),
-        "position": 0.2,
-    },
-    "renyi_loss.last_iterate_divergence": {
-        "first": Made(_record),
-        "second": Made(_other_record),
-        "time": 2.0,
-    },
-    "scaling_laws.term_exponents": {"learning_rate": -0.3},
-    "schedules.noise_multipliers": {},
-    "schedules.step_shape": {"sample_size": N},
-    "schedules.InverseSquareRootRate": {"scale": 1.0},
-    "screening.ScreenedSamples.clipped_gradient_sum": {
-        "parameters": FEATURES[:D, :2],
-        "clip": np.array([1.0, 1.5]),
-        "clip_norm": np.array([1.0, 1.5]),
-    },
-    "screening.ScreenedSamples.holds": {"parameters": FEATURES[:D, :2], "step": 0},
-    "second_moment.second_moment_basis": {"mean": VECTOR},
-    "shuffled_position.paper_shuffled_loss_of_iterates": {"divergences": np.array([0.1, 0.2, 0.3])},
-    "shuffled_position.position_quadrature": {"finest": 0.1, "nodes_per_panel": 2},
-    "shuffled_position.shuffled_loss": {"divergences": np.array([0.1, 0.2, 0.3])},
-    "spectra.Spectrum": {"weights": np.full(D, 1 / D)},
-    "spectra.uniform": {},
-    "volterra.solve": {"kernels": Made(_kernels), "times": np.array([0.0, 0.5, 1.0])},
-    "volterra.solve_volterra": {
-        "schedule": schedules.ConstantRate(0.5),
-        "intervals": 20,
-        "extrapolations": 1,
-    },
-    "volterra.power_law_kernels": {"signal_scale": 0.5},
-    "worst_pairs.PairSearch.divergences": {"position": 0.2},
-    "worst_pairs.PairSearch.shuffled_loss": {"finest": 0.3},
-    "worst_pairs.PairSearch.worst": {"position": 0.2},
 }
 # Results, which functions make and callers read, and a function that takes releases by position.
 RESULTS = {
     "auditing.PrivacyLoss",
+    "convex_bound.ConvexBound",
+    "dp_ftrl.FTRLRun",
+    "error_curves.ErrorCurve",
     "deterministic_equivalent.Solution",
     "full_batch_dpgd.FullBatchIterates",
+    "noisy_sgd.NoisySGDRuns",
     "intervals.Interval",
     "ols.LeastSquares",
+    "quality.IntervalQuality",
     "optimal_harmonic.Explicit",
     "rate_search.Best",
     "release.compose",
+    "release_loss.ReleaseLoss",
     "scaling_laws.OptimalExponent",
     "screening.ScreenedSamples",
+    "shaped_dp_ftrl.ShapedRun",
     "volterra.Kernels",
 }
 # Inner loops and their plumbing, which work on what a door of the house has let in.
@@ -434,52 +242,83 @@ INTERNALS = {
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
 }
-# Modules whose words are not in this table yet; the campaign lists what is missing or wrong there.
-NOT_YET = {
-    "buffered",
-    "ftrl_simulation",
-    "release_loss",
-    "shaped_settings",
-    "population",
-    "quality",
-    "covariance",
-    "dp_ftrl",
-    "optimal",
-    "residual_estimate",
-    "second_moments",
-    "shaped_accounting",
-    "shaped_dp_ftrl",
-    "bounds",
-    "convex_bound",
-    "decay",
-    "error_curves",
-    "errors",
-    "finite_time",
-    "linear_regression",
-    "mean_estimation",
-    "privacy_error",
-    "rates",
-    "sensitivity",
-    "spectral_integrals",
-    "stationary_noise",
-    "streams",
-    "toeplitz",
-    "tree",
+# Rooms and modules whose words have no valid value here yet. They have tests of their own; each
+# leaves this list with the baselines of its functions.
+AWAITED = {
+    "algorithms.huber_descent",
+    "algorithms.huber_fit",
+    "algorithms.huber_scales",
+    "algorithms.huber_settings",
+    "algorithms.huber_sums",
+    "algorithms.private_bounds",
+    "algorithms.records",
+    "algorithms.split_budget",
+    "algorithms.whitening",
+    "estimators",
+    "inference.population_intervals",
+    "inference.shrunk_moments",
+    "planning",
+    "prediction",
+    "theory.huber_descent.known_noise",
+    "theory.huber_descent.last_iterate",
 }
 INSTANCES: dict[str, Callable[[], Any]] = {
-    "auditing.PrivacyLoss": lambda: auditing.audit(LABELS.repeat(3), LABELS.repeat(3) + 1),
+    "auditing.PrivacyLoss": lambda: auditing.audit(
+        made.LABELS.repeat(3), made.LABELS.repeat(3) + 1
+    ),
+    "buffered.BufferedToeplitz": made.buffered_mechanism,
     "budget.Budget": lambda: Budget.zcdp(0.5),
-    "diffusion.HomogenisedSGD": _law,
-    "diffusion.RidgeRegression": _problem,
-    "intervals.Interval": lambda: intervals.replicate_interval(PATH, level=0.9),
-    "law.GradientDescentLaw": _descent_law,
-    "low_rank.LowRankUpdate": lambda: LOW_RANK,
-    "models.LinearModel": lambda: models.LinearModel(EIGENVALUES, VECTOR, 0.3),
-    "noisy_sgd.LinearRecords": _records,
+    "convex_bound.SectorProgram": made.sector,
+    "correlations.IndependentCorrelation": correlations.IndependentCorrelation,
+    "correlations.SquareRootCorrelation": lambda: correlations.SquareRootCorrelation(0.1),
+    "correlations.TreeCorrelation": correlations.TreeCorrelation,
+    "covariance.DiagonalCovariance": lambda: made.SHAPE,
+    "covariance.PublicCovariance": lambda: covariance.PublicCovariance(made.FEATURES, ridge=0.5),
+    "decay.ExponentialDecay": made.exponential_decay,
+    "decay.FiniteDecay": made.finite_decay,
+    "decay.PowerLawDecay": made.decay,
+    "diffusion.HomogenisedSGD": made.law,
+    "diffusion.RidgeRegression": made.problem,
+    "dp_ftrl.FTRLMechanism": made.ftrl_mechanism,
+    "error_curves.ErrorCurve": made.curve,
+    "intervals.Interval": lambda: intervals.replicate_interval(made.PATH, level=0.9),
+    "law.GradientDescentLaw": made.descent_law,
+    "low_rank.LowRankUpdate": lambda: made.LOW_RANK,
+    "dp_ftrl.FTRLRun": made.ftrl_run,
+    "full_batch_dpgd.FullBatchIterates": made.full_batch_run,
+    "noisy_sgd.NoisySGDRuns": made.noisy_sgd_runs,
+    "one_of_many.OneOfMany": lambda: OneOfMany((4,)),
+    "shaped_dp_ftrl.ShapedRun": made.shaped_run,
+    "models.LinearModel": lambda: models.LinearModel(made.EIGENVALUES, made.VECTOR, 0.3),
+    "noisy_sgd.LinearRecords": made.records,
+    "ols.LeastSquares": made.least_squares,
+    "population.Population": made.population,
+    "release.Release": lambda: Release(1.0, Budget.zcdp(0.5)),
+    "samples.ArraySamples": lambda: made.SAMPLES,
+    "samples.GaussianSamples": made.gaussian_samples,
     "schedules.ConstantRate": lambda: schedules.ConstantRate(0.5),
     "schedules.Harmonic": lambda: schedules.Harmonic(1.0, 0.5),
     "schedules.InverseSquareRootRate": lambda: schedules.InverseSquareRootRate(0.5),
     "schedules.Polynomial": lambda: schedules.Polynomial(1.0, 0.5),
-    "screening.ScreenedSamples": _screened,
-    "worst_pairs.PairSearch": _pair_search,
+    "screening.ScreenedSamples": made.screened,
+    "shaped_dp_ftrl.ResidualClip": lambda: ResidualClip(1.5, made.FEATURES, made.LABELS),
+    "shaped_dp_ftrl.ShapedMechanism": made.shaped_mechanism,
+    "source.Secret": Secret,
+    "source.Seeded": lambda: Seeded(3),
+    "stationary_noise.StationaryNoise": made.stationary_noise,
+    "streams.BufferedNoise": lambda: streams.BufferedNoise(
+        made.buffered_mechanism(), dimension=made.D, rng=made.RNG.make()
+    ),
+    "streams.NoiseStream": lambda: streams.WhiteNoise(made.D, rng=made.RNG.make()),
+    "spectra.Spectrum": lambda: spectra.explicit(made.EIGENVALUES),
+    "rates.LinearFraction": lambda: LinearFraction(0, 1, 1, 1),
+    "streams.DenseNoise": lambda: streams.DenseNoise(
+        np.eye(5), dimension=made.D, rng=made.RNG.make()
+    ),
+    "streams.ToeplitzNoise": lambda: streams.ToeplitzNoise(
+        made.DECODER, dimension=made.D, rng=made.RNG.make()
+    ),
+    "streams.WhiteNoise": lambda: streams.WhiteNoise(made.D, rng=made.RNG.make()),
+    "tree.TreeNoise": lambda: TreeNoise(made.D, rng=made.RNG.make()),
+    "worst_pairs.PairSearch": made.pair_search,
 }

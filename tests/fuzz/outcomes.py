@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from hostile import holds_nan, numbers
 from targets import Target
+
+from hostile import holds_nan, numbers
 
 
 class Outcome(Enum):
@@ -29,27 +30,35 @@ class Outcome(Enum):
 GOOD = (Outcome.REFUSED, Outcome.ANSWERED)
 
 
-def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
-    """Call with one argument replaced, and what came of it."""
-    entry = _entry(target.docstring, parameter)
-    if re.match(rf"{parameter} : object", entry):
+def outcome(target: Target, changes: dict[str, Any]) -> tuple[Outcome, str]:
+    """Call with one argument replaced, or with several, and what came of it."""
+    # What is passed on as it is fails where the caller's own function does.
+    changes = {name: value for name, value in changes.items() if not anything_goes(target, name)}
+    if not changes:
         return Outcome.ANSWERED, "anything goes"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            result = target.call(**{parameter: value})
+            result = target.call(**changes)
         except ValueError as error:
             text = str(error)
             return (Outcome.REFUSED if _named(target, text) else Outcome.UNNAMED), text
         except Exception as error:
             return Outcome.TRACEBACK, f"{type(error).__name__}: {error}"
+    judged = [_judged(target, parameter, value, result) for parameter, value in changes.items()]
+    return next((each for each in judged if each[0] not in GOOD), judged[0])
+
+
+def _judged(target: Target, parameter: str, value: Any, result: Any) -> tuple[Outcome, str]:
+    """Whether a value should have been answered, and answered so."""
+    entry = _entry(target.docstring, parameter)
     if _same(value, target.arguments[parameter]):
         return Outcome.ANSWERED, ""
     if value is None and "optional" in entry:
         return Outcome.ANSWERED, ""
     if holds_nan(value) and "not finite" not in entry:
         return Outcome.SILENT, "NaN taken"
-    found = list(_numbers(result))
+    found = list(found_numbers(result))
     if any(np.any(np.isnan(part)) for part in found):
         return Outcome.SILENT, "NaN given"
     if _is_empty(value) and found and all(part.size == 0 for part in found):
@@ -60,6 +69,11 @@ def outcome(target: Target, parameter: str, value: Any) -> tuple[Outcome, str]:
     if any(np.any(np.isinf(part)) for part in found) and "inf" not in target.docstring.lower():
         return Outcome.INFINITE, "infinite answer"
     return Outcome.ANSWERED, ""
+
+
+def anything_goes(target: Target, parameter: str) -> bool:
+    """Whether a parameter takes every object, as what a release holds does."""
+    return re.match(rf"{parameter} : object", _entry(target.docstring, parameter)) is not None
 
 
 def _named(target: Target, text: str) -> bool:
@@ -126,7 +140,7 @@ def _entry(docstring: str, parameter: str) -> str:
     return ""
 
 
-def _numbers(result: Any, depth: int = 0) -> Any:
+def found_numbers(result: Any, depth: int = 0) -> Any:
     """All arrays of numbers in a result."""
     if depth > 4 or result is None or isinstance(result, (str, bytes)):
         return
@@ -137,15 +151,15 @@ def _numbers(result: Any, depth: int = 0) -> Any:
     elif dataclasses.is_dataclass(result) and not isinstance(result, type):
         for field in dataclasses.fields(result):
             if not field.name.startswith("_"):
-                yield from _numbers(getattr(result, field.name, None), depth + 1)
+                yield from found_numbers(getattr(result, field.name, None), depth + 1)
     elif isinstance(result, dict):
         for part in result.values():
-            yield from _numbers(part, depth + 1)
+            yield from found_numbers(part, depth + 1)
     elif isinstance(result, (tuple, list)):
         for part in result:
-            yield from _numbers(part, depth + 1)
+            yield from found_numbers(part, depth + 1)
     elif isinstance(result, SimpleNamespace):
-        yield from _numbers(vars(result), depth + 1)
+        yield from found_numbers(vars(result), depth + 1)
 
 
 def _same(value: Any, valid: Any) -> bool:

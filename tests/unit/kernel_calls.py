@@ -92,7 +92,7 @@ def clipped() -> Any:
 
 def noisy() -> Any:
     records = LinearRecords.uniform(mean=0.1, half_width=0.3, target=np.ones(DIMENSION))
-    return simulate_noisy_sgd(
+    runs = simulate_noisy_sgd(
         records,
         initial=np.zeros(DIMENSION),
         step_sizes=np.full(SIZE, 0.05),
@@ -101,6 +101,7 @@ def noisy() -> Any:
         ridge=0.1,
         rng=generator(),
     )
+    return runs.iterate, runs.risk.non_private, runs.clipped_fraction.non_private
 
 
 def fixed_order() -> Any:

@@ -45,7 +45,7 @@ def modules():
 def test_imports_point_one_way(path, room):
     for module in imported(path):
         top, _, rest = module.partition(".")
-        assert top != "snakemake", f"{room} imports {module}"
+        assert top != "snakemake" or room == "pipeline", f"{room} imports {module}"
         if room in LIBRARY:
             assert top not in OUTSIDE_THE_LIBRARY, f"{room} imports {module}"
         if top == "privreg" and rest:

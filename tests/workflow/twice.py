@@ -4,7 +4,7 @@
 
 The second build has one core instead of two and splits the trials of each experiment over another
 number of jobs. Clones hold what is committed, and no compiled kernel. Shards are not compared,
-since they hold other trials; what joins them is.
+since they hold other trials; what joins them is. Nor is the page, which tells what a rebuild took.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parent.parent.parent
+PAGE = "index.html"
 
 
 def main() -> int:
@@ -91,12 +92,13 @@ def build(folder: Path, targets: list[str], *, cores: int, configs: list[str]) -
 
 
 def artifacts(results: Path) -> set[str]:
-    """Paths below `results` of all that a reader may open: no logs, times or shards."""
+    """Paths below `results` of all that must not differ: no logs, times or shards."""
     found = set()
     for path in results.rglob("*"):
         inside = path.relative_to(results)
         shard = "simulation" in inside.parts and path.suffix == ".nc" and path.stem.isdigit()
-        if path.is_file() and not {"logs", "benchmarks"} & set(inside.parts) and not shard:
+        measured = inside.name == PAGE or {"logs", "benchmarks"} & set(inside.parts)
+        if path.is_file() and not measured and not shard:
             found.add(inside.as_posix())
     return found
 

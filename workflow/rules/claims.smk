@@ -21,17 +21,19 @@ rule judge:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         cases=lambda w: plan.ledgers.cases(w.paper, w.group),
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
-        scale=plan.config.scale,
+        expected=lambda w, input: expected.group(w.paper, w.group),
+        scale=lambda w: plan.scale_of_group(w.paper, w.group),
     message:
         "Claims: {wildcards.paper}, by {wildcards.group}"
     shell:
         "python -m privreg judge {wildcards.paper} --cases {params.cases:q}"
-        " --artifacts {params.artifacts:q} --scale {params.scale} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q} --scale {params.scale}"
+        " --output {output:q} --log {log:q}"
 
 
 rule claim:
@@ -49,8 +51,8 @@ rule claim:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     shell:
@@ -76,8 +78,8 @@ rule ledger:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         ledgers=assignments(plan.ledgers.folders()),
     message:
@@ -103,8 +105,8 @@ rule page:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=5,
+        mem_mb=lambda w, attempt: 500 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         drawings=plan.drawings(),
         benchmarks=layout.benchmarks(),
@@ -131,8 +133,8 @@ rule gate:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     message:
         "Gate: verdicts against what is expected"
     shell:
@@ -154,8 +156,8 @@ rule crate:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         files=plan.crate_files(),
         published=plan.released(),
@@ -179,8 +181,8 @@ rule docs:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     params:
         ledgers=assignments(plan.ledgers.folders()),
         drawings=plan.drawings(),
@@ -212,8 +214,8 @@ rule falsifier:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=30,
+        mem_mb=lambda w, attempt: 1000 * attempt,
+        runtime=lambda w, attempt: 30 * attempt,
     params:
         experiments=lambda w: plan.falsifier(w.paper, w.version).experiments,
         groups=lambda w: plan.falsifier(w.paper, w.version).groups,
@@ -240,8 +242,8 @@ rule caught:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=300,
-        runtime=5,
+        mem_mb=lambda w, attempt: 300 * attempt,
+        runtime=lambda w, attempt: 5 * attempt,
     message:
         "Deliberate mistakes against the entries that must notice"
     shell:

@@ -1,6 +1,11 @@
 # What all rules share: the layout of results, the wildcards, and an environment in which
 # `python -m privreg` is this checkout's package, whichever interpreter or conda environment runs it.
 layout = plan.layout
+# What a job's artifacts must be. A `params` function of it names `input`, though it needs none:
+# Snakemake compares such params with no earlier run's, as what they follow from is compared.
+expected = Expected(plan)
+# Memory and run time that jobs ask of a cluster, from measured ones.
+needs = Needs(plan)
 
 
 wildcard_constraints:
@@ -19,3 +24,13 @@ shell.executable("bash")
 shell.prefix(
     plan.environment(SOURCE, conda=bool(workflow.deployment_settings.deployment_method))
 )
+
+
+# What needs the network, or is done in a second by the process that waits: never sent to a cluster.
+localrules:
+    data,
+    ledger,
+    page,
+    gate,
+    crate,
+    caught,

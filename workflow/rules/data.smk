@@ -1,6 +1,7 @@
 # Needs   a folder named in PRIVREG_DATA, or a network, or neither.
-# Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so.
-# Steps   look in the folder, else download and check, else stand in.
+# Makes   data/<dataset>.nc: a real table, checked, or a stand-in that says so; .json: its origin
+# Steps   look in the folder, else download and check, else stand in, unless a real table is there.
+table_sources = {name: table_source(name, layout) for name in plan.config.data}
 
 
 rule data:
@@ -8,22 +9,26 @@ rule data:
     input:
         sources=plan.data_sources(),
     output:
-        layout.data(),
+        table=layout.data(),
+        origin=layout.origin(),
     log:
         layout.log(layout.data()),
     benchmark:
         layout.benchmark(layout.data())
+    # Beside the files and the network of the shell that planned the run.
+    localrule: True
     conda:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=lambda w, attempt: 1000 * attempt,
+        runtime=lambda w, attempt: 10 * attempt,
     params:
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
-        looked_for_in=plan.local_data(),
+        looked_for_in=lambda w: table_sources[w.dataset].looked_for_in,
+        source=lambda w, output: table_sources[w.dataset].options,
     message:
         "Data: {wildcards.dataset}"
     shell:
-        "python -m privreg data {wildcards.dataset} --mirrors {params.mirrors:q}"
-        " --output {output:q} --log {log:q}"
+        "python -m privreg data {wildcards.dataset} --mirrors {params.mirrors:q} {params.source:q}"
+        " --output {output.table:q} --origin {output.origin:q} --log {log:q}"

@@ -24,17 +24,18 @@ rule figure:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=lambda w, attempt: 500 * attempt,
+        runtime=lambda w, attempt: 10 * attempt,
     params:
         artifacts=lambda w: assignments(plan.drawing_reads("figure", w.paper, w.figure)),
+        expected=lambda w, input: expected.drawing("figure", w.paper, w.figure),
         caption=lambda w: plan.config.papers[w.paper].figures[w.figure].caption,
-        scale=plan.config.scale,
+        scale=lambda w: plan.scale_of_drawing("figure", w.paper, w.figure),
     message:
         "Figure: {wildcards.paper}/{wildcards.figure}"
     shell:
         "python -m privreg figure {wildcards.paper}/{wildcards.figure}"
-        " --artifacts {params.artifacts:q} --scale {params.scale}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q} --scale {params.scale}"
         " --output {output.pdf:q} {output.png:q} --log {log:q}"
 
 
@@ -53,12 +54,14 @@ rule table:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=500,
-        runtime=10,
+        mem_mb=lambda w, attempt: 500 * attempt,
+        runtime=lambda w, attempt: 10 * attempt,
     params:
         artifacts=lambda w: assignments(plan.drawing_reads("table", w.paper, w.table)),
+        expected=lambda w, input: expected.drawing("table", w.paper, w.table),
     message:
         "Table: {wildcards.paper}/{wildcards.table}"
     shell:
         "python -m privreg table {wildcards.paper}/{wildcards.table}"
-        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
+        " --output {output:q} --log {log:q}"

@@ -18,15 +18,17 @@ rule intervals:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=700,
-        runtime=10,
+        mem_mb=needs.memory_mb("intervals"),
+        runtime=needs.minutes("intervals"),
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("intervals", w.paper, w.experiment)),
+        expected=lambda w, input: expected.stage("intervals", w.paper, w.experiment),
     message:
         "Intervals: {wildcards.paper}/{wildcards.experiment}"
     shell:
         "python -m privreg intervals {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
-        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
+        " --output {output:q} --log {log:q}"

@@ -18,12 +18,13 @@ rule simulate:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=needs.memory_mb("simulation"),
+        runtime=needs.minutes("simulation"),
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("simulate", w.paper, w.experiment)),
+        expected=lambda w, input: expected.stage("simulate", w.paper, w.experiment),
         seed=plan.config.seed,
         trials=lambda w: plan.experiment(w.paper, w.experiment).trials,
         shards=lambda w: plan.experiment(w.paper, w.experiment).shards,
@@ -33,7 +34,8 @@ rule simulate:
         "python -m privreg simulate {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
         " --seed {params.seed} --trials {params.trials} --shard {wildcards.shard}/{params.shards}"
-        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
+        " --output {output:q} --log {log:q}"
 
 
 rule summarise:
@@ -52,15 +54,17 @@ rule summarise:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=10,
+        mem_mb=lambda w, attempt: 1000 * attempt,
+        runtime=lambda w, attempt: 10 * attempt,
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("summarise", w.paper, w.experiment)),
+        expected=lambda w, input: expected.stage("summarise", w.paper, w.experiment),
     message:
         "Summary: {wildcards.paper}/{wildcards.experiment}"
     shell:
         "python -m privreg summarise {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q} --shards {input.shards:q}"
-        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
+        " --output {output:q} --log {log:q}"

@@ -18,15 +18,17 @@ rule theory:
         "../../environment.yml"
     threads: 1
     resources:
-        mem_mb=700,
-        runtime=20,
+        mem_mb=needs.memory_mb("theory"),
+        runtime=needs.minutes("theory"),
     params:
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("theory", w.paper, w.experiment)),
+        expected=lambda w, input: expected.stage("theory", w.paper, w.experiment),
     message:
         "Theory: {wildcards.paper}/{wildcards.experiment}"
     shell:
         "python -m privreg theory {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
-        " --artifacts {params.artifacts:q} --output {output:q} --log {log:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
+        " --output {output:q} --log {log:q}"

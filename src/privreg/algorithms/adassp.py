@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples, as_samples
+from privreg.noise.source import SECRET, NoiseSource, require_source
+from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Diagnostic, Release
 from privreg.privacy.zcdp import to_approximate
-from privreg.validation import require_answer, require_instance, require_number
+from privreg.validation import require_answer, require_instance, require_number, require_rng
 
 FloatArray = NDArray[np.float64]
 RELEASES = 3
@@ -40,6 +43,11 @@ class ClippedSums(NamedTuple):
     gram: FloatArray
     moment: FloatArray
 
+    @property
+    def not_private(self) -> bool:
+        """True: a release refuses them."""
+        return True
+
 
 class Sensitivities(NamedTuple):
     """ℓ2 sensitivities: smallest eigenvalue, upper triangle of XᵀX, Xᵀy."""
@@ -49,11 +57,12 @@ class Sensitivities(NamedTuple):
     moment: float
 
 
-def bounds_from_data(samples: Samples) -> Bounds:
-    """Largest row norm and label in the data. NOT PRIVATE.
+def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
+    """Largest row norm and label in the data.
 
-    A fit that uses these bounds carries no privacy guarantee, since they are released without
-    noise. They exist for comparisons that favour AdaSSP on purpose.
+    A fit with these bounds carries no privacy guarantee, since they are released without noise.
+    They exist for comparisons that favour AdaSSP on purpose, which take them by the name of
+    `non_private`.
 
     Source
     ------
@@ -64,7 +73,8 @@ def bounds_from_data(samples: Samples) -> Bounds:
         (float(np.max(norms)), float(np.max(np.abs(labels))))
         for _, labels, norms in samples.chunks()
     ]
-    return Bounds(*(max(column) for column in zip(*extremes, strict=True)))
+    found = Bounds(*(max(column) for column in zip(*extremes, strict=True)))
+    return Diagnostic(found, "bounds computed from the data")
 
 
 def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
@@ -239,6 +249,45 @@ def adassp_zcdp(
     )
 
 
+def release(
+    samples: Samples | ClippedSums,
+    *,
+    bounds: Bounds,
+    budget: Budget,
+    noise: NoiseSource = SECRET,
+    ridge_failure: float = 0.05,
+) -> Release[FloatArray]:
+    """`adassp_zcdp` with its budget and what it rests on.
+
+    Parameters
+    ----------
+    samples, bounds, budget, ridge_failure
+        As in `adassp_zcdp`; the budget is finite.
+    noise : Secret or Seeded
+        Where the noise comes from.
+
+    Returns
+    -------
+    Release
+        Of the estimate, shape (p,).
+
+    Guarantee
+    ---------
+    That of `adassp_zcdp`.
+    """
+    require_instance("budget", budget, Budget)
+    require_number("budget", budget.rho, above=0)
+    source = require_source("noise", noise)
+    estimate = adassp_zcdp(
+        samples,
+        bounds=bounds,
+        budget=budget,
+        rng=source.generator(),
+        ridge_failure=ridge_failure,
+    )
+    return Release(estimate, budget, (*assumptions.BESIDES_THE_STREAM, *source.assumptions))
+
+
 def _fit(
     samples: Samples | ClippedSums,
     bounds: Bounds,
@@ -251,7 +300,7 @@ def _fit(
 ) -> FloatArray:
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     bounds = require_bounds(bounds)
-    require_instance("rng", rng, np.random.Generator)
+    require_rng("rng", rng)
     sums = samples if isinstance(samples, ClippedSums) else clipped_sums(samples, bounds=bounds)
     if sums.bounds != bounds:
         raise ValueError(f"bounds must be those of the sums, {sums.bounds}, got {bounds}")

@@ -12,14 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, inf, isinf
+from math import ceil, inf, isfinite, isinf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 
+from privreg.algorithms.clipped_gradient import (
+    LARGEST_PARAMETER,
+    require_clip_norm,
+    tame_samples,
+)
 from privreg.algorithms.dp_ftrl_kernels import step_rows
-from privreg.algorithms.samples import Samples
+from privreg.algorithms.samples import Samples, as_samples
 from privreg.noise.sensitivity import (
     fixed_order_sensitivity,
     multi_participation_bound,
@@ -28,14 +33,29 @@ from privreg.noise.sensitivity import (
 )
 from privreg.noise.streams import ToeplitzNoise
 from privreg.noise.toeplitz import inverse_coefficients
+from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
-from privreg.validation import require_array, require_count, require_number, require_real
+from privreg.privacy.release import Diagnostic, Release
+from privreg.validation import (
+    rechecked,
+    require_answer,
+    require_array,
+    require_count,
+    require_counts,
+    require_frozen,
+    require_instance,
+    require_number,
+    require_real,
+    require_rng,
+)
 
 FloatArray = NDArray[np.float64]
 
 # Above this many steps the matrix of a Toeplitz encoder is not built.
 DENSE_STEPS = 4096
+# Steps, norms and noise up to here stay far from overflow in every product.
+LARGEST = 1e50
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +66,13 @@ class FTRLMechanism:
     ----------
     decoder : array_like, shape (steps,) or (steps, steps)
         B: the first column of a Toeplitz matrix (`privreg.noise.toeplitz`), or a lower-triangular
-        matrix. Its diagonal is not 0.
+        matrix. Its diagonal is not 0, its entries are at least -1e50 and at most 1e50; kept as a
+        read-only copy.
     gradient_noise_std : float
         Standard deviation σ of each coordinate of the white noise w, in units of the mean
-        gradient; at least 0.
+        gradient; at least 0 and at most 1e50.
     clip_norm : float
-        G, more than 0; `inf` clips nothing and promises nothing.
+        G, at least 1e-50 and at most 1e50; or `inf`, which clips nothing and promises nothing.
     sample_size : int
         Number n of records, public.
     epochs : int
@@ -93,10 +114,13 @@ class FTRLMechanism:
         size = require_count("sample_size", self.sample_size)
         batch = require_count("batch_size", self.batch_size)
         steps = require_count("epochs", self.epochs) * ceil(size / batch)
-        dense = np.ndim(self.decoder) == 2
-        decoder = require_array("decoder", self.decoder, shape=(steps,) * (2 if dense else 1))
-        require_number("gradient_noise_std", self.gradient_noise_std, least=0)
+        given = require_real("decoder", self.decoder, least=-LARGEST, most=LARGEST)
+        # The sensitivity below is that of these numbers for as long as they are used.
+        decoder = require_frozen("decoder", given, shape=(steps,) * (2 if given.ndim == 2 else 1))
+        std = require_number("gradient_noise_std", self.gradient_noise_std, least=0, most=LARGEST)
+        object.__setattr__(self, "gradient_noise_std", std)
         require_number("clip_norm", self.clip_norm, above=0, infinite=True)
+        object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
         object.__setattr__(self, "decoder", decoder)
         gamma = _sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
         object.__setattr__(self, "sensitivity", gamma)
@@ -120,7 +144,7 @@ class FTRLMechanism:
         Parameters
         ----------
         decoder, clip_norm, sample_size, epochs, batch_size
-            Those of the class; the clip norm is finite.
+            Those of the class; the clip norm is at least 1e-50 and at most 1e50.
         budget : Budget
             Of the release of all iterates; its neighbours are replace-one or zero-out.
 
@@ -136,11 +160,16 @@ class FTRLMechanism:
         >>> round(mechanism.gradient_noise_std, 4)
         1.4618
         """
+        require_instance("budget", budget, Budget)
+        require_count("batch_size", batch_size)
+        clip_norm = require_number("clip_norm", clip_norm, least=1 / LARGEST, most=LARGEST)
         change = _record_change(clip_norm, budget.neighbours)
-        if isinf(change):
-            raise ValueError("clip_norm must be finite for a budget to hold, got inf")
-        silent = cls(np.asarray(decoder), 0.0, clip_norm, sample_size, epochs, batch_size)
+        silent = cls(
+            require_real("decoder", decoder), 0.0, clip_norm, sample_size, epochs, batch_size
+        )
         std = silent.sensitivity * change / (batch_size * budget.root)
+        if std > LARGEST:
+            raise ValueError(f"decoder must keep {budget} with noise of at most 1e50, got {std:g}")
         return cls(silent.decoder, std, clip_norm, sample_size, epochs, batch_size)
 
     @property
@@ -180,16 +209,40 @@ class FTRLRun:
     Attributes
     ----------
     iterates : ndarray, shape (len(times), p)
-        The released iterates.
+        The iterates; `release` hands them out.
     times : ndarray of int, shape (len(times),)
         Their steps, counted from 1.
-    clipped_fraction : float
-        Share of all gradients that were clipped. A non-private diagnostic: no guarantee covers it.
+    clipped_fraction : Diagnostic of float
+        Share of all gradients that were clipped, computed without noise.
+    mechanism : FTRLMechanism
+        What made them.
     """
 
     iterates: FloatArray
     times: NDArray[np.int64]
-    clipped_fraction: float
+    clipped_fraction: Diagnostic[float]
+    mechanism: FTRLMechanism
+
+    def release(
+        self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+    ) -> Release[FloatArray]:
+        """The iterates with the budget that the mechanism spends on all of them.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            Replace-one or zero-out.
+
+        Raises
+        ------
+        ValueError
+            If the mechanism has no noise or no clipping.
+        """
+        relation = Neighbours(neighbours)
+        rho = self.mechanism.spent(neighbours=relation)
+        if not isfinite(rho):
+            raise ValueError("mechanism must clip and add noise for a release, got one without")
+        return Release(self.iterates, Budget(rho, relation), assumptions.USUAL)
 
 
 def dp_ftrl(
@@ -211,13 +264,14 @@ def dp_ftrl(
     mechanism : FTRLMechanism
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        η, more than 0, chosen without looking at the data.
+        η, more than 0 and at most 1e50, chosen without looking at the data.
     rng : Generator
         Source of the noise.
     ridge : float
-        Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; at least 0.
+        Penalty δ/2 ‖θ‖², whose gradient holds no data and is not clipped; at least 0 and at most
+        1e50.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data; 0 by default.
+        θ_0, independent of the data, at least -1e40 and at most 1e40; 0 by default.
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..steps whose iterates are returned; the last alone by default.
 
@@ -234,9 +288,8 @@ def dp_ftrl(
     ---------
     The iterates, all of them together, are ρ-zCDP with ρ = `mechanism.spent()`: for data sets of
     one size that differ in one replaced record, and with ``neighbours="zero-out"`` for those in
-    which one record is a blank (features and label 0) in one of the two. `clipped_fraction` is not
-    private. The guarantee is that of exact Gaussian noise; sampling in floating point is not
-    covered.
+    which one record is a blank (features and label 0) in one of the two. The guarantee is that
+    of exact Gaussian noise; sampling in floating point is not covered.
 
     Examples
     --------
@@ -259,17 +312,23 @@ def dp_ftrl(
     ------
     choquettechoo2024, Algorithm 1 (batches of one, one epoch).
     """
+    as_samples(samples)
+    mechanism = rechecked(require_instance("mechanism", mechanism, FTRLMechanism))
+    require_rng("rng", rng)
     if samples.sample_size != mechanism.sample_size:
         raise ValueError(
             f"samples must have the mechanism's sample_size rows, {mechanism.sample_size}, "
             f"got {samples.sample_size}"
         )
     steps, p = mechanism.steps, samples.dimension
-    sizes = require_real("step_size", step_size, above=0)
+    sizes = require_real("step_size", step_size, above=0, most=LARGEST)
     if sizes.shape not in ((), (steps,)):
         raise ValueError(f"step_size must have shape () or ({steps},), got {sizes.shape}")
-    penalty = require_number("ridge", ridge, least=0)
-    theta = require_array("start", np.zeros(p) if start is None else start, shape=(p,)).copy()
+    penalty = require_number("ridge", ridge, least=0, most=LARGEST)
+    limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
+    origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
+    theta = origin.copy()
+    tame = tame_samples(samples, np.array([mechanism.clip_norm]))
     wanted = _checked_times(times, steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
     take_noise = _noise_source(mechanism, p, rng)
@@ -278,7 +337,7 @@ def dp_ftrl(
     progress = np.zeros(4, dtype=np.int64)
     for epoch in range(mechanism.epochs):
         seen = 0
-        for features, labels, norms in samples.chunks():
+        for features, labels, norms in tame.chunks():
             seen += len(features)
             last = seen == mechanism.sample_size
             full = mechanism.steps_per_epoch if last else seen // mechanism.batch_size
@@ -299,13 +358,14 @@ def dp_ftrl(
                 wanted,
                 released,
             )
-    if not np.all(np.isfinite(theta)):
+    if not (np.all(np.isfinite(theta)) and np.all(np.isfinite(released))):
         raise ValueError(
             f"step_size must be small enough for the iterates to stay finite, got "
             f"{float(sizes.max())}"
         )
     clipped = int(progress[3]) / (mechanism.epochs * mechanism.sample_size)
-    return FTRLRun(iterates=released, times=wanted, clipped_fraction=clipped)
+    share = Diagnostic(clipped, "share of clipped gradients")
+    return FTRLRun(released, wanted, share, mechanism)
 
 
 def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
@@ -320,10 +380,27 @@ def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
 def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
     if decoder.ndim == 2:
         if np.any(np.triu(decoder, 1)) or np.any(np.diag(decoder) == 0):
-            raise ValueError("decoder must be lower triangular with a diagonal other than 0")
+            raise ValueError(
+                "decoder must be lower triangular with a diagonal other than 0, got another matrix"
+            )
         encoder = solve_triangular(decoder, np.eye(len(decoder)), lower=True)
+    elif decoder[0] == 0:
+        raise ValueError("decoder must start with a number other than 0, got 0")
     else:
-        encoder = inverse_coefficients(decoder)
+        try:
+            encoder = inverse_coefficients(decoder)
+        except ValueError:
+            raise ValueError(
+                "decoder must have an inverse that double precision holds, got none"
+            ) from None
+    with np.errstate(over="ignore"):
+        gamma = _encoder_sensitivity(
+            require_answer("decoder", encoder), epochs=epochs, steps_per_epoch=steps_per_epoch
+        )
+    return float(require_answer("decoder", np.asarray(gamma)))
+
+
+def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
     if epochs == 1:
         return single_participation_sensitivity(encoder)
     if encoder.ndim == 1:
@@ -354,10 +431,13 @@ def _noise_source(
 def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
     if times is None:
         return np.array([steps], dtype=np.int64)
-    wanted = np.asarray(times)
-    whole = wanted.dtype.kind in "iu" and wanted.ndim == 1 and wanted.size > 0
-    if not whole or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1):
+    wanted = require_counts("times", times, least=1, most=steps)
+    if (
+        wanted.ndim != 1
+        or wanted.size == 0
+        or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1)
+    ):
         raise ValueError(
             f"times must be whole numbers that increase within 1..{steps}, got {times}"
         )
-    return wanted.astype(np.int64)
+    return wanted

@@ -11,14 +11,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.algorithms.clipped_gradient import LARGEST_PARAMETER, require_clip_norm
 from privreg.algorithms.dp_ftrl_kernels import draw_and_step
 from privreg.noise.streams import correlate_noise
-from privreg.validation import require_array, require_count, require_number, require_real
+from privreg.validation import (
+    require_array,
+    require_count,
+    require_counts,
+    require_number,
+    require_rng,
+)
 
 FloatArray = NDArray[np.float64]
 
 # Columns of noise transformed at once: the transform of a column is twice its size, and complex.
 COLUMNS = 16
+LARGEST = 1e50
 
 
 class FTRLRisks(NamedTuple):
@@ -54,23 +62,24 @@ def simulate_ftrl(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ, at least 0.
+        λ, at least 0 and at most 1e50.
     step_size : float
-        η, more than 0.
+        η, more than 0 and at most 1e50.
     decoder : array_like, shape (at most steps,)
-        Coefficients β of `privreg.noise.toeplitz`; what is missing is 0.
+        Coefficients β of `privreg.noise.toeplitz`, at least -1e50 and at most 1e50; what is missing
+        is 0.
     gradient_noise_std : float
-        Standard deviation of each coordinate of the white noise w, at least 0.
+        Standard deviation of each coordinate of the white noise w, at least 0 and at most 1e50.
     steps : int
         T.
     rng : Generator
         Draws noise and samples.
     label_noise_std : float
-        At least 0.
+        At least 0 and at most 1e50.
     clip_norm : float
-        More than 0; `inf` clips nothing (Noisy-FTRL).
+        At least 1e-50 and at most 1e50; or `inf`, which clips nothing (Noisy-FTRL).
     initial_error : array_like, shape (d,), optional
-        θ_0 - θ* in the eigenbasis; 0 by default.
+        θ_0 - θ* in the eigenbasis, at least -1e40 and at most 1e40; 0 by default.
     burn_in : int
         First step of the average over time, from 0 to `steps`.
     record : array_like of int, shape (k,), optional
@@ -81,26 +90,27 @@ def simulate_ftrl(
     Returns
     -------
     FTRLRisks
-        Not finite where the iteration is unstable.
+        Infinite, `inf`, where the iteration is unstable.
     """
-    scales = np.sqrt(
-        require_real(
-            "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
-        )
-    )
-    eta = require_number("step_size", step_size, above=0)
-    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0)
-    zeta = require_number("label_noise_std", label_noise_std, least=0)
-    clip = require_number("clip_norm", clip_norm, above=0, infinite=True)
+    within = {"least": -LARGEST, "most": LARGEST}
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)
+    scales = np.sqrt(values)
+    eta = require_number("step_size", step_size, above=0, most=LARGEST)
+    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, most=LARGEST)
+    zeta = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
+    require_number("clip_norm", clip_norm, above=0, infinite=True)
+    clip = float(require_clip_norm(clip_norm))
+    require_rng("rng", rng)
     count, repeats = require_count("steps", steps), require_count("runs", runs)
     first = require_count("burn_in", burn_in, least=0)
     if first > count:
         raise ValueError(f"burn_in must be at most steps, {count}, got {first}")
     d = scales.size
-    start = require_array(
-        "initial_error", np.zeros(d) if initial_error is None else initial_error, shape=(d,)
-    )
-    coefficients = require_array("decoder", decoder, shape=(None,))
+    start = np.zeros(d)
+    if initial_error is not None:
+        limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
+        start = require_array("initial_error", initial_error, shape=(d,), **limits)
+    coefficients = require_array("decoder", decoder, shape=(None,), **within)
     if coefficients.size > count:
         raise ValueError(
             f"decoder must have at most steps, {count}, entries, got {coefficients.size}"
@@ -116,6 +126,8 @@ def simulate_ftrl(
             rng, scales, start.copy(), zeta, eta, clip, noise, first, wanted, risks[run]
         )
         clipped[run] = clips / count
+    # An unstable iteration leaves double precision, by way of opposite infinities.
+    risks[np.isnan(risks)], averages[np.isnan(averages)] = inf, inf
     return FTRLRisks(risks=risks, averages=averages, clipped_fraction=clipped)
 
 
@@ -133,10 +145,13 @@ def _fill_noise(
 def _record(record: ArrayLike | None, steps: int) -> NDArray[np.int64]:
     if record is None:
         return np.array([steps], dtype=np.int64)
-    wanted = np.asarray(record)
-    whole = wanted.dtype.kind in "iu" and wanted.ndim == 1 and wanted.size > 0
-    if not whole or np.any(np.diff(wanted, prepend=-1, append=steps + 1) < 1):
+    wanted = require_counts("record", record, least=0, most=steps)
+    if (
+        wanted.ndim != 1
+        or wanted.size == 0
+        or np.any(np.diff(wanted, prepend=-1, append=steps + 1) < 1)
+    ):
         raise ValueError(
             f"record must be whole numbers that increase within 0..{steps}, got {record}"
         )
-    return wanted.astype(np.int64)
+    return wanted

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isfinite
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,39 +17,95 @@ from privreg.algorithms.clipped_gradient import (
 )
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.algorithms.screening import ScreenedSamples, screen
+from privreg.privacy import assumptions
+from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
+from privreg.privacy.one_of_many import OneOfMany
+from privreg.privacy.release import Diagnostic, Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.validation import (
     require_array,
     require_broadcast,
     require_count,
     require_counts,
-    require_instance,
     require_number,
     require_real,
+    require_rng,
 )
 
 FloatArray = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FullBatchIterates:
-    """Iterates of full-batch private gradient descent.
+    """Iterates of full-batch private gradient descent, of one setting or of several.
 
     Attributes
     ----------
     iterates : ndarray, shape (*settings, runs, len(times), p)
-        The released iterates.
+        For studies; `release` makes those of one setting something that may leave the house.
     times : ndarray, shape (len(times),)
         Their steps, counted from 1; the start is step 0 and is not released.
-    clipped_fraction : ndarray, shape (*settings, runs, steps)
-        Share of the rows whose gradient was clipped at each step. A non-private diagnostic: it is
-        computed from the data without noise and no guarantee covers it.
+    clipped_fraction : Diagnostic of ndarray, shape (*settings, runs, steps)
+        Share of the rows whose gradient was clipped at each step, computed without noise.
+    clip_norm, gradient_noise_std : ndarray, shape settings
+        γ and λ.
+    sample_size : int
+        n.
     """
 
     iterates: FloatArray
     times: NDArray[np.int64]
-    clipped_fraction: FloatArray
+    clipped_fraction: Diagnostic[FloatArray]
+    clip_norm: FloatArray
+    gradient_noise_std: FloatArray
+    sample_size: int
+    _settings: OneOfMany = field(repr=False)
+
+    def release(
+        self,
+        setting: int | tuple[int, ...] | None = None,
+        *,
+        neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    ) -> Release[FloatArray]:
+        r"""The iterates of all runs of one setting, with what they cost.
+
+        .. math:: \rho = \frac{mT}2\Big(\frac{\Delta}{n\lambda}\Big)^2,\qquad
+            \Delta = 2\gamma \text{ (replace-one)},\quad \gamma \text{ (otherwise)}
+
+        Parameters
+        ----------
+        setting : int or tuple of int, optional
+            Index of the setting; may be left out where there is one only.
+        neighbours : Neighbours
+            Neighbouring relation.
+
+        Returns
+        -------
+        Release
+            Of the iterates, shape (runs, len(times), p).
+
+        Raises
+        ------
+        ValueError
+            If another setting was released before, or this one has no noise or no clipping.
+
+        Source
+        ------
+        brown2024, Lemma 2.1.
+        """
+        relation = Neighbours(neighbours)
+        index = self._settings.take(setting)
+        bound, noise = float(self.clip_norm[index]), float(self.gradient_noise_std[index])
+        if not (noise > 0 and isfinite(bound)):
+            raise ValueError(
+                "setting must have a finite clip_norm and noise for a release, "
+                f"got {bound:g} and {noise:g}"
+            )
+        gradients = np.prod(self.clipped_fraction.non_private.shape[-2:])
+        change = float(sum_sensitivity(bound, neighbours=relation)) / self.sample_size
+        budget = Budget(float(gradients) * (change / noise) ** 2 / 2, relation)
+        return Release(self.iterates[index], budget, assumptions.USUAL)
 
 
 def full_batch_noise_std(
@@ -171,8 +228,8 @@ def full_batch_dpgd(
     and T (γ/n)² / (2λ²) under add-remove ones with n public; m released runs cost m times as much.
     It is a statement about real numbers and one setting: settings share noise, so that differences
     between them carry less of it, and floating point adds what `sound_full_batch_dpgd` avoids.
-    `times` and any function of the iterates are post-processing. `clipped_fraction` is not private,
-    and a running time that depends on the data is not protected.
+    `times` and any function of the iterates are post-processing. `FullBatchIterates.release` hands
+    out one setting with this budget. A running time that depends on the data is not protected.
 
     Source
     ------
@@ -186,7 +243,7 @@ def full_batch_dpgd(
         raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_number("step_size", step_size, above=0, most=1e50)
-    require_instance("rng", rng, np.random.Generator)
+    require_rng("rng", rng)
     n, p = as_samples(samples).sample_size, samples.dimension
     origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,))
     if np.max(np.abs(origin)) > LARGEST_PARAMETER:
@@ -218,31 +275,37 @@ def full_batch_dpgd(
     iterates = np.empty((lanes, wanted.size, p))
     clipped_fraction = np.empty((lanes, steps))
     slot = 0
-    for step in range(1, steps + 1):
-        if screened is not None and screened.holds(theta, step=step - 1):
-            descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
-        else:
-            descent, clipped = sum_clipped(tame.chunks(), theta, lane_clip_norm)
-        normals = rng.standard_normal((runs, p)).T[:, None, :]
-        with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(1, steps + 1):
+            if screened is not None and screened.holds(theta, step=step - 1):
+                descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
+            else:
+                descent, clipped = sum_clipped(tame.chunks(), theta, lane_clip_norm)
+            normals = rng.standard_normal((runs, p)).T[:, None, :]
             theta += (step_size / n) * descent + (scale * normals).reshape(p, lanes)
-        # Larger ones would leave double precision inside a sum; NaN compares as too large.
-        if not np.max(np.abs(theta)) <= LARGEST_PARAMETER:
-            raise ValueError(
-                f"step_size must be small enough for descent to be stable, got {step_size}: "
-                f"the iterates overflow at step {step}"
-            )
-        clipped_fraction[:, step - 1] = clipped / n
-        if slot < wanted.size and step == wanted[slot]:
-            iterates[:, slot] = theta.T
-            slot += 1
-        if progress is not None:
-            progress(1)
+            # Larger ones would leave double precision inside a sum; NaN compares as too large.
+            if not np.maximum.reduce(np.abs(theta), axis=None) <= LARGEST_PARAMETER:
+                raise ValueError(
+                    f"step_size must be small enough for descent to be stable, got {step_size}: "
+                    f"the iterates overflow at step {step}"
+                )
+            clipped_fraction[:, step - 1] = clipped / n
+            if slot < wanted.size and step == wanted[slot]:
+                iterates[:, slot] = theta.T
+                slot += 1
+            if progress is not None:
+                progress(1)
     shape = (*bounds.shape, runs)
     return FullBatchIterates(
         iterates=iterates.reshape(*shape, wanted.size, p),
         times=wanted,
-        clipped_fraction=clipped_fraction.reshape(*shape, steps),
+        clipped_fraction=Diagnostic(
+            clipped_fraction.reshape(*shape, steps), "share of clipped rows"
+        ),
+        clip_norm=bounds,
+        gradient_noise_std=noise,
+        sample_size=n,
+        _settings=OneOfMany(bounds.shape),
     )
 
 

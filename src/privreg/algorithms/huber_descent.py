@@ -46,12 +46,14 @@ def huber_descent(
     r"""Linear regression under zCDP by noisy Newton steps on a Huber loss, with private scales.
 
     .. math::
-        \theta_t = \theta_{t-1} + W S_t\Big(\frac1n\sum_i \mathrm{CLIP}_\gamma
-        \big(\mathbf z_i(y_i - \mathbf x_i^\top\theta_{t-1})\big) + \lambda_t\zeta_t\Big),
-        \qquad \mathbf z_i = W^\top\mathbf x_i,\ \zeta_t \sim N(0, I_p)
+        \theta_t = \theta_{t-1} + W S_t\Big(\frac1n\sum_i u_i\,
+        \mathrm{clip}\big(y_i - \mathbf x_i^\top\theta_{t-1},\ \pm\gamma/\sqrt p\big)
+        + \lambda_t\zeta_t\Big), \qquad \zeta_t \sim N(0, I_p)
 
-    Clipping the gradient of a row to γ is clipping its residual to ±γ/‖z‖: the steps descend on a
-    sum of Huber losses. W whitens by a private second moment, so that the noise lies in the
+    with z = Wᵀx, u = z min(1, √p/‖z‖). Residuals that are clipped make the steps descend on a Huber
+    loss; a row adds a vector of norm at most γ. One width for all rows leaves slopes their target
+    where errors are skewed but independent of the features; `settings.common_width` False clips
+    gradients z r to γ instead. W whitens by a private second moment, so that the noise lies in the
     directions in which the coefficients are uncertain anyway, and few steps suffice. The final K
     steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the average of K Newton steps, with
     the noise of one that had the budget of all.

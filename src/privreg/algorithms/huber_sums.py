@@ -101,8 +101,9 @@ def curvature_sum(
     .. math::
         \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
 
-    and for a record of several rows with gradient g and C = Σ zzᵀ the matrix C, or
-    (γ/‖g‖)(I - ggᵀ/‖g‖²) C where it is clipped. Its Frobenius norm is at most cap².
+    At a common width zzᵀ is multiplied by min(1, √p/‖z‖), and the residual decides. For a record of
+    several rows with gradient g and C = Σ zzᵀ it is the matrix C, or (γ/‖g‖)(I - ggᵀ/‖g‖²) C where
+    it is clipped. Its Frobenius norm is at most cap².
     """
     p = len(parameters)
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import erfc, exp, inf, pi, sqrt
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.noisy_sgd_kernel import one_pass
 from privreg.algorithms.samples import Chunk, checked_data, row_norms, tamed
+from privreg.privacy import assumptions
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.one_of_many import OneOfMany
+from privreg.privacy.release import Diagnostic, Release
 from privreg.validation import (
     require_answer,
     require_array,
     require_choice,
     require_count,
+    require_frozen,
     require_instance,
     require_number,
     require_real,
+    require_rng,
 )
 
 # Steps, norms and noise up to here stay far from overflow in every intermediate.
@@ -64,7 +71,7 @@ class LinearRecords:
         target = require_array("target", self.target, shape=(None,), least=-LARGEST, most=LARGEST)
         for name, least in (("mean", -LARGEST), ("std", 0.0), ("target", -LARGEST)):
             value = getattr(self, name)
-            array = require_array(name, value, shape=target.shape, least=least, most=LARGEST)
+            array = require_frozen(name, value, shape=target.shape, least=least, most=LARGEST)
             object.__setattr__(self, name, array)
         for name, infinite in (("label_noise_std", False), ("label_noise_clip", True)):
             number = require_number(name, getattr(self, name), least=0, infinite=infinite)
@@ -110,8 +117,12 @@ class LinearRecords:
         return self.target.size
 
     @property
-    def label_noise_variance(self) -> float:
-        """Variance of the label noise after it is clipped."""
+    def clipped_label_noise_std(self) -> float:
+        """Standard deviation of the label noise after it is clipped."""
+        return sqrt(self._label_noise_square)
+
+    @property
+    def _label_noise_square(self) -> float:
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
     def risk(self, parameters: ArrayLike) -> NDArray[np.float64]:
@@ -127,7 +138,7 @@ class LinearRecords:
         )
         error = point - self.target
         excess = error**2 @ self.std**2 + (error @ self.mean) ** 2
-        return np.asarray(0.5 * (excess + self.label_noise_variance))
+        return np.asarray(0.5 * (excess + self._label_noise_square))
 
     def sample(
         self, count: int, rng: np.random.Generator
@@ -142,7 +153,7 @@ class LinearRecords:
             Source of both.
         """
         count = require_count("count", count)
-        require_instance("rng", rng, np.random.Generator)
+        require_rng("rng", rng)
         size = (count, self.dimension)
         if self.shape == "uniform":
             standard = sqrt(3.0) * (2.0 * rng.random(size) - 1.0)
@@ -153,18 +164,76 @@ class LinearRecords:
         return features, features @ self.target + self.label_noise_std * noise
 
 
-class NoisySGDRuns(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class NoisySGDRuns:
     """Runs of noisy SGD at S noise scales and C clipping norms on the same records and noise.
 
-    `iterate`, shape (S, C, d), is what a private run would release; `risk`, shape (S, C, n +
-    1), is the population risk before the first step and after each, and `clipped_fraction`, shape
-    (S, C), the share of the n gradients that were longer than the clipping norm: both are
-    non-private diagnostics.
+    Attributes
+    ----------
+    iterate : ndarray, shape (S, C, d)
+        The last iterates, for studies; `release` hands out that of one setting.
+    risk : Diagnostic of ndarray, shape (S, C, n + 1)
+        Population risk before the first step and after each.
+    clipped_fraction : Diagnostic of ndarray, shape (S, C)
+        Share of the n gradients that were longer than the clipping norm.
+    gradient_noise_stds : ndarray, shape (S,)
+    clip_norms : ndarray, shape (C,)
     """
 
-    risk: NDArray[np.float64]
     iterate: NDArray[np.float64]
-    clipped_fraction: NDArray[np.float64]
+    risk: Diagnostic[NDArray[np.float64]]
+    clipped_fraction: Diagnostic[NDArray[np.float64]]
+    gradient_noise_stds: NDArray[np.float64]
+    clip_norms: NDArray[np.float64]
+    _settings: OneOfMany = field(repr=False)
+
+    def release(
+        self,
+        setting: tuple[int, int] | None = None,
+        *,
+        neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
+    ) -> Release[NDArray[np.float64]]:
+        r"""The last iterate of one setting, with what all its iterates together cost.
+
+        .. math:: \rho = 2c^2/\sigma^2
+
+        for replace-one neighbours, and for zero-out ones too, since the gradient of a blank still
+        holds the penalty's.
+
+        Parameters
+        ----------
+        setting : (int, int), optional
+            Indices of the noise scale and of the clipping norm; may be left out where there is one
+            of each.
+        neighbours : Neighbours
+            Replace-one or zero-out: records keep their places.
+
+        Returns
+        -------
+        Release
+            Of the iterate, shape (d,).
+
+        Raises
+        ------
+        ValueError
+            If another setting was released before, or this one has no noise or no clipping.
+        """
+        relation = Neighbours(neighbours)
+        if relation is Neighbours.ADD_REMOVE:
+            raise ValueError(
+                "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more "
+                "would move the later ones to other steps"
+            )
+        index = self._settings.take(setting)
+        noise = float(self.gradient_noise_stds[index[0]])
+        norm = float(self.clip_norms[index[1]])
+        if not (noise > 0 and norm < inf):
+            raise ValueError(
+                "setting must have a finite clip norm and noise for a release, "
+                f"got {norm:g} and {noise:g}"
+            )
+        budget = Budget(2 * (norm / noise) ** 2, relation)
+        return Release(self.iterate[index], budget, assumptions.USUAL)
 
 
 def simulate_noisy_sgd(
@@ -212,8 +281,8 @@ def simulate_noisy_sgd(
     position: the record enters one gradient of norm at most c, so all iterates together satisfy
     Rényi privacy of every order α > 1 with ε = 2αc²/σ² (zero-concentrated privacy with ρ =
     2c²/σ²), if the start and the step sizes do not depend on the data. With c = `inf` the
-    gradient is unbounded and there is no guarantee, whatever σ is. Neither the risk nor the
-    fraction clipped is private.
+    gradient is unbounded and there is no guarantee, whatever σ is. Settings share their noise:
+    `NoisySGDRuns.release` hands out one of them.
 
     Source
     ------
@@ -327,7 +396,7 @@ def _run(
     require_array("gradient_noise_stds", noises, shape=(None,))
     clip_norms = np.atleast_1d(_clip_norms(clip_norms))
     ridge = require_number("ridge", ridge, least=0, most=LARGEST)
-    require_instance("rng", rng, np.random.Generator)
+    require_rng("rng", rng)
     if len(labels):
         clips = np.isfinite(clip_norms)
         tame = tamed(Chunk(rows, labels, row_norms(rows)))
@@ -353,7 +422,7 @@ def _run(
         records.target,
         records.label_noise_std,
         records.label_noise_clip,
-        records.label_noise_variance,
+        records._label_noise_square,
         steps,
         np.repeat(noises, clip_norms.size),
         np.tile(clip_norms, noises.size),
@@ -366,4 +435,11 @@ def _run(
     shape = (noises.size, clip_norms.size)
     # Without a step nothing was clipped.
     fraction = clipped.reshape(shape) / max(steps.size, 1)
-    return NoisySGDRuns(risk.reshape(*shape, -1), iterate.reshape(*shape, -1), fraction)
+    return NoisySGDRuns(
+        iterate.reshape(*shape, -1),
+        Diagnostic(risk.reshape(*shape, -1), "population risk along the path"),
+        Diagnostic(fraction, "share of clipped gradients"),
+        noises,
+        clip_norms,
+        OneOfMany(shape),
+    )

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from privreg.sums import inner_product
 
+# Below this share of its parts a sum of squares is formed again, coordinate by coordinate.
+CANCELLED = 1e-6
+
 
 @njit(cache=True, nogil=True)
 def one_pass(
@@ -22,7 +25,7 @@ def one_pass(
     target: NDArray[np.float64],
     label_noise_std: float,
     label_noise_clip: float,
-    label_noise_variance: float,
+    label_noise_square: float,
     step_sizes: NDArray[np.float64],
     gradient_noise_stds: NDArray[np.float64],
     clip_norms: NDArray[np.float64],
@@ -69,14 +72,17 @@ def one_pass(
             residual = fitted - label
             scale = 1.0
             if clip_norms[s] < math.inf:
-                norm = math.sqrt(
-                    max(
-                        residual * residual * square
-                        + 2.0 * ridge * residual * fitted
-                        + ridge * ridge * inner_product(x, x),
-                        0.0,
-                    )
-                )
+                pulled = residual * residual * square
+                held = ridge * ridge * inner_product(x, x)
+                total = pulled + 2.0 * ridge * residual * fitted + held
+                if not total > CANCELLED * (pulled + held):
+                    # What is left of two parts that cancel has lost digits; a gradient that is
+                    # taken for a shorter one would pass unclipped.
+                    total = 0.0
+                    for i in range(dimension):
+                        part = residual * row[i] + ridge * x[i]
+                        total += part * part
+                norm = math.sqrt(total)
                 if norm > clip_norms[s]:
                     scale = clip_norms[s] / norm
                     clipped[s] += 1
@@ -89,4 +95,4 @@ def one_pass(
                 scaled[i] = std[i] * error[i]
             along = inner_product(mean, error)
             spread = inner_product(scaled, scaled)
-            risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_variance)
+            risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_square)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ class LeastSquares:
         n - p.
     """
 
+    not_private: ClassVar[bool] = True
     coefficients: FloatArray
     standard_errors: FloatArray
     degrees_of_freedom: int

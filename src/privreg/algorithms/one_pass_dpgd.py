@@ -20,18 +20,23 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.algorithms import one_pass_dpgd_kernels as kernels
 from privreg.algorithms.samples import Chunk, checked_data, row_norms, tamed
 from privreg.models import LinearModel
+from privreg.noise.source import SECRET, NoiseSource, require_source
+from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.iteration import one_pass_zcdp_root
 from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
 from privreg.schedules import Schedule, noise_multipliers, step_shape
 from privreg.validation import (
-    require_array,
+    rechecked,
     require_broadcast,
     require_count,
     require_counts,
+    require_frozen,
     require_instance,
     require_number,
     require_real,
+    require_rng,
 )
 
 CHUNK = 32
@@ -85,11 +90,12 @@ class Mechanism:
     def __post_init__(self) -> None:
         require_instance("budget", self.budget, Budget)
         limits = {"least": 0.0, "most": LARGEST}
-        steps = require_array("step_shape", self.step_shape, shape=(None,), **limits)
-        noise = require_array("noise_shape", self.noise_shape, shape=steps.shape, **limits)
+        # What was checked is what will be used: nobody can write to these arrays.
+        steps = require_frozen("step_shape", self.step_shape, shape=(None,), **limits)
+        noise = require_frozen("noise_shape", self.noise_shape, shape=steps.shape, **limits)
         limits = {"least": 1 / LARGEST, "most": LARGEST}
-        amplitude = require_array("amplitude", self.amplitude, shape=(None,), **limits)
-        norms = require_array("clip_norm", self.clip_norm, shape=amplitude.shape, **limits)
+        amplitude = require_frozen("amplitude", self.amplitude, shape=(None,), **limits)
+        norms = require_frozen("clip_norm", self.clip_norm, shape=amplitude.shape, **limits)
         if np.max(amplitude) * np.max(norms) * max(np.max(steps), np.max(noise)) > LARGEST_STEP:
             raise ValueError(
                 f"amplitude must make steps of clipped gradients at most {LARGEST_STEP:g}, "
@@ -101,10 +107,7 @@ class Mechanism:
             ("amplitude", amplitude),
             ("clip_norm", norms),
         ):
-            # What was checked is what will be used: nobody else holds these arrays.
-            kept = array.copy()
-            kept.flags.writeable = False
-            object.__setattr__(self, name, kept)
+            object.__setattr__(self, name, array)
         if self.budget.neighbours is not Neighbours.REPLACE_ONE:
             raise ValueError(f"budget must be for replace-one neighbours, got {self.budget}")
         # The amplitude scales steps and noise alike, so the budget is the same for all settings.
@@ -193,17 +196,18 @@ def fit(
     to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
     integers can make up for what floating point reveals.
     """
-    require_instance("mechanism", mechanism, Mechanism)
-    require_instance("rng", rng, np.random.Generator)
+    mechanism = rechecked(require_instance("mechanism", mechanism, Mechanism))
+    require_rng("rng", rng)
     features, labels = checked_data(features, labels, sample_size=mechanism.sample_size)
     dimension = features.shape[1]
     parameters = np.zeros((mechanism.settings, dimension))
+    adds_noise = mechanism.noise_shape > 0
     # Squares of rows that are not tame may overflow; such blocks are done again.
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, mechanism.sample_size, CHUNK):
             block = slice(start, start + CHUNK)
             rows, noise = features[block], mechanism.noise_shape[block]
-            noisy = bool(np.any(noise > 0))
+            noisy = bool(adds_noise[block].any())
             directions = rng.standard_normal(rows.shape) if noisy else np.zeros((0, dimension))
             steps = np.empty((len(rows), mechanism.settings))
             targets = labels[block]
@@ -228,6 +232,57 @@ def fit(
                 scale = 2 * mechanism.clip_norm * mechanism.amplitude
                 parameters += scale[:, None] * (noise @ directions)
     return parameters
+
+
+def release(
+    mechanism: Mechanism,
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    noise: NoiseSource = SECRET,
+) -> Release[NDArray[np.float64]]:
+    """The last iterate of a mechanism of one setting, with its budget and what it rests on.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Of one setting with a finite budget: several share their noise, and only one may leave.
+    features, labels
+        As in `fit`.
+    noise : Secret or Seeded
+        Where the noise comes from.
+
+    Returns
+    -------
+    Release
+        Of the iterate, shape (dimension,).
+
+    Guarantee
+    ---------
+    That of `fit`.
+
+    Examples
+    --------
+    >>> from privreg.schedules import Polynomial
+    >>> mechanism = Mechanism.from_schedule(
+    ...     Polynomial(2.0, 0.5), sample_size=400, dimension=3, budget=Budget.zcdp(0.5),
+    ...     clip_constant=1.0,
+    ... )
+    >>> features = np.random.default_rng(0).standard_normal((400, 3))
+    >>> found = release(mechanism, features, features @ [1.0, 0.0, -1.0])
+    >>> found.budget, found.value.shape
+    (Budget(rho=0.5, neighbours='replace-one'), (3,))
+    """
+    require_instance("mechanism", mechanism, Mechanism)
+    if mechanism.settings != 1 or not isfinite(mechanism.budget.rho):
+        raise ValueError(
+            "mechanism must have one setting and a finite budget for a release, "
+            f"got {mechanism.settings} and {mechanism.budget}"
+        )
+    source = require_source("noise", noise)
+    (iterate,) = fit(mechanism, features, labels, source.generator())
+    held = (*assumptions.BESIDES_THE_STREAM, assumptions.LAST_ALONE, *source.assumptions)
+    return Release(iterate, mechanism.budget, held)
 
 
 def risk_path(
@@ -334,7 +389,7 @@ def _recorded(
 ) -> NDArray[np.int64]:
     """Steps to record, each of which the kernel will reach and fill."""
     require_instance("mechanism", mechanism, Mechanism)
-    require_instance("rng", rng, np.random.Generator)
+    require_rng("rng", rng)
     if record is None:
         return np.array([mechanism.sample_size])
     steps = require_counts("record", record, least=0, most=mechanism.sample_size)

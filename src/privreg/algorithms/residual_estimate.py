@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privreg.validation import FloatArray, require_array, require_count, require_number
+from privreg.validation import (
+    FloatArray,
+    require_answer,
+    require_array,
+    require_count,
+    require_number,
+    require_rng,
+)
 
 # β_1 of the paper, "some large constant": groups that a private estimate needs, per log/ε.
 GROUPS_FACTOR = 8.0
@@ -33,7 +40,11 @@ def public_residual_scale(features: ArrayLike, labels: ArrayLike, parameters: Ar
     ------
     anon2024, Algorithm 2, Option 1.
     """
-    return float(np.sqrt(2.0 * np.mean(_squared_residuals(features, labels, parameters))))
+    squared = _squared_residuals(features, labels, parameters)
+    with np.errstate(over="ignore"):
+        mean = np.asarray(np.mean(squared))
+    # Public rows may be complained about; private ones are not looked at aloud.
+    return float(np.sqrt(2.0 * require_answer("features, labels and parameters", mean)))
 
 
 def private_residual_scale(
@@ -59,17 +70,21 @@ def private_residual_scale(
         Private rows, none of which is used elsewhere.
     parameters : array_like, shape (d,)
         w.
-    epsilon, delta : float
-        Budget of this one call; more than 0, δ below 1.
+    epsilon : float
+        ε of this one call, at least 1e-100.
+    delta : float
+        δ of this one call, at least 1e-150 and less than 1.
     failure_probability : float
-        Chance of a wrong bin that is accepted, in (0, 1).
+        Chance of a wrong bin that is accepted, at least 1e-150 and less than 1.
     rng : Generator
+        Source of the noise.
 
     Returns
     -------
     float
         √(2 b) for the upper end b of the bin, so that its square is 2 to 4 times the mean of a
-        typical group; 0 if the group means are 0.
+        typical group; 0 if the group means are 0, `inf` if they are beyond double precision or if
+        no bin is full enough to be named.
 
     Raises
     ------
@@ -88,8 +103,7 @@ def private_residual_scale(
     almost empty bin without privacy; here the noisy share is compared, as in the lemma.
     """
     squared = _squared_residuals(features, labels, parameters)
-    epsilon = require_number("epsilon", epsilon, above=0)
-    delta = require_number("delta", delta, above=0, below=1)
+    require_rng("rng", rng)
     groups = private_groups_needed(
         epsilon=epsilon, delta=delta, failure_probability=failure_probability
     )
@@ -98,8 +112,8 @@ def private_residual_scale(
             f"labels must have at least {groups} rows for a private residual estimate at "
             f"epsilon = {epsilon:.3g}, got {squared.size}; use public rows or a fixed clip norm"
         )
-    means = np.array([np.mean(part) for part in np.array_split(squared, groups)])
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
+        means = np.array([np.mean(part) for part in np.array_split(squared, groups)])
         exponents = np.floor(np.log2(means))
     bins, counts = np.unique(exponents, return_counts=True)
     noisy = counts / groups + rng.laplace(0.0, 2.0 / (epsilon * groups), bins.size)
@@ -108,7 +122,8 @@ def private_residual_scale(
     if noisy[fullest] < threshold:
         # No bin is full enough to be named; the widest that a caller can still clip by is none.
         return float("inf")
-    return float(np.sqrt(2.0 * np.exp2(bins[fullest] + 1))) if np.isfinite(bins[fullest]) else 0.0
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(2.0 * np.exp2(bins[fullest] + 1)))
 
 
 def private_groups_needed(*, epsilon: float, delta: float, failure_probability: float) -> int:
@@ -116,10 +131,12 @@ def private_groups_needed(*, epsilon: float, delta: float, failure_probability: 
 
     Parameters
     ----------
-    epsilon, delta : float
-        Budget of one call.
+    epsilon : float
+        ε of one call, at least 1e-100.
+    delta : float
+        δ of one call, at least 1e-150 and less than 1.
     failure_probability : float
-        β in (0, 1).
+        β, at least 1e-150 and less than 1.
 
     Examples
     --------
@@ -129,9 +146,9 @@ def private_groups_needed(*, epsilon: float, delta: float, failure_probability: 
     >>> private_groups_needed(epsilon=share[0], delta=share[1], failure_probability=0.01)
     59296
     """
-    share = require_number("epsilon", epsilon, above=0)
-    small = require_number("delta", delta, above=0, below=1)
-    chance = require_number("failure_probability", failure_probability, above=0, below=1)
+    share = require_number("epsilon", epsilon, least=1e-100)
+    small = require_number("delta", delta, least=1e-150, below=1)
+    chance = require_number("failure_probability", failure_probability, least=1e-150, below=1)
     return int(np.ceil(GROUPS_FACTOR * np.log(1.0 / (chance * small)) / share))
 
 
@@ -161,4 +178,7 @@ def _squared_residuals(features: ArrayLike, labels: ArrayLike, parameters: Array
     rows = require_array("features", features, shape=(None, None))
     values = require_array("labels", labels, shape=(len(rows),))
     weights = require_array("parameters", parameters, shape=(rows.shape[1],))
-    return (values - rows @ weights) ** 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        residuals = values - rows @ weights
+        # Opposite infinities inside a product: a residual beyond double precision all the same.
+        return np.where(np.isnan(residuals), np.inf, residuals) ** 2

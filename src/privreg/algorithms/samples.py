@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.validation import (
+    frozen,
     require_answer,
     require_array,
     require_count,
+    require_frozen,
     require_instance,
     require_number,
 )
@@ -72,6 +74,7 @@ class ArraySamples:
         Whether clipped gradients can be computed from the rows as they are; see `tamed`.
     """
 
+    not_private: ClassVar[bool] = True
     features: FloatArray
     labels: FloatArray
     norms: FloatArray = field(init=False, repr=False)
@@ -140,10 +143,11 @@ class GaussianSamples:
         require_number("label_noise_std", self.label_noise_std, least=0)
         require_number("label_noise_mean", self.label_noise_mean)
         require_instance("seed", self.seed, np.random.SeedSequence)
-        target = require_array("target", self.target, shape=(None,))
+        target = require_frozen("target", self.target, shape=(None,))
         object.__setattr__(self, "target", target)
         if self.covariance_root is not None:
-            root = require_array("covariance_root", self.covariance_root, shape=(target.size,) * 2)
+            shape = (target.size, target.size)
+            root = require_frozen("covariance_root", self.covariance_root, shape=shape)
             object.__setattr__(self, "covariance_root", root)
 
     @property
@@ -180,7 +184,7 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
 
 def as_samples(samples: Samples) -> Samples:
     """The data set itself, or an error for what is none."""
-    if not isinstance(samples, Samples):
+    if type(samples) not in (ArraySamples, GaussianSamples) and not isinstance(samples, Samples):
         raise ValueError(
             f"samples must be ArraySamples or GaussianSamples, got {type(samples).__name__}"
         )
@@ -207,16 +211,6 @@ def checked_data(
     """
     rows = require_array("features", features, shape=(sample_size, dimension))
     return rows, require_array("labels", labels, shape=rows.shape[:1])
-
-
-def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
-    """The array read-only, copied if the caller could still write to it."""
-    if beside is not None and np.shares_memory(array, np.asarray(beside)):
-        source = np.asarray(beside)
-        if source.flags.writeable or source.base is not None:
-            array = array.copy()
-    array.flags.writeable = False
-    return array
 
 
 def row_norms(features: FloatArray) -> FloatArray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,7 @@ class ScreenedSamples:
         The data set that was screened; others are refused.
     """
 
+    not_private: ClassVar[bool] = True
     gram: FloatArray
     moment: FloatArray
     kept: Chunk

@@ -19,7 +19,7 @@ from privreg.noise.correlations import Correlation
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.privacy.zcdp import to_approximate
-from privreg.validation import require_count, require_number
+from privreg.validation import require_count, require_instance, require_number
 
 
 def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: int) -> float:
@@ -52,6 +52,7 @@ def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: 
     >>> round(shaped_noise_multiplier(budget, correlation=TreeCorrelation(), steps=1000), 2)
     25.58
     """
+    require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
     return factor / budget.root
 
@@ -63,8 +64,18 @@ def shaped_budget(
     steps: int,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
-    """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`."""
-    multiplier = require_number("noise_multiplier", noise_multiplier, above=0)
+    """The budget that a noise multiplier keeps, the inverse of `shaped_noise_multiplier`.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        τ, at least 1e-100 and at most 1e100.
+    correlation, steps
+        As for `shaped_noise_multiplier`.
+    neighbours : Neighbours
+        Replace-one or zero-out.
+    """
+    multiplier = require_number("noise_multiplier", noise_multiplier, least=1e-100, most=1e100)
     relation = Neighbours(neighbours)
     ratio = _sensitivity(relation, correlation, steps) / multiplier
     return Budget.half_square(ratio, neighbours=relation)
@@ -78,8 +89,10 @@ def published_noise_multiplier(*, epsilon: float, delta: float, steps: int) -> f
 
     Parameters
     ----------
-    epsilon, delta : float
-        The target; ε more than 0, δ in (0, 1).
+    epsilon : float
+        The target ε, at least 1e-100 and at most 1e100.
+    delta : float
+        The target δ, in (0, 1).
     steps : int
         N.
 
@@ -88,7 +101,7 @@ def published_noise_multiplier(*, epsilon: float, delta: float, steps: int) -> f
     anon2024, Theorem 4.1. Its proof bounds the sensitivity of a node by 2ψ and then charges
     α/(2τ²) a node, which is what a sensitivity of ψ costs; `published_readings` says what holds.
     """
-    target = require_number("epsilon", epsilon, above=0)
+    target = require_number("epsilon", epsilon, least=1e-100, most=1e100)
     log_inverse = -np.log(require_number("delta", delta, above=0, below=1))
     levels = ceil(log2(require_count("steps", steps))) + 1
     return float(sqrt(4 * levels * (log_inverse + target)) / target)
@@ -110,8 +123,10 @@ def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
 
     Parameters
     ----------
-    epsilon, delta : float
-        What the paper promises.
+    epsilon : float
+        What the paper promises, at least 1e-100 and at most 1e100.
+    delta : float
+        In (0, 1).
 
     Returns
     -------
@@ -128,7 +143,7 @@ def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
     ------
     anon2024, proof of Theorem 4.1: "(α, αk/τ²)-RDP".
     """
-    target = require_number("epsilon", epsilon, above=0)
+    target = require_number("epsilon", epsilon, least=1e-100, most=1e100)
     log_inverse = -np.log(require_number("delta", delta, above=0, below=1))
     stated = target**2 / (4 * (log_inverse + target))
     budgets = np.array([stated, 2 * stated, stated / 2])
@@ -146,7 +161,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
     Parameters
     ----------
     rho : float
-        More than 0.
+        At least 1e-250 and at most 1e100.
     delta : float
         In (0, 1).
 
@@ -162,7 +177,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
     from scipy.optimize import brentq
     from scipy.special import log_ndtr
 
-    mu = sqrt(2 * require_number("rho", rho, above=0))
+    mu = sqrt(2 * require_number("rho", rho, least=1e-250, most=1e100))
     wanted = require_number("delta", delta, above=0, below=1)
 
     def excess(value: float) -> float:
@@ -180,5 +195,6 @@ def _sensitivity(neighbours: Neighbours, correlation: Correlation, steps: int) -
             "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more would "
             "move the later ones to other steps"
         )
+    require_instance("correlation", correlation, Correlation)  # type: ignore[type-abstract]
     change = float(sum_sensitivity(1.0, neighbours=neighbours))
     return change * correlation.sensitivity(require_count("steps", steps))

@@ -11,22 +11,36 @@ independent noise makes it DP-SGD, Σ = I the usual algorithms.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from math import inf, isinf
+from dataclasses import dataclass, replace
+from math import inf, isfinite, isinf
 
 import numpy as np
 
-from privreg.algorithms.samples import Samples
+from privreg.algorithms.clipped_gradient import require_clip_norm, tame_samples
+from privreg.algorithms.samples import Samples, as_samples
 from privreg.algorithms.shaped_accounting import shaped_budget, shaped_noise_multiplier
 from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
 from privreg.noise.correlations import Correlation
 from privreg.noise.covariance import NoiseCovariance
+from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
-from privreg.validation import FloatArray, require_array, require_count, require_number
+from privreg.privacy.release import Diagnostic, Release
+from privreg.validation import (
+    FloatArray,
+    rechecked,
+    require_array,
+    require_count,
+    require_frozen,
+    require_instance,
+    require_number,
+    require_rng,
+)
 
 # Rows taken at once: noise for all of them is held.
 _ROWS = 32
+# Steps, norms and noise up to here stay far from overflow in every product.
+LARGEST = 1e50
 
 
 @dataclass(frozen=True)
@@ -36,13 +50,14 @@ class FixedClip:
     Parameters
     ----------
     clip_norm : float
-        ψ in the norm of Σ⁻¹, more than 0; `inf` clips nothing.
+        ψ in the norm of Σ⁻¹, at least 1e-50 and at most 1e50; or `inf`, which clips nothing.
     """
 
     clip_norm: float
 
     def __post_init__(self) -> None:
         require_number("clip_norm", self.clip_norm, above=0, infinite=True)
+        object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +70,11 @@ class ResidualClip:
     Parameters
     ----------
     per_residual : float
-        C, more than 0: a bound on the inverse norm of a feature vector.
+        C, at least 1e-50 and at most 1e50: a bound on the inverse norm of a feature vector.
     features : array_like, shape (m, d)
+        At least -1e50 and at most 1e50.
     labels : array_like, shape (m,)
-        Public rows with labels, which nothing hides.
+        At least -1e50 and at most 1e50: public rows with labels, which nothing hides.
 
     Source
     ------
@@ -70,16 +86,31 @@ class ResidualClip:
     labels: FloatArray
 
     def __post_init__(self) -> None:
-        require_number("per_residual", self.per_residual, above=0)
-        features = require_array("features", self.features, shape=(None, None))
-        labels = require_array("labels", self.labels, shape=(len(features),))
+        within = {"least": -LARGEST, "most": LARGEST}
+        require_number("per_residual", self.per_residual, least=1 / LARGEST, most=LARGEST)
+        features = require_frozen("features", self.features, shape=(None, None), **within)
+        labels = require_frozen("labels", self.labels, shape=(len(features),), **within)
         object.__setattr__(self, "features", features)
         object.__setattr__(self, "labels", labels)
 
     def clip_norm(self, parameters: FloatArray) -> float:
-        """C l for the current parameters; infinite or NaN where these are."""
-        residuals = self.features @ parameters - self.labels
-        return self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))
+        """C l for the current parameters; `inf` where double precision does not hold it.
+
+        Parameters
+        ----------
+        parameters : array_like, shape (d,)
+            Not finite gives `inf`.
+        """
+        shape = (self.features.shape[1],)
+        point = require_array("parameters", parameters, shape=shape, infinite=True)
+        return self._scale(point)
+
+    def _scale(self, parameters: FloatArray) -> float:
+        """The same for numbers that a run has made, which may be NaN."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            residuals = self.features @ parameters - self.labels
+            scale = self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))
+        return scale if np.isfinite(scale) else inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +126,8 @@ class ShapedMechanism:
     clipping : FixedClip or ResidualClip
         Where gradients are clipped.
     noise_multiplier : float
-        τ: noise over clip norm, both in the norm of Σ⁻¹; 0 adds none and promises nothing.
+        τ: noise over clip norm, both in the norm of Σ⁻¹, from 1e-50 and at most 1e50; or 0, which
+        adds none and promises nothing.
     sample_size : int
         Number N of rows, public; at least 2. The last row enters no released iterate.
 
@@ -120,7 +152,20 @@ class ShapedMechanism:
 
     def __post_init__(self) -> None:
         require_count("sample_size", self.sample_size, least=2)
-        multiplier = require_number("noise_multiplier", self.noise_multiplier, least=0)
+        require_instance("covariance", self.covariance, NoiseCovariance)  # type: ignore[type-abstract]
+        require_instance("correlation", self.correlation, Correlation)  # type: ignore[type-abstract]
+        multiplier = require_number(
+            "noise_multiplier", self.noise_multiplier, least=0, most=LARGEST
+        )
+        if 0 < multiplier < 1 / LARGEST:
+            raise ValueError(
+                f"noise_multiplier must be 0 or at least {1 / LARGEST:g}, got {multiplier}"
+            )
+        object.__setattr__(self, "noise_multiplier", multiplier)
+        if not isinstance(self.clipping, (FixedClip, ResidualClip)):
+            raise ValueError(
+                f"clipping must be a FixedClip or a ResidualClip, got {self.clipping!r}"
+            )
         if isinstance(self.clipping, FixedClip):
             if isinf(self.clipping.clip_norm) and multiplier > 0:
                 raise ValueError("clip_norm must be finite where noise is added, got inf")
@@ -177,19 +222,44 @@ class ShapedRun:
     Attributes
     ----------
     average : ndarray, shape (d,)
-        The released average iterate; all `inf` for a run that overflowed.
+        The average iterate, which `release` hands out; all `inf` for a run that overflowed.
     diverged : bool
         Whether it did.
-    clipped_fraction : float
-        Share of clipped gradients. A non-private diagnostic.
+    clipped_fraction : Diagnostic of float
+        Share of clipped gradients, computed without noise.
     largest_clip_norm : float
-        Largest ψ used.
+        Largest ψ used, a function of the iterates and of public rows.
+    mechanism : ShapedMechanism
+        What made it.
     """
 
     average: FloatArray
     diverged: bool
-    clipped_fraction: float
+    clipped_fraction: Diagnostic[float]
     largest_clip_norm: float
+    mechanism: ShapedMechanism
+
+    def release(
+        self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+    ) -> Release[FloatArray]:
+        """The average with the budget that the mechanism spends on all iterates.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            Replace-one or zero-out.
+
+        Raises
+        ------
+        ValueError
+            If the mechanism has no noise or no clipping.
+        """
+        relation = Neighbours(neighbours)
+        rho = self.mechanism.spent(neighbours=relation)
+        if not isfinite(rho):
+            raise ValueError("mechanism must clip and add noise for a release, got one without")
+        public = "the rows that made the noise's shape and the clip norms are public"
+        return Release(self.average, Budget(rho, relation), (*assumptions.USUAL, public))
 
 
 def shaped_dp_ftrl(
@@ -205,7 +275,7 @@ def shaped_dp_ftrl(
     mechanism : ShapedMechanism
         Shape, correlation, clipping and noise.
     step_size : float
-        η, more than 0, chosen without looking at the data.
+        η, more than 0 and at most 1e50, chosen without looking at the data.
     rng : Generator
         Source of the noise.
 
@@ -218,7 +288,7 @@ def shaped_dp_ftrl(
     ---------
     `average` is ρ-zCDP with ρ = `mechanism.spent()` for data sets that differ in one replaced row,
     and `mechanism.spent(neighbours="zero-out")` for those where one row is blank in one of the two.
-    `clipped_fraction` is not private. The guarantee is that of exact Gaussian noise; sampling in
+    The guarantee is that of exact Gaussian noise; sampling in
     floating point is not covered.
 
     Examples
@@ -247,6 +317,12 @@ def shaped_dp_ftrl(
     ------
     anon2024, Algorithms 1 and 3, with steps counted from 1.
     """
+    require_instance("mechanism", mechanism, ShapedMechanism)
+    covariance = rechecked(mechanism.covariance)
+    if covariance is not mechanism.covariance:
+        mechanism = replace(mechanism, covariance=covariance)
+    as_samples(samples)
+    require_rng("rng", rng)
     size, dimension = mechanism.sample_size, mechanism.covariance.dimension
     if samples.sample_size != size:
         raise ValueError(
@@ -256,15 +332,20 @@ def shaped_dp_ftrl(
         raise ValueError(
             f"samples must have the covariance's dimension, {dimension}, got {samples.dimension}"
         )
-    eta = require_number("step_size", step_size, above=0)
+    eta = require_number("step_size", step_size, above=0, most=LARGEST)
+    # A clip norm that follows the residuals is as finite as they are.
+    clipping = mechanism.clipping
+    clip_norm = clipping.clip_norm if isinstance(clipping, FixedClip) else 1.0
+    tame = tame_samples(samples, np.array([clip_norm]))
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(mechanism.clipping, FixedClip):
-            total, clipped, largest = _fixed(samples, mechanism, mechanism.clipping, eta, rng)
+            total, clipped, largest = _fixed(tame, mechanism, mechanism.clipping, eta, rng)
         else:
-            total, clipped, largest = _adaptive(samples, mechanism, mechanism.clipping, eta, rng)
+            total, clipped, largest = _adaptive(tame, mechanism, mechanism.clipping, eta, rng)
     diverged = not np.all(np.isfinite(total))
     average = np.full(dimension, inf) if diverged else total / size
-    return ShapedRun(average, diverged, clipped / (size - 1), largest)
+    share = Diagnostic(clipped / (size - 1), "share of clipped gradients")
+    return ShapedRun(average, diverged, share, largest, mechanism)
 
 
 def _fixed(
@@ -322,7 +403,7 @@ def _adaptive(
         norms = covariance.inverse_norms(features)
         for row, label, norm in zip(features, labels, norms, strict=True):
             step += 1
-            clip_norm = clipping.clip_norm(parameters)
+            clip_norm = clipping._scale(parameters)
             largest = max(largest, clip_norm)
             if not np.isfinite(clip_norm):
                 return np.full_like(total, inf), clipped, inf

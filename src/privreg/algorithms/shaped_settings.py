@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
+from privreg.privacy.release import Diagnostic
 from privreg.validation import FloatArray, require_array, require_count, require_real
 
 
@@ -23,7 +24,7 @@ def run_settings(
     shared_noise: ArrayLike | None = None,
     shared_scale: ArrayLike | None = None,
     block: int = 64,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, Diagnostic[FloatArray]]:
     r"""Average iterates of many settings over the same rows and noise, with fixed clip norms.
 
     It is the loop of `shaped_dp_ftrl` for studies that compare settings; each setting by itself has
@@ -32,15 +33,18 @@ def run_settings(
     Parameters
     ----------
     features : array_like, shape (N, d)
+        At least two rows.
     labels : array_like, shape (N,)
     inverse_norms : array_like, shape (settings, N)
-        √(xᵀΣ⁻¹x) of each row under each setting's Σ.
+        √(xᵀΣ⁻¹x) of each row under each setting's Σ, at least 0.
     noise : array_like, shape (N - 1, d)
         Increments of standard normal noise in the chosen correlation.
     noise_scale : array_like, shape (settings, d)
         What multiplies them, coordinate by coordinate: τψ times the root of a diagonal Σ.
-    step_size, clip_norm : array_like, shape (settings,)
-        η more than 0, and ψ, which may be `inf` where the scale is 0.
+    step_size : array_like, shape (settings,)
+        η, more than 0.
+    clip_norm : array_like, shape (settings,)
+        ψ, more than 0; `inf` clips nothing.
     shared_noise : array_like, shape (N - 1, d), optional
         A second part of the noise, the low-rank one of `PublicCovariance`.
     shared_scale : array_like, shape (settings,), optional
@@ -52,12 +56,14 @@ def run_settings(
     -------
     averages : ndarray, shape (settings, d)
         All `inf` for a setting that overflowed.
-    clipped_fraction : ndarray, shape (settings,)
+    clipped_fraction : Diagnostic of ndarray, shape (settings,)
     """
     rows = require_array("features", features, shape=(None, None))
     size, dimension = rows.shape
+    if size < 2:
+        raise ValueError(f"features must have at least two rows, got {size}")
     values = require_array("labels", labels, shape=(size,))
-    norms = require_array("inverse_norms", inverse_norms, shape=(None, size))
+    norms = require_array("inverse_norms", inverse_norms, shape=(None, size), least=0)
     count = len(norms)
     increments = require_array("noise", noise, shape=(size - 1, dimension))
     scale = require_array("noise_scale", noise_scale, shape=(count, dimension))
@@ -67,13 +73,14 @@ def run_settings(
         raise ValueError(f"clip_norm must have shape ({count},), got {clips.shape}")
     common, weights = np.zeros((0, dimension)), np.zeros(count)
     if (shared_noise is None) != (shared_scale is None):
-        raise ValueError("shared_noise and shared_scale must be given together")
+        raise ValueError("shared_noise must be given together with shared_scale, got one of them")
     if shared_noise is not None and shared_scale is not None:
         common = require_array("shared_noise", shared_noise, shape=(size - 1, dimension))
         weights = require_array("shared_scale", shared_scale, shape=(count,))
     averages = np.zeros((count, dimension))
     clipped = np.zeros(count)
-    for first in range(0, count, require_count("block", block)):
+    block = min(require_count("block", block), count)
+    for first in range(0, count, block):
         some = slice(first, first + block)
         width = len(eta[some])
         total = np.zeros((dimension, width))
@@ -94,4 +101,4 @@ def run_settings(
         )
         averages[some], clipped[some] = total.T / size, hits / (size - 1)
     averages[~np.all(np.isfinite(averages), axis=1)] = inf
-    return averages, clipped
+    return averages, Diagnostic(clipped, "share of clipped gradients")

@@ -88,7 +88,8 @@ def sound_adassp(
     square = rows.reach**2
     unit = max(1, square // EIGENVALUE_UNITS)
     eigenvalue_std, gram_std, moment_std = (
-        discrete.integer_noise_std(square_sensitivity=sensitivity, rho=budget.rho / RELEASES)
+        # Three equal parts as one vector: a third of ρ is no number in binary.
+        discrete.integer_noise_std(square_sensitivity=RELEASES * sensitivity, rho=budget.rho)
         for sensitivity in (
             (-(-square // unit)) ** 2,
             (2 if replace else 1) * square**2,

@@ -13,12 +13,13 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from privreg.claims.evidence import Evidence, Label, Number
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Flag
 
 DECISIVE_SIGMAS = 2.0
 
 Decision = Literal["passed", "refuted", "undecided"]
 Floats = NDArray[np.float64]
-Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Numbers = Annotated[tuple[Number, ...], Field(min_length=1)]
 
 
@@ -57,7 +58,7 @@ class Close(_Kind):
     @model_validator(mode="after")
     def _has_a_tolerance(self) -> Self:
         if self.absolute is None and self.relative is None and self.sigmas is None:
-            raise ValueError("expected at least one tolerance: absolute, relative or sigmas")
+            raise ValueError("one of absolute, relative and sigmas must be given")
         return self
 
     @property
@@ -101,7 +102,7 @@ class Monotone(_Kind):
 
     kind: Literal["monotone"]
     direction: Literal["increasing", "decreasing"]
-    strict: bool = False
+    strict: Flag = False
     slack: Tolerance = Field(0.0, description="A step this far the wrong way is forgiven.")
 
 
@@ -111,7 +112,7 @@ class Ordered(_Kind):
     kind: Literal["ordered"]
     dimension: str
     labels: Annotated[tuple[Label, ...], Field(min_length=2)]
-    strict: bool = False
+    strict: Flag = False
     slack: Tolerance = Field(0.0, description="A step this far the wrong way is forgiven.")
 
 
@@ -295,21 +296,27 @@ def largest_z(check: Check, observed: ArrayLike, standard_error: ArrayLike) -> f
     return float(z[np.argmax(np.abs(z))])
 
 
-def _shaped(check: Check, observed: ArrayLike) -> Floats:
-    values = np.asarray(observed, dtype=np.float64)
+def misshapen(check: Check, shape: tuple[int, ...]) -> str:
+    """What a check takes, if it does not take an observation of this shape; else nothing."""
     if is_scalar(check):
-        fits, wanted = values.ndim == 0, "one number"
+        fits, wanted = shape == (), "one number"
     elif isinstance(check, Close):
         length = len(np.atleast_1d(_numbers(check.expected)))
-        fits, wanted = values.shape == (length,), f"a list of {length}"
+        fits, wanted = shape == (length,), f"a list of {length}"
     elif isinstance(check, Ordered):
         length = len(check.labels)
-        fits, wanted = values.shape == (length,), f"a list of {length}, one a label"
+        fits, wanted = shape == (length,), f"a list of {length}, one a label"
     elif isinstance(check, Monotone):
-        fits, wanted = values.ndim == 1 and values.size > 1, "a list of at least two"
+        fits, wanted = len(shape) == 1 and shape[0] > 1, "a list of at least two"
     else:
-        fits, wanted = values.size > 0, "at least one number"
-    if not fits:
+        fits, wanted = 0 not in shape, "at least one number"
+    return "" if fits else wanted
+
+
+def _shaped(check: Check, observed: ArrayLike) -> Floats:
+    values = np.asarray(observed, dtype=np.float64)
+    wanted = misshapen(check, values.shape)
+    if wanted:
         found = f"an array of shape {values.shape}" if values.ndim else "one number"
         raise ValueError(f"check {check.kind!r} takes {wanted}, found {found}")
     if np.isnan(values).any():

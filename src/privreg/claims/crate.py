@@ -10,6 +10,7 @@ from typing import Any
 from privreg.claims.records import Book, FindingRecord, Record
 
 LICENSE = "https://spdx.org/licenses/MIT"
+FORMATS = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
 # schema.org asks for a rating; it is no measure of a paper, so the words come with it.
 RATINGS = {
     "reproduced": 5,
@@ -55,16 +56,27 @@ def crate(
     made.name = "The ledger of privreg"
     made.description = "Statements of papers on private linear regression, each with its verdict."
     made.datePublished = published.isoformat()
-    made.license = LICENSE
 
     def add(name_of: str, kind: str, **properties: Any) -> Any:
         return made.add(ContextEntity(made, name_of, properties={"@type": kind, **properties}))
 
+    made.license = add(
+        LICENSE, "CreativeWork", name="MIT", description="Any use, with the notice kept."
+    )
+    made.publisher = add("#authors", "Organization", name="The privreg authors")
     software = add(
-        "#privreg", "SoftwareApplication", name="privreg", softwareVersion=version, license=LICENSE
+        "#privreg",
+        "SoftwareApplication",
+        name="privreg",
+        url="index.html",
+        version=version,
+        softwareVersion=version,
+        license=made.license,
     )
     for path, what in files.items():
-        made.add_file(dest_path=path, properties={"name": what})
+        kind = FORMATS.get(path.rpartition(".")[2], "application/octet-stream")
+        about = {"name": what, "description": what, "encodingFormat": kind}
+        made.add_file(dest_path=path, properties=about)
     articles = {
         paper: add(
             papers.get(paper, {}).get("url") or f"#{paper}",
@@ -90,16 +102,21 @@ def crate(
         )
         for (paper, name), digest in artifacts.items()
     }
-    for record in book.statements:
-        _review(add, record, articles[record.paper], evidence, software)
-    for finding in book.findings:
-        _note(add, finding, articles[finding.paper])
+    made.root_dataset["mentions"] = [
+        *(_review(add, item, articles[item.paper], evidence, software) for item in book.statements),
+        *(_note(add, finding, articles[finding.paper]) for finding in book.findings),
+    ]
     return json.dumps(made.metadata.generate(), indent=1, sort_keys=True, ensure_ascii=False)
 
 
 def problems(text: str) -> list[str]:
-    """What an RO-Crate's metadata lacks: dangling references, duplicates, required properties."""
+    """What an RO-Crate's metadata lacks.
+
+    Dangling references, duplicates, required properties, and words that its context does not
+    define, so that a reader of linked data would drop them.
+    """
     graph = json.loads(text)["@graph"]
+    defined = _context()
     by_id: dict[str, dict[str, Any]] = {}
     found = []
     for entity in graph:
@@ -112,10 +129,17 @@ def problems(text: str) -> list[str]:
     root = by_id.get("./", {})
     found += [
         f"./: {name} must be given"
-        for name in ("name", "description", "datePublished", "license")
+        for name in ("name", "description", "datePublished", "license", "publisher")
         if not root.get(name)
     ]
     for entity in graph:
+        kinds = entity["@type"] if isinstance(entity["@type"], list) else [entity["@type"]]
+        words = [*kinds, *(name for name in entity if not name.startswith("@"))]
+        found += [
+            f"{entity['@id']}: {word} is not in the context"
+            for word in words
+            if word not in defined
+        ]
         required = REQUIRED.get(str(entity.get("@type")), ())
         found += [
             f"{entity['@id']}: {name} must be given" for name in required if name not in entity
@@ -131,12 +155,21 @@ def problems(text: str) -> list[str]:
 
 
 REQUIRED = {
-    "ClaimReview": ("claimReviewed", "itemReviewed", "reviewRating", "author", "url"),
-    "Claim": ("text", "appearance"),
-    "Rating": ("ratingValue", "bestRating", "worstRating", "alternateName"),
+    "ClaimReview": ("name", "claimReviewed", "itemReviewed", "reviewRating", "author", "url"),
+    "Claim": ("name", "text", "appearance"),
+    "Rating": ("name", "ratingValue", "bestRating", "worstRating", "alternateName"),
     "ScholarlyArticle": ("name",),
     "HowTo": ("step",),
+    "SoftwareApplication": ("name", "url", "version"),
 }
+
+
+def _context() -> set[str]:
+    """Words of the RO-Crate context, of which the library has a copy."""
+    from importlib.resources import files
+
+    stored = files("rocrate").joinpath("data/ro-crate.jsonld").read_text(encoding="utf-8")
+    return set(json.loads(stored)["@context"])
 
 
 def _review(
@@ -145,11 +178,12 @@ def _review(
     article: Any,
     evidence: Mapping[tuple[str, str], Any],
     software: Any,
-) -> None:
+) -> Any:
     anchor = f"{record.paper}/{record.id}"
     claim = add(
         f"#claim/{anchor}",
         "Claim",
+        name=f"{record.paper}: {record.id}",
         text=record.statement,
         appearance=article,
         position=record.where or "",
@@ -158,6 +192,7 @@ def _review(
     rating = add(
         f"#rating/{anchor}",
         "Rating",
+        name=record.verdict,
         ratingValue=RATINGS[record.verdict],
         bestRating=5,
         worstRating=1,
@@ -166,7 +201,8 @@ def _review(
     )
     command = add(f"#command/{anchor}", "HowTo", name="Rebuild", step=record.command)
     names = dict.fromkeys(name for check in record.checks for name in check.digests)
-    add(
+    read = [evidence[record.paper, name] for name in names]
+    return add(
         f"#review/{anchor}",
         "ClaimReview",
         name=f"{record.verdict}: {record.id}",
@@ -175,15 +211,15 @@ def _review(
         reviewRating=rating,
         author=software,
         url=f"index.html#{record.key}",
-        isBasedOn=[evidence[record.paper, name] for name in names],
+        isBasedOn=read[0] if len(read) == 1 else read,
         workExample=command,
     )
 
 
-def _note(add: Any, finding: FindingRecord, article: Any) -> None:
-    add(
+def _note(add: Any, finding: FindingRecord, article: Any) -> Any:
+    return add(
         f"#finding/{finding.paper}/{finding.id}",
-        "Correction",
+        "CorrectionComment",
         name=f"{finding.severity}: {finding.id}",
         text=f"{finding.printed} Instead: {finding.holds}",
         description=finding.how_we_know,

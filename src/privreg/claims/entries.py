@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -152,7 +153,7 @@ class _Entry(Strict):
     figure: Name | None = Field(None, description="The figure or table to look at.")
     note: Text | None = Field(None, description="What a reader needs besides; how it is measured.")
 
-    @property
+    @cached_property
     def runs(self) -> tuple[Run, ...]:
         """The checks, one run for each value of our choice."""
         return (Run(label="as stated", checks=self.checks),)
@@ -170,7 +171,7 @@ class Statement(_Entry):
     finding: Identifier | None = Field(None, description="The slip of the paper that it shows.")
     expect: StatementVerdict = "reproduced"
 
-    @property
+    @cached_property
     def runs(self) -> tuple[Run, ...]:
         """The checks, one run for each value of our choice."""
         return self.depends_on_choice.runs if self.depends_on_choice else super().runs

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from privreg.experiment.parameters import Artifact, Name, Strict
 
+INFINITIES = ("Infinity", "-Infinity")
 Label = bool | int | float | str
 
 
 def _is_number(value: float) -> float:
     if math.isnan(value):
-        raise ValueError("expected a number, found NaN")
+        raise ValueError("must be a number, got NaN")
     return value
 
 
-Number = Annotated[float, AfterValidator(_is_number)]
+def _no_truth_value(value: Any) -> Any:
+    # JSON has no infinity of its own: a case that is handed to a job has it as text.
+    if isinstance(value, bool) or (isinstance(value, str) and value not in INFINITIES):
+        raise ValueError(f"must be a number, got {value!r:.60}")
+    return value
+
+
+# An infinite divergence is a legal value.
+Number = Annotated[float, BeforeValidator(_no_truth_value), AfterValidator(_is_number)]
 
 
 class Evidence(Strict):

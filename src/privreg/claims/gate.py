@@ -14,12 +14,14 @@ from privreg.claims.records import (
 )
 from privreg.claims.wording import with_error
 
+OTHER_SCALES = {"quick": "reduced scale", "own": "your own scale"}
+
 
 def gate(records: Sequence[Record]) -> list[str]:
     """One line for each verdict that differs from what the ledger expects.
 
-    A run at reduced scale decides nothing, and an entry on stand-in data is untested by no fault of
-    its own: neither is listed.
+    A run at a reduced scale or your own decides nothing, and an entry on stand-in data is untested
+    by no fault of its own: neither is listed.
     """
     return [_line(record) for record in records if is_unexpected(record)]
 
@@ -47,9 +49,10 @@ def summary(book: Book) -> str:
     stand_ins = sum(record.stand_in for record in book.records)
     if stand_ins:
         parts.append(f"{stand_ins} untested because bundled data stands in for the paper's")
-    quick = sum(record.scale == "quick" for record in book.records)
-    if quick:
-        parts.append(f"{quick} at reduced scale, which decides nothing")
+    for scale, words in OTHER_SCALES.items():
+        elsewhere = sum(record.scale == scale for record in book.records)
+        if elsewhere:
+            parts.append(f"{elsewhere} at {words}, which decides nothing")
     return "; ".join(part for part in parts if part)
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from privreg.claims.entries import CrossCheck, Finding, Statement, Topic
 from privreg.experiment.parameters import ConfigError, choose, explain
+from privreg.experiment.yaml_files import read_mapping
 
 Entry = Statement | CrossCheck
 KEYS = ("topic", "about", "shared", "statements", "cross_checks", "findings")
 SHARED = ("kind", "where", "figure", "ours", "requires", "evidence")
+SHARED_KINDS: dict[str, type] = {"ours": list, "requires": list, "evidence": dict}
 LISTS: dict[str, tuple[str, ...]] = {
     "statements": SHARED,
     "cross_checks": ("where", "figure", "ours", "requires", "evidence"),
@@ -83,7 +84,7 @@ def load_ledger(folder: str | Path, paper: str) -> Ledger:
     if not files:
         raise ConfigError(f"{folder} must hold the ledger of {paper}, got no *.yaml in it")
     topics = tuple(
-        parse_topic(_read(path), path.stem, f"{paper}.claims.{path.stem}") for path in files
+        parse_topic(read_mapping(path), path.stem, f"{paper}.claims.{path.stem}") for path in files
     )
     ledger = Ledger(paper, topics)
     _check_names(ledger)
@@ -106,6 +107,13 @@ def parse_topic(raw: Any, name: str, where: str) -> Topic:
         raise ConfigError(f"{where}.shared must be a mapping, got {shared!r:.40}")
     for key in shared:
         choose(key, SHARED, f"{where}.shared: a key")
+    for key, kind in SHARED_KINDS.items():
+        if not isinstance(shared.get(key, kind()), kind):
+            words = "a list" if kind is list else "a mapping"
+            raise ConfigError(f"{where}.shared.{key} must be {words}, got {shared[key]!r:.40}")
+    select = (shared.get("evidence") or {}).get("select", {})
+    if not isinstance(select, Mapping):
+        raise ConfigError(f"{where}.shared.evidence.select must be a mapping, got {select!r:.40}")
     values = {key: value for key, value in raw.items() if key != "shared"} | {"name": name}
     for key, passed_on in LISTS.items():
         if key in values:
@@ -148,7 +156,8 @@ def _with_evidence(check: Any, shared: Mapping[str, Any]) -> Any:
     if not isinstance(check, Mapping):
         return check
     own = check.get("evidence") or {}
-    if not isinstance(own, Mapping):
+    # What is of the wrong type is left to the types to say, at its place.
+    if not isinstance(own, Mapping) or not isinstance(own.get("select") or {}, Mapping):
         return check
     evidence = dict(shared) | dict(own)
     # Another artifact has labels of its own.
@@ -211,24 +220,3 @@ def _check_rounds(ledger: Ledger) -> None:
     done: set[str] = set()
     for name in ledger.entries:
         visit(name, ())
-
-
-def _read(path: Path) -> Any:
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), Loader=_OneOfEachKey)
-    except yaml.YAMLError as error:
-        problem = " ".join(str(error).split())
-        raise ConfigError(f"{path}: {problem}") from None
-
-
-class _OneOfEachKey(yaml.SafeLoader):
-    """YAML in which a key that is there twice is an error: the first would be lost in silence."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for name in names:
-            if names.count(name) > 1:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {name!r} is there twice", node.start_mark
-                )
-        return super().construct_mapping(node, deep)

@@ -99,6 +99,18 @@ def observe(evidence: Evidence, check: Check, dataset: xr.Dataset) -> Observatio
     )
 
 
+def positions(values: NDArray[Any], wanted: Any, where: str) -> list[int]:
+    """Where a coordinate has the label, or the labels, that are wanted.
+
+    Raises
+    ------
+    ValueError
+        One line: a label is not there, with those that are.
+    """
+    labels = wanted if isinstance(wanted, tuple) else (wanted,)
+    return [index for label in labels for index in _matches(values, label, where)]
+
+
 def _standard_error(
     dataset: xr.Dataset, variable: xr.DataArray, selection: Mapping[str, Any], where: str
 ) -> xr.DataArray | None:
@@ -133,7 +145,9 @@ def _select(array: xr.DataArray, selection: Mapping[str, Any], where: str) -> xr
         names.sort(key=lambda name: not isinstance(selection[name], tuple))
         kept: list[int] | None = None
         for name in names:
-            matches = _positions(array.coords[name], selection[name], f"{where}.select.{name}")
+            matches = positions(
+                array.coords[name].values, selection[name], f"{where}.select.{name}"
+            )
             kept = matches if kept is None else [index for index in kept if index in set(matches)]
         if not kept:
             wanted = ", ".join(f"{name}={selection[name]}" for name in names)
@@ -141,11 +155,6 @@ def _select(array: xr.DataArray, selection: Mapping[str, Any], where: str) -> xr
         single = len(kept) == 1 and not isinstance(selection[names[0]], tuple)
         array = array.isel({dimension: kept[0] if single else kept})
     return array
-
-
-def _positions(coordinate: xr.DataArray, wanted: Any, where: str) -> list[int]:
-    labels = wanted if isinstance(wanted, tuple) else (wanted,)
-    return [index for label in labels for index in _matches(coordinate.values, label, where)]
 
 
 def _matches(values: NDArray[Any], label: Label, where: str) -> list[int]:

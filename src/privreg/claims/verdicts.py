@@ -17,12 +17,12 @@ from privreg.claims.decision import Decision, Outcome, decide, is_stand_in
 from privreg.claims.entries import Probe, Run
 from privreg.claims.ledger import Entry, Ledger
 from privreg.claims.wording import describe, selection
-from privreg.experiment.parameters import ConfigError, Strict, validate
+from privreg.experiment.parameters import Strict, validate
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Scale = Literal["paper", "quick"]
+Scale = Literal["paper", "quick", "own"]
 Numbers = float | tuple[float, ...] | None
 Summary = Literal["passed", "failed", "depends on our choice", "inconclusive", "untested"]
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "untested", "inconclusive", "passed")
@@ -125,7 +125,7 @@ def judge(
         Citation key.
     digests : mapping of str to str
         SHA-256 of each artifact's file.
-    scale : {"paper", "quick"}
+    scale : {"paper", "quick", "own"}
         Scale of the run that the evidence comes from.
 
     Returns
@@ -142,10 +142,12 @@ def judge(
             _run(validate(Run, run, f"{paper}.claims.{name}"), datasets, digests, scale)
             for run in value["runs"]
         ]
-    except (ConfigError, KeyError, TypeError) as error:
+        stand_in = any(is_stand_in(datasets[name]) for name in _read(value) if name in datasets)
+    except Exception as error:
+        # Whatever is wrong with an entry, those beside it are judged.
         return Judgement(
-            paper=paper, id=name, outcome="untested", reason=str(error), runs=(), stand_in=False,
-            scale=scale,
+            paper=paper, id=name, outcome="untested", reason=_reason(error), runs=(),
+            stand_in=False, scale=scale,
         )  # fmt: skip
     outcome = _over_runs(runs)
     reasons = [
@@ -160,7 +162,7 @@ def judge(
         outcome=outcome,
         reason="; ".join(dict.fromkeys(reasons)),
         runs=tuple(runs),
-        stand_in=any(is_stand_in(datasets[name]) for name in _read(value) if name in datasets),
+        stand_in=stand_in,
         scale=scale,
     )
 
@@ -206,9 +208,10 @@ def _check(
 ) -> CheckResult:
     try:
         decision = decide(probe, datasets)
-    except (ValueError, KeyError) as error:
-        # A reduced scale may leave out the very setting that a check is about.
-        reason = str(error) if scale == "paper" else f"left out of the reduced scale: {error}"
+    except Exception as error:
+        # Another scale may leave out the very setting that a check is about.
+        elsewhere = {"quick": "left out of the reduced scale: ", "own": "not at your own scale: "}
+        reason = f"{elsewhere.get(scale, '')}{_reason(error)}"
         decision = Decision("untested", reason, probe.check)
     observation, assessment = decision.observation, decision.assessment
     seen: dict[str, Any] = {}
@@ -243,6 +246,12 @@ def _check(
         digests={name: digests[name] for name in probe.artifacts if name in digests},
         **seen,
     )
+
+
+def _reason(error: Exception) -> str:
+    # The message of another error, such as a missing key's, says little without its name.
+    said = " ".join(str(error).split())
+    return said if isinstance(error, ValueError) else f"{type(error).__name__}: {said}"
 
 
 def _read(value: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,16 @@ from privreg.data import california_housing, cifar10, fetch, mnist, mnist_digits
 from privreg.data.tables import DataError, StandInWarning, Table
 from privreg.validation import require_choice
 
-__all__ = ["NAMES", "DataError", "StandInWarning", "Table", "check", "load"]
+__all__ = [
+    "NAMES",
+    "DataError",
+    "StandInWarning",
+    "Table",
+    "check",
+    "files_of",
+    "is_complete",
+    "load",
+]
 
 NAMES = ("mnist", "california_housing", "mnist_digits", "cifar10")
 
@@ -100,6 +109,16 @@ def check(directory: str | Path) -> None:
     for name in NAMES:
         for file in _source(name).FILES:
             fetch.read_local(file, directory)
+
+
+def is_complete(name: str, directory: str | Path) -> bool:
+    """Whether every file of a data set lies below `directory`; nothing is read."""
+    return all((Path(directory) / file.path).is_file() for file in _source(name).FILES)
+
+
+def files_of(name: str) -> tuple[str, ...]:
+    """Paths of a data set's files below the local folder."""
+    return tuple(file.path for file in _source(name).FILES)
 
 
 def _source(name: str) -> ModuleType:

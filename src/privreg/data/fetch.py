@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from privreg.data.receive import HangingError, receive
 from privreg.data.tables import DataError
 
-# Seconds to connect and between two pieces of an answer.
-TIMEOUT = (5.0, 60.0)
+logger = logging.getLogger(__name__)
+
 ATTEMPTS = 3
 
 
@@ -158,8 +160,8 @@ def download(
     """Checked canonical content of a file from the cache or else from the first mirror that has it.
 
     Each of the `attempts` rounds asks the mirrors in turn; before round k + 1 it waits
-    ``back_off * 2**(k - 1)`` seconds. Only a file with the right digest enters the cache, and a
-    cached file that has lost it is fetched again.
+    ``back_off * 2**(k - 1)`` seconds. A mirror that hangs is not asked again. Only a file with the
+    right digest enters the cache, and a cached file that has lost it is fetched again.
     """
     # pooch is slow to import, and most jobs never download.
     import pooch
@@ -171,10 +173,12 @@ def download(
     folder = Path(pooch.os_cache("privreg") if cache is None else cache)
     pooch.get_logger().setLevel("WARNING")
     failures: dict[str, tuple[str, str]] = {}
+    hanging: set[str] = set()
     for attempt in range(attempts):
-        if attempt:
+        asked = [mirror for mirror in mirrors if mirror not in hanging]
+        if attempt and asked:
             time.sleep(back_off * 2 ** (attempt - 1))
-        for mirror in mirrors:
+        for mirror in asked:
             try:
                 fetched = pooch.retrieve(
                     file.url(mirror),
@@ -189,6 +193,10 @@ def download(
             except requests.HTTPError as error:
                 status = "unknown" if error.response is None else error.response.status_code
                 failures[mirror] = REFUSED, f"HTTP status {status}"
+            except (requests.Timeout, HangingError) as error:
+                hanging.add(mirror)
+                failures[mirror] = UNREACHED, f"no answer, {_without_address(error)}"
+                logger.info("%s: %s", file.url(mirror), failures[mirror][1])
             except requests.RequestException as error:
                 failures[mirror] = UNREACHED, f"no answer, {type(error).__name__}"
             except OSError as error:
@@ -227,13 +235,8 @@ class _WrongContentError(Exception):
 
 
 def _checking_downloader(expected: str) -> Callable[..., None]:
-    import pooch
-
-    # A mirror that compresses on the way would change the digest of a .gz file.
-    get = pooch.HTTPDownloader(timeout=TIMEOUT, headers={"Accept-Encoding": "identity"})
-
     def fetch(url: str, output_file: str, manager: Any) -> None:
-        get(url, output_file, manager)
+        receive(url, Path(output_file))
         content = Path(output_file).read_bytes()
         found = sha256(content)
         if found != expected:
@@ -255,3 +258,8 @@ def _unpacked(file: DataFile, content: bytes) -> bytes:
             "report it, the archive itself is the expected one"
         )
     return canonical
+
+
+def _without_address(error: Exception) -> str:
+    """What went wrong in a word; the text of a timeout repeats host and port."""
+    return str(error) if isinstance(error, HangingError) else type(error).__name__

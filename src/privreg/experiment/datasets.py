@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from privreg.experiment import checksums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 CONVENTIONS = "CF-1.11"
 MISSING = "reason_missing"
+# What a process that died while it wrote leaves behind ends so.
+PARTIAL = ".partial"
 Release = Literal["private", "diagnostic"]
 RELEASES: dict[Release, str] = {
     "private": "released under the stated privacy budget",
@@ -66,9 +70,10 @@ def variable(
 
 
 def read(path: str | Path) -> xr.Dataset:
-    """Read a whole Dataset into memory and close the file."""
+    """Read a whole Dataset into memory, after its checksum, and close the file."""
     import xarray as xr
 
+    checksums.verify(path)
     with xr.open_dataset(path, engine="netcdf4", decode_times=False) as dataset:
         return dataset.load()
 
@@ -93,7 +98,13 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
         if array.dtype.kind == "f":
             encoding.setdefault(name, {})["_FillValue"] = None
     with atomic(path) as partial:
-        dataset.to_netcdf(partial, engine="netcdf4", format="NETCDF4", encoding=encoding)
+        try:
+            dataset.to_netcdf(partial, engine="netcdf4", format="NETCDF4", encoding=encoding)
+        except RuntimeError as error:
+            # HDF5 does not say why.
+            raise OSError(
+                errno.ENOSPC, f"cannot be written ({error}); is the disk full?"
+            ) from error
 
 
 def _check(dataset: xr.Dataset) -> None:
@@ -116,22 +127,40 @@ def _check(dataset: xr.Dataset) -> None:
 
 
 @contextmanager
-def atomic(path: str | Path) -> Iterator[Path]:
-    """A temporary neighbour of `path` that takes its place if the block succeeds."""
+def atomic(path: str | Path, *, checksum: bool = True) -> Iterator[Path]:
+    """A temporary neighbour of `path` that takes its place if the block succeeds.
+
+    Parameters
+    ----------
+    path : str or Path
+    checksum : bool
+        Whether the file's SHA-256 is written beside it, as beside every artifact.
+
+    Raises
+    ------
+    OSError
+        The disk is full, or the folder cannot be written to.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{os.getpid()}.{path.name}")
+    partial = partial_of(path)
+    record, partial_record = checksums.record_of(path), partial_of(checksums.record_of(path))
     try:
         yield partial
+        if checksum:
+            line = f"{checksums.file_digest(partial)}  {path.name}\n"
+            partial_record.write_text(line, encoding="utf-8")
+            # If the process dies between the two, the artifact does not agree with its checksum.
+            partial_record.replace(record)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+        partial_record.unlink(missing_ok=True)
 
 
-def file_digest(path: str | Path) -> str:
-    """SHA-256 of a file."""
-    with Path(path).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def partial_of(path: Path) -> Path:
+    """Where a process writes a file before it is whole."""
+    return path.with_name(f".{path.name.removeprefix('.')}.{os.getpid()}{PARTIAL}")
 
 
 def describe(dataset: xr.Dataset, attributes: Mapping[str, str | int]) -> xr.Dataset:

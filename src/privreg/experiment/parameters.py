@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, TypeVar
 
-import numpy as np
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from privreg.privacy.budget import Budget
 from privreg.validation import expected_choice, require_choice
 
 Model = TypeVar("Model", bound=BaseModel)
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+BOUNDS = {"gt": "more than", "ge": "at least", "lt": "less than", "le": "at most"}
+PLAIN_WORDS = {
+    r"valid dictionary( or instance of \w+)?|dictionary or instance of \w+": "mapping",
+    r"valid integer": "whole number",
+    r"valid (list|tuple|string|boolean|number)": r"\1",
+    r" items? after validation, not \d+": " values",
+}
 Artifact = Annotated[str, Field(pattern=r"^(data|theory|simulation|intervals)/[a-z][a-z0-9_]*$")]
 
 
@@ -44,64 +41,6 @@ class Strict(BaseModel):
         return value
 
 
-class LogAxis(Strict):
-    """Log-spaced settings."""
-
-    low: float = Field(gt=0, description="Smallest value.")
-    high: float = Field(gt=0, description="Largest value.")
-    count: int = Field(ge=2, description="Number of values.")
-
-    def values(self) -> np.ndarray:
-        return np.geomspace(self.low, self.high, self.count)
-
-
-class BudgetStatement(Strict):
-    """A privacy budget in one of the ways in which the papers state theirs."""
-
-    zcdp: float | None = Field(None, gt=0, description="rho of rho-zCDP.")
-    half_square: float | None = Field(None, gt=0, description="rho of rho^2/2-zCDP.")
-    gaussian_dp: float | None = Field(None, gt=0, description="mu of Gaussian DP.")
-    epsilon: float | None = Field(None, gt=0, description="epsilon, with delta.")
-    delta: float | None = Field(None, gt=0, lt=1, description="delta, with epsilon.")
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        stated = {name for name in type(self).model_fields if getattr(self, name) is not None}
-        if stated not in ({"zcdp"}, {"half_square"}, {"gaussian_dp"}, {"epsilon", "delta"}):
-            raise ValueError(
-                "a budget must be stated by zcdp, half_square, gaussian_dp, or epsilon and delta, "
-                f"got {', '.join(sorted(stated)) or 'nothing'}"
-            )
-        return self
-
-    @property
-    def budget(self) -> Budget:
-        """The budget, for replace-one neighbours."""
-        if self.zcdp is not None:
-            return Budget.zcdp(self.zcdp)
-        if self.half_square is not None:
-            return Budget.half_square(self.half_square)
-        if self.gaussian_dp is not None:
-            return Budget.gaussian_dp(self.gaussian_dp)
-        assert self.epsilon is not None
-        assert self.delta is not None
-        return Budget.approximate(self.epsilon, self.delta)
-
-
-def _stated(value: Any) -> Budget:
-    if isinstance(value, Budget):
-        return value
-    try:
-        return BudgetStatement.model_validate(value).budget
-    except ValidationError as error:
-        raise ValueError(explain(error, "budget")) from None
-
-
-StatedBudget = Annotated[
-    Budget, PlainValidator(_stated), WithJsonSchema(BudgetStatement.model_json_schema())
-]
-
-
 def choose(name: Any, valid: Iterable[str], where: str) -> str:
     """Return `name` if it is valid, else raise a `ConfigError` that names the nearest valid one."""
     try:
@@ -113,14 +52,20 @@ def choose(name: Any, valid: Iterable[str], where: str) -> str:
 def explain(error: ValidationError, where: str) -> str:
     """One line for the first error of a validation: key, what was expected, what was found."""
     first = error.errors()[0]
-    location = ".".join([where, *(str(part) for part in first["loc"])])
+    location = ".".join([where, *(_on_one_line(part) for part in first["loc"])])
     if first["type"] == "missing":
         return f"{location} must be given"
     if first["type"] == "value_error":
-        return f"{location}: {first['msg'].removeprefix('Value error, ')}"
-    found = repr(first["input"])
-    expected = re.sub(r"^\w+ should ", "must ", first["msg"])
-    return f"{location} {expected}, got {found if len(found) < 80 else found[:77] + '...'}"
+        said = _on_one_line(first["msg"].removeprefix("Value error, "))
+        return f"{location} {said}" if said.startswith("must ") else f"{location}: {said}"
+    bound = next((key for key in BOUNDS if key in first.get("ctx", {})), None)
+    if bound is not None:
+        expected = f"must be {BOUNDS[bound]} {first['ctx'][bound]:g}"
+    else:
+        expected = re.sub(r"^\w+ should ", "must ", first["msg"])
+    for words, plain in PLAIN_WORDS.items():
+        expected = re.sub(words, plain, expected)
+    return f"{location} {_on_one_line(expected)}, got {_short(first['input'])}{_hint(first)}"
 
 
 def validate(model: type[Model], value: Any, where: str) -> Model:
@@ -129,3 +74,24 @@ def validate(model: type[Model], value: Any, where: str) -> Model:
         return model.model_validate(value)
     except ValidationError as error:
         raise ConfigError(explain(error, where)) from None
+
+
+def _hint(error: Any) -> str:
+    found = error["input"]
+    # YAML 1.1 reads 1e-3 as text.
+    written = re.fullmatch(r"([-+]?\d+)(\.\d*)?[eE]([-+]?)(\d+)", str(found))
+    if error["type"] in ("float_type", "int_type") and written:
+        whole, rest, sign, power = written.groups()
+        return f"; YAML wants it as {whole}{rest or '.0'}e{sign or '+'}{power}"
+    return ""
+
+
+def _on_one_line(value: Any) -> str:
+    return " ".join(str(value).split())
+
+
+def _short(value: Any) -> str:
+    # A whole number may have more digits than Python is willing to write.
+    huge = isinstance(value, int) and abs(value) > 1e30
+    found = f"a number of {value.bit_length()} bits" if huge else _on_one_line(repr(value))
+    return found if len(found) < 80 else f"{found[:77]}..."

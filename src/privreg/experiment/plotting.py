@@ -80,10 +80,12 @@ def heat_map(
 
 
 def mark(figure: Figure, *, scale: str, stand_ins: Sequence[str]) -> None:
-    """Say on the figure itself if it is of a reduced scale or drawn from stand-in data."""
+    """Say on the figure itself if it is not at the paper's scale, or drawn from stand-in data."""
     notes = [textwrap.fill(f"Not the paper's data: {words}.", 110) for words in stand_ins]
     if scale == "quick":
         notes.append("Reduced scale (config/quick.yaml): not the paper's parameters.")
+    if scale == "own":
+        notes.append("Your own scale: not the paper's parameters.")
     if notes:
         figure.supxlabel("\n".join(notes), color=RED, fontsize=7)
 

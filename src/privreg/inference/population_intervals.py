@@ -172,7 +172,7 @@ def population_intervals(
     Notes
     -----
     The population minimiser of the clipped loss is that of least squares if the errors are
-    symmetric given the features, or independent of them (but for the intercept).
+    symmetric given the features, or, but for the intercept, independent of them.
     """
     require_instance("fit", fit, HuberFit)
     require_choice("target", target, TARGETS)

@@ -146,9 +146,9 @@ def interval_quality_of_data(
     budget : Budget
         Budget of all N gradients together, finite.
     clip_norm : float
-        Clipping bound γ on a row's gradient norm, more than 0 and finite.
+        Clipping bound γ on a row's gradient norm, at least 1e-50 and at most 1e50.
     step_size : float
-        η, more than 0.
+        η, at least 1e-50 and at most 1e50.
     gradients : int
         TOTAL number N of noisy gradients, over all runs.
     construction, replicates, burn_in, level
@@ -189,7 +189,7 @@ def interval_quality_of_data(
     brown2024, sections 3 and 4.2, Lemmas 2.1 and 2.2.
     """
     require_instance("budget", budget, Budget)
-    bound = require_number("clip_norm", clip_norm, above=0)
+    bound = require_number("clip_norm", clip_norm, least=1e-50, most=1e50)
     rho = require_number("budget.rho", budget.rho, above=0)
     total = require_count("gradients", gradients)
     gram, moment = moments(samples)
@@ -198,7 +198,7 @@ def interval_quality_of_data(
         gram,
         moment,
         sample_size=samples.sample_size,
-        step_size=require_number("step_size", step_size, above=0),
+        step_size=require_number("step_size", step_size, least=1e-50, most=1e50),
         gradient_noise_std=float(
             full_batch_noise_std(
                 clip_norm=bound,
@@ -210,6 +210,8 @@ def interval_quality_of_data(
         ),
         start=origin,
     )
+    if np.max(np.abs(law.contraction)) >= 1:
+        raise ValueError(f"step_size must be small enough for descent to settle, got {step_size}")
     found = interval_quality(
         law,
         gradients=total,

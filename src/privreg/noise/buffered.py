@@ -22,7 +22,12 @@ from numba import njit
 from scipy.optimize import nnls
 
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-from privreg.validation import FloatArray, require_array, require_count, require_number
+from privreg.validation import (
+    FloatArray,
+    require_count,
+    require_frozen,
+    require_number,
+)
 
 _MOST_BUFFERS = 40
 _FIT_STEPS = 160
@@ -38,7 +43,7 @@ class BufferedToeplitz:
     Attributes
     ----------
     decays : ndarray, shape (buffers,)
-        θ in [0, 1].
+        θ in [0, 1]; kept as a read-only copy, as the weights are.
     weights : ndarray, shape (buffers,)
         ω, at least 0, with Σ ω θ at most 1: the coefficients are then non-negative and
         non-increasing.
@@ -47,7 +52,7 @@ class BufferedToeplitz:
     excess_error : float
         Largest relative difference, over all run lengths up to `steps`, between this mechanism and
         the one that it approximates in sensitivity times root mean square error of the last prefix
-        sum. 0 where it approximates none.
+        sum. At least 0; 0 where it approximates none.
     """
 
     decays: FloatArray
@@ -57,10 +62,9 @@ class BufferedToeplitz:
 
     def __post_init__(self) -> None:
         require_count("steps", self.steps)
-        decays = require_array("decays", self.decays, shape=(None,))
-        weights = require_array("weights", self.weights, shape=decays.shape)
-        if np.any((decays < 0) | (decays > 1)):
-            raise ValueError(f"decays must be at least 0 and at most 1, got {decays}")
+        decays = require_frozen("decays", self.decays, shape=(None,), least=0, most=1)
+        weights = require_frozen("weights", self.weights, shape=decays.shape)
+        require_number("excess_error", self.excess_error, least=0)
         if np.any(weights < 0) or weights @ decays > 1:
             raise ValueError(
                 "weights must be at least 0 with a sum of weights times decays of at most 1, "

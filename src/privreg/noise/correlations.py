@@ -8,7 +8,7 @@ of its own gradient, is the `sensitivity`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from privreg.noise.sensitivity import single_participation_sensitivity
 from privreg.noise.streams import NoiseStream, ToeplitzNoise, WhiteNoise
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.noise.tree import TreeNoise, tree_sensitivity
-from privreg.validation import require_number
+from privreg.validation import require_count, require_number
 
 
+@runtime_checkable
 class Correlation(Protocol):
     """Noise over steps, for records that take part in one step."""
 
@@ -50,9 +51,10 @@ class TreeCorrelation:
         return tree_sensitivity(steps)
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
-        return TreeNoise(dimension, rng=rng, steps=steps)
+        return TreeNoise(dimension, rng=rng, steps=require_count("steps", steps))
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
+        step = require_count("step", step)
         level = (step & -step).bit_length() - 1
         children = [step - (1 << below) for below in range(level)]
         return children, children
@@ -63,13 +65,14 @@ class IndependentCorrelation:
     """Fresh noise in every step, as in DP-SGD; in one pass a record is in one step only."""
 
     def sensitivity(self, steps: int) -> float:
+        require_count("steps", steps)
         return 1.0
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
-        return WhiteNoise(dimension, rng=rng, steps=steps)
+        return WhiteNoise(dimension, rng=rng, steps=require_count("steps", steps))
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        return [], [step]
+        return [], [require_count("step", step)]
 
 
 @dataclass(frozen=True)
@@ -96,4 +99,5 @@ class SquareRootCorrelation:
         return ToeplitzNoise(decoder, dimension=dimension, rng=rng)
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
+        require_count("step", step)
         return None

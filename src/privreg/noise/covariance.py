@@ -9,19 +9,31 @@ low-rank plus identity matrix of public features, whose inverse Woodbury's ident
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_array, require_count, require_number, require_real
+from privreg.validation import (
+    frozen,
+    require_array,
+    require_count,
+    require_frozen,
+    require_number,
+    require_real,
+)
 
 FloatArray = NDArray[np.float64]
-
+# Variances, ridges and rows up to here stay far from overflow in every product.
+SMALLEST, LARGEST = 1e-50, 1e50
+# Least ridge over the largest eigenvalue beside it: inverse norms then keep seven digits.
+CONDITION = 1e-9
+_WITHIN = {"least": SMALLEST, "most": LARGEST}
 
 _COLUMNS = 4096
 
 
+@runtime_checkable
 class NoiseCovariance(Protocol):
     """A positive definite Σ of `dimension` rows, known through its root and its inverse norm."""
 
@@ -53,7 +65,7 @@ class DiagonalCovariance:
     Parameters
     ----------
     diagonal : array_like, shape (d,)
-        Variances s, more than 0.
+        Variances s, at least 1e-50 and at most 1e51; kept as a read-only copy.
 
     Examples
     --------
@@ -67,9 +79,9 @@ class DiagonalCovariance:
     diagonal: FloatArray
 
     def __post_init__(self) -> None:
-        diagonal = require_real(
-            "diagonal", require_array("diagonal", self.diagonal, shape=(None,)), above=0
-        )
+        # Room for an eigenvalue plus the inverse of a horizon.
+        limits = {"least": SMALLEST, "most": 10 * LARGEST}
+        diagonal = require_frozen("diagonal", self.diagonal, shape=(None,), **limits)
         object.__setattr__(self, "diagonal", diagonal)
 
     @property
@@ -81,10 +93,17 @@ class DiagonalCovariance:
         return self.diagonal.size
 
     def root_multiply(self, normals: ArrayLike) -> FloatArray:
+        """Vectors of covariance Σ from normals.
+
+        Parameters
+        ----------
+        normals : array_like, shape (..., draws)
+            At least -1e150 and at most 1e150.
+        """
         return _last_axis("normals", normals, self.draws) * np.sqrt(self.diagonal)
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
-        values = require_array("rows", rows, shape=(None, self.dimension))
+        values = _rows(rows, self.dimension)
         return np.sqrt(np.einsum("ij,ij,j->i", values, values, 1.0 / self.diagonal))
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
@@ -107,19 +126,17 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        Eigenvalues of H, at least 0. Noise whose shape is computed from private features is not
-        covered by any guarantee: H must be known without them.
+        Eigenvalues of H, at least 0 and at most 1e50. Noise whose shape is computed from private
+        features is not covered by any guarantee: H must be known without them.
     horizon : float
-        N η, the number of steps times the step size, more than 0.
+        N η, the number of steps times the step size, at least 1e-50 and at most 1e50.
 
     Source
     ------
     anon2024, equation (3.1) with the λ that Corollary 4.5 chooses.
     """
-    values = require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
-    )
-    return DiagonalCovariance(values + 1.0 / require_number("horizon", horizon, above=0))
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)
+    return DiagonalCovariance(values + 1.0 / require_number("horizon", horizon, **_WITHIN))
 
 
 @dataclass(frozen=True)
@@ -135,9 +152,12 @@ class PublicCovariance:
     Parameters
     ----------
     features : array_like, shape (M, d)
-        X̃. They must be public: the guarantee of a mechanism does not cover them.
+        X̃, at least -1e50 and at most 1e50; copied unless read-only. They must be public: the
+        guarantee of a mechanism does not cover them.
     ridge : float
-        λ, more than 0; M/(Nη) makes it the estimate of `population_covariance`.
+        λ, at least 1e-50 and at most 1e50, and from 1e-9 of the largest eigenvalue of X̃ᵀX̃ on:
+        with a smaller one rounding could make an inverse norm too small, and gradients would pass
+        that are too long. M/(Nη) makes it the estimate of `population_covariance`.
 
     Examples
     --------
@@ -156,21 +176,24 @@ class PublicCovariance:
     directions: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        features = require_array("features", self.features, shape=(None, None))
+        features = require_array(
+            "features", self.features, shape=(None, None), least=-LARGEST, most=LARGEST
+        )
+        features = frozen(features, beside=self.features)
         object.__setattr__(self, "features", features)
-        object.__setattr__(self, "ridge", require_number("ridge", self.ridge, above=0))
         rows, dimension = features.shape
         gram = features @ features.T if rows < dimension else features.T @ features
         values, vectors = np.linalg.eigh(gram)
-        object.__setattr__(self, "gram_eigenvalues", np.maximum(values, 0.0))
-        object.__setattr__(self, "directions", vectors)
+        object.__setattr__(self, "gram_eigenvalues", frozen(np.maximum(values, 0.0)))
+        object.__setattr__(self, "directions", frozen(vectors))
+        object.__setattr__(self, "ridge", float(self._ridges("ridge", [self.ridge])[0]))
 
     def with_ridge(self, ridge: float) -> PublicCovariance:
         """The same features with another λ."""
         other = object.__new__(PublicCovariance)
         for name in ("features", "gram_eigenvalues", "directions"):
             object.__setattr__(other, name, getattr(self, name))
-        object.__setattr__(other, "ridge", require_number("ridge", ridge, above=0))
+        object.__setattr__(other, "ridge", float(self._ridges("ridge", [ridge])[0]))
         return other
 
     @property
@@ -182,6 +205,13 @@ class PublicCovariance:
         return self.dimension + len(self.features)
 
     def root_multiply(self, normals: ArrayLike) -> FloatArray:
+        """Vectors of covariance Σ from normals.
+
+        Parameters
+        ----------
+        normals : array_like, shape (..., draws)
+            At least -1e150 and at most 1e150.
+        """
         values = _last_axis("normals", normals, self.draws)
         isotropic, shaped = values[..., : self.dimension], values[..., self.dimension :]
         return (np.sqrt(self.ridge) * isotropic + shaped @ self.features) / np.sqrt(
@@ -203,16 +233,16 @@ class PublicCovariance:
         Parameters
         ----------
         rows : array_like, shape (n, d)
-            The vectors v.
+            The vectors v, at least -1e60 and at most 1e60.
         ridges : array_like, shape (k,)
-            The ridges λ, more than 0.
+            The ridges λ, with the range of `ridge`.
 
         Returns
         -------
         ndarray, shape (k, n)
         """
-        values = require_array("rows", rows, shape=(None, self.dimension))
-        ridge = require_real("ridges", require_array("ridges", ridges, shape=(None,)), above=0)
+        values = _rows(rows, self.dimension)
+        ridge = self._ridges("ridges", ridges)
         shared = self._overlaps(values) ** 2
         squared = np.einsum("ij,ij->i", values, values)
         weights = 1.0 / (ridge[:, None] + self.gram_eigenvalues)
@@ -234,6 +264,10 @@ class PublicCovariance:
         sampled = np.einsum("ij,ij,j->", self.features, self.features, values)
         return float((self.ridge * np.sum(values) + sampled) / len(self.features))
 
+    def _ridges(self, name: str, value: ArrayLike) -> FloatArray:
+        least = max(SMALLEST, CONDITION * float(self.gram_eigenvalues[-1]))
+        return require_array(name, value, shape=(None,), least=least, most=LARGEST)
+
     def _overlaps(self, rows: FloatArray) -> FloatArray:
         if len(self.features) < self.dimension:
             return np.asarray(rows @ self.features.T @ self.directions)
@@ -250,13 +284,15 @@ def _weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _last_axis(name: str, value: ArrayLike, length: int) -> FloatArray:
-    array = require_real(name, value)
+    array = require_real(name, value, least=-1e150, most=1e150)
     if array.ndim == 0 or array.shape[-1] != length:
         raise ValueError(f"{name} must have shape (..., {length}), got {array.shape}")
     return array
 
 
 def _eigenvalues(value: ArrayLike, dimension: int) -> FloatArray:
-    return require_real(
-        "eigenvalues", require_array("eigenvalues", value, shape=(dimension,)), least=0
-    )
+    return require_array("eigenvalues", value, shape=(dimension,), least=0, most=LARGEST)
+
+
+def _rows(value: ArrayLike, dimension: int) -> FloatArray:
+    return require_array("rows", value, shape=(None, dimension), least=-1e60, most=1e60)

@@ -38,17 +38,24 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
-from privreg.validation import require_array, require_count, require_instance, require_number
+from privreg.validation import (
+    require_array,
+    require_count,
+    require_instance,
+    require_number,
+    require_unmasked,
+)
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 RESOLUTION = 1 << 20
 LARGEST_SUM = 1 << 62
 LARGEST_STD = 1 << 53
-ASSUMPTIONS = ("running times are not observed", "the number of records is public")
+ASSUMPTIONS = (assumptions.TIMES, assumptions.PUBLIC_SIZE)
 
 
 class Grid(NamedTuple):
@@ -164,6 +171,7 @@ def add_integer_noise(sums: ArrayLike, *, std: int) -> IntArray:
     ImportError
         If OpenDP is not installed.
     """
+    require_unmasked("sums", sums)
     try:
         exact = np.asarray(sums)
     except ValueError:

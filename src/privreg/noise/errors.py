@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from privreg.noise.toeplitz import dense_matrix, product_coefficients
+from privreg.noise.toeplitz import dense_matrix, product_coefficients, require_coefficients
 from privreg.validation import FloatArray, require_array, require_number
 
 
@@ -42,9 +42,9 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
     Parameters
     ----------
     decoder : array_like, shape (steps,) or (steps, rows)
-        Toeplitz coefficients of B, or B itself.
+        Toeplitz coefficients of B, or B itself; at least -1e50 and at most 1e50.
     workload : array_like, shape (steps,), optional
-        Toeplitz coefficients of A; prefix sums by default.
+        Toeplitz coefficients of A, at least -1e50 and at most 1e50; prefix sums by default.
 
     Returns
     -------
@@ -55,12 +55,11 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
     >>> step_variances([1.0, -1.0, 0.0])
     array([1., 1., 1.])
     """
-    array = np.asarray(decoder)
-    if array.ndim not in (1, 2):
-        raise ValueError(f"decoder must be coefficients or a matrix, got shape {array.shape}")
-    matrix = require_array("decoder", array, shape=(None,) * array.ndim)
+    matrix = require_coefficients("decoder", decoder)
     steps = matrix.shape[0]
-    kernel = None if workload is None else require_array("workload", workload, shape=(steps,))
+    kernel = None
+    if workload is not None:
+        kernel = require_array("workload", workload, shape=(steps,), least=-1e50, most=1e50)
     if matrix.ndim == 1:
         sums = np.cumsum(matrix) if kernel is None else product_coefficients(kernel, matrix)
         return np.cumsum(sums**2)
@@ -77,11 +76,12 @@ def workload_errors(
     Parameters
     ----------
     decoder : array_like, shape (steps,) or (steps, rows)
-        Toeplitz coefficients of B, or B itself.
+        Toeplitz coefficients of B, or B itself; at least -1e50 and at most 1e50.
     sensitivity : float
-        Of the encoder under the participation in question (`privreg.noise.sensitivity`).
+        Of the encoder under the participation in question (`privreg.noise.sensitivity`), at least 0
+        and at most 1e50.
     workload : array_like, shape (steps,), optional
-        Toeplitz coefficients of A; prefix sums by default.
+        Toeplitz coefficients of A, at least -1e50 and at most 1e50; prefix sums by default.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def workload_errors(
     ------
     choquettechoo2024, equation (3): steps times the square of `mean` is its objective.
     """
-    scale = require_number("sensitivity", sensitivity, least=0)
+    scale = require_number("sensitivity", sensitivity, least=0, most=1e50)
     variances = step_variances(decoder, workload=workload)
     return Errors(
         mean=scale * float(np.sqrt(variances.mean())),

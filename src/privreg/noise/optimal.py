@@ -74,9 +74,9 @@ def toeplitz_optimum(
     workload : array_like, shape (steps,) or (workloads, steps), optional
         Toeplitz coefficients of A, or of several A_j; prefix sums by default. Linear regression
         with eigenvalues λ_j is ``decaying_sums(steps, contraction=1 - step_size * eigenvalues)``
-        with weights λ_j.
+        with weights λ_j. At least -1e50 and at most 1e50.
     weights : array_like, shape (workloads,), optional
-        Weights a_j, at least 0 with one above 0; 1 by default.
+        Weights a_j, at least 0 and at most 1e50, with one above 0; 1 by default.
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. Where k
         participations are at least `bands` steps apart, the sensitivity is √k times that of one.
@@ -84,7 +84,7 @@ def toeplitz_optimum(
         of any width in the settings of choquettechoo2024, Figure 4: a search over all of them ends
         at it.
     tolerance : float
-        Relative change of the error's square at which the search ends.
+        Relative change of the error's square at which the search ends, at least 0 and at most 1.
 
     Returns
     -------
@@ -106,6 +106,7 @@ def toeplitz_optimum(
     choquettechoo2024, equation (3) and Table 3 (FFT); gradient derived.
     """
     require_count("steps", steps)
+    tolerance = require_number("tolerance", tolerance, least=0, most=1)
     moments = _criterion_weights(steps, criterion)
     kernels, scales = _workloads(steps, workload, weights)
     problem = _Problem(kernels, scales, moments)
@@ -253,12 +254,14 @@ def _criterion_weights(steps: int, criterion: str) -> FloatArray:
 def _workloads(
     steps: int, workload: ArrayLike | None, weights: ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
-    given = prefix_sums(steps) if workload is None else np.asarray(workload)
+    given = prefix_sums(steps)
+    if workload is not None:
+        given = require_real("workload", workload, least=-1e50, most=1e50)
     kernels = require_array("workload", np.atleast_2d(given), shape=(None, steps))
     if weights is None:
         return kernels, np.ones(len(kernels))
     scales = require_array("weights", weights, shape=(len(kernels),))
-    require_real("weights", scales, least=0)
+    require_real("weights", scales, least=0, most=1e50)
     if not np.any(scales > 0):
         raise ValueError("weights must have one above 0, got none")
     return kernels, scales

@@ -14,8 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ellipkm1
 
-from privreg.noise.toeplitz import dense_matrix
-from privreg.validation import FloatArray, require_array, require_count, require_number
+from privreg.noise.toeplitz import dense_matrix, require_coefficients
+from privreg.validation import (
+    FloatArray,
+    require_array,
+    require_callable,
+    require_count,
+    require_number,
+)
 
 
 def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = None) -> float:
@@ -26,7 +32,8 @@ def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = Non
     Parameters
     ----------
     encoder : array_like, shape (T',) or (rows, T)
-        Coefficients of a Toeplitz encoder with T' at least T, or any matrix with a column a step.
+        Coefficients of a Toeplitz encoder with T' at least T, or any matrix with a column a step;
+        from -1e50 and at most 1e50.
     steps : int, optional
         T; by default all that the encoder has. A Toeplitz encoder that ends earlier is refused,
         for what is left out would be missing from the norm.
@@ -82,6 +89,11 @@ def damped_square_root_limit(damping: float) -> float:
 def damped_anti_pgd_limit(damping: float) -> float:
     r"""Limit of the sensitivity of `toeplitz.damped_anti_pgd`: :math:`1/\sqrt{\nu(2-\nu)}`.
 
+    Parameters
+    ----------
+    damping : float
+        ν in [0, 1]; infinite at 0.
+
     Source
     ------
     choquettechoo2024, Table 2.
@@ -117,9 +129,8 @@ def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
     choquettechoo2024, equation (5) and Property C.1.
     """
     frequencies, weights = _frequency_rule()
-    values = np.asarray(power(frequencies), dtype=np.float64)
-    if values.shape != frequencies.shape or not np.all(np.isfinite(values) & (values > 0)):
-        raise ValueError("power must return one finite number above 0 for each frequency")
+    require_callable("power", power)
+    values = require_array("power", power(frequencies), shape=frequencies.shape, above=0)
     pieces = weights / values
     total = float(np.sum(pieces))
     # In the logarithm of the frequency a convergent integrand has died out at the lower end.
@@ -141,7 +152,7 @@ def multi_participation_sensitivity(
     Parameters
     ----------
     encoder : array_like, shape (steps,)
-        Coefficients of the encoder, non-negative and non-increasing, one a step.
+        Coefficients of the encoder, non-negative and non-increasing, one a step; at most 1e50.
     participations : int
         Largest number k of steps in which a record takes part.
     separation : int
@@ -164,7 +175,7 @@ def multi_participation_sensitivity(
     ------
     Kalinin and Lampert (2024), Theorem 2, used by choquettechoo2024 for Figure 4.
     """
-    column = require_array("encoder", encoder, shape=(None,))
+    column = require_array("encoder", encoder, shape=(None,), least=-1e50, most=1e50)
     if np.any(column < 0) or np.any(np.diff(column) > 0):
         raise ValueError(
             "encoder must be non-negative and non-increasing (multi_participation_bound takes "
@@ -189,6 +200,7 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
     Parameters
     ----------
     encoder : array_like, shape (steps,) or (rows, steps)
+        At least -1e50 and at most 1e50.
     participations, separation : int
         As in `multi_participation_sensitivity`.
 
@@ -222,6 +234,7 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     Parameters
     ----------
     encoder : array_like, shape (steps,) or (rows, steps)
+        At least -1e50 and at most 1e50.
     participations : int
         Number k of epochs.
     separation : int
@@ -265,10 +278,7 @@ def _frequency_rule() -> tuple[FloatArray, FloatArray]:
 
 
 def _encoder(encoder: ArrayLike) -> FloatArray:
-    array = np.asarray(encoder)
-    if array.ndim not in (1, 2):
-        raise ValueError(f"encoder must be coefficients or a matrix, got shape {array.shape}")
-    return require_array("encoder", array, shape=(None,) * array.ndim)
+    return require_coefficients("encoder", encoder)
 
 
 def _within(steps: int | None, available: int) -> int:

@@ -77,3 +77,11 @@ class Seeded:
 
 
 NoiseSource = Secret | Seeded
+SECRET = Secret()
+
+
+def require_source(name: str, value: object) -> NoiseSource:
+    """A source of noise, and neither a seed nor a generator of unknown origin."""
+    if not isinstance(value, (Secret, Seeded)):
+        raise ValueError(f"{name} must be Secret() or Seeded(seed), got {value!r}")
+    return value

@@ -16,9 +16,20 @@ from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.noise.buffered import BufferedToeplitz
-from privreg.validation import FloatArray, require_array, require_count, require_number
+from privreg.validation import (
+    FloatArray,
+    require_array,
+    require_count,
+    require_frozen,
+    require_instance,
+    require_number,
+    require_rng,
+)
 
 _FIRST_BLOCK = 64
+# Noise and its multipliers up to here stay far from overflow.
+LARGEST = 1e50
+_WITHIN = {"least": -LARGEST, "most": LARGEST}
 
 
 class NoiseStream(ABC):
@@ -39,8 +50,8 @@ class NoiseStream(ABC):
         self.dimension = require_count("dimension", dimension)
         self.steps = None if steps is None else require_count("steps", steps)
         self.count = 0
-        self._std = require_number("std", std, least=0)
-        self._rng = rng
+        self._std = require_number("std", std, least=0, most=LARGEST)
+        self._rng = require_rng("rng", rng)
 
     def __iter__(self) -> Iterator[FloatArray]:
         return self
@@ -52,7 +63,7 @@ class NoiseStream(ABC):
 
     def draw(self, count: int) -> FloatArray:
         """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
-        require_count("count", count)
+        count = require_count("count", count)
         left = count if self.steps is None else min(count, self.steps - self.count)
         block = np.zeros((left, self.dimension))
         self._fill(block)
@@ -77,6 +88,7 @@ class WhiteNoise(NoiseStream):
     dimension : int
     rng : Generator
     std : float
+        At least 0 and at most 1e50.
     steps : int, optional
         Endless by default.
     """
@@ -101,13 +113,14 @@ class ToeplitzNoise(NoiseStream):
     Parameters
     ----------
     decoder : array_like, shape (bands,)
-        Coefficients β, the first not 0; those beyond the last are 0.
+        Coefficients β, at least -1e50 and at most 1e50, the first not 0; those beyond the last
+        are 0.
     dimension : int
     rng : Generator
         Draws w step by step in one order, whatever the blocks.
     std : float
         Standard deviation of w: the noise multiplier times the encoder's sensitivity times the
-        bound on the norm of a step's gradient.
+        bound on the norm of a step's gradient; at least 0 and at most 1e50.
     steps : int, optional
         By default as many as there are coefficients; more only continue a decoder that is 0 from
         there on, such as anti-PGD's. The encoder that privacy is accounted with is the inverse of
@@ -133,7 +146,8 @@ class ToeplitzNoise(NoiseStream):
         std: float = 1.0,
         steps: int | None = None,
     ) -> None:
-        coefficients = require_array("decoder", decoder, shape=(None,))
+        # Read-only copies: the privacy of the stream was computed from these numbers.
+        coefficients = require_frozen("decoder", decoder, shape=(None,), **_WITHIN)
         if coefficients[0] == 0:
             raise ValueError("decoder must start with a number other than 0, got 0")
         self._last = coefficients.size if steps is None else require_count("steps", steps)
@@ -177,7 +191,8 @@ class BufferedNoise(NoiseStream):
     dimension : int
     rng : Generator
     std : float
-        As in `ToeplitzNoise`, with the sensitivity of `mechanism.encoder()`.
+        As in `ToeplitzNoise`, with the sensitivity of `mechanism.encoder()`; at least 0 and at most
+        1e50.
 
     Examples
     --------
@@ -195,6 +210,7 @@ class BufferedNoise(NoiseStream):
         rng: np.random.Generator,
         std: float = 1.0,
     ) -> None:
+        require_instance("mechanism", mechanism, BufferedToeplitz)
         super().__init__(dimension, steps=mechanism.steps, rng=rng, std=std)
         self._mechanism = mechanism
         self._sums = np.zeros((mechanism.decays.size, self.dimension))
@@ -210,11 +226,12 @@ class DenseNoise(NoiseStream):
     Parameters
     ----------
     decoder : array_like, shape (steps, rows)
-        Row t mixes the white noise of step t: from `dense_optimum`, `full_honaker`, `restarted`.
+        At least -1e50 and at most 1e50. Row t mixes the white noise of step t: from
+        `dense_optimum`, `full_honaker`, `restarted`.
     dimension : int
     rng : Generator
     std : float
-        As in `ToeplitzNoise`.
+        As in `ToeplitzNoise`, at least 0 and at most 1e50.
 
     Notes
     -----
@@ -230,7 +247,7 @@ class DenseNoise(NoiseStream):
         rng: np.random.Generator,
         std: float = 1.0,
     ) -> None:
-        self._decoder = require_array("decoder", decoder, shape=(None, None))
+        self._decoder = require_frozen("decoder", decoder, shape=(None, None), **_WITHIN)
         super().__init__(dimension, steps=len(self._decoder), rng=rng, std=std)
         self._all_white: FloatArray | None = None
 
@@ -246,16 +263,17 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
     Parameters
     ----------
     decoder : array_like, shape (bands,)
-        Coefficients; those beyond the last are 0.
+        Coefficients, at least -1e50 and at most 1e50; those beyond the last are 0.
     white : array_like, shape (steps, dimension)
+        At least -1e150 and at most 1e150.
 
     Returns
     -------
     ndarray, shape (steps, dimension)
     """
-    noise = require_array("white", white, shape=(None, None))
+    noise = require_array("white", white, shape=(None, None), least=-1e150, most=1e150)
     steps = len(noise)
-    kernel = require_array("decoder", decoder, shape=(None,))[:steps]
+    kernel = require_array("decoder", decoder, shape=(None,), **_WITHIN)[:steps]
     if kernel.size <= 8:
         product = kernel[0] * noise
         for lag in range(1, kernel.size):

@@ -13,7 +13,13 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy.linalg import toeplitz
 
-from privreg.validation import FloatArray, require_array, require_count, require_number
+from privreg.validation import (
+    FloatArray,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
 
 
 def identity(steps: int) -> FloatArray:
@@ -189,17 +195,15 @@ def decaying_sums(steps: int, *, contraction: ArrayLike) -> FloatArray:
     steps : int
         Number of coefficients.
     contraction : array_like, shape (...)
-        1 - ηλ, each in [-1, 1].
+        1 - ηλ, each in [-1, 1]; may be empty.
 
     Returns
     -------
     ndarray, shape (..., steps)
     """
-    factors = np.asarray(contraction)
-    if np.any(~(np.abs(factors) <= 1)):
-        raise ValueError(f"contraction must be at least -1 and at most 1, got {contraction!r}")
+    factors = require_real("contraction", contraction, least=-1, most=1)
     powers = np.arange(require_count("steps", steps))
-    return np.power(factors[..., None].astype(np.float64), powers)
+    return np.power(factors[..., None], powers)
 
 
 def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
@@ -241,14 +245,32 @@ def product_coefficients(first: ArrayLike, second: ArrayLike) -> FloatArray:
     Parameters
     ----------
     first, second : array_like, shape (steps,)
+        At least -1e150 and at most 1e150.
 
     Returns
     -------
     ndarray, shape (steps,)
     """
-    left = require_array("first", first, shape=(None,))
-    right = require_array("second", second, shape=left.shape)
+    within = {"least": -1e150, "most": 1e150}
+    left = require_array("first", first, shape=(None,), **within)
+    right = require_array("second", second, shape=left.shape, **within)
     return np.convolve(left, right)[: left.size]
+
+
+def require_coefficients(name: str, value: ArrayLike) -> FloatArray:
+    """Toeplitz coefficients, or a matrix, whose squares can be summed.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls them.
+    value : array_like, shape (steps,) or (rows, columns)
+        At least -1e50 and at most 1e50.
+    """
+    array = require_real(name, value, least=-1e50, most=1e50)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must be coefficients or a matrix, got shape {array.shape}")
+    return require_array(name, array, shape=(None,) * array.ndim)
 
 
 def dense_matrix(coefficients: ArrayLike) -> FloatArray:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from privreg.noise.streams import NoiseStream
-from privreg.validation import FloatArray, require_count
+from privreg.validation import FloatArray, require_broadcast, require_count, require_counts
 
 
 class TreeNoise(NoiseStream):
@@ -30,7 +30,7 @@ class TreeNoise(NoiseStream):
         Source of the noise; one normal vector a step.
     std : float
         Standard deviation of a node's noise: the noise multiplier times `tree_sensitivity` times
-        the bound on the norm of a step's vector.
+        the bound on the norm of a step's vector; at least 0 and at most 1e50.
     steps : int, optional
         Where the stream ends; endless by default. Privacy accounted by `tree_sensitivity(steps)`
         holds for that many steps and no more.
@@ -102,7 +102,8 @@ def tree_nodes_entered(steps: int) -> NDArray[np.int64]:
     ndarray, shape (steps,)
         Largest for the first step: :math:`\lfloor \log_2 N \rfloor + 1`.
     """
-    index = np.arange(require_count("steps", steps))
+    steps = require_count("steps", steps)
+    index = np.arange(steps)
     counts = np.zeros(steps, dtype=np.int64)
     for level in range(steps.bit_length()):
         block = index >> level
@@ -134,8 +135,8 @@ def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    s, t : array_like of int, at least 0
-        Step counts (from 1; 0 has no noise), broadcast against each other.
+    s, t : array_like of int
+        Step counts, at least 0 (which has no noise), broadcast against each other; may be empty.
 
     Returns
     -------
@@ -150,11 +151,9 @@ def tree_shared_nodes(s: ArrayLike, t: ArrayLike) -> NDArray[np.int64]:
     ------
     anon2024, Algorithm 3 (derived).
     """
-    first, second = np.broadcast_arrays(np.asarray(s), np.asarray(t))
-    for name, counts in (("s", first), ("t", second)):
-        if counts.dtype.kind not in "iu" or np.any(counts < 0):
-            raise ValueError(f"{name} must be whole numbers, at least 0, got {counts!r}")
-    common, later = first.astype(np.int64), second.astype(np.int64)
+    first, second = require_counts("s", s, least=0), require_counts("t", t, least=0)
+    require_broadcast(s=first, t=second)
+    common, later = np.broadcast_arrays(first, second)
     # Filling a number's digits below its highest 1 leaves exactly the digits not shared.
     differ = common ^ later
     for shift in (1, 2, 4, 8, 16, 32):
@@ -172,7 +171,7 @@ def tree_matrices(steps: int) -> tuple[FloatArray, FloatArray]:
     ------
     choquettechoo2024, Table 3 (TreeAgg).
     """
-    require_count("steps", steps)
+    steps = require_count("steps", steps)
     rows, prefix_rows = [], []
     index = np.arange(1, steps + 1)
     for level in range(steps.bit_length()):
@@ -209,7 +208,7 @@ def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
     ------
     Honaker (2015); choquettechoo2024, Table 3 (Full Honaker).
     """
-    require_count("steps", steps)
+    steps = require_count("steps", steps)
     index = np.arange(steps)
     encoder = np.concatenate(
         [

@@ -7,8 +7,8 @@ Each stage reads artifacts and writes one. What it says on the way goes to the t
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
-import json
 import logging
 import os
 import sys
@@ -17,7 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from privreg.experiment.checksums import FileFault
+from privreg.pipeline.arguments import OneLineParser, json_of, one_line, require_sound
+from privreg.pipeline.lock import running_job
+
 logger = logging.getLogger("privreg")
+# A full disk, a folder that cannot be written: the line is all there is to say.
+NO_FAULT_OF_CODE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,17 +33,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     options = vars(_parser().parse_args(arguments))
     stage, log = options.pop("stage"), options.pop("log")
-    _start_log(log)
     try:
+        _start_log(log)
         # Imported here, so that `--help` and a misspelt option cost no import of a stage.
         module = importlib.import_module(f"privreg.pipeline.{options.pop('module')}")
-        failures = getattr(module, stage)(**options)
+        require_sound(stage, options)
+        with running_job():
+            failures = getattr(module, stage)(**options)
     except (ValueError, OSError) as error:
-        logger.error("%s: %s", stage, error)
-        logger.debug("traceback", exc_info=True)
+        logger.error("%s: %s", stage, one_line(error))
+        if not (isinstance(error, FileFault) or getattr(error, "errno", None) in NO_FAULT_OF_CODE):
+            logger.debug("traceback", exc_info=True)
         return 1
-    except Exception:
-        logger.exception("%s failed", stage)
+    except Exception as error:
+        hint = "" if log else "; --log FILE takes the traceback"
+        logger.error("%s: %s: %s%s", stage, type(error).__name__, one_line(error), hint)
+        logger.debug("traceback", exc_info=True)
         return 1
     for line in failures or ():
         logger.error("%s", line)
@@ -46,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     """One command a function of a module of stages, whose options are its parameters."""
-    parser = argparse.ArgumentParser(prog="privreg", description=__doc__)
+    parser = OneLineParser(prog="privreg", description=__doc__)
     commands = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
 
     def command(name: str, summary: str, module: str = "stages") -> argparse.ArgumentParser:
@@ -61,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument(
             "--recipe", help="recipe of the paper; the experiment's own name if left out"
         )
-        added.add_argument("--parameters", type=json.loads, default={}, metavar="JSON")
+        added.add_argument("--parameters", type=json_of(dict), default={}, metavar="JSON")
         artifacts(added)
         output(added)
         return added
@@ -69,6 +80,13 @@ def _parser() -> argparse.ArgumentParser:
     def artifacts(added: argparse.ArgumentParser) -> None:
         added.add_argument(
             "--artifacts", action=_Assignments, nargs="*", default={}, metavar="ARGUMENT=FILE"
+        )
+        added.add_argument(
+            "--expected",
+            type=json_of(dict),
+            default={},
+            metavar="JSON",
+            help="identity that each artifact must have",
         )
 
     def output(added: argparse.ArgumentParser, **options: Any) -> None:
@@ -80,13 +98,28 @@ def _parser() -> argparse.ArgumentParser:
         )
 
     def scale(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--scale", choices=("paper", "quick"), default="paper")
+        added.add_argument("--scale", choices=("paper", "quick", "own"), default="paper")
+
+    added = command("cost", "tell what a configuration costs before it runs", "costs")
+    added.add_argument("configs", type=Path, nargs="*", metavar="CONFIG")
+    added.add_argument("--measured", type=Path, metavar="FOLDER", help="benchmarks of a build")
+    added = command("measure", "write what the jobs of a build took", "costs")
+    added.add_argument("benchmarks", type=Path, metavar="FOLDER")
+    added.add_argument("--configs", type=Path, nargs="*", default=[], metavar="CONFIG")
+    output(added)
 
     added = command("data", "fetch, check and store a real table")
     added.add_argument("name")
     added.add_argument("--mirrors", nargs="+", default=None, metavar="ADDRESS")
-    directory = os.environ.get("PRIVREG_DATA")
-    added.set_defaults(directory=Path(directory) if directory else None)
+    added.add_argument(
+        "--directory",
+        type=Path,
+        default=os.environ.get("PRIVREG_DATA") or None,
+        help="where to look before a download; PRIVREG_DATA if left out",
+    )
+    added.add_argument("--real", action="store_true", help="refuse a stand-in")
+    added.add_argument("--looked-for-in", default="", help="written into the origin")
+    added.add_argument("--origin", type=Path, help="takes where the table came from, as JSON")
     output(added)
 
     experiment("theory", "evaluate an experiment's theory")
@@ -110,7 +143,7 @@ def _parser() -> argparse.ArgumentParser:
 
     added = command("judge", "judge entries that read the same artifacts", "ledger_stages")
     added.add_argument("paper")
-    added.add_argument("--cases", type=json.loads, required=True, metavar="JSON")
+    added.add_argument("--cases", type=json_of(list), required=True, metavar="JSON")
     artifacts(added)
     scale(added)
     output(added)
@@ -125,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
         added.add_argument(f"--{kind}", type=Path, required=True)
     added = command("page", "show the ledger beside the figures", "ledger_stages")
     added.add_argument("ledger", type=Path)
-    added.add_argument("--drawings", type=json.loads, default={}, metavar="JSON")
+    added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
     added.add_argument("--benchmarks", type=Path, required=True, metavar="FOLDER")
     output(added)
@@ -135,13 +168,13 @@ def _parser() -> argparse.ArgumentParser:
 
     added = command("crate", "export the ledger as an RO-Crate", "ledger_stages")
     added.add_argument("ledger", type=Path)
-    added.add_argument("--files", type=json.loads, default={}, metavar="JSON")
+    added.add_argument("--files", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--published", required=True, metavar="YYYY-MM-DD")
     output(added)
     added = command("docs", "write what the repository says of the ledgers", "ledger_stages")
     ledgers(added)
     added.add_argument("--coverage", type=Path, default=Path("config/coverage"), metavar="FOLDER")
-    added.add_argument("--drawings", type=json.loads, default={}, metavar="JSON")
+    added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
     added.add_argument("--readme", type=Path, default=Path("README.md"))
     output(added)
@@ -152,8 +185,8 @@ def _parser() -> argparse.ArgumentParser:
 
     added = command("falsify", "make a mistake and see which entries notice", "falsify")
     added.add_argument("path", metavar="PAPER/VERSION")
-    added.add_argument("--experiments", type=json.loads, required=True, metavar="JSON")
-    added.add_argument("--groups", type=json.loads, required=True, metavar="JSON")
+    added.add_argument("--experiments", type=json_of(dict), required=True, metavar="JSON")
+    added.add_argument("--groups", type=json_of(list), required=True, metavar="JSON")
     added.add_argument("--verdicts", type=Path, nargs="+", required=True, metavar="FILE")
     output(added)
     added = command("caught", "fail if a mistake was not caught", "falsify")
@@ -167,7 +200,12 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("results", type=Path, metavar="FOLDER")
     output(added)
 
+    added = command("listing", "list the variables and labels of every artifact", "listing")
+    added.add_argument("results", type=Path, nargs="+", metavar="FOLDER")
+    output(added)
+
     output(command("schema", "write the JSON schema of the configuration"))
+    output(command("scales", "write the digests of the paper's scale", "scales"))
     return parser
 
 

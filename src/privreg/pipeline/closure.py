@@ -42,7 +42,8 @@ def digest(*roots: str) -> str:
     total = hashlib.sha256()
     for path in sorted(path.resolve() for path in closure(*roots)):
         total.update(path.relative_to(PACKAGE).as_posix().encode())
-        total.update(path.read_bytes())
+        found = path.stat()
+        total.update(_content(path, found.st_mtime_ns, found.st_size))
     return total.hexdigest()
 
 
@@ -52,6 +53,12 @@ def imports(module: str) -> tuple[str, ...]:
     if path is None:
         return ()
     return tuple(_imported_names(ast.parse(path.read_text(encoding="utf-8")), None))
+
+
+@cache
+def _content(path: Path, changed: int, size: int) -> bytes:
+    """A file as it is; when it changed tells the cache whether that is as it was."""
+    return path.read_bytes()
 
 
 def _walk(module: str, function: str | None) -> set[Path]:

@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+import yaml
+from pydantic import AfterValidator, Field, model_validator
 
 from privreg.experiment.parameters import Artifact, ConfigError, Name, Strict, choose, validate
+from privreg.experiment.quantities import Some
+from privreg.experiment.yaml_files import read_mapping
+
+# More trials or jobs than any machine would finish are a slip of the hand.
+Trials = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+Shards = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+def require_address(value: str) -> str:
+    """An address that a table may be downloaded from, else a ValueError."""
+    try:
+        parts = urlsplit(value)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or any(each.isspace() or not each.isprintable() for each in value):
+        raise ValueError(f"must be an address such as https://example.org/folder, got {value!r}")
+    return value
+
+
+Address = Annotated[str, AfterValidator(require_address)]
 
 
 class Overlay(Strict):
     """What another scale changes in an experiment."""
 
-    trials: int | None = Field(default=None, ge=1, description="Repetitions at this scale.")
-    shards: int | None = Field(default=None, ge=1, description="Jobs at this scale.")
+    trials: Trials | None = Field(default=None, description="Repetitions at this scale.")
+    shards: Shards | None = Field(default=None, description="Jobs at this scale.")
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="Parameters that differ at this scale."
     )
@@ -26,8 +52,8 @@ class Experiment(Strict):
     recipe: Name | None = Field(
         None, description="Recipe of the paper that runs it; the experiment's own name if left out."
     )
-    trials: int | None = Field(None, ge=1, description="Independent repetitions of a simulation.")
-    shards: int = Field(1, ge=1, description="Jobs that the trials are split over.")
+    trials: Trials | None = Field(None, description="Independent repetitions of a simulation.")
+    shards: Shards = Field(1, description="Jobs that the trials are split over.")
     parameters: dict[str, Any] = Field(
         default_factory=dict, description="The recipe's own parameters."
     )
@@ -56,9 +82,7 @@ class Figure(Strict):
     """One figure: the artifacts that its drawing function takes, by argument name."""
 
     artifacts: dict[str, Artifact] = Field(min_length=1, description="Argument: artifact.")
-    caption: str = Field(
-        min_length=1, description="What a reader should see, and the choices made."
-    )
+    caption: Text = Field(description="What a reader should see, and the choices made.")
 
 
 class Table(Figure):
@@ -76,18 +100,59 @@ class Paper(Strict):
 class DataSource(Strict):
     """Where a table may be downloaded from."""
 
-    mirrors: list[str] = Field(min_length=1, description="Base addresses, tried in this order.")
+    mirrors: Some[Address] = Field(description="Base addresses, tried in this order.")
 
 
 class Config(Strict):
     """The whole configuration, after the files are merged."""
 
-    seed: int = Field(ge=0, description="The one seed; each trial derives its own stream from it.")
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
+        description="The one seed; each trial derives its own stream from it."
+    )
     scale: Literal["paper", "quick"] = Field(
         "paper", description="'quick' makes everything small, marked so, in a folder of its own."
     )
     data: dict[Name, DataSource] = Field(description="Download mirrors of each real table.")
     papers: dict[Name, Paper] = Field(description="The papers to rebuild, by citation key.")
+
+
+def read_configuration(folder: Path = Path("config")) -> dict[str, Any]:
+    """The configuration that lies in a folder, merged, without any overlay of a run.
+
+    Raises
+    ------
+    ConfigError
+        One line: a file that cannot be read or is no YAML.
+    """
+    raw = read_mapping(folder / "config.yaml")
+    listed = raw.get("papers")
+    for paper in listed if isinstance(listed, list) else ():
+        raw |= read_mapping(folder / "papers" / f"{paper}.yaml")
+    return raw
+
+
+def with_arguments(config: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A merged configuration in which what `--config` says is read as YAML would be.
+
+    Snakemake takes all that stands inside an argument's braces for text.
+    """
+    return merge(config, {key: _reread(value) for key, value in arguments.items()})
+
+
+def _reread(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _reread(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_reread(inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+    try:
+        # YAML 1.1 knows no number without a point, and on a command line there is no other reader.
+        pointless = re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value)
+        found = float(value) if pointless else yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return value
+    return found if isinstance(found, bool | int | float | None) else value
 
 
 def load(raw: Mapping[str, Any], known_papers: Iterable[str]) -> Config:
@@ -114,6 +179,8 @@ def load(raw: Mapping[str, Any], known_papers: Iterable[str]) -> Config:
     shared = {key: value for key, value in raw.items() if key not in known}
     for key in shared:
         choose(key, [*Config.model_fields, *known], "a key of config")
+    if len(set(listed)) < len(listed):
+        raise ConfigError(f"config.papers must name each paper once, got {listed!r}")
     papers = {paper: validate(Paper, raw.get(paper, {}), paper) for paper in listed}
     return validate(Config, shared | {"papers": papers}, "config")
 

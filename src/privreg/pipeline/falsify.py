@@ -15,7 +15,7 @@ from typing import Any
 
 from privreg.claims.falsify import WrongVersion, applied, turned, uncaught
 from privreg.claims.verdicts import from_json, judge
-from privreg.experiment import datasets
+from privreg.experiment import checksums, datasets
 from privreg.pipeline import stages
 from privreg.pipeline.closure import PACKAGE, closure
 from privreg.pipeline.registry import Recipe
@@ -63,7 +63,7 @@ def falsify(
     """
     paper, _, name = path.partition("/")
     version = wrong_versions(paper)[name]
-    right = [verdict for file in verdicts for verdict in from_json(file.read_bytes())]
+    right = [verdict for file in verdicts for verdict in from_json(checksums.read_bytes(file))]
     with tempfile.TemporaryDirectory() as folder:
         rebuilt: dict[str, Path] = {}
         for experiment, about in experiments.items():
@@ -89,7 +89,7 @@ def falsify(
 
 def caught(results: Sequence[Path], *, output: Path) -> list[str]:
     """Sum up the falsifiers; fails on what was not caught, or turned without being named."""
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in results]
+    found = [json.loads(checksums.read_bytes(path)) for path in results]
     failures = [line for result in found for line in result["uncaught"]]
     if not failures:
         lines = [

@@ -24,6 +24,10 @@ class Layout:
     def data(self, dataset: str = "{dataset}") -> str:
         return f"{self.root}/data/{dataset}.nc"
 
+    def origin(self, dataset: str = "{dataset}") -> str:
+        """Where a table came from."""
+        return f"{self.root}/data/{dataset}.json"
+
     def theory(self, paper: str = "{paper}", experiment: str = "{experiment}") -> str:
         return f"{self.root}/theory/{paper}/{experiment}.nc"
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from privreg.experiment import datasets
+from privreg.experiment import checksums, datasets
+from privreg.experiment.parameters import choose
+from privreg.pipeline.provenance import NOTHING, Expectations, read_all
 
 Scale = Literal["paper", "quick"]
 
@@ -21,12 +23,13 @@ def judge(
     artifacts: Mapping[str, Path],
     scale: Scale,
     output: Path,
+    expected: Expectations = NOTHING,
 ) -> None:
     """Judge entries that read the same artifacts; one that cannot be judged is untested."""
     from privreg.claims import verdicts
 
-    evidence = {name: datasets.read(path) for name, path in artifacts.items()}
-    digests = {name: datasets.file_digest(path) for name, path in artifacts.items()}
+    evidence = read_all(artifacts, expected)
+    digests = {name: str(checksums.recorded(path)) for name, path in artifacts.items()}
     found = [
         verdicts.judge(case, evidence, paper=paper, digests=digests, scale=scale) for case in cases
     ]
@@ -37,7 +40,8 @@ def claim(verdicts: Path, *, claim: str, output: Path) -> None:
     """Write the verdict on one entry to a file of its own."""
     from privreg.claims.verdicts import from_json
 
-    found = {verdict.id: verdict for verdict in from_json(verdicts.read_bytes())}
+    found = {verdict.id: verdict for verdict in from_json(checksums.read_bytes(verdicts))}
+    choose(claim, found, f"{verdicts}: a claim")
     _write_text(found[claim].model_dump_json(indent=2), output)
 
 
@@ -56,7 +60,7 @@ def ledger(
 
     book = records.join(
         [load_ledger(folder, paper) for paper, folder in ledgers.items()],
-        [verdict for path in verdicts for verdict in from_json(path.read_bytes())],
+        [verdict for path in verdicts for verdict in from_json(checksums.read_bytes(path))],
     )
     _write_text(records.to_csv(book), csv)
     _write_text(records.findings_to_csv(book.findings), findings)
@@ -75,12 +79,12 @@ def page(
     from privreg.claims import page as drawn
     from privreg.claims import records
 
-    book = records.from_json(ledger.read_bytes())
+    book = records.from_json(checksums.read_bytes(ledger))
     text = drawn.render(
         book,
         papers=_bibliography(book.papers),
         drawings=drawings,
-        images={(path.parent.name, path.stem): path.read_bytes() for path in images},
+        images={(path.parent.name, path.stem): checksums.read_bytes(path) for path in images},
         benchmarks=benchmarks if benchmarks.is_dir() else None,
     )
     _write_text(text, output)
@@ -97,7 +101,7 @@ def gate(ledger: Path, *, output: Path) -> list[str]:
     from privreg.claims import gate as comparison
     from privreg.claims import records
 
-    book = records.from_json(ledger.read_bytes())
+    book = records.from_json(checksums.read_bytes(ledger))
     failures = comparison.gate(book.records)
     if not failures:
         _write_text(comparison.summary(book), output)
@@ -118,7 +122,7 @@ def crate(ledger: Path, *, files: Mapping[str, str], published: str, output: Pat
     from privreg.claims import records
     from privreg.version import __version__
 
-    book = records.from_json(ledger.read_bytes())
+    book = records.from_json(checksums.read_bytes(ledger))
     text = exported.crate(
         book,
         papers=_bibliography(book.papers),
@@ -148,20 +152,22 @@ def docs(
     from privreg.claims import summary
     from privreg.claims.ledger import load_ledger
 
+    for image in images:
+        checksums.verify(image)
     found = [load_ledger(folder, paper) for paper, folder in ledgers.items()]
     titles = {paper: about["title"] for paper, about in _bibliography(list(ledgers)).items()}
     summary.small_pictures(images, output / "figures")
     pictured = {(path.parent.name, path.stem) for path in (output / "figures").glob("*/*.png")}
     text = summary.render(found, titles=titles, drawings=drawings, pictured=pictured)
-    _write_text(text, output / "results.md")
+    _write_page(text, output / "results.md")
     for ledger in found:
         listed = coverage / f"{ledger.paper}.yaml"
         if listed.is_file():
             text = covered.render(
                 covered.load_coverage(listed, ledger), ledger, title=titles[ledger.paper]
             )
-            _write_text(text, output / "coverage" / f"{ledger.paper}.md")
-    _write_text(summary.with_counts(readme.read_text(encoding="utf-8"), found), readme)
+            _write_page(text, output / "coverage" / f"{ledger.paper}.md")
+    _write_page(summary.with_counts(readme.read_text(encoding="utf-8"), found), readme)
 
 
 def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
@@ -190,4 +196,10 @@ def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def _write_text(text: str, path: Path) -> None:
     with datasets.atomic(path) as partial:
+        partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def _write_page(text: str, path: Path) -> None:
+    """A page of the repository, which Git looks after."""
+    with datasets.atomic(path, checksum=False) as partial:
         partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")

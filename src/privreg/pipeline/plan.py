@@ -5,25 +5,33 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
 import yaml
+from pydantic import ValidationError
 
 from privreg import data
-from privreg.claims.verdicts import artifacts
-from privreg.experiment.parameters import ConfigError, choose
+from privreg.claims.known import Known, require_possible
+from privreg.claims.ledger import Entry
+from privreg.claims.verdicts import Scale, artifacts
+from privreg.experiment.parameters import ConfigError, choose, explain
+from privreg.pipeline import drawings, listing, scales
 from privreg.pipeline.closure import PACKAGE, closure
 from privreg.pipeline.config import Config, Experiment, load
 from privreg.pipeline.falsify import wrong_versions
 from privreg.pipeline.layout import FIGURE_FORMATS, Layout
 from privreg.pipeline.ledgers import Falsifier, Ledgers, described
+from privreg.pipeline.lock import JOBS, JOBS_VARIABLE
+from privreg.pipeline.processor import pinned
 from privreg.pipeline.registry import Recipe, known_papers
 
 Result = TypeVar("Result")
 FALSIFY = "privreg.pipeline.falsify"
+MOST_LINES = 20
 STAGES = ("theory", "simulate", "summarise", "intervals")
 STAGE_OF = {"theory": "theory", "simulation": "simulate", "intervals": "intervals"}
 
@@ -37,23 +45,46 @@ class Plan:
         The merged configuration.
     ledgers : str or Path
         Folder with a folder a paper, which holds its ledger.
+    schemas : str or Path
+        Folder with what is generated: the digests of the paper's scale, the listing of artifacts.
+
+    Attributes
+    ----------
+    own : frozenset
+        Paper and name of each experiment that is neither at the paper's scale nor made small.
+    scale : {"paper", "quick", "own"}
+        Of the run, which decides where its results lie; your own as soon as one experiment is.
 
     Raises
     ------
     ConfigError
-        One line for the first thing that is wrong, before any job runs.
+        One line for each thing that is wrong, before any job runs.
     """
 
-    def __init__(self, raw: Mapping[str, Any], ledgers: str | Path = "config/claims") -> None:
+    def __init__(
+        self,
+        raw: Mapping[str, Any],
+        ledgers: str | Path = "config/claims",
+        schemas: str | Path = "workflow/schemas",
+    ) -> None:
         self.config: Config = load(raw, known_papers())
-        self.layout = Layout(self.config.scale)
+        for name in self.config.data:
+            choose(name, data.NAMES, "a key of config.data")
+        self._listing = listing.read_listing(Path(schemas, listing.LISTING.name))
+        self._reference = scales.read_reference(Path(schemas, scales.PAPER_SCALE.name))
+        for paper in self.config.papers:
+            self._check_experiments(paper)
+        paper_scale = self.config.scale == "paper"
+        self.own = scales.own(self.config, self._reference) if paper_scale else frozenset()
+        self.scale: Scale = "own" if self.own else self.config.scale
+        self.layout = Layout(self.scale)
         self.ledgers = Ledgers(ledgers, tuple(self.config.papers), self.layout)
         directory = os.environ.get("PRIVREG_DATA")
         if directory:
             data.check(Path(directory))
         for paper in self.config.papers:
-            self._check_experiments(paper)
-            self._check_references(paper)
+            self._check_drawings(paper)
+            self._check_ledger(paper)
 
     # Targets
 
@@ -113,10 +144,6 @@ class Plan:
         """Source files that prepare the tables."""
         return _posix(closure("privreg.pipeline.stages:data", "privreg.data"))
 
-    def local_data(self) -> str:
-        """Where tables are looked for first; another place prepares them anew."""
-        return "PRIVREG_DATA" if os.environ.get("PRIVREG_DATA") else "download"
-
     def drawing_sources(self, kind: str, paper: str) -> list[str]:
         """Source files that a paper's figures or tables run; `kind` is figure or table."""
         return _posix(closure(f"privreg.pipeline.stages:{kind}", f"privreg.papers.{paper}.{kind}s"))
@@ -129,6 +156,16 @@ class Plan:
             argument: self.layout.artifact(paper, artifact)
             for argument, artifact in drawing.artifacts.items()
         }
+
+    def scale_of_drawing(self, kind: str, paper: str, name: str) -> Scale:
+        """The scale that a figure or table is of: your own if one of its experiments is."""
+        block = self.config.papers[paper]
+        drawing = block.figures[name] if kind == "figure" else block.tables[name]
+        return self._scale_of(paper, drawing.artifacts.values())
+
+    def scale_of_group(self, paper: str, group: str) -> Scale:
+        """The scale that the verdicts on a group of entries are of."""
+        return self._scale_of(paper, self.ledgers.reads(paper, group))
 
     def figures_by_table(self) -> dict[str, list[str]]:
         """The figures that depend on each real table."""
@@ -214,7 +251,7 @@ class Plan:
         return _posix((*files, *(Path(os.path.relpath(path)) for path in templates)))
 
     def environment(self, source: Path, *, conda: bool) -> str:
-        """Shell prefix that makes `python -m privreg` this checkout's package.
+        """Shell prefix that makes `python -m privreg` this checkout's package, on pinned loops.
 
         Outside conda the interpreter is the one that runs the workflow, activated or not.
         """
@@ -222,38 +259,102 @@ class Plan:
         lines = ["set -euo pipefail", f"export PYTHONPATH={quote(os.pathsep.join(paths))}"]
         if not conda:
             lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
+        pins = pinned() | {JOBS_VARIABLE: str(JOBS.absolute())}
+        lines += [f"export {name}={quote(value)}" for name, value in pins.items()]
         return "; ".join(lines) + "; "
+
+    def _scale_of(self, paper: str, artifacts: Iterable[str]) -> Scale:
+        if self.config.scale != "paper":
+            return self.config.scale
+        names = (artifact.partition("/") for artifact in artifacts)
+        mine = any(kind != "data" and (paper, name) in self.own for kind, _, name in names)
+        return "own" if mine else "paper"
 
     def _typed_parameters(self, paper: str, name: str) -> Any:
         values = self.experiment(paper, name).parameters
         return self.recipe(paper, name).parameters(values, name)
 
     def _check_experiments(self, paper: str) -> None:
-        for name in self.config.papers[paper].experiments:
-            experiment, recipe = self.experiment(paper, name), self.recipe(paper, name)
-            typed = self._typed_parameters(paper, name)
+        for name, experiment in self.config.papers[paper].experiments.items():
             where = f"{paper}.experiments.{name}"
+            recipe = self.recipe(paper, name)
             if recipe.has("simulate") != (experiment.trials is not None):
                 expected = (
                     "a number of trials" if recipe.has("simulate") else "none (no simulation)"
                 )
                 raise ConfigError(f"{where}.trials must be {expected}, got {experiment.trials}")
-            if any("data" in recipe.reads(stage) for stage in STAGE_OF.values()):
-                choose(typed.dataset, data.NAMES, f"{where}.parameters.dataset")
-                choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
+            for scale in ("paper", "quick"):
+                try:
+                    scaled = experiment.at(scale)
+                except ValidationError as error:
+                    raise ConfigError(explain(error, f"{where}.{scale}")) from None
+                typed: Any = recipe.parameters(scaled.parameters, name)
+                if any("data" in recipe.reads(stage) for stage in STAGE_OF.values()):
+                    choose(typed.dataset, data.NAMES, f"{where}.parameters.dataset")
+                    choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
 
-    def _check_references(self, paper: str) -> None:
+    def _check_drawings(self, paper: str) -> None:
         block = self.config.papers[paper]
-        for kind, drawings in (("figures", block.figures), ("tables", block.tables)):
-            for name, drawing in drawings.items():
+        as_committed = self._reference.get(paper)
+        for kind, listed in (("figures", block.figures), ("tables", block.tables)):
+            functions = drawings.functions(paper, kind)
+            for name, drawing in listed.items():
+                where = f"{paper}.{kind}.{name}"
+                choose(name, functions, where)
+                for argument in drawing.artifacts:
+                    choose(argument, functions[name], f"{where}.artifacts: a key")
+                made = as_committed.drawings.get(name, {}) if as_committed else {}
                 for argument, artifact in drawing.artifacts.items():
-                    self._check_artifact(paper, artifact, f"{paper}.{kind}.{name}.{argument}")
+                    self._check_artifact(paper, artifact, f"{where}.{argument}")
+                    is_made = scales.made_as(self.config, paper, artifact)
+                    if is_made != made.get(argument, is_made):
+                        raise ConfigError(
+                            f"{where}.{argument} must be {made[argument]} as its recipe makes it, "
+                            f"got {artifact}"
+                        )
+                for argument in functions[name]:
+                    if argument not in drawing.artifacts:
+                        raise ConfigError(f"{where}.artifacts.{argument} must be given")
+
+    def _check_ledger(self, paper: str) -> None:
+        wrong = []
         for name, entry in self.ledgers.by_paper[paper].entries.items():
-            for artifact in artifacts(entry):
-                self._check_artifact(paper, artifact, f"{paper}.claims.{name}.evidence")
-            if entry.figure is not None:
-                drawn = [*block.figures, *block.tables]
-                choose(entry.figure, drawn, f"{paper}.claims.{name}.figure")
+            try:
+                self._check_entry(paper, entry, f"{paper}.claims.{name}")
+            except ValueError as error:
+                wrong.append(str(error))
+        if wrong:
+            raise ConfigError("\n".join(wrong))
+
+    def _check_entry(self, paper: str, entry: Entry, where: str) -> None:
+        for artifact in artifacts(entry):
+            self._check_artifact(paper, artifact, f"{where}.evidence")
+        if entry.figure is not None:
+            block = self.config.papers[paper]
+            choose(entry.figure, [*block.figures, *block.tables], f"{where}.figure")
+        known = {
+            artifact: about
+            for artifact in artifacts(entry)
+            if (about := self.known(paper, artifact)) is not None
+        }
+        for run in entry.runs:
+            for probe in run.checks:
+                try:
+                    require_possible(probe, known)
+                except ValueError as error:
+                    raise ConfigError(f"{where}: {error}") from None
+
+    @cache  # noqa: B019 a plan lives as long as its process
+    def known(self, paper: str, artifact: str) -> Known | None:
+        """What the listing tells of an artifact; its labels are the paper scale's alone."""
+        kind, _, name = artifact.partition("/")
+        listed = f"{kind}/{name}" if kind == "data" else f"{kind}/{paper}/{name}"
+        recipe = "" if kind == "data" else self.recipe(paper, name).name
+        config = ""
+        if kind != "data" and self._scale_of(paper, [artifact]) == "paper":
+            config = listing.config_digest(self.experiment(paper, name).parameters)
+        digest = listing.source_digest(recipe, listed)
+        return listing.known(self._listing.get(listed), recipe=digest, config=config)
 
     def _check_artifact(self, paper: str, artifact: str, where: str) -> None:
         stage, _, name = artifact.partition("/")
@@ -273,13 +374,15 @@ def assignments(reads: Mapping[str, str]) -> list[str]:
 
 
 def stop_in_one_line(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function, except that a wrong configuration or file ends the run in one line."""
+    """The function, except that a wrong configuration or file ends the run, a line an error."""
 
     def wrapped(*arguments: Any) -> Result:
         try:
             return function(*arguments)
         except ValueError as error:
-            sys.exit(f"error: {error}")
+            lines = str(error).splitlines()
+            more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []
+            sys.exit("\n".join(f"error: {line}" for line in [*lines[:MOST_LINES], *more]))
 
     return wrapped
 

@@ -173,5 +173,5 @@ def _public(name: str) -> bool:
 
 
 def _write(text: str, path: Path) -> None:
-    with datasets.atomic(path) as partial:
+    with datasets.atomic(path, checksum=False) as partial:
         partial.write_text(text, encoding="utf-8")

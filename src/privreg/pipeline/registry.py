@@ -13,31 +13,36 @@ import inspect
 import pkgutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any
 
 from privreg import papers
 from privreg.experiment.citations import Citation
 from privreg.experiment.parameters import ConfigError, Strict, choose, validate
+from privreg.experiment.yaml_files import read_mapping
 
 ARTIFACTS = ("theory", "simulation", "intervals", "data")
 
 
-def known_papers() -> list[str]:
+@cache
+def known_papers() -> tuple[str, ...]:
     """Citation keys of the papers that this package implements."""
-    return sorted(entry.name for entry in pkgutil.iter_modules(papers.__path__) if entry.ispkg)
+    found = (entry.name for entry in pkgutil.iter_modules(papers.__path__) if entry.ispkg)
+    return tuple(sorted(found))
 
 
 def citation(paper: str) -> Citation:
     """Bibliographic data of a paper."""
+    choose(paper, known_papers(), "a paper")
     return importlib.import_module(f"privreg.papers.{paper}").CITATION
 
 
-def recipes(paper: str) -> list[str]:
+@cache
+def recipes(paper: str) -> tuple[str, ...]:
     """Names of a paper's recipes: the modules of its `experiments` folder."""
     folder = importlib.import_module(f"privreg.papers.{paper}.experiments").__path__
-    return sorted(entry.name for entry in pkgutil.iter_modules(folder))
+    return tuple(sorted(entry.name for entry in pkgutil.iter_modules(folder)))
 
 
 def paper_files(config: Mapping[str, Any]) -> list[str]:
@@ -45,9 +50,13 @@ def paper_files(config: Mapping[str, Any]) -> list[str]:
     listed = config.get("papers")
     if not isinstance(listed, list):
         raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
-    return [
+    files = [
         f"config/papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed
     ]
+    for file in files:
+        # What is no YAML is said better here than by who reads it next.
+        read_mapping(file)
+    return files
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ Each function is a command of `python -m privreg` and takes the command's option
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from privreg.experiment import datasets
-from privreg.pipeline.closure import digest
+from privreg.experiment import checksums, datasets
+from privreg.pipeline import provenance
+from privreg.pipeline.provenance import NOTHING, Expectations
 from privreg.pipeline.registry import Recipe
 from privreg.version import __version__
 
@@ -21,26 +21,55 @@ if TYPE_CHECKING:
 
 Paths = Mapping[str, Path]
 Scale = Literal["paper", "quick"]
-GLUE = __name__
 
 
-def data(name: str, *, mirrors: Sequence[str], directory: Path | None, output: Path) -> None:
-    """Fetch, check and store one real table, or its stand-in."""
-    from privreg.data import load
+def data(
+    name: str,
+    *,
+    mirrors: Sequence[str] | None,
+    directory: Path | None,
+    real: bool,
+    looked_for_in: str,
+    origin: Path | None,
+    output: Path,
+) -> None:
+    """Fetch, check and store one real table, or its stand-in; `real` refuses the stand-in."""
+    from privreg.data import DataError, files_of, load
     from privreg.experiment.tables import to_dataset
 
-    dataset = to_dataset(load(name, directory=directory, mirrors=mirrors))
-    code = digest(f"{GLUE}:data", "privreg.data")
-    datasets.write(datasets.describe(dataset, {"code_digest": code}), output)
+    try:
+        table = load(name, directory=directory, mirrors=mirrors, allow_stand_in=not real)
+    except DataError as error:
+        if not real:
+            raise
+        raise checksums.FileFault(
+            f"{error}; {output} is real and no stand-in takes its place: set PRIVREG_DATA to a "
+            f"folder with {', '.join(files_of(name))}, or remove {output} to go on with a stand-in"
+        ) from error
+    if origin is not None:
+        about = {"looked_for_in": looked_for_in, "stand_in": table.stand_in}
+        with datasets.atomic(origin) as partial:
+            partial.write_text(json.dumps(about) + "\n", encoding="utf-8")
+    dataset = to_dataset(table)
+    attributes = {
+        "code_digest": provenance.data_code_digest(),
+        "identity": provenance.table_identity(name),
+    }
+    datasets.write(datasets.describe(dataset, attributes), output)
 
 
 def theory(
-    path: str, *, recipe: str | None, parameters: Mapping[str, Any], artifacts: Paths, output: Path
+    path: str,
+    *,
+    recipe: str | None,
+    parameters: Mapping[str, Any],
+    artifacts: Paths,
+    output: Path,
+    expected: Expectations = NOTHING,
 ) -> None:
     """Evaluate an experiment's theory."""
-    run, typed = _recipe(path, recipe, parameters)
-    dataset = run.module.theory(typed, **_read(artifacts))
-    _write(dataset, run, "theory", parameters, artifacts, output)
+    job = _Job("theory", path, recipe, parameters, artifacts, expected)
+    job.write(job.recipe.module.theory(job.parameters, **job.inputs), output)
 
 
 def simulate(
@@ -53,18 +82,19 @@ def simulate(
     shard: tuple[int, int],
     artifacts: Paths,
     output: Path,
+    expected: Expectations = NOTHING,
 ) -> None:
     """Simulate one shard of an experiment's trials."""
     from privreg.experiment.trials import shard_of
 
-    run, typed = _recipe(path, recipe, parameters)
+    job = _Job("simulate", path, recipe, parameters, artifacts, expected)
     index, count = shard
     part = shard_of(seed, path, trials, index=index, count=count)
-    dataset = run.module.simulate(typed, part, **_read(artifacts))
+    dataset = job.recipe.module.simulate(job.parameters, part, **job.inputs)
     dataset = dataset.assign_coords(
         trial=datasets.variable("trial", part.numbers, "trial number")
     ).assign_attrs(seed=seed)
-    _write(dataset, run, "simulate", parameters, artifacts, output)
+    job.write(dataset, output, draws={"seed": seed, "trials": trials})
 
 
 def summarise(
@@ -75,15 +105,16 @@ def summarise(
     shards: Sequence[Path],
     artifacts: Paths,
     output: Path,
+    expected: Expectations = NOTHING,
 ) -> None:
     """Join an experiment's shards and summarise them over the trials."""
     import numpy as np
     import xarray as xr
 
-    run, typed = _recipe(path, recipe, parameters)
-    parts = sorted((datasets.read(path) for path in shards), key=lambda part: int(part.trial[0]))
+    job = _Job("summarise", path, recipe, parameters, artifacts, expected)
+    parts = [provenance.read(shard, expected.get("shards")) for shard in shards]
     joined = xr.concat(
-        parts,
+        sorted(parts, key=lambda part: int(part.trial[0])),
         dim="trial",
         data_vars="minimal",
         coords="minimal",
@@ -95,23 +126,35 @@ def summarise(
     if not np.array_equal(found, np.arange(len(found))):
         raise ValueError(f"shards must hold each trial once, got trials {found}")
     joined.attrs["trials"] = joined.sizes["trial"]
-    if run.has("summarise"):
-        attributes = joined.attrs
-        joined = run.module.summarise(typed, joined, **_read(artifacts))
+    attributes = joined.attrs
+    if job.recipe.has("summarise"):
+        joined = job.recipe.module.summarise(job.parameters, joined, **job.inputs)
         joined.attrs = attributes | joined.attrs
-    _write(joined, run, "summarise", parameters, artifacts, output)
+    job.write(joined, output, shards=str(attributes.get("identity", "")))
 
 
 def intervals(
-    path: str, *, recipe: str | None, parameters: Mapping[str, Any], artifacts: Paths, output: Path
+    path: str,
+    *,
+    recipe: str | None,
+    parameters: Mapping[str, Any],
+    artifacts: Paths,
+    output: Path,
+    expected: Expectations = NOTHING,
 ) -> None:
     """Compute an experiment's confidence intervals, their coverage and length."""
-    run, typed = _recipe(path, recipe, parameters)
-    dataset = run.module.intervals(typed, **_read(artifacts))
-    _write(dataset, run, "intervals", parameters, artifacts, output)
+    job = _Job("intervals", path, recipe, parameters, artifacts, expected)
+    job.write(job.recipe.module.intervals(job.parameters, **job.inputs), output)
 
 
-def figure(path: str, *, artifacts: Paths, scale: Scale, output: Sequence[Path]) -> None:
+def figure(
+    path: str,
+    *,
+    artifacts: Paths,
+    scale: Scale,
+    output: Sequence[Path],
+    expected: Expectations = NOTHING,
+) -> None:
     """Draw one figure and save it in each of the formats asked for."""
     import importlib
 
@@ -119,7 +162,7 @@ def figure(path: str, *, artifacts: Paths, scale: Scale, output: Sequence[Path])
 
     paper, _, name = path.partition("/")
     module = importlib.import_module(f"privreg.papers.{paper}.figures")
-    found = _read(artifacts)
+    found = provenance.read_all(artifacts, expected)
     with plotting.style():
         drawing = getattr(module, name)(**found)
         plotting.mark(drawing, scale=scale, stand_ins=_stand_ins(found))
@@ -127,13 +170,13 @@ def figure(path: str, *, artifacts: Paths, scale: Scale, output: Sequence[Path])
             plotting.save(drawing, file)
 
 
-def table(path: str, *, artifacts: Paths, output: Path) -> None:
+def table(path: str, *, artifacts: Paths, output: Path, expected: Expectations = NOTHING) -> None:
     """Write one table as CSV."""
     import importlib
 
     paper, _, name = path.partition("/")
     module = importlib.import_module(f"privreg.papers.{paper}.tables")
-    frame = getattr(module, name)(**_read(artifacts))
+    frame = getattr(module, name)(**provenance.read_all(artifacts, expected))
     with datasets.atomic(output) as partial:
         frame.to_csv(partial, index=False)
 
@@ -142,43 +185,70 @@ def schema(*, output: Path) -> None:
     """Write the JSON schema of the configuration."""
     from privreg.pipeline.schema import schema as generated
 
-    _write_text(generated(), output)
+    with datasets.atomic(output, checksum=False) as partial:
+        partial.write_text(generated(), encoding="utf-8")
 
 
-def _recipe(path: str, recipe: str | None, parameters: Mapping[str, Any]) -> tuple[Recipe, Any]:
-    paper, _, experiment = path.partition("/")
-    run = Recipe(paper, recipe or experiment)
-    return run, run.parameters(parameters, experiment)
+class _Job:
+    """One stage of an experiment: its parameters, what it reads, and how its result is written."""
 
+    def __init__(
+        self,
+        stage: str,
+        path: str,
+        recipe: str | None,
+        parameters: Mapping[str, Any],
+        artifacts: Paths,
+        expected: Expectations,
+    ) -> None:
+        paper, _, experiment = path.partition("/")
+        self.stage, self.path = stage, path
+        self.recipe = Recipe(paper, recipe or experiment)
+        self.parameters = self.recipe.parameters(parameters, experiment)
+        self.settings = json.dumps(parameters, sort_keys=True)
+        self.artifacts = artifacts
+        self.inputs = provenance.read_all(artifacts, expected)
 
-def _read(paths: Paths) -> dict[str, xr.Dataset]:
-    return {name: datasets.read(path) for name, path in paths.items()}
-
-
-def _write(
-    dataset: xr.Dataset,
-    recipe: Recipe,
-    stage: str,
-    parameters: Mapping[str, Any],
-    artifacts: Paths,
-    output: Path,
-) -> None:
-    settings = json.dumps(parameters, sort_keys=True)
-    attributes: dict[str, str | int] = {
-        "title": (recipe.module.__doc__ or recipe.name).partition("\n")[0].rstrip("."),
-        "references": recipe.references,
-        "source": f"privreg {__version__}",
-        "config": settings,
-        "config_digest": hashlib.sha256(settings.encode()).hexdigest(),
-        "code_digest": digest(f"{GLUE}:{stage}", f"{recipe.module_name}:{stage}"),
-    }
-    for name, path in artifacts.items():
-        attributes[f"{name}_digest"] = datasets.file_digest(path)
-    if "data" in artifacts:
-        table = datasets.read(artifacts["data"])
-        inherited = ("stand_in", "stand_in_reason", "checksums")
-        attributes |= {key: table.attrs[key] for key in inherited}
-    datasets.write(datasets.describe(dataset, attributes), output)
+    def write(
+        self,
+        dataset: xr.Dataset,
+        output: Path,
+        *,
+        draws: Mapping[str, int] | None = None,
+        shards: str | None = None,
+    ) -> None:
+        """Write the stage's Dataset with its provenance; `shards` is the identity of its shards."""
+        config_digest = provenance.config_digest(self.settings)
+        code_digest = provenance.code_digest(self.stage, self.recipe.module_name)
+        reads = {name: str(found.attrs.get("identity", "")) for name, found in self.inputs.items()}
+        if shards is not None:
+            reads["shards"] = shards
+        attributes: dict[str, str | int] = {
+            "title": (self.recipe.module.__doc__ or self.recipe.name)
+            .partition("\n")[0]
+            .rstrip("."),
+            "references": self.recipe.references,
+            "source": f"privreg {__version__}",
+            "experiment": self.path,
+            "stage": self.stage,
+            "config": self.settings,
+            "config_digest": config_digest,
+            "code_digest": code_digest,
+            "identity": provenance.identity(
+                self.path,
+                self.stage,
+                config_digest=config_digest,
+                code_digest=code_digest,
+                reads=reads,
+                draws=draws,
+            ),
+        }
+        for name, path in self.artifacts.items():
+            attributes[f"{name}_digest"] = str(checksums.recorded(path))
+        if "data" in self.inputs:
+            inherited = ("stand_in", "stand_in_reason", "checksums")
+            attributes |= {key: self.inputs["data"].attrs[key] for key in inherited}
+        datasets.write(datasets.describe(dataset, attributes), output)
 
 
 def _stand_ins(found: Mapping[str, xr.Dataset]) -> list[str]:
@@ -188,8 +258,3 @@ def _stand_ins(found: Mapping[str, xr.Dataset]) -> list[str]:
         if dataset.attrs.get("stand_in", 0)
     )
     return list(dict.fromkeys(reasons))
-
-
-def _write_text(text: str, path: Path) -> None:
-    with datasets.atomic(path) as partial:
-        partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")

@@ -32,12 +32,12 @@ def renyi_divergence(
     Parameters
     ----------
     mean_difference : array_like, shape (d,)
-        Δ; its sign does not matter.
+        Δ, at least -1e150 and at most 1e150; its sign does not matter.
     covariance_p, covariance_q : array_like, shape (d, d) or (d,), or LowRankUpdate
         Positive definite covariances; a vector is a diagonal. With a vector or a `LowRankUpdate` on
         both sides the cost is O(d k²) for total rank k, otherwise O(d³).
     order : float
-        Rényi order α, more than 0.
+        Rényi order α, at least 1e-100.
 
     Returns
     -------
@@ -55,8 +55,9 @@ def renyi_divergence(
     M = αΣ_1 + (1-α)Σ_2, is the divergence D(N_2‖N_1), not D(N_1‖N_2); here the order is the
     true one.
     """
-    delta = require_array("mean_difference", mean_difference, shape=(None,))
-    order = require_number("order", order, above=0)
+    limits = {"least": -1e150, "most": 1e150}
+    delta = require_array("mean_difference", mean_difference, shape=(None,), **limits)
+    order = require_number("order", order, least=1e-100)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         divergence = _divergence(delta, covariance_p, covariance_q, order)
     if np.isnan(divergence):

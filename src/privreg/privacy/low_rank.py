@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.validation import (
+    frozen,
     require_answer,
     require_array,
     require_instance,
@@ -63,8 +64,12 @@ class LowRankUpdate:
             raise ValueError(f"core must have shape {(u.shape[1],) * 2}, got {k.shape}")
         if k.size and np.abs(k / 2 - k.T / 2).max() > 1e-12 * np.abs(k / 2).max():
             raise ValueError("core must be symmetric, got another matrix")
-        for name, value in (("diagonal", v), ("factors", u), ("core", k)):
-            object.__setattr__(self, name, value)
+        for name, value, given in (
+            ("diagonal", v, diagonal),
+            ("factors", u, factors),
+            ("core", k, core),
+        ):
+            object.__setattr__(self, name, frozen(value, beside=given))
 
     @property
     def dimension(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Generic, NoReturn, TypeVar
 
 from privreg.privacy.budget import Budget
-from privreg.validation import require_instance
+from privreg.validation import require_callable, require_instance
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -77,7 +77,7 @@ class Release(Generic[T]):
     Raises
     ------
     ValueError
-        If the value is or holds a `Diagnostic`.
+        If the value is or holds a `Diagnostic`, or a type that says `not_private`.
 
     Examples
     --------
@@ -116,6 +116,7 @@ class Release(Generic[T]):
         ------
         Bun and Steinke (2016), Lemma 1.8.
         """
+        require_callable("function", function)
         return Release(function(self.value), self.budget, self.assumptions)
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
@@ -158,6 +159,8 @@ def _diagnostic(value: Any) -> Diagnostic[Any] | None:
     """The first diagnostic in a value or in what it holds."""
     if isinstance(value, Diagnostic):
         return value
+    if getattr(type(value), "not_private", False):
+        return Diagnostic(value, type(value).__name__)
     parts: list[Any] = []
     if isinstance(value, Mapping):
         parts = [*value.keys(), *value.values()]

@@ -97,7 +97,7 @@ def test_iterates_equal_the_plain_loop_for_every_setting(screening):
         screening=screening,
     )
     assert result.iterates.shape == (3, 4, 12, 5)
-    assert result.clipped_fraction.shape == (3, 4, 12)
+    assert result.clipped_fraction.non_private.shape == (3, 4, 12)
     for setting in range(3):
         expected = plain_loop(
             data,
@@ -109,7 +109,7 @@ def test_iterates_equal_the_plain_loop_for_every_setting(screening):
             rng=np.random.default_rng(3),
         )
         np.testing.assert_allclose(result.iterates[setting], expected, rtol=1e-10, atol=1e-12)
-    assert np.all(result.clipped_fraction[2] == 0)
+    assert np.all(result.clipped_fraction.non_private[2] == 0)
 
 
 def test_wanted_times_are_a_selection():
@@ -147,8 +147,10 @@ def test_screening_keeps_few_rows_and_changes_nothing():
         )
         for screening in (True, False)
     )
-    assert 0 < slow.clipped_fraction.max() < 1e-2
-    np.testing.assert_array_equal(fast.clipped_fraction, slow.clipped_fraction)
+    assert 0 < slow.clipped_fraction.non_private.max() < 1e-2
+    np.testing.assert_array_equal(
+        fast.clipped_fraction.non_private, slow.clipped_fraction.non_private
+    )
     np.testing.assert_allclose(fast.iterates, slow.iterates, rtol=1e-10, atol=1e-13)
 
 
@@ -174,7 +176,7 @@ def test_outside_the_tube_the_whole_data_set_is_used(monkeypatch):
     fast = full_batch_dpgd(data, **arguments, rng=np.random.default_rng(1))
     # Only the first gradient, at the start itself, may use the sums, and there some rows do clip.
     np.testing.assert_array_equal(
-        fast.clipped_fraction[:, 1:] > 0, slow.clipped_fraction[:, 1:] > 0
+        fast.clipped_fraction.non_private[:, 1:] > 0, slow.clipped_fraction.non_private[:, 1:] > 0
     )
     assert np.max(np.abs(fast.iterates - slow.iterates)) < 1e-2
 
@@ -188,7 +190,7 @@ def test_wild_labels_do_not_spoil_the_linear_rows():
     fast = full_batch_dpgd(wild, **arguments, rng=np.random.default_rng(1))
     slow = full_batch_dpgd(wild, **arguments, rng=np.random.default_rng(1), screening=False)
     np.testing.assert_allclose(fast.iterates, slow.iterates, rtol=1e-9)
-    assert np.all(slow.clipped_fraction >= 20 / 4000)
+    assert np.all(slow.clipped_fraction.non_private >= 20 / 4000)
 
 
 def test_noiseless_descent_reaches_the_huber_minimiser():
@@ -204,7 +206,7 @@ def test_noiseless_descent_reaches_the_huber_minimiser():
     )
     gradient = clipped_sum_by_rows(data, last.iterates[0, 0], 1.0) / 400
     assert np.max(np.abs(gradient)) < 1e-10
-    assert last.clipped_fraction[0, -1] > 0.3
+    assert last.clipped_fraction.non_private[0, -1] > 0.3
 
 
 def test_seeded_data_are_the_same_at_every_pass_and_nested():
@@ -275,7 +277,7 @@ def test_clipped_and_unclipped_runs_part_exactly_where_a_gradient_clips():
         runs=runs,
         rng=np.random.default_rng(4),
     )
-    any_clip = np.any(result.clipped_fraction[0] > 0, axis=-1)
+    any_clip = np.any(result.clipped_fraction.non_private[0] > 0, axis=-1)
     apart = np.max(np.abs(result.iterates[0] - result.iterates[1]), axis=(-1, -2)) > 1e-12
     np.testing.assert_array_equal(any_clip, apart)
     share = any_clip.mean()

@@ -67,10 +67,12 @@ def test_kernel_equals_a_numpy_loop(shape: str) -> None:
                 clipped[i, j] += np.linalg.norm(gradient) > clip_norm
                 gradient = gradient * min(1.0, clip_norm / np.linalg.norm(gradient))
                 iterate[i, j] = x - step * (gradient + sigma * noise)
-        np.testing.assert_allclose(runs.risk[:, :, k + 1], records.risk(iterate), rtol=1e-10)
+        np.testing.assert_allclose(
+            runs.risk.non_private[:, :, k + 1], records.risk(iterate), rtol=1e-10
+        )
     np.testing.assert_allclose(runs.iterate, iterate, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(runs.risk[:, :, 0], records.risk(start))
-    np.testing.assert_array_equal(runs.clipped_fraction, clipped / 30)
+    np.testing.assert_allclose(runs.risk.non_private[:, :, 0], records.risk(start))
+    np.testing.assert_array_equal(runs.clipped_fraction.non_private, clipped / 30)
     assert np.all((clipped[:, 0] > 5) & (clipped[:, 0] < 25))
     assert not clipped[:, 1].any()
 
@@ -89,7 +91,7 @@ def test_given_records_are_used_in_order() -> None:
     for row, label in zip(features, labels, strict=True):
         x = x - 0.1 * (row * (row @ x - label) + 0.1 * x)
     np.testing.assert_allclose(runs.iterate[0, 0], x, rtol=1e-11)
-    assert runs.risk.shape == (1, 1, 16)
+    assert runs.risk.non_private.shape == (1, 1, 16)
 
 
 def test_one_record_moves_one_step_by_at_most_the_clipping_norm() -> None:
@@ -153,7 +155,7 @@ def test_mean_risk_follows_the_exact_moments(shape: str, kurtosis: float) -> Non
                 gradient_noise_stds=[1.0],
                 ridge=0.3,
                 rng=rng,
-            ).risk[0, 0, [3, 20, 60]]
+            ).risk.non_private[0, 0, [3, 20, 60]]
             for _ in range(runs)
         ]
     )
@@ -161,7 +163,7 @@ def test_mean_risk_follows_the_exact_moments(shape: str, kurtosis: float) -> Non
         records.std**2,
         records.target,
         start,
-        label_noise_variance=records.label_noise_variance,
+        label_noise_std=records.clipped_label_noise_std,
         ridge=0.3,
     )
     mean, error = risks.mean(axis=0), risks.std(axis=0) / np.sqrt(runs)
@@ -178,7 +180,7 @@ def test_single_runs_concentrate_on_the_limit_as_the_root_of_d() -> None:
         target = np.cos(6 * np.arange(d) / d) / np.sqrt(d)
         start = np.ones(d) / np.sqrt(d)
         records = LinearRecords("gaussian", np.zeros(d), np.ones(d), target, 0.3)
-        problem = RidgeRegression(np.ones(d), target, start, label_noise_variance=0.09, ridge=0.1)
+        problem = RidgeRegression(np.ones(d), target, start, label_noise_std=0.3, ridge=0.1)
         law = HomogenisedSGD(problem, ConstantRate(0.6), gradient_noise_std=0.5, horizon=1.5)
         steps = int(1.5 * d)
         limit = law.risk(np.arange(steps + 1) / d)
@@ -192,7 +194,7 @@ def test_single_runs_concentrate_on_the_limit_as_the_root_of_d() -> None:
                     gradient_noise_stds=[0.5],
                     ridge=0.1,
                     rng=rng,
-                ).risk[0, 0]
+                ).risk.non_private[0, 0]
                 - limit
             ).max()
             for _ in range(40)
@@ -207,7 +209,7 @@ def test_last_iterate_has_the_limit_covariance() -> None:
     d, runs = 400, 60
     start, target = generator(11).standard_normal((2, d)) / np.sqrt(d)
     records = LinearRecords("gaussian", np.zeros(d), np.ones(d), target, 0.3)
-    problem = RidgeRegression(np.ones(d), target, start, label_noise_variance=0.09, ridge=0.1)
+    problem = RidgeRegression(np.ones(d), target, start, label_noise_std=0.3, ridge=0.1)
     law = HomogenisedSGD(problem, ConstantRate(0.6), gradient_noise_std=1.0, horizon=1.5)
     rng = generator(12)
     ends = np.array(

@@ -7,7 +7,7 @@ import pytest
 
 from privreg import Budget, PrivateLinearRegression, audit
 
-RUNS = 250
+ROWS, RUNS = 1000, 500
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
@@ -17,8 +17,8 @@ def test_an_audit_of_the_whole_estimator(neighbours):
     One record of the largest row and label is replaced by its opposite, or left out.
     """
     rng = np.random.Generator(np.random.SFC64(5))
-    features = np.where(np.arange(400) % 2, 1.0, -1.0)[:, None]
-    labels = 0.02 * rng.standard_normal(400)
+    features = np.where(np.arange(ROWS) % 2, 1.0, -1.0)[:, None]
+    labels = 0.02 * rng.standard_normal(ROWS)
     features[0], labels[0] = 1.0, 1.0
     pair = [(features, labels), (features[1:], labels[1:])]
     if neighbours == "replace-one":

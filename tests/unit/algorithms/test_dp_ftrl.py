@@ -72,7 +72,7 @@ def test_iterates_equal_a_plain_loop(epochs, batch, clip):
         features, labels, noise, epochs=epochs, batch=batch, clip=clip, etas=etas, ridge=0.3
     )
     np.testing.assert_allclose(run.iterates, expected, rtol=1e-9, atol=1e-12)
-    assert (run.clipped_fraction > 0.3) == np.isfinite(clip)
+    assert (run.clipped_fraction.non_private > 0.3) == np.isfinite(clip)
 
 
 def test_dense_decoder_equals_the_toeplitz_one():
@@ -231,7 +231,7 @@ def attempt(**change):
     [
         (lambda: FTRLMechanism(identity(9), 1.0, 1.0, 10), "decoder"),
         (lambda: FTRLMechanism(np.ones((10, 10)), 1.0, 1.0, 10), "decoder"),
-        (lambda: FTRLMechanism(np.zeros(10), 1.0, 1.0, 10), "coefficients"),
+        (lambda: FTRLMechanism(np.zeros(10), 1.0, 1.0, 10), "decoder must start with"),
         (lambda: FTRLMechanism(identity(10), np.nan, 1.0, 10), "gradient_noise_std"),
         (lambda: FTRLMechanism(identity(10), 1.0, 0.0, 10), "clip_norm"),
         (lambda: FTRLMechanism(identity(10), 1.0, 1.0, 10, 0), "epochs"),
@@ -263,3 +263,46 @@ def attempt(**change):
 def test_errors_name_the_argument(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_sensitivity_of_growing_coefficients_is_that_of_brute_force():
+    """Not negative and not falling: the formula for falling ones would give too little."""
+    epochs, per_epoch = 3, 4
+    encoder = np.array([1.0, 0.2, 0.9, 0.1, 0.0, 1.5, 0.3, 0.8, 0.6, 0.1, 1.1, 0.4])
+    largest = max(
+        np.linalg.norm(dense_matrix(encoder)[:, first::per_epoch].sum(axis=1))
+        for first in range(per_epoch)
+    )
+    decoder = inverse_coefficients(encoder)
+    found = FTRLMechanism(decoder, 1.0, 1.0, per_epoch, epochs).sensitivity
+    assert found == pytest.approx(largest, rel=1e-10)
+
+
+@pytest.mark.parametrize(("epochs", "batch"), [(1, 1), (3, 4)])
+def test_the_share_of_clipped_gradients(epochs, batch):
+    """Every fourth row has a label so far away that its gradient is clipped; the rest are 0."""
+    features, labels = np.zeros((8, 1)), np.zeros(8)
+    features[::4], labels[::4] = 1.0, 1e9
+    steps = epochs * 8 // batch
+    run = dp_ftrl(
+        ArraySamples(features, labels),
+        mechanism=FTRLMechanism(identity(steps), 0.0, 1.0, 8, epochs, batch),
+        step_size=0.1,
+        rng=generator(),
+        times=[steps],
+    )
+    assert run.clipped_fraction == 0.25
+    assert run.iterates.shape == (1, 1)
+
+
+@pytest.mark.parametrize("times", [[11], [], 3, [0], [[1, 2]], [True], [2.0]])
+def test_times_are_increasing_steps_of_the_run(times):
+    with pytest.raises(ValueError, match="times must be whole numbers"):
+        attempt(times=times)
+
+
+def test_a_decoder_looks_at_no_later_noise():
+    ahead = np.eye(10)
+    ahead[3, 4] = 0.1
+    with pytest.raises(ValueError, match="decoder must be lower triangular"):
+        FTRLMechanism(ahead, 1.0, 1.0, 10)

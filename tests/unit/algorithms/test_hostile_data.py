@@ -271,3 +271,30 @@ def test_norms_keep_their_digits():
 def test_least_squares_of_overflowing_data_is_an_error():
     with pytest.raises(ValueError, match="samples must be"):
         ols(ArraySamples([[1e200], [2e200]], [1.0, 2.0]))
+
+
+@pytest.mark.parametrize("start", [1e8, 1e10, 1e14])
+def test_noisy_sgd_clips_gradients_whose_parts_cancel(start):
+    """A label that almost cancels the penalty: the gradient is 5, its parts are as far out as x.
+
+    From squares of the parts alone its norm would be rounding's.
+    """
+    records = noisy_sgd.LinearRecords.uniform(mean=0.0, half_width=1.0, target=[0.0, 0.0])
+    for gap in (0.5, 5.0, 1000.0):
+        runs = noisy_sgd.run_noisy_sgd(
+            [[1.0, 0.0]],
+            [2 * start - gap],
+            records=records,
+            initial=[start, 0.0],
+            step_sizes=[1.0],
+            gradient_noise_stds=[0.0],
+            clip_norms=[1.0],
+            ridge=1.0,
+            rng=np.random.default_rng(0),
+        )
+        # Up to the last place of the iterate, which a step of 1 is small beside.
+        moved = start - runs.iterate[0, 0, 0]
+        assert abs(moved) <= 1.0 + 2 * np.spacing(start)
+        if gap >= 5.0:
+            assert moved == pytest.approx(1.0, abs=2 * np.spacing(start))
+            assert runs.clipped_fraction.non_private[0, 0] == 1.0

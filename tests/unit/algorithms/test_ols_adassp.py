@@ -13,6 +13,7 @@ from privreg.algorithms.adassp import (
     adassp,
     adassp_zcdp,
     bounds_from_data,
+    clipped_sums,
     sensitivities,
 )
 from privreg.algorithms.ols import ols
@@ -71,14 +72,14 @@ def test_population_interval_covers_at_its_level_and_error_is_inverse_wishart():
 
 def test_adassp_without_noise_is_least_squares():
     data = make_data(500, 4)
-    bounds = bounds_from_data(data)
+    bounds = bounds_from_data(data).non_private
     fitted = adassp_zcdp(data, bounds=bounds, budget=Budget.zcdp(1e30), rng=stream(0))
     np.testing.assert_allclose(fitted, ols(data).coefficients, rtol=1e-9)
 
 
 def test_bounds_from_data_are_attained():
     data = make_data(3000, 3)
-    bounds = bounds_from_data(data)
+    bounds = bounds_from_data(data).non_private
     norms = np.linalg.norm(data.features, axis=1)
     assert bounds.feature_norm == pytest.approx(np.max(norms), rel=1e-14)
     assert bounds.label == np.max(np.abs(data.labels))
@@ -241,3 +242,92 @@ def test_gram_and_eigenvalue_noise_have_the_scale_of_the_budget(rng):
     assert np.var(found) == pytest.approx(variance, abs=5 * error)
     for wrong in ((2 / 3, 1.0), (3 / 2, 1.0), (0.5, 1.0), (0.0, 1.0), (1.0, 0.0), (1.0, 0.5)):
         assert abs(np.var(found) - law(*wrong)[1]) > 5 * error
+
+
+def plain_adassp(data, bounds, *, multiplier, shift, factors, ridge_failure, rng):
+    """The formula of the docstring, with draws in the order of the releases."""
+    p = data.dimension
+    gram, moment = data.features.T @ data.features, data.features.T @ data.labels
+    square = bounds.feature_norm**2
+    below = np.linalg.eigvalsh(gram)[0] + multiplier * square * (rng.standard_normal() - shift)
+    scale = multiplier * factors[0] * square
+    ridge = scale * np.sqrt(p * np.log(2 * p**2 / ridge_failure)) - max(0.0, below)
+    entries = rng.standard_normal((p, p))
+    noise = np.array([[entries[min(i, j), max(i, j)] for j in range(p)] for i in range(p)])
+    moment = moment + (
+        multiplier * factors[1] * bounds.feature_norm * bounds.label * rng.standard_normal(p)
+    )
+    return np.linalg.solve(gram + scale * noise + max(0.0, ridge) * np.eye(p), moment)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("rows", [3, 40, 4000])
+@pytest.mark.parametrize("bounds", [Bounds(6.0, 9.0), Bounds(0.5, 0.2)])
+def test_estimates_are_those_of_the_formula(bounds, rows, neighbours):
+    """With so little data that the ridge is whole, with some, and with so much that it is 0."""
+    data = make_data(rows, 3)
+    data = ArraySamples(
+        data.features * min(1, bounds.feature_norm / np.max(data.norms)),
+        np.clip(data.labels, -bounds.label, bounds.label),
+    )
+    factors = (np.sqrt(2), 2.0) if neighbours == "replace-one" else (1.0, 1.0)
+    rho, failure, epsilon, delta = 0.4, 0.2, 0.7, 1e-4
+    found = adassp_zcdp(
+        data,
+        bounds=bounds,
+        budget=Budget.zcdp(rho, neighbours=neighbours),
+        rng=stream(5),
+        ridge_failure=failure,
+    )
+    options = {"factors": factors, "ridge_failure": failure}
+    expected = plain_adassp(
+        data,
+        bounds,
+        multiplier=np.sqrt(3 / (2 * rho)),
+        shift=np.sqrt(2 * np.log(1 / failure)),
+        rng=stream(5),
+        **options,
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    found = adassp(
+        data,
+        bounds=bounds,
+        epsilon=epsilon,
+        delta=delta,
+        rng=stream(5),
+        neighbours=neighbours,
+        ridge_failure=failure,
+    )
+    log_term = np.log(6 / delta)
+    expected = plain_adassp(
+        data,
+        bounds,
+        multiplier=3 * np.sqrt(log_term) / epsilon,
+        shift=np.sqrt(log_term),
+        rng=stream(5),
+        **options,
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_epsilon_is_refused_where_the_noise_would_not_keep_it():
+    bounds, delta = Bounds(4.0, 4.0), 1e-6
+    # Where ρ + 2 √(ρ ln(1/δ)) with ρ = ε² / (6 ln(6/δ)) reaches ε.
+    log_term = np.log(6 / delta)
+    limit = 6 * log_term * (1 - np.sqrt(2 / 3 * np.log(1 / delta) / log_term))
+    options = {"bounds": bounds, "delta": delta, "rng": stream()}
+    adassp(make_data(300, 2), epsilon=0.999 * limit, **options)
+    with pytest.raises(ValueError, match="epsilon must be at most"):
+        adassp(make_data(300, 2), epsilon=1.001 * limit, **options)
+    for out in (1.0, 1.5):
+        with pytest.raises(ValueError, match="delta must be more than 0 and less than 1"):
+            adassp(make_data(300, 2), epsilon=1.0, **(options | {"delta": out}))
+
+
+def test_shared_sums_are_read_only_and_bound_to_their_bounds():
+    sums = clipped_sums(make_data(30, 2), bounds=Bounds(1.0, 1.0))
+    for array in (sums.gram, sums.moment):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0.0
+    with pytest.raises(ValueError, match="bounds must be those of the sums"):
+        adassp_zcdp(sums, bounds=Bounds(2.0, 1.0), budget=Budget.zcdp(1.0), rng=stream())

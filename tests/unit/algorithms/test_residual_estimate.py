@@ -92,3 +92,85 @@ def test_advanced_composition_of_the_shares_keeps_the_total():
         assert total <= epsilon
     with pytest.raises(ValueError, match="epsilon must be less than"):
         private_share(epsilon=60.0, delta=1e-5, calls=10)
+
+
+def labels_of(counts):
+    """One row a group: residuals whose squares fill the bin 2^k with `counts[k]` groups."""
+    return np.concatenate([np.full(count, 2.0 ** (k / 2)) for k, count in counts.items()])
+
+
+def drawn(counts, *, draws, **budget):
+    labels = labels_of(counts)
+    assert labels.size == private_groups_needed(**budget)
+    rng = np.random.Generator(np.random.SFC64(3))
+    features = np.zeros((labels.size, 1))
+    return np.array(
+        [private_residual_scale(features, labels, [0.0], rng=rng, **budget) for _ in range(draws)]
+    )
+
+
+def within(found, expected, draws):
+    return abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / draws)
+
+
+def test_the_noise_of_a_share_is_laplace_of_scale_two_over_epsilon_groups():
+    """Two bins 2 groups apart: the emptier one wins with the chance of a Laplace difference."""
+    draws = 4000
+    found = drawn({0: 75, 4: 73}, draws=draws, **BUDGET)
+    # The bins' upper ends are 2 and 32, and the answer is the root of twice that.
+    assert set(found) == {2.0, 8.0}
+    wins = np.mean(found == 8.0)
+
+    def chance(scale):
+        return 0.5 * np.exp(-2 / scale) * (1 + 1 / scale)
+
+    assert within(wins, chance(2.0), draws)
+    for wrong in (4 / 3, 3.0):
+        assert not within(wins, chance(wrong), draws)
+
+
+@pytest.mark.parametrize("full", [28, 30, 33])
+def test_a_share_counts_from_the_threshold_on(full):
+    """At 2 ln(2/δ)/ε + 1 = 30.02 groups; all other bins hold one group."""
+    draws, singles = 2000, 148 - full
+    counts = {0: full} | dict.fromkeys(range(1, singles // 2 + 1), 1)
+    counts |= {-k: 1 for k in range(1, singles - singles // 2 + 1)}
+    named = np.mean(np.isfinite(drawn(counts, draws=draws, **BUDGET)))
+
+    def chance(groups):
+        short = (groups - full) / 2
+        return 0.5 * np.exp(-short) if short > 0 else 1 - 0.5 * np.exp(short)
+
+    threshold = 2 * np.log(2 / 1e-6) + 1
+    assert within(named, chance(threshold), draws)
+    for wrong in (threshold - 1, threshold + 1, 1.5 * threshold, threshold / 1.5):
+        assert not within(named, chance(wrong), draws)
+
+
+def test_groups_that_are_needed():
+    assert private_groups_needed(**BUDGET) == np.ceil(8 * np.log(1e8)) == 148
+    assert private_groups_needed(epsilon=0.5, delta=1e-6, failure_probability=0.01) == 295
+
+
+def test_shares_are_refused_where_advanced_composition_does_not_hold():
+    # ε(1 + ε̃) beyond 4 ln(2/δ) = 48.8, and ε̃ beyond 1, each alone.
+    private_share(epsilon=40.0, delta=1e-5, calls=1000)
+    for epsilon, calls in ((45.0, 1000), (12.0, 1)):
+        with pytest.raises(ValueError, match=r"epsilon must be less than 48\.8"):
+            private_share(epsilon=epsilon, delta=1e-5, calls=calls)
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "failure_probability"])
+@pytest.mark.parametrize("value", [0.0, 1.5])
+def test_budgets_out_of_range_are_refused(name, value):
+    if (name, value) == ("epsilon", 1.5):
+        return
+    budget = BUDGET | {name: value}
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        private_groups_needed(**budget)
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        private_residual_scale(np.zeros((9, 1)), np.ones(9), [0.0], rng=rng, **budget)
+    if name != "failure_probability":
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            private_share(**{key: budget[key] for key in ("epsilon", "delta")}, calls=3)

@@ -86,3 +86,31 @@ def test_gaussian_epsilon_solves_the_exact_trade_off(mu):
 
 def test_little_privacy_loss_needs_no_epsilon():
     assert gaussian_epsilon(1e-14, delta=1e-3) == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 8.0])
+def test_readings_are_those_of_the_published_multiplier(epsilon):
+    """ρ = k/τ² as the proof has it, whatever the number of steps."""
+    delta = 1e-5
+    found = published_readings(epsilon=epsilon, delta=delta)
+    for steps in (2, 1000, 1024):
+        levels = math.ceil(math.log2(steps)) + 1
+        tau = published_noise_multiplier(epsilon=epsilon, delta=delta, steps=steps)
+        assert tau**2 == pytest.approx(4 * levels * (math.log(1e5) + epsilon) / epsilon**2)
+        for factor, closed, exact in ((1, 0, 3), (2, 1, 4), (0.5, 2, 5)):
+            rho = factor * levels / tau**2
+            assert found[closed] == pytest.approx(
+                rho + 2 * math.sqrt(rho * math.log(1 / delta)), rel=1e-12
+            )
+            assert found[exact] == pytest.approx(gaussian_epsilon(rho, delta=delta), rel=1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 1.5])
+def test_delta_out_of_range_is_refused(delta):
+    for call in (
+        lambda: published_noise_multiplier(epsilon=1.0, delta=delta, steps=8),
+        lambda: published_readings(epsilon=1.0, delta=delta),
+        lambda: gaussian_epsilon(0.1, delta=delta),
+    ):
+        with pytest.raises(ValueError, match="delta must be more than 0 and less than 1"):
+            call()

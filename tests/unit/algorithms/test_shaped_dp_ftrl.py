@@ -79,7 +79,7 @@ def test_a_run_is_algorithm_1(shape, correlation):
     increments = correlation.stream(covariance.draws, steps=SIZE - 1, rng=generator(3)).draw(SIZE)
     expected = dense_run(mechanism, 0.3, features, labels, increments)
     np.testing.assert_allclose(run.average, expected, rtol=1e-9, atol=1e-12)
-    assert 0 < run.clipped_fraction < 1
+    assert 0 < run.clipped_fraction.non_private < 1
     assert run.largest_clip_norm == 1.5
 
 
@@ -126,7 +126,7 @@ def test_settings_are_runs():
             rng=generator(4),
         )
         np.testing.assert_allclose(averages[at], run.average, rtol=1e-10, atol=1e-13)
-        assert clipped[at] == pytest.approx(run.clipped_fraction)
+        assert clipped.non_private[at] == pytest.approx(run.clipped_fraction.non_private)
 
 
 def test_a_shared_part_of_the_noise_makes_the_public_shape():

@@ -146,7 +146,7 @@ def test_statistics_move_by_their_sensitivities_and_no_more(rng):
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_adassp_audit(neighbours):
     """The pairs of `test_audits`, of which an estimate shows 1/√2 and √(2/3) of the promise."""
-    budget, n = Budget.gaussian_dp(8.0, neighbours=neighbours), 400
+    budget, n = Budget.gaussian_dp(4.0, neighbours=neighbours), 400
     if neighbours == "replace-one":
         others, theirs = np.repeat(0.5 * np.eye(2), n, axis=0), np.repeat([-1.0, 1.0], n)
         records = [([1.0, 0.0], 1.0), ([0.0, 1.0], -1.0)]
@@ -158,12 +158,13 @@ def test_adassp_audit(neighbours):
         data = ArraySamples(np.vstack([others, row]), np.append(theirs, label))
         runs = [
             adassp.sound_adassp(data, bounds=Bounds(1.0, 1.0), budget=budget).value
-            for _ in range(300)
+            # Half of them judge: from 150 alone no more than a μ of 3.3 can be shown.
+            for _ in range(1_000)
         ]
         outputs.append(np.sum(runs, axis=1))
     loss = audit(*outputs)
     assert 0.5 < loss.share(budget) <= np.sqrt(2 / 3)
-    assert loss.share(Budget.gaussian_dp(3.0, neighbours=neighbours)) > 1
+    assert loss.share(Budget.gaussian_dp(1.5, neighbours=neighbours)) > 1
 
 
 def test_adassp_without_much_noise_is_least_squares(samples):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import pytest
 
 from privreg.claims.page import render
 
-from .book import DRAWINGS, PAPERS, book, image
+from .book import DRAWINGS, PAPERS, ROOT, book, image, whole_book, whole_drawings
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -230,13 +229,29 @@ def test_without_script_everything_can_be_read(page: Any, address: str) -> None:
         page.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
-BUILT = Path(os.environ.get("PRIVREG_RESULTS", Path(__file__).parents[3] / "results"))
-
-
-@pytest.mark.skipif(not (BUILT / "index.html").is_file(), reason="results/index.html is not built")
-def test_the_whole_page_loads_within_a_second(page: Any) -> None:
-    show(page, (BUILT / "index.html").resolve().as_uri())
-    loaded = page.execute_script(
-        "return performance.getEntriesByType('navigation')[0].loadEventEnd"
-    )
-    assert 0 < loaded < 1000
+def test_the_page_of_all_papers_loads_within_a_second(page: Any, tmp_path: Path) -> None:
+    drawings = whole_drawings()
+    pictures = {
+        (path.parent.name, path.stem): path.read_bytes()
+        for path in (ROOT / "docs/figures").rglob("*.png")
+    }
+    images = {
+        (paper, name): pictures.get((paper, name), image())
+        for paper, names in drawings.items()
+        for name in names
+    }
+    path = tmp_path / "index.html"
+    path.write_text(render(whole_book(), papers=PAPERS, drawings=drawings, images=images))
+    loads = []
+    # Of three, since other programs of the machine can only make a load slower.
+    for _ in range(3):
+        show(page, path.as_uri())
+        loads.append(
+            until(
+                lambda: page.execute_script(
+                    "return performance.getEntriesByType('navigation')[0].loadEventEnd"
+                )
+            )
+        )
+    assert len(visible(page)) == len(whole_book().records)
+    assert min(loads) < 1000, loads

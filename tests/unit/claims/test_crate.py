@@ -28,7 +28,7 @@ def test_there_is_one_review_a_statement_with_its_words() -> None:
     assert review["url"] == "index.html#bombari2025-printed-wrong"
     claim = by_id[review["itemReviewed"]["@id"]]
     assert by_id[claim["appearance"]["@id"]]["name"] == "Rates & regression"
-    (evidence,) = review["isBasedOn"]
+    evidence = review["isBasedOn"]
     assert by_id[evidence["@id"]]["identifier"] == "sha256:" + "ab" * 32
     command = by_id[review["workExample"]["@id"]]["step"]
     assert command == "snakemake results/claims/bombari2025/printed-wrong.json"
@@ -47,6 +47,11 @@ def test_what_is_missing_is_said() -> None:
     found = problems(json.dumps(broken))
     assert any("reviewRating leads to #rating/bombari2025/holds" in line for line in found)
     assert any("is there twice" in line for line in found)
+    graph[-1]["@type"] = "Correction"
+    assert any("Correction is not in the context" in line for line in problems(json.dumps(broken)))
+    software = next(e for e in graph if e["@type"] == "SoftwareApplication")
+    del software["version"]
+    assert "#privreg: version must be given" in problems(json.dumps(broken))
 
 
 def test_the_library_reads_it_back(tmp_path: Path) -> None:

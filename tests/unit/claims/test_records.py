@@ -112,6 +112,8 @@ def test_the_gate_lists_what_differs_in_one_line_each() -> None:
 def test_reduced_scales_and_stand_ins_fail_nothing() -> None:
     assert gate(book("quick").records) == []
     assert summary(book("quick")).endswith("8 at reduced scale, which decides nothing")
+    assert summary(book("own")).endswith("8 at your own scale, which decides nothing")
+    assert gate(book("own").records) == []
     stand_in = book(stand_in=1, stand_in_reason="diabetes stands in")
     assert gate(stand_in.records) == []
     assert "8 untested because bundled data stands in" in summary(stand_in)

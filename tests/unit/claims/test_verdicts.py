@@ -1,7 +1,7 @@
 """Judgements: noise, the power rule, trials that would decide, stand-ins, runs, errors."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -274,7 +274,17 @@ def test_a_setting_left_out_of_the_reduced_scale_is_untested() -> None:
     probes = [probe(ABOVE, [-1.0], select={"clip": 9.0})]
     evidence = {"simulation/trajectories": dataset([1.0, 2.0])}
     assert judgement(probes, evidence, "quick").reason.startswith("left out of the reduced scale")
+    assert judgement(probes, evidence, "own").reason.startswith("not at your own scale: ")
     assert "the nearest is 2" in judgement(probes, evidence).reason
+
+
+def test_whatever_is_wrong_with_an_entry_it_alone_is_untested() -> None:
+    class Broken:
+        attrs: ClassVar[dict[str, Any]] = {}
+
+    found = judgement([probe(ABOVE, [-1.0])], {"simulation/trajectories": Broken()})
+    assert found.outcome == "untested"
+    assert found.reason.startswith("AttributeError: ")
 
 
 def test_judgements_survive_json_with_infinity() -> None:

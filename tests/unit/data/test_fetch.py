@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from privreg import data
-from privreg.data import california_housing, fetch, mnist
+from privreg.data import california_housing, fetch, mnist, receive
 
 HTML_PAGE = b"<!DOCTYPE html>\n<html><body>Please sign in to the network.</body></html>"
 CONTENT = bytes(range(256)) * 8
@@ -404,3 +404,69 @@ def test_something_else_under_the_name_of_a_file_is_an_error(kind: str, tmp_path
 def test_an_unknown_data_set_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ValueError, match="did you mean 'mnist'"):
         data.load("minst")
+
+
+# Mirrors that accept and hang
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Mirror, threading.Event]]:
+    """A mirror that promises a file and sends nothing, or once the event is set a trickle."""
+    monkeypatch.setattr(receive, "TIMEOUT", (1.0, 0.2))
+    monkeypatch.setattr(receive, "SECONDS_BEFORE_SPEED", 0.3)
+    mirror, trickles, over = Mirror(), threading.Event(), threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            mirror.requests.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "1000000")
+            self.end_headers()
+            while not over.wait(0.02):
+                if trickles.is_set():
+                    self.wfile.write(b"x")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    mirror.address = f"http://127.0.0.1:{server.server_address[1]}/files/"
+    yield mirror, trickles
+    over.set()
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("trickle", [False, True])
+def test_a_mirror_that_hangs_is_asked_once_and_the_next_one_answers(
+    hanging: tuple[Mirror, threading.Event],
+    mirror: Mirror,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    trickle: bool,
+) -> None:
+    slow, trickles = hanging
+    if trickle:
+        trickles.set()
+    mirror.serve("numbers.bin", Answer(b"", 503), Answer(CONTENT))
+    with caplog.at_level("INFO", "privreg.data"):
+        content = fetch.download(
+            plain_file(), mirrors=[slow.address, mirror.address], cache=tmp_path, back_off=0.001
+        )
+    assert content == CONTENT
+    assert len(slow.requests) == 1
+    assert len(mirror.requests) == 2
+    assert f"{slow.address}numbers.bin: no answer, " in caplog.text
+    assert f"Downloading {mirror.address}numbers.bin" in caplog.text
+
+
+def test_mirrors_that_all_hang_count_as_not_reached(
+    hanging: tuple[Mirror, threading.Event], tmp_path: Path
+) -> None:
+    slow, _ = hanging
+    with pytest.raises(fetch.DownloadError, match=r"no answer, nothing for 0\.2 s") as caught:
+        fetch.download(plain_file(), mirrors=[slow.address], cache=tmp_path)
+    assert caught.value.reason == fetch.UNREACHED
+    assert len(slow.requests) == 1

@@ -35,6 +35,8 @@ OTHERS = {
     "optimize",
     "rasterized",
     "model_serializer",
+    # A type of schema.org.
+    "Organization",
     # Titles of papers.
     "Factorization",
     "Overparameterized",

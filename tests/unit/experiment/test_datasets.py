@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from privreg.experiment import datasets
+from privreg.experiment import checksums, datasets
 from privreg.experiment.summaries import mean_and_error
 from privreg.experiment.trials import Trials, shard_of
 
@@ -24,10 +24,15 @@ def test_round_trip_and_identical_bytes(tmp_path):
         datasets.write(datasets.describe(dataset(), {"seed": 3}), tmp_path / name)
     found = datasets.read(tmp_path / "first.nc")
     xr.testing.assert_identical(found, datasets.describe(dataset(), {"seed": 3}))
-    assert datasets.file_digest(tmp_path / "first.nc") == datasets.file_digest(
+    assert checksums.file_digest(tmp_path / "first.nc") == checksums.file_digest(
         tmp_path / "second.nc"
     )
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["first.nc", "second.nc"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".first.nc.sha256",
+        ".second.nc.sha256",
+        "first.nc",
+        "second.nc",
+    ]
 
 
 def test_mean_and_error_are_linked():

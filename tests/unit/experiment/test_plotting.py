@@ -5,7 +5,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from privreg.experiment import plotting
+from privreg.experiment import checksums, plotting
 
 
 @pytest.fixture
@@ -43,6 +43,7 @@ def test_a_heat_map_has_logarithmic_axes_and_refuses_another_shape(figure):
     [
         ("paper", [], 0),
         ("quick", [], 1),
+        ("own", [], 1),
         ("paper", ["digits of scikit-learn"], 1),
         ("quick", ["digits of scikit-learn", "a diabetes table"], 3),
     ],
@@ -61,7 +62,8 @@ def test_the_same_figure_is_the_same_file(figure, tmp_path, suffix):
     for file in files:
         plotting.save(figure, file)
     assert files[0].read_bytes() == files[1].read_bytes()
-    assert sorted(tmp_path.iterdir()) == sorted(files)
+    # Beside each lies its checksum, and nothing that a save left behind.
+    assert sorted(tmp_path.iterdir()) == sorted([*files, *map(checksums.record_of, files)])
 
 
 def test_colours_are_told_apart():

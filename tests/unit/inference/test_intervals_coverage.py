@@ -185,3 +185,30 @@ def test_constructions_use_the_iterates_that_they_name():
 def test_errors_name_the_argument(call, name):
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_the_smallest_cases_are_answered():
+    """Two replicates, blocks of one iterate, no burn-in, one path without a leading axis."""
+    path = np.arange(8.0).reshape(4, 2)
+    for construction in (intervals.batch_means, intervals.checkpoints):
+        blocks = construction(path, level=LEVEL, replicates=4, burn_in=0)
+        plain = intervals.replicate_interval(path, level=LEVEL)
+        np.testing.assert_allclose(blocks.centre, plain.centre)
+        np.testing.assert_allclose(blocks.half_width, plain.half_width)
+    runs = np.array([[[1.0], [2.0], [6.0]], [[3.0], [4.0], [8.0]]])
+    found = intervals.independent_runs(runs, level=0.9, burn_in=1)
+    np.testing.assert_allclose(found.centre, [5.0])
+    # The averages are 4 and 6: a standard deviation of √2, over √2.
+    np.testing.assert_allclose(found.half_width, [stats.t(1).ppf(0.95)])
+    np.testing.assert_allclose(intervals.independent_runs(runs, level=0.9, burn_in=0).centre, [4.0])
+    for name in intervals.CONSTRUCTIONS:
+        weights = intervals.replicate_weights(name, gradients=2, replicates=2, burn_in=0)
+        np.testing.assert_allclose(weights.sum(axis=-1), 1)
+    with pytest.raises(ValueError, match="m >= 2"):
+        intervals.replicate_interval(path[:1], level=LEVEL)
+
+
+def test_intervals_are_closed():
+    interval = intervals.Interval(np.array([2.0]), np.array([0.5]), 9, LEVEL)
+    assert interval.covers([1.5, 2.5]).tolist() == [True, True]
+    assert interval.covers([1.4999, 2.5001]).tolist() == [False, False]

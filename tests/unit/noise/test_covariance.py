@@ -89,18 +89,37 @@ def test_many_public_rows_find_the_population_shape():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: DiagonalCovariance([1.0, 0.0]), "diagonal must be .* more than 0, got 0.0"),
+        (lambda: DiagonalCovariance([1.0, 0.0]), "diagonal must be at least 1e-50 .*, got 0.0"),
         (lambda: DiagonalCovariance([[1.0]]), "diagonal must have shape"),
-        (lambda: population_covariance([1.0, np.nan], horizon=1.0), "eigenvalues must be finite"),
-        (lambda: population_covariance([1.0], horizon=0.0), "horizon must be .* more than 0"),
+        (
+            lambda: population_covariance([1.0, np.nan], horizon=1.0),
+            "eigenvalues must be at least 0 .*, got nan",
+        ),
+        (lambda: population_covariance([1.0], horizon=0.0), "horizon must be at least 1e-50"),
         (lambda: PublicCovariance(np.ones((2, 3)), ridge=-1.0), "ridge must be .* got -1.0"),
         (lambda: PublicCovariance(np.ones(3), ridge=1.0), "features must have shape"),
         (lambda: identity_covariance(0), "dimension must be a whole number"),
         (lambda: identity_covariance(3).inverse_norms([[1.0, 2.0]]), "rows must have shape"),
         (lambda: identity_covariance(3).root_multiply([1.0]), "normals must have shape"),
-        (lambda: identity_covariance(2).trace([1.0, -1.0]), "eigenvalues must be .* at least 0"),
+        (lambda: identity_covariance(2).trace([1.0, -1.0]), "eigenvalues must be at least 0"),
     ],
 )
 def test_values_out_of_range_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_ridge_at_which_inverse_norms_lose_their_digits_is_refused():
+    """With public rows 1e10 long and a ridge of 1 the inverse norm would come out as 0."""
+    features = [[1e10, 0.0], [0.0, 1.0]]
+    with pytest.raises(ValueError, match="ridge must be at least 1e"):
+        PublicCovariance(features, ridge=1.0)
+    shape = PublicCovariance(features, ridge=1e12)
+    for bad in (1.0, 1e10):
+        with pytest.raises(ValueError, match="ridge must be at least 1e"):
+            shape.with_ridge(bad)
+    dense = np.linalg.inv((1e12 * np.eye(2) + np.diag([1e20, 1.0])) / 2)
+    row = np.array([1.0, 0.5])
+    exact = np.sqrt(row @ dense @ row)
+    assert shape.inverse_norms(row[None])[0] == pytest.approx(exact, rel=1e-7)
+    assert shape.inverse_norms([[1.0, 0.0]])[0] == pytest.approx(np.sqrt(dense[0, 0]), rel=1e-7)

@@ -17,7 +17,7 @@ from privreg.papers.anon2024.experiments import (
     tree,
     tuned_risk,
 )
-from privreg.papers.anon2024.setting import CORRELATIONS
+from privreg.papers.anon2024.setting import CORRELATIONS, correlation_named
 from privreg.privacy.budget import Budget
 
 PROBLEM = {"decay": 2.0, "dimension": 24, "sample_size": 16, "label_noise_std": 0.5}
@@ -87,7 +87,7 @@ def test_an_arm_of_the_study_is_a_run_of_the_library():
         shape = parameters.shape("population", eta)
         mechanism = ShapedMechanism(
             DiagonalCovariance(shape),
-            CORRELATIONS[correlation],
+            correlation_named(correlation),
             FixedClip(parameters.clip_norm(shape)),
             parameters.multiplier(correlation, 16.0),
             parameters.sample_size,
@@ -104,7 +104,8 @@ def test_an_arm_of_the_study_is_a_run_of_the_library():
 
 def test_every_arm_keeps_its_budget():
     parameters = tuned()
-    for correlation, noise in CORRELATIONS.items():
+    for correlation in CORRELATIONS:
+        noise = correlation_named(correlation)
         mechanism = ShapedMechanism(
             DiagonalCovariance(np.ones(24)),
             noise,

@@ -11,7 +11,7 @@ import numpy as np
 
 from privreg.data import NAMES
 from privreg.experiment import datasets, plotting
-from privreg.pipeline import reference, stages
+from privreg.pipeline import listing, reference, stages
 from privreg.pipeline.plan import STAGE_OF
 
 ROOT = Path(__file__).parents[3]
@@ -108,6 +108,29 @@ def test_the_list_of_variables_is_not_behind(built):
     page = reference.variables_page(built.folder / built.plan.layout.root)
     listed = (ROOT / "docs/datasets.md").read_text()
     assert names_by_artifact(listed) == names_by_artifact(page), "run `make reference`"
+
+
+def test_the_listing_of_artifacts_is_not_behind(built):
+    """What the plan knows of an artifact agrees with the artifact, labels aside."""
+    entries = listing.read_listing(ROOT / "workflow/schemas/artifacts.json")
+    behind = []
+    for paper, block in built.plan.config.papers.items():
+        for name in block.experiments:
+            recipe = built.plan.recipe(paper, name).name
+            for artifact in artifacts(built, paper, name):
+                kind = artifact.partition("/")[0]
+                place = f"{kind}/{paper}/{name}"
+                dataset = datasets.read(built.path(paper, artifact))
+                found = listing.described(dataset, place, recipe)
+                entry = entries.get(place)
+                if entry is None or structure(entry) != structure(found):
+                    behind.append(place)
+    assert not behind, "run `make reference`"
+
+
+def structure(entry):
+    dimensions = {name: about[0] for name, about in entry["coordinates"].items()}
+    return entry["numbers"], sorted(entry["others"]), dimensions
 
 
 def names_by_artifact(page):

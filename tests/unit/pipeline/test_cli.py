@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from privreg.experiment import datasets
+from privreg.experiment import checksums, datasets
 from privreg.pipeline.cli import main
 
 FACTORS = json.dumps({"largest_ratio": 4.0, "points": 10})
@@ -96,7 +96,7 @@ def test_shards_are_joined_into_the_trials_of_one_run(tmp_path):
     artifacts = ("--artifacts", f"simulation={tmp_path / 'one.nc'}")
     assert run("intervals", path, *common, *artifacts, "--output", tmp_path / "intervals.nc") == 0
     found = datasets.read(tmp_path / "intervals.nc")
-    assert found.attrs["simulation_digest"] == datasets.file_digest(tmp_path / "one.nc")
+    assert found.attrs["simulation_digest"] == checksums.file_digest(tmp_path / "one.nc")
 
 
 def test_a_missing_shard_is_an_error(tmp_path, capsys):
@@ -123,7 +123,7 @@ def test_wrong_parameters_are_refused_by_name(tmp_path, capsys):
     assert "bombari2025.experiments.clipping_factors.parameters" in said
     assert "did you mean 'points'" in said
     said = failed(capsys, "theory", *options, json.dumps({"largest_ratio": -1, "points": 10}))
-    assert "largest_ratio must be greater than 0, got -1" in said
+    assert "largest_ratio must be more than 0, got -1" in said
 
 
 def test_an_unknown_recipe_names_the_nearest(tmp_path, capsys):
@@ -179,7 +179,7 @@ def test_the_schema_is_written(tmp_path):
     [
         (["theorem"], "invalid choice: 'theorem'"),
         (["theory", "paper/name"], "required: --output"),
-        (["theory", "p/e", "--output", "x", "--parameters", "{"], "invalid loads value: '{'"),
+        (["theory", "p/e", "--output", "x", "--parameters", "{"], "must be JSON, got '{'"),
         (["theory", "p/e", "--output", "x", "--artifacts", "data"], "ARGUMENT=FILE, got 'data'"),
         (["theory", "p/e", "--output", "x", "--artifacts", "=y"], "ARGUMENT=FILE, got '=y'"),
         (["simulate", "p/e", "--output", "x", "--trials", "3"], "required: --seed"),
@@ -213,3 +213,24 @@ def test_the_module_is_the_command(tmp_path):
     assert ran.returncode == 2
     assert "--output" in ran.stderr.splitlines()[-1]
     assert not list(Path(tmp_path).iterdir())
+
+
+def test_a_damaged_artifact_is_one_line_in_the_log_as_well(tmp_path, capsys):
+    theory, log = tmp_path / "theory.nc", tmp_path / "log"
+    run("theory", "bombari2025/clipping_factors", "--parameters", FACTORS, "--output", theory)
+    with theory.open("ab") as stream:
+        stream.write(b"x")
+    options = ("--artifacts", f"theory={theory}", "--output", tmp_path / "fig9.png", "--log", log)
+    said = failed(capsys, "figure", "bombari2025/fig9", *options)
+    assert said.startswith(f"figure: {theory}: damaged")
+    assert log.read_text() == f"{said}\n"
+
+
+def test_an_artifact_that_its_reader_does_not_expect_is_refused(tmp_path, capsys):
+    theory = tmp_path / "theory.nc"
+    run("theory", "bombari2025/clipping_factors", "--parameters", FACTORS, "--output", theory)
+    options = ("--artifacts", f"theory={theory}", "--output", tmp_path / "fig9.png", "--expected")
+    identity = datasets.read(theory).attrs["identity"]
+    assert run("figure", "bombari2025/fig9", *options, json.dumps({"theory": identity[:16]})) == 0
+    said = failed(capsys, "figure", "bombari2025/fig9", *options, json.dumps({"theory": "0" * 16}))
+    assert "holds bombari2025/clipping_factors as made by theory of other" in said

@@ -48,7 +48,7 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
     ("path", "value", "parts"),
     [
         ("sead", 1, ["a key of config", "did you mean 'seed'"]),
-        ("seed", -1, ["config.seed", "-1", "greater than or equal to 0"]),
+        ("seed", -1, ["config.seed", "-1", "at least 0"]),
         (
             "papers",
             ["bombary2025"],
@@ -60,7 +60,7 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
         (
             f"{TRAJECTORIES}.trials",
             0,
-            [f"{TRAJECTORIES}.trials must", "greater than or equal to 1"],
+            [f"{TRAJECTORIES}.trials must", "at least 1"],
         ),
         (f"{TRAJECTORIES}.shards", 61, [TRAJECTORIES, "at most trials = 60, got 61"]),
         (
@@ -71,7 +71,7 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
         (
             f"{TRAJECTORIES}.parameters.budget",
             {"half_square": 0.0},
-            [f"{TRAJECTORIES}.parameters.budget", "half_square must be greater than 0, got 0.0"],
+            [f"{TRAJECTORIES}.parameters.budget", "half_square must be at least 1e-100, got 0.0"],
         ),
         (f"{TRAJECTORIES}.recipe", "trajectory", ["'trajectory'", "did you mean 'trajectories'"]),
         (

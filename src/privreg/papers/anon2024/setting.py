@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.parameters import Strict
-from privreg.models import LinearModel
-from privreg.noise.correlations import (
-    Correlation,
-    IndependentCorrelation,
-    SquareRootCorrelation,
-    TreeCorrelation,
-)
-from privreg.noise.toeplitz import identity, square_root
+from privreg.experiment.quantities import Deviation, Dimension, Power, SampleSize
 
-# The square root without damping is choquettechoo2024's mechanism at ν = 0.
-CORRELATIONS: dict[str, Correlation] = {
-    "tree": TreeCorrelation(),
-    "independent": IndependentCorrelation(),
-    "square root": SquareRootCorrelation(0.0),
-}
+if TYPE_CHECKING:
+    from privreg.models import LinearModel
+    from privreg.noise.correlations import Correlation
+
+CORRELATIONS = ("tree", "independent", "square root")
 # Twice the root mean square of a gradient's inverse norm, were the residual independent of it.
 CLIP_FACTOR = 2.0
 
@@ -28,10 +22,10 @@ CLIP_FACTOR = 2.0
 class Problem(Strict):
     """Eigenvalues i^-r in the eigenbasis, a target of norm 1 with coordinates in i^-1."""
 
-    decay: float = Field(gt=1, description="Decay exponent r of the eigenvalues.")
-    dimension: int = Field(ge=2, description="Dimension d.")
-    sample_size: int = Field(ge=2, description="Number N of rows.")
-    label_noise_std: float = Field(ge=0, description="Standard deviation of the label noise.")
+    decay: Annotated[Power, Field(gt=1)] = Field(description="Decay exponent r of the eigenvalues.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
 
     @property
     def eigenvalues(self) -> np.ndarray:
@@ -44,6 +38,8 @@ class Problem(Strict):
 
     @property
     def model(self) -> LinearModel:
+        from privreg.models import LinearModel
+
         return LinearModel(self.eigenvalues, self.target, self.label_noise_std)
 
     def excess_risk(self, averages: np.ndarray) -> np.ndarray:
@@ -67,8 +63,23 @@ class Problem(Strict):
         return CLIP_FACTOR * self.residual_scale * float(np.sqrt(np.sum(self.eigenvalues / shape)))
 
 
+def correlation_named(name: str) -> Correlation:
+    """The correlation over steps; the square root is choquettechoo2024's mechanism at ν = 0."""
+    from privreg.noise.correlations import (
+        IndependentCorrelation,
+        SquareRootCorrelation,
+        TreeCorrelation,
+    )
+
+    if name == "square root":
+        return SquareRootCorrelation(0.0)
+    return TreeCorrelation() if name == "tree" else IndependentCorrelation()
+
+
 def decoder(correlation: str, steps: int) -> np.ndarray | None:
     """Toeplitz coefficients of a correlation, None for the tree, which has none."""
+    from privreg.noise.toeplitz import identity, square_root
+
     if correlation == "tree":
         return None
     return identity(steps) if correlation == "independent" else square_root(steps)

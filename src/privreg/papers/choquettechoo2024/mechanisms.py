@@ -6,7 +6,7 @@ number of stretches with the least mean error is taken, from those that divide t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from privreg.noise.errors import Errors
 
-MECHANISMS = (
+MechanismName = Literal[
     "dp_sgd",
     "tree_aggregation",
     "full_honaker",
@@ -24,7 +24,8 @@ MECHANISMS = (
     "fft",
     "banded",
     "multi_epoch",
-)
+]
+MECHANISMS: tuple[MechanismName, ...] = get_args(MechanismName)
 # A dense optimum beyond this many steps takes more than minutes.
 DENSE_STEPS = 2100
 

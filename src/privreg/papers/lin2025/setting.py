@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Deviation,
+    Dimension,
+    NonNegative,
+    Positive,
+    SampleSize,
+    StepSize,
+)
 
 if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords
@@ -36,15 +44,15 @@ class Design(Strict):
         "[0, d^(-1/2)] as printed (literal), on +-d^(-1/2) (symmetric), or with mean 0 and "
         "variance d^(-1/2) (wide).",
     )
-    dimension: int = Field(ge=2, description="Dimension d.")
-    sample_size: int = Field(ge=2, description="Records n, one a step.")
-    step_size: float = Field(gt=0, description="Discrete step eta; the scaled rate is d eta.")
-    ridge: float = Field(ge=0, description="Penalty delta.")
-    scaled_label_noise_std: float = Field(
-        ge=0, description="Standard deviation of the label noise in units of d^(-1/2)."
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Records n, one a step.")
+    step_size: StepSize = Field(description="Discrete step eta; the scaled rate is d eta.")
+    ridge: NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: Deviation = Field(
+        description="Standard deviation of the label noise in units of d^(-1/2)."
     )
-    label_noise_clip: float = Field(
-        gt=0, description="The label noise is clipped at this many of them."
+    label_noise_clip: Positive = Field(
+        description="The label noise is clipped at this many of them."
     )
 
     @property
@@ -58,14 +66,12 @@ class Design(Strict):
         return mean / self.dimension**power, std / self.dimension**power
 
     @property
-    def label_noise_variance(self) -> float:
+    def label_noise_std(self) -> float:
+        """Standard deviation of a label's noise after it is clipped."""
         from privreg.algorithms.noisy_sgd import clipped_normal_variance
 
-        return (
-            self.scaled_label_noise_std**2
-            / self.dimension
-            * clipped_normal_variance(self.label_noise_clip)
-        )
+        share = clipped_normal_variance(self.label_noise_clip)
+        return self.scaled_label_noise_std * sqrt(share / self.dimension)
 
     def draw(self, rng: np.random.Generator) -> Instance:
         """Ground truth and start of one repetition."""
@@ -88,7 +94,7 @@ class Design(Strict):
             basis.eigenvalues,
             basis.coordinates(records.target),
             basis.coordinates(initial),
-            label_noise_variance=records.label_noise_variance,
+            label_noise_std=records.clipped_label_noise_std,
             ridge=self.ridge,
         )
         return Instance(records, initial, basis, problem)
@@ -121,7 +127,7 @@ class Design(Strict):
             np.repeat(basis.eigenvalues[:2], 4),
             np.concatenate([top + std * sign, std * sign]),
             np.concatenate([other, other]),
-            label_noise_variance=self.label_noise_variance,
+            label_noise_std=self.label_noise_std,
             ridge=self.ridge,
             multiplicities=np.repeat([1.0, self.dimension - 1.0], 4) / 4.0,
         )

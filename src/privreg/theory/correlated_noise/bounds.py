@@ -7,14 +7,27 @@ stands in `linear_regression`.
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import inf, pi, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
-from privreg.theory.correlated_noise.stationary_noise import StationaryNoise, regression_response
-from privreg.validation import require_array, require_choice, require_number, require_real
+from privreg.theory.correlated_noise.spectral_integrals import SMALLEST, frequency_rule
+from privreg.theory.correlated_noise.stationary_noise import (
+    CURVATURES,
+    StationaryNoise,
+    regression_response,
+    require_noise,
+    require_step_size,
+)
+from privreg.validation import (
+    require_array,
+    require_choice,
+    require_flag,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -27,7 +40,7 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        At least 0, not all 0.
+        At least 0 and at most 1e50, not all 0.
 
     Returns
     -------
@@ -38,9 +51,7 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     ------
     choquettechoo2024, Section 1.3 and Section C.6.
     """
-    values = require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
-    )
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
     if not np.any(values):
         raise ValueError("eigenvalues must not all be 0, got 0")
     return float(values.sum() / values.max())
@@ -52,7 +63,7 @@ def fourth_moment_bound(eigenvalues: ArrayLike, *, sharp: bool = True) -> float:
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        At least 0.
+        At least 0 and at most 1e50.
     sharp : bool
         :math:`2\lambda_1+\operatorname{tr}H`, the best; otherwise the paper's 3 tr H.
 
@@ -60,10 +71,10 @@ def fourth_moment_bound(eigenvalues: ArrayLike, *, sharp: bool = True) -> float:
     ------
     choquettechoo2024, Property C.3 (its proof gives the sharp value).
     """
-    values = require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
-    )
-    return float(2.0 * values.max() + values.sum() if sharp else 3.0 * values.sum())
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
+    if require_flag("sharp", sharp):
+        return float(2.0 * values.max() + values.sum())
+    return float(3.0 * values.sum())
 
 
 def stationary_upper_bound(
@@ -90,22 +101,25 @@ def stationary_upper_bound(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ, more than 0.
+        λ, at least 1e-50 and at most 1e50.
     step_size : float
-        η, more than 0 and less than 1/R².
+        η, more than 0 and less than 1/R², with every ηλ at least 1e-100.
     noise : StationaryNoise
-    gradient_noise_std, label_noise_std : float
-        σ of the white noise and ζ, at least 0.
+    gradient_noise_std : float
+        σ of the white noise, at least 0 and at most 1e100; or `inf`.
+    label_noise_std : float
+        ζ, at least 0 and at most 1e100.
     fourth_moment : float, optional
-        R²; the sharp one of Gaussian features by default.
+        R², more than 0 and at most 1e50; the sharp one of Gaussian features by default.
     kurtosis : float
-        C, 3 for Gaussian features.
+        C, more than 0 and at most 1e50; 3 for Gaussian features.
     domain : {"time", "frequency"}
 
     Returns
     -------
     float
-        Loose: some 65 times the exact value for λ_k = 1/k, d = 128, η = 0.02.
+        `inf` for infinite noise. Loose: some 65 times the exact value for λ_k = 1/k, d = 128,
+        η = 0.02.
 
     Source
     ------
@@ -114,11 +128,14 @@ def stationary_upper_bound(
     """
     values = _curvatures(eigenvalues)
     moment = fourth_moment_bound(values) if fourth_moment is None else fourth_moment
-    moment = require_number("fourth_moment", moment, above=0)
-    eta = require_number("step_size", step_size, above=0, below=1.0 / moment)
-    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
-    zeta = require_number("label_noise_std", label_noise_std, least=0)
-    constant = require_number("kurtosis", kurtosis, above=0)
+    moment = require_number("fourth_moment", moment, above=0, most=1e50)
+    limit = min(1.0 / moment, 1.0 / float(values.max()))
+    eta = require_number("step_size", step_size, least=SMALLEST / values.min(), below=limit)
+    require_instance("noise", noise, StationaryNoise)
+    sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
+    constant = require_number("kurtosis", kurtosis, above=0, most=1e50)
+    if np.isinf(sigma):
+        return inf
     spread = (1.0 - sqrt(eta * moment)) ** -2
     moved = noise.relative_variance(eta * values)
     if require_choice("domain", domain, ("time", "frequency")) == "frequency":
@@ -142,7 +159,25 @@ def stationary_lower_bound(
         \tfrac12\Big(\frac{\eta\zeta^2}2\operatorname{tr}H
         + \frac{\eta\sigma^2}2\sum_ja_jc_j\Big)
 
-    with a_j as in `stationary_upper_bound`; the parameters are the same, with every ηλ at most 1.
+    with a_j as in `stationary_upper_bound`.
+
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        λ, at least 1e-50 and at most 1e50.
+    step_size : float
+        η, more than 0, with every ηλ at least 1e-100 and at most 1.
+    noise : StationaryNoise
+    gradient_noise_std : float
+        σ of the white noise, at least 0 and at most 1e100; or `inf`.
+    label_noise_std : float
+        ζ, at least 0 and at most 1e100.
+    domain : {"time", "frequency"}
+
+    Returns
+    -------
+    float
+        `inf` for infinite noise.
 
     Notes
     -----
@@ -155,9 +190,11 @@ def stationary_lower_bound(
     choquettechoo2024, Theorem C.18, halved.
     """
     values = _curvatures(eigenvalues)
-    eta = require_number("step_size", step_size, above=0, most=1.0 / float(values.max()))
-    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
-    zeta = require_number("label_noise_std", label_noise_std, least=0)
+    eta = require_step_size(step_size, values)
+    require_instance("noise", noise, StationaryNoise)
+    sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
+    if np.isinf(sigma):
+        return inf
     moved = noise.relative_variance(eta * values)
     if require_choice("domain", domain, ("time", "frequency")) == "frequency":
         moved = 2.0 * moved / (2.0 - eta * values)
@@ -183,15 +220,16 @@ def universal_lower_bound(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ, more than 0.
+        λ, at least 1e-50 and at most 1e50.
     step_size : float
-        η, more than 0, with every ηλ at most 1.
+        η, more than 0, with every ηλ at least 1e-100 and at most 1.
     noise_multiplier : float
-        Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`; at least 0.
+        Noise standard deviation z over the sensitivity γG, :math:`1/\sqrt{2\rho}`; at least 0 and
+        at most 1e50.
     clip_norm : float
-        How far one record moves a gradient, G, more than 0.
+        How far one record moves a gradient, G, more than 0 and at most 1e50.
     label_noise_std : float
-        ζ, at least 0.
+        ζ, at least 0 and at most 1e100.
     integrated : bool
         The second, larger form. `StationaryNoise.regression_optimal` attains its private part for
         features that do not fluctuate.
@@ -202,12 +240,12 @@ def universal_lower_bound(
     `stationary_lower_bound`.
     """
     values = _curvatures(eigenvalues)
-    eta = require_number("step_size", step_size, above=0, most=1.0 / float(values.max()))
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=0)
-    norm = require_number("clip_norm", clip_norm, above=0)
-    zeta = require_number("label_noise_std", label_noise_std, least=0)
+    eta = require_step_size(step_size, values)
+    multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
+    norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
+    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e100)
     response = values.sum() / 4.0
-    if integrated:
+    if require_flag("integrated", integrated):
         frequencies, weights = frequency_rule(min(1.0, eta * float(values.min())))
         root = np.sqrt(regression_response(frequencies, values, step_size=eta))
         response = (float(weights @ root) / (2.0 * pi)) ** 2
@@ -230,14 +268,14 @@ def transient_bound(
     Parameters
     ----------
     step : array_like, shape (...)
-        Steps t, at least 0.
+        Steps t, at least 0; may be empty.
     eigenvalues : array_like, shape (d,)
-        λ, more than 0.
+        λ, at least 1e-50 and at most 1e50.
     step_size : float
         η, more than 0 and less than 1/R² (the sharp `fourth_moment_bound`).
     initial_risk, stationary_risk : float
         Excess risks F_0 of the start and F_∞ of the limit, the latter with noise of the limiting
-        sensitivity from the first step on; at least 0.
+        sensitivity from the first step on; at least 0 and at most 1e100.
 
     Returns
     -------
@@ -251,14 +289,12 @@ def transient_bound(
     times = require_real("step", step, least=0)
     limit = 1.0 / fourth_moment_bound(values)
     eta = require_number("step_size", step_size, above=0, below=limit)
-    first = require_number("initial_risk", initial_risk, least=0)
-    last = require_number("stationary_risk", stationary_risk, least=0)
+    first = require_number("initial_risk", initial_risk, least=0, most=1e100)
+    last = require_number("stationary_risk", stationary_risk, least=0, most=1e100)
     low, high = float(values.min()), float(values.max())
     start = np.sqrt(high / low * first * np.exp(-eta * low * times))
     return np.asarray((start + sqrt(last)) ** 2)
 
 
 def _curvatures(eigenvalues: ArrayLike) -> FloatArray:
-    return require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), above=0
-    )
+    return require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)

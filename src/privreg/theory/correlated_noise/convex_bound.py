@@ -23,8 +23,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.theory.correlated_noise.spectral_integrals import frequency_rule, squared_distance
-from privreg.validation import require_choice, require_count, require_number, require_real
+from privreg.theory.correlated_noise.spectral_integrals import (
+    SMALLEST,
+    frequency_rule,
+    squared_distance,
+)
+from privreg.validation import (
+    require_array,
+    require_choice,
+    require_count,
+    require_number,
+    require_real,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -66,10 +76,12 @@ class SectorProgram:
 
     Parameters
     ----------
-    strong_convexity, smoothness : float
-        μ and L, 0 < μ ≤ L.
+    strong_convexity : float
+        μ, from 1e-50 and at most L.
+    smoothness : float
+        L, at least 1e-50 and at most 1e50.
     step_size : float
-        η, more than 0 and less than 2/L, from which on a quadratic diverges.
+        η, less than 2/L, from which on a quadratic diverges, and with ημ at least 1e-10.
     lags : int
         Longest lag of the multiplier.
     multiplier : {"sound", "printed"}
@@ -96,13 +108,17 @@ class SectorProgram:
         multiplier: str = "sound",
         nodes_per_panel: int = 24,
     ) -> None:
-        self.smoothness = require_number("smoothness", smoothness, above=0)
+        self.smoothness = require_number("smoothness", smoothness, least=1e-50, most=1e50)
         self.strong_convexity = require_number(
-            "strong_convexity", strong_convexity, above=0, most=self.smoothness
+            "strong_convexity", strong_convexity, least=1e-50, most=self.smoothness
         )
         self.step_size = require_number(
             "step_size", step_size, above=0, below=2.0 / self.smoothness
         )
+        if self.step_size * self.strong_convexity < 1e-10:
+            raise ValueError(
+                f"step_size must be at least 1e-10 over strong_convexity, got {step_size}"
+            )
         self.lags = require_count("lags", lags)
         self.sign = {"sound": -1.0, "printed": 1.0}[
             require_choice("multiplier", multiplier, ("sound", "printed"))
@@ -125,13 +141,13 @@ class SectorProgram:
         Parameters
         ----------
         power : array_like, shape (n,)
-            |B|² at `frequencies`, more than 0.
+            |B|² at `frequencies`, at least 1e-50 and at most 1e50.
         dimension : int
             d.
         clip_norm : float
-            Lipschitz constant G, more than 0.
+            Lipschitz constant G, more than 0 and at most 1e50.
         rho : float
-            zCDP budget under zero-out neighbours, more than 0.
+            zCDP budget under zero-out neighbours, at least 1e-50.
 
         Returns
         -------
@@ -142,9 +158,7 @@ class SectorProgram:
         ArithmeticError
             If the program has no solution: the step size is too large for the sector.
         """
-        density = require_real("power", power, above=0)
-        if density.shape != self.frequencies.shape:
-            raise ValueError(f"power must have shape {self.frequencies.shape}, got {density.shape}")
+        density = self._power("power", power)
         scale = _scale(self.smoothness, dimension, clip_norm, rho)
         sensitivity = float(self.weights @ (1.0 / density)) / (2.0 * pi)
         multiplier, response = self._solve(density * sensitivity)
@@ -166,11 +180,15 @@ class SectorProgram:
         Parameters
         ----------
         start : array_like, shape (n,)
-            First |B|².
-        dimension, clip_norm, rho
-            As for `bound`.
+            First |B|², at least 1e-50 and at most 1e50.
+        dimension : int
+            d.
+        clip_norm : float
+            G, more than 0 and at most 1e50.
+        rho : float
+            zCDP budget, at least 1e-50.
         tolerance : float
-            Relative decrease of a round at which to stop.
+            Relative decrease of a round at which to stop, at least 0 and at most 1.
         most_rounds : int
 
         Returns
@@ -178,7 +196,8 @@ class SectorProgram:
         ConvexBound
             Of the last round; a local optimum of the joint problem, which is not convex.
         """
-        power = require_real("start", start, above=0)
+        power = self._power("start", start)
+        tolerance = require_number("tolerance", tolerance, least=0, most=1)
         best: ConvexBound | None = None
         for _ in range(require_count("most_rounds", most_rounds)):
             found = self.bound(power, dimension=dimension, clip_norm=clip_norm, rho=rho)
@@ -189,6 +208,10 @@ class SectorProgram:
             power /= power.max()
         assert best is not None
         return best
+
+    def _power(self, name: str, value: ArrayLike) -> FloatArray:
+        shape = self.frequencies.shape
+        return require_array(name, value, shape=shape, least=1e-50, most=1e50)
 
     def _sector_forms(self, frequencies: FloatArray) -> tuple[FloatArray, ...]:
         """Matrices that map (λ at lags, λ_0) to the two sides of the cone, per frequency."""
@@ -285,23 +308,27 @@ def quadratic_envelope(
     Parameters
     ----------
     frequencies : array_like, shape (...)
-        ω.
-    strong_convexity, smoothness, step_size : float
-        μ, L and η, with ηL at most 1.
+        ω, from 1e-100 on in size; may be empty.
+    strong_convexity : float
+        μ, from 1e-50 and at most L.
+    smoothness : float
+        L, at least 1e-50 and at most 1e50.
+    step_size : float
+        η, with ημ at least 1e-100 and at most 1, and ηL too.
 
     Returns
     -------
     ndarray, shape (...)
     """
     angle = require_real("frequencies", frequencies)
-    smooth = require_number("smoothness", smoothness, above=0)
-    mu = require_number("strong_convexity", strong_convexity, above=0, most=smooth)
-    eta = require_number("step_size", step_size, above=0, most=1.0 / smooth)
+    smooth = require_number("smoothness", smoothness, least=1e-50, most=1e50)
+    mu = require_number("strong_convexity", strong_convexity, least=1e-50, most=smooth)
+    eta = require_number("step_size", step_size, least=SMALLEST / mu, most=1.0 / smooth)
     worst = np.clip(2.0 * np.sin(angle / 2.0) ** 2, eta * mu, eta * smooth)
     return eta**2 / squared_distance(angle, worst)
 
 
 def _scale(smoothness: float, dimension: int, clip_norm: float, rho: float) -> float:
-    norm = require_number("clip_norm", clip_norm, above=0)
-    budget = require_number("rho", rho, above=0)
+    norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
+    budget = require_number("rho", rho, least=1e-50)
     return smoothness * require_count("dimension", dimension) * norm**2 / budget

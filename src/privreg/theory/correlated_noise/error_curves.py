@@ -11,7 +11,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_array, require_count, require_number, require_real
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -40,11 +46,13 @@ class ErrorCurve:
         Parameters
         ----------
         gradient_noise_std, label_noise_std : float
-            At least 0.
+            At least 0 and at most 1e100.
         """
-        sigma = require_number("gradient_noise_std", gradient_noise_std, least=0)
-        zeta = require_number("label_noise_std", label_noise_std, least=0)
-        return self.initial + sigma**2 * self.private + zeta**2 * self.label
+        sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e100)
+        zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e100)
+        with np.errstate(over="ignore"):
+            total = self.initial + sigma**2 * self.private + zeta**2 * self.label
+        return require_answer("gradient_noise_std and label_noise_std", total)
 
 
 def error_curve(

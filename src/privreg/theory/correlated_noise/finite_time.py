@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.theory.correlated_noise.error_curves import error_curve
 from privreg.theory.correlated_noise.linear_regression import stability_limit
-from privreg.validation import require_array, require_count, require_number
+from privreg.validation import require_array, require_callable, require_count, require_number
 
 FloatArray = NDArray[np.float64]
+WITHIN = {"least": -1e50, "most": 1e50}
 
 
 class Correlation(NamedTuple):
@@ -39,7 +40,17 @@ class TunedRun(NamedTuple):
 
 
 def independent_noise(steps: int, step_size: float) -> Correlation:
-    """Independent noise whatever the steps: DP-SGD."""
+    """Independent noise whatever the steps: DP-SGD.
+
+    Parameters
+    ----------
+    steps : int
+        At least 1.
+    step_size : float
+        More than 0.
+    """
+    require_count("steps", steps)
+    require_number("step_size", step_size, above=0)
     return Correlation(np.ones(1), 1.0)
 
 
@@ -81,30 +92,36 @@ def final_excess_risk(
 
     Parameters
     ----------
-    eigenvalues, step_size, steps, initial_error
+    eigenvalues, step_size, steps
         As for `error_curve`.
+    initial_error : array_like, shape (d,)
+        θ_0 - θ* in the eigenbasis, at least -1e50 and at most 1e50.
     correlations : callable
         `independent_noise`, or what `damped_noise` returns.
     noise_multiplier : float
-        Noise standard deviation over the sensitivity, 1/√(2ρ); at least 0.
+        Noise standard deviation over the sensitivity, 1/√(2ρ); at least 0 and at most 1e40.
     clip_norm : float
-        How far one record moves a gradient, more than 0.
+        How far one record moves a gradient, more than 0 and at most 1e40.
     label_noise_std : float
-        At least 0.
+        At least 0 and at most 1e100.
 
     Returns
     -------
     float
     """
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=0)
-    norm = require_number("clip_norm", clip_norm, above=0)
-    coefficients, squared = correlations(require_count("steps", steps), step_size)
+    multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e40)
+    norm = require_number("clip_norm", clip_norm, above=0, most=1e40)
+    require_callable("correlations", correlations)
+    eta = require_number("step_size", step_size, above=0)
+    error = require_array("initial_error", initial_error, shape=(None,), **WITHIN)
+    coefficients, squared = correlations(require_count("steps", steps), eta)
+    require_number("correlations", squared, above=0, most=1e40)
     curve = error_curve(
         eigenvalues,
         step_size=step_size,
         coefficients=coefficients,
         steps=steps,
-        initial_error=initial_error,
+        initial_error=error,
     )
     risk = curve.excess_risk(
         gradient_noise_std=multiplier * norm * squared**0.5, label_noise_std=label_noise_std
@@ -130,8 +147,14 @@ def tune_step_size(
 
     Parameters
     ----------
-    eigenvalues, steps, correlations, noise_multiplier, clip_norm, initial_error, label_noise_std
+    eigenvalues, steps, correlations, initial_error
         As for `final_excess_risk`.
+    noise_multiplier : float
+        At least 0 and at most 1e40.
+    clip_norm : float
+        More than 0 and at most 1e40.
+    label_noise_std : float
+        At least 0 and at most 1e100.
     grid : int
         Number of step sizes, at least 5.
 
@@ -144,6 +167,7 @@ def tune_step_size(
     choquettechoo2024, Section 2.3 and Corollaries D.14 and D.15, which bound this.
     """
     values = require_array("eigenvalues", eigenvalues, shape=(None,))
+    require_array("initial_error", initial_error, shape=values.shape, **WITHIN)
     count = require_count("steps", steps)
     highest = 0.999 * stability_limit(values)
     lowest = min(1e-3 / (float(values.min()) * count), 1e-3 * highest)

@@ -17,8 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
-from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
-from privreg.validation import require_array, require_number, require_real
+from privreg.theory.correlated_noise.spectral_integrals import SMALLEST
+from privreg.theory.correlated_noise.stationary_noise import (
+    CURVATURES,
+    StationaryNoise,
+    require_noise,
+    require_step_size,
+)
+from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -58,16 +64,16 @@ def stationary_error(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        Eigenvalues λ of the covariance, more than 0.
+        Eigenvalues λ of the covariance, at least 1e-50 and at most 1e50.
     step_size : float
-        η, more than 0.
+        η, more than 0 and at most 1e50, with every ηλ at least 1e-100.
     noise : StationaryNoise
         How the noise is correlated; c is its `relative_variance`.
     gradient_noise_std : float
-        Standard deviation σ of each coordinate of the white noise w, at least 0;
-        `calibrated_noise_std` for a budget.
+        Standard deviation σ of each coordinate of the white noise w, at least 0 and at most 1e100,
+        or `inf`; `calibrated_noise_std` for a budget.
     label_noise_std : float
-        ζ, at least 0.
+        ζ, at least 0 and at most 1e100.
 
     Returns
     -------
@@ -98,9 +104,9 @@ def stationary_error(
     paper does not solve.
     """
     values = _curvatures(eigenvalues)
-    eta = require_number("step_size", step_size, above=0)
-    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
-    zeta = require_number("label_noise_std", label_noise_std, least=0)
+    eta = require_number("step_size", step_size, least=SMALLEST / float(values.min()), most=1e50)
+    require_instance("noise", noise, StationaryNoise)
+    sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
     feedback = _feedback(eta, values)
     if not feedback < 1 or np.isinf(sigma):
         return StationaryError(np.inf, np.inf, np.inf, np.full(values.size, np.inf))
@@ -126,7 +132,7 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        Eigenvalues λ of the covariance, more than 0.
+        Eigenvalues λ of the covariance, at least 1e-50 and at most 1e50.
 
     Returns
     -------
@@ -158,25 +164,38 @@ def linear_response_risk(
 
     .. math:: \frac q2\ge\frac{\eta}{2}\sum_j\frac{\sigma^2c_j+\zeta^2\lambda_j}{2-\eta\lambda_j}
 
-    The parameters are those of `stationary_error`, with every ηλ at most 1.
+    Parameters
+    ----------
+    eigenvalues : array_like, shape (d,)
+        Eigenvalues λ of the covariance, at least 1e-50 and at most 1e50.
+    step_size : float
+        η, more than 0, with every ηλ at least 1e-100 and at most 1.
+    noise : StationaryNoise
+    gradient_noise_std : float
+        σ, at least 0 and at most 1e100; or `inf`.
+    label_noise_std : float
+        ζ, at least 0 and at most 1e100.
+
+    Returns
+    -------
+    float
+        `inf` for infinite noise.
 
     Source
     ------
     choquettechoo2024, equation (46).
     """
     values = _curvatures(eigenvalues)
-    eta = require_number("step_size", step_size, above=0, most=1.0 / float(values.max()))
-    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
-    zeta = require_number("label_noise_std", label_noise_std, least=0)
+    eta = require_step_size(step_size, values)
+    require_instance("noise", noise, StationaryNoise)
+    sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
     rates = eta * values
     drive = sigma**2 * noise.relative_variance(rates) + zeta**2 * values
     return float(0.5 * eta * np.sum(drive / (2.0 - rates)))
 
 
 def _curvatures(eigenvalues: ArrayLike) -> FloatArray:
-    return require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), above=0
-    )
+    return require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)
 
 
 def _feedback(eta: float, values: FloatArray) -> float:

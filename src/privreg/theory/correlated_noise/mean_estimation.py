@@ -15,9 +15,9 @@ from math import pi
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.theory.correlated_noise.spectral_integrals import inverse_distance_integral
+from privreg.theory.correlated_noise.spectral_integrals import SMALLEST, inverse_distance_integral
 from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
-from privreg.validation import require_number, require_real
+from privreg.validation import require_broadcast, require_instance, require_number, require_real
 
 FloatArray = NDArray[np.float64]
 
@@ -39,13 +39,14 @@ def stationary_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η in (0, 1].
+        η, at least 1e-100 and at most 1; may be empty.
     noise : StationaryNoise
         How the noise is correlated.
     gradient_noise_std : array_like, shape (...)
-        Standard deviation σ of the white noise w, `calibrated_noise_std` for a budget; at least 0.
+        Standard deviation σ of the white noise w, `calibrated_noise_std` for a budget; at least 0
+        and at most 1e100, or `inf`; may be empty.
     sample_std : array_like, shape (...)
-        Standard deviation of a sample z, at least 0.
+        Standard deviation of a sample z, at least 0 and at most 1e100; may be empty.
 
     Returns
     -------
@@ -56,9 +57,13 @@ def stationary_excess_risk(
     ------
     choquettechoo2024, Appendix B, the unnumbered equation before (18), times ½.
     """
-    eta = require_real("step_size", step_size, above=0, most=1)
+    eta = require_real("step_size", step_size, least=SMALLEST, most=1)
+    require_instance("noise", noise, StationaryNoise)
     private = require_real("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
-    spread = require_real("sample_std", sample_std, least=0)
+    finite = private[np.isfinite(private)]
+    require_real("gradient_noise_std", finite, most=1e100)
+    spread = require_real("sample_std", sample_std, least=0, most=1e100)
+    require_broadcast(step_size=eta, gradient_noise_std=private, sample_std=spread)
     variance = private**2 * noise.relative_variance(eta) + spread**2
     return np.asarray(eta / (2.0 * (2.0 - eta)) * variance)
 
@@ -76,11 +81,11 @@ def least_private_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η in (0, 1].
+        η in (0, 1]; may be empty.
     noise_multiplier : float
-        Noise standard deviation over the sensitivity γG, at least 0.
+        Noise standard deviation over the sensitivity γG, at least 0 and at most 1e50.
     clip_norm : float
-        How far one record moves a gradient, G, more than 0.
+        How far one record moves a gradient, G, more than 0 and at most 1e50.
 
     Returns
     -------
@@ -92,8 +97,8 @@ def least_private_excess_risk(
     :math:`\sigma_{dp}^2` for :math:`1/(2\rho)`.
     """
     eta = require_real("step_size", step_size, above=0, most=1)
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=0)
-    norm = require_number("clip_norm", clip_norm, above=0)
+    multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
+    norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
     integral = inverse_distance_integral(eta) / (2.0 * pi)
     return 0.5 * (eta * norm * multiplier * integral) ** 2
 
@@ -106,7 +111,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η in (0, 1].
+        η in (0, 1]; may be empty.
 
     Returns
     -------

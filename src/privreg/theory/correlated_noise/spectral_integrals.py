@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ellipkm1, elliprf, elliprj
 
-from privreg.validation import require_count, require_number, require_real
+from privreg.validation import require_broadcast, require_count, require_number, require_real
 
 FloatArray = NDArray[np.float64]
+# Squares of rates down to here are numbers.
+SMALLEST = 1e-100
 
 
 def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
@@ -24,9 +26,9 @@ def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
     Parameters
     ----------
     frequency : array_like, shape (...)
-        Frequencies ω.
+        Frequencies ω; may be empty.
     rate : array_like, shape (...)
-        Rates c in [0, 1], broadcast with the frequencies.
+        Rates c in [0, 1], broadcast with the frequencies; may be empty.
 
     Returns
     -------
@@ -35,6 +37,7 @@ def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
     """
     angle = require_real("frequency", frequency)
     c = require_real("rate", rate, least=0, most=1)
+    require_broadcast(frequency=angle, rate=c)
     return c**2 + 4.0 * (1.0 - c) * np.sin(angle / 2.0) ** 2
 
 
@@ -46,7 +49,7 @@ def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
     Parameters
     ----------
     rate : array_like, shape (...)
-        Rates c in [0, 1].
+        Rates c in [0, 1]; may be empty.
 
     Returns
     -------
@@ -77,9 +80,9 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     Parameters
     ----------
     numerator_rate : array_like, shape (...)
-        Rates a in [0, 1].
+        Rates a from 1e-100 and at most 1, or 0; may be empty.
     denominator_rate : array_like, shape (...)
-        Rates b in (0, 1], broadcast with a.
+        Rates b at least 1e-100 and at most 1, broadcast with a; may be empty.
 
     Returns
     -------
@@ -94,10 +97,12 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     ------
     choquettechoo2024, equation (49) and Lemma F.16 (the printed k and α² take the modulus).
     """
-    a, b = np.broadcast_arrays(
-        require_real("numerator_rate", numerator_rate, least=0, most=1),
-        require_real("denominator_rate", denominator_rate, above=0, most=1),
-    )
+    above = require_real("numerator_rate", numerator_rate, least=0, most=1)
+    if np.any((above > 0) & (above < SMALLEST)):
+        raise ValueError(f"numerator_rate must be 0 or at least {SMALLEST:g}, got {above.min()}")
+    below_ = require_real("denominator_rate", denominator_rate, least=SMALLEST, most=1)
+    require_broadcast(numerator_rate=above, denominator_rate=below_)
+    a, b = np.broadcast_arrays(above, below_)
     positive = np.where(a > 0, a, 0.5)
     complement = (positive / (2.0 - positive)) ** 2
     p = complement * ((2.0 - b) / b) ** 2
@@ -124,7 +129,7 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
     Parameters
     ----------
     smallest : float
-        Width of the finest feature, in (0, π].
+        Width of the finest feature, at least 1e-100 and at most π.
     nodes_per_panel : int
         At least 2.
 
@@ -134,7 +139,7 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
         In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
         \sum_i w_if(\omega_i)`.
     """
-    width = require_number("smallest", smallest, above=0, most=pi)
+    width = require_number("smallest", smallest, least=SMALLEST, most=pi)
     order = require_count("nodes_per_panel", nodes_per_panel, least=2)
     first = width / 2.0
     panels = int(np.ceil(np.log2(pi / first)))

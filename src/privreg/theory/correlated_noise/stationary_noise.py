@@ -19,13 +19,22 @@ from privreg.noise.sensitivity import damped_anti_pgd_limit, damped_square_root_
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
 from privreg.theory.correlated_noise.spectral_integrals import (
+    SMALLEST,
     distance_ratio_integral,
     frequency_rule,
     squared_distance,
 )
-from privreg.validation import require_array, require_number, require_real
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_callable,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 FloatArray = NDArray[np.float64]
+CURVATURES = {"least": 1e-50, "most": 1e50}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +52,7 @@ class StationaryNoise:
     Attributes
     ----------
     squared_sensitivity : float
-        γ²; `inf` if it grows without bound.
+        γ², more than 0; `inf` if it grows without bound.
     power : callable
         |B(ω)|², array to array, even.
     variance_law : callable
@@ -59,19 +68,25 @@ class StationaryNoise:
     power: Callable[[FloatArray], FloatArray]
     variance_law: Callable[[FloatArray], FloatArray]
 
+    def __post_init__(self) -> None:
+        require_number("squared_sensitivity", self.squared_sensitivity, above=0, infinite=True)
+        require_callable("power", self.power)
+        require_callable("variance_law", self.variance_law)
+
     def relative_variance(self, rate: ArrayLike) -> FloatArray:
         """Variance c(b) that the noise leaves along directions, over that of independent noise.
 
         Parameters
         ----------
         rate : array_like, shape (...)
-            Rates b = step size times curvature, in (0, 1].
+            Rates b = step size times curvature, at least 1e-100 and at most 1; may be empty.
 
         Returns
         -------
         ndarray, shape (...)
         """
-        return self.variance_law(require_real("rate", rate, above=0, most=1))
+        rates = require_real("rate", rate, least=SMALLEST, most=1)
+        return require_answer("rate", np.asarray(self.variance_law(rates)))
 
     @classmethod
     def independent(cls) -> StationaryNoise:
@@ -85,7 +100,8 @@ class StationaryNoise:
         Parameters
         ----------
         damping : float
-            ν in [0, 1]; 0 is the square root of the prefix sums, of infinite sensitivity.
+            ν from 1e-100 and at most 1; or 0, the square root of the prefix sums, of infinite
+            sensitivity.
 
         Examples
         --------
@@ -96,7 +112,7 @@ class StationaryNoise:
         ------
         choquettechoo2024, equation (7) and Theorem 2.1.
         """
-        nu = require_number("damping", damping, least=0, most=1)
+        nu = _damping(damping)
         return cls(
             damped_square_root_limit(nu) ** 2,
             lambda w: np.sqrt(squared_distance(w, nu)),
@@ -110,13 +126,13 @@ class StationaryNoise:
         Parameters
         ----------
         damping : float
-            ν in [0, 1]; 0 is anti-PGD, of infinite sensitivity.
+            ν from 1e-100 and at most 1; or 0, anti-PGD, of infinite sensitivity.
 
         Source
         ------
         choquettechoo2024, Section C.5 (bounds only; the closed form of c is exact).
         """
-        nu = require_number("damping", damping, least=0, most=1)
+        nu = _damping(damping)
         return cls(
             damped_anti_pgd_limit(nu) ** 2,
             lambda w: squared_distance(w, nu),
@@ -134,22 +150,23 @@ class StationaryNoise:
         power : callable
             |B(ω)|² on (0, π), array to array, more than 0.
         smallest_frequency : float
-            Width of the finest feature of the spectrum around 0, in (0, π].
+            Width of the finest feature of the spectrum around 0, at least 1e-100 and at most π.
 
         Notes
         -----
         The sensitivity is that of the minimum-phase coefficients with this spectrum, the only ones
         whose inverse is causal.
         """
-        width = require_number("smallest_frequency", smallest_frequency, above=0, most=pi)
+        width = require_number("smallest_frequency", smallest_frequency, least=SMALLEST, most=pi)
         frequencies, weights = frequency_rule(width)
-        density = require_real("power", power(frequencies), above=0)
+        require_callable("power", power)
+        density = _density(power, frequencies)
 
         def relative(rates: FloatArray) -> FloatArray:
             flat = rates.ravel()
             # Finer than the spectrum where a direction forgets more slowly than the spectrum bends.
             grid, mass = frequency_rule(min(width, float(flat.min())))
-            load = mass * require_real("power", power(grid), above=0)
+            load = mass * _density(power, grid)
             totals = np.array([load @ (1.0 / squared_distance(grid, b)) for b in flat])
             return (flat * (2.0 - flat) / (2.0 * pi) * totals).reshape(rates.shape)
 
@@ -165,25 +182,64 @@ class StationaryNoise:
         Parameters
         ----------
         eigenvalues : array_like, shape (d,)
-            λ, more than 0.
+            λ, at least 1e-50 and at most 1e50.
         step_size : float
-            η, more than 0, with every ηλ at most 1.
+            η, more than 0, with every ηλ at least 1e-100 and at most 1.
 
         Source
         ------
         choquettechoo2024, Theorem C.18 (printed with |B|² = 1/h; the proof's Cauchy-Schwarz
         inequality is tight at the square root of it).
         """
-        curvatures = require_real(
-            "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), above=0
-        )
-        eta = require_number("step_size", step_size, above=0, most=1.0 / float(curvatures.max()))
+        curvatures = require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)
+        eta = require_step_size(step_size, curvatures)
         values, counts = np.unique(curvatures, return_counts=True)
 
         def power(w: FloatArray) -> FloatArray:
             return regression_response(w, values, step_size=eta, multiplicities=counts) ** -0.5
 
         return cls.from_power(power, smallest_frequency=min(1.0, eta * float(values[0])))
+
+
+def require_step_size(step_size: float, eigenvalues: FloatArray) -> float:
+    """A step size at which no direction overshoots, and whose rates ηλ are at least 1e-100.
+
+    Parameters
+    ----------
+    step_size : float
+        η, more than 0.
+    eigenvalues : ndarray, shape (d,)
+        λ, checked.
+    """
+    low, high = float(eigenvalues.min()), float(eigenvalues.max())
+    return require_number("step_size", step_size, least=SMALLEST / low, most=1.0 / high)
+
+
+def require_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
+    """Standard deviations whose squares are numbers; that of the gradient may be infinite.
+
+    Parameters
+    ----------
+    gradient_noise_std : float
+        At least 0 and at most 1e100; or `inf`.
+    label_noise_std : float
+        At least 0 and at most 1e100.
+    """
+    sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, infinite=True)
+    if 1e100 < sigma < np.inf:
+        raise ValueError(f"gradient_noise_std must be at most 1e+100 or infinite, got {sigma}")
+    return sigma, require_number("label_noise_std", label_noise_std, least=0, most=1e100)
+
+
+def _density(power: Callable[[FloatArray], FloatArray], frequencies: FloatArray) -> FloatArray:
+    return require_array("power", power(frequencies), shape=frequencies.shape, above=0)
+
+
+def _damping(damping: float) -> float:
+    value = require_number("damping", damping, least=0, most=1)
+    if 0 < value < SMALLEST:
+        raise ValueError(f"damping must be 0 or at least {SMALLEST:g}, got {value}")
+    return value
 
 
 def regression_response(
@@ -198,13 +254,13 @@ def regression_response(
     Parameters
     ----------
     frequency : array_like, shape (...)
-        ω.
+        ω, from 1e-100 on in size; may be empty.
     eigenvalues : array_like, shape (d,)
-        λ, more than 0.
+        λ, at least 1e-50 and at most 1e50.
     step_size : float
-        η, with every ηλ at most 1.
+        η, more than 0, with every ηλ at least 1e-100 and at most 1.
     multiplicities : array_like, shape (d,), optional
-        How often each eigenvalue counts; once by default.
+        How often each eigenvalue counts, at least 0 and at most 1e50; once by default.
 
     Returns
     -------
@@ -215,12 +271,16 @@ def regression_response(
     choquettechoo2024, equation (21).
     """
     angle = require_real("frequency", frequency)
-    values = require_array("eigenvalues", eigenvalues, shape=(None,))
-    counts = np.ones(values.size) if multiplicities is None else np.asarray(multiplicities)
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), **CURVATURES)
+    step_size = require_step_size(step_size, values)
+    counts = np.ones(values.size)
+    if multiplicities is not None:
+        limits = {"least": 0.0, "most": 1e50}
+        counts = require_array("multiplicities", multiplicities, shape=values.shape, **limits)
     total = np.zeros(angle.shape)
     for value, count in zip(values, counts, strict=True):
         total += count * value / squared_distance(angle, step_size * value)
-    return total
+    return require_answer("frequency and eigenvalues", total)
 
 
 def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget: Budget) -> float:
@@ -231,22 +291,23 @@ def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget
     Parameters
     ----------
     squared_sensitivity : float
-        γ², of the inverse of the whole coefficient matrix, more than 0.
+        γ², of the inverse of the whole coefficient matrix, more than 0; or `inf`.
     clip_norm : float
-        G, more than 0.
+        G, at least 1e-100 and at most 1e100.
     budget : Budget
         Its neighbours decide Δ: 2G when one record is replaced, G otherwise.
 
     Returns
     -------
     float
-        `inf` for an infinite sensitivity.
+        `inf` for an infinite sensitivity, 0 for an infinite budget.
 
     Source
     ------
     choquettechoo2024, Theorem 1.1 (zero-out neighbours, Δ = G).
     """
     squared = require_number("squared_sensitivity", squared_sensitivity, above=0, infinite=True)
-    norm = require_number("clip_norm", clip_norm, above=0)
+    norm = require_number("clip_norm", clip_norm, least=1e-100, most=1e100)
+    require_instance("budget", budget, Budget)
     change = float(sum_sensitivity(norm, neighbours=budget.neighbours))
     return sqrt(squared) * change / budget.root

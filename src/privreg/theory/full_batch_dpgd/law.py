@@ -13,6 +13,7 @@ from privreg.validation import (
     require_broadcast,
     require_count,
     require_counts,
+    require_frozen,
     require_instance,
     require_number,
 )
@@ -70,7 +71,7 @@ class GradientDescentLaw:
         shapes = {"eigenvalues": (p,), "minimiser": (p,), "start": (p,), "eigenvectors": (p, p)}
         for name, shape in shapes.items():
             value = getattr(self, name)
-            array = require_array(name, value, shape=shape, least=-LARGEST, most=LARGEST)
+            array = require_frozen(name, value, shape=shape, least=-LARGEST, most=LARGEST)
             object.__setattr__(self, name, array)
         require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0)
 

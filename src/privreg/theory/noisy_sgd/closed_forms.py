@@ -88,7 +88,7 @@ def isotropic_risk(
     rate: float,
     gradient_noise_std: float,
     ridge: float = 0.0,
-    label_noise_variance: float = 0.0,
+    label_noise_std: float = 0.0,
 ) -> NDArray[np.float64]:
     r"""Mean population risk for Σ = λI and a constant scaled rate.
 
@@ -109,8 +109,8 @@ def isotropic_risk(
         Ground truth and start.
     rate : float
         γ, at least 1e-30 and at most 1e30.
-    gradient_noise_std, ridge, label_noise_variance : float
-        σ, δ and ζ², at least 0 and at most 1e30.
+    gradient_noise_std, ridge, label_noise_std : float
+        σ, δ and ζ, at least 0 and at most 1e30.
 
     Returns
     -------
@@ -122,12 +122,12 @@ def isotropic_risk(
     """
     eigenvalue = require_number("eigenvalue", eigenvalue, least=1e-30, most=LARGEST)
     rate = require_number("rate", rate, least=1e-30, most=LARGEST)
-    gradient_noise_std, ridge, label_noise_variance = (
+    gradient_noise_std, ridge, label_noise_std = (
         require_number(name, value, least=0, most=LARGEST)
         for name, value in (
             ("gradient_noise_std", gradient_noise_std),
             ("ridge", ridge),
-            ("label_noise_variance", label_noise_variance),
+            ("label_noise_std", label_noise_std),
         )
     )
     t = require_real("time", time, least=0, most=LARGEST)
@@ -138,7 +138,7 @@ def isotropic_risk(
     start = origin - limit
     bias = limit - truth
     amplitudes = (
-        0.5 * eigenvalue * (bias @ bias) + 0.5 * label_noise_variance,
+        0.5 * eigenvalue * (bias @ bias) + 0.5 * label_noise_std**2,
         eigenvalue * (bias @ start),
         0.5 * eigenvalue * (start @ start),
     )

@@ -22,6 +22,7 @@ from privreg.validation import (
     require_array,
     require_broadcast,
     require_count,
+    require_frozen,
     require_instance,
     require_number,
     require_real,
@@ -47,13 +48,20 @@ class RidgeRegression:
         Eigenvalues λ of Σ = E[a aᵀ] (not centred), at least 0.
     target, initial : array_like, shape (m,)
         Ground truth and starting point x_0 in the eigenbasis.
-    label_noise_variance : float
-        Variance ζ² of the label noise, at least 0.
+    label_noise_std : float
+        Standard deviation ζ of the label noise, at least 0.
     ridge : float
         Penalty δ, at least 0.
     multiplicities : array_like, shape (m,), optional
         Weights w: entry i stands for w_i coordinates that share an eigenvalue, a target and a
         start; ones unless given. For a limit law they are quadrature weights times d.
+
+    Attributes
+    ----------
+    curvatures : ndarray, shape (m,)
+        Eigenvalues of the regularised Hessian, λ + δ.
+    minimiser : ndarray, shape (m,)
+        The ridge point λ x̃ / (λ + δ); the start in directions without curvature.
 
     Raises
     ------
@@ -68,9 +76,11 @@ class RidgeRegression:
     eigenvalues: NDArray[np.float64]
     target: NDArray[np.float64]
     initial: NDArray[np.float64]
-    label_noise_variance: float
+    label_noise_std: float
     ridge: float
     multiplicities: NDArray[np.float64]
+    curvatures: NDArray[np.float64]
+    minimiser: NDArray[np.float64]
 
     def __init__(
         self,
@@ -78,7 +88,7 @@ class RidgeRegression:
         target: ArrayLike,
         initial: ArrayLike,
         *,
-        label_noise_variance: float = 0.0,
+        label_noise_std: float = 0.0,
         ridge: float = 0.0,
         multiplicities: ArrayLike | None = None,
     ) -> None:
@@ -86,28 +96,23 @@ class RidgeRegression:
         weights = np.ones(spectrum.size) if multiplicities is None else multiplicities
         arrays = {"eigenvalues": spectrum, "target": target, "initial": initial}
         for name, value in {**arrays, "multiplicities": weights}.items():
-            array = require_array(name, value, shape=spectrum.shape, least=-LARGEST, most=LARGEST)
+            array = require_frozen(name, value, shape=spectrum.shape, least=-LARGEST, most=LARGEST)
             object.__setattr__(self, name, array)
         require_real("multiplicities", self.multiplicities, above=0)
-        for name, number in (("label_noise_variance", label_noise_variance), ("ridge", ridge)):
+        for name, number in (("label_noise_std", label_noise_std), ("ridge", ridge)):
             object.__setattr__(self, name, require_number(name, number, least=0, most=LARGEST))
+        curvatures = self.eigenvalues + self.ridge
+        flat = curvatures == 0
+        slope = np.where(flat, 1.0, curvatures)
+        minimiser = np.where(flat, self.initial, self.eigenvalues * self.target / slope)
+        for name, derived in (("curvatures", curvatures), ("minimiser", minimiser)):
+            derived.flags.writeable = False
+            object.__setattr__(self, name, derived)
 
     @property
     def dimension(self) -> float:
         """Number d of coordinates, the sum of the multiplicities."""
         return float(self.multiplicities.sum())
-
-    @property
-    def curvatures(self) -> NDArray[np.float64]:
-        """Eigenvalues of the regularised Hessian, λ + δ, shape (m,)."""
-        return self.eigenvalues + self.ridge
-
-    @property
-    def minimiser(self) -> NDArray[np.float64]:
-        """The ridge point λ x̃ / (λ + δ), shape (m,); the start in directions without curvature."""
-        flat = self.curvatures == 0
-        curvature = np.where(flat, 1.0, self.curvatures)
-        return np.where(flat, self.initial, self.eigenvalues * self.target / curvature)
 
     def gradient_flow(self, integral: ArrayLike) -> NDArray[np.float64]:
         """Gradient flow r + exp(-(λ+δ)Γ)(x_0 - r) at Γ = `integral`, shape (..., m).
@@ -134,7 +139,7 @@ class RidgeRegression:
         """
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
-        return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_variance)
+        return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
 
     def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
         """Mean of R - P over a law with this mean and variance by coordinate, (..., m) -> (...).
@@ -279,7 +284,7 @@ class HomogenisedSGD:
         decay = np.exp(-integral[..., None] * (self.distinct_eigenvalues + self.problem.ridge))
         still, linear, square = self._energies
         excess = still.sum() + decay @ linear + decay**2 @ square
-        return np.asarray(0.5 * (excess + self.problem.label_noise_variance))
+        return np.asarray(0.5 * (excess + self.problem.label_noise_std**2))
 
     def _checked(self, time: ArrayLike) -> NDArray[np.float64]:
         t = require_real("time", time)

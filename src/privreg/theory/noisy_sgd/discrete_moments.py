@@ -71,7 +71,7 @@ def _mean_risk(
     risk = np.empty(steps.size + 1)
     for k in range(steps.size + 1):
         excess = float(weights @ second)
-        risk[k] = 0.5 * (excess + problem.label_noise_variance)
+        risk[k] = 0.5 * (excess + problem.label_noise_std**2)
         if k == steps.size:
             break
         step = steps[k]
@@ -84,7 +84,7 @@ def _mean_risk(
                 + step**2 * (kurtosis - 1) * eigenvalues**2
             )
             * second
-            + step**2 * eigenvalues * (excess + problem.label_noise_variance)
+            + step**2 * eigenvalues * (excess + problem.label_noise_std**2)
             - 2 * step * ridge * target * contraction * mean
             + step**2 * (ridge**2 * target**2 + gradient_noise_std**2)
         )

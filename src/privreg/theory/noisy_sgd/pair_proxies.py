@@ -9,7 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_answer, require_array, require_count, require_number
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_number,
+    require_real,
+)
 
 
 def pair_gradient_gap(
@@ -114,7 +120,8 @@ def candidate_records(
     """
     a = require_array("features", features, shape=(None, None))
     b = require_array("labels", labels, shape=a.shape[:1])
-    points = require_array("references", np.atleast_2d(references), shape=(None, a.shape[1]))
+    points = require_real("references", references)
+    points = require_array("references", np.atleast_2d(points), shape=(None, a.shape[1]))
     count = _at_most("count", count, a.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.sum(a**2, axis=1))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-from privreg.validation import require_answer, require_array, require_number
+from privreg.validation import require_answer, require_array, require_frozen, require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -44,8 +44,8 @@ class Population:
     label_noise_std: float
 
     def __post_init__(self) -> None:
-        target = require_array("target", self.target, shape=(None,))
-        moment = require_array("second_moment", self.second_moment, shape=(target.size,) * 2)
+        target = require_frozen("target", self.target, shape=(None,))
+        moment = require_frozen("second_moment", self.second_moment, shape=(target.size,) * 2)
         if np.max(np.abs(moment - moment.T)) > 1e-9 * np.max(np.abs(moment)):
             raise ValueError("second_moment must be symmetric, got another matrix")
         object.__setattr__(self, "target", target)
@@ -60,7 +60,7 @@ class Population:
         Parameters
         ----------
         start : array_like, shape (d,), optional
-            x_0, 0 by default.
+            x_0, at least -1e30 and at most 1e30; 0 by default.
         ridge : float
             δ, at least 0.
 
@@ -77,12 +77,13 @@ class Population:
             )
         origin = np.zeros_like(self.target)
         if start is not None:
-            origin = require_array("start", start, shape=self.target.shape)
+            limits = {"least": -1e30, "most": 1e30}
+            origin = require_array("start", start, shape=self.target.shape, **limits)
         problem = RidgeRegression(
             np.maximum(eigenvalues, 0.0),
             self.target @ basis,
             origin @ basis,
-            label_noise_variance=self.label_noise_std**2,
+            label_noise_std=self.label_noise_std,
             ridge=require_number("ridge", ridge, least=0),
         )
         return problem, basis
@@ -126,8 +127,8 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
     targets = require_array("labels", labels, shape=(n,))
     if n <= d:
         raise ValueError(
-            f"population must be given unless there are more records than dimensions, got {n} "
-            f"records of dimension {d}"
+            "features must have more records than dimensions where no population is given, "
+            f"got {n} records of dimension {d}"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         moment = require_answer("features", rows.T @ rows / n)
@@ -136,6 +137,7 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
         spread = require_answer("labels", np.sqrt(residual @ residual / (n - d)))
     if rank < d:
         raise ValueError(
-            f"population must be given for linearly dependent features, got rank {rank} of {d}"
+            f"features must be linearly independent where no population is given, got rank {rank} "
+            f"of {d}"
         )
     return Population(moment, np.asarray(target, dtype=np.float64), float(spread))

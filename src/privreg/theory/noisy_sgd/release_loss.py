@@ -28,11 +28,14 @@ from privreg.validation import (
     require_choice,
     require_count,
     require_counts,
+    require_flag,
+    require_instance,
     require_number,
 )
 
 FloatArray = NDArray[np.float64]
 Release = Literal["last", "average", "all"]
+WITHIN = {"least": -1e30, "most": 1e30}
 RELEASES: tuple[Release, ...] = get_args(Release)
 
 
@@ -87,17 +90,17 @@ def release_loss(
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        The records, one a step.
+        The records, one a step, at least -1e30 and at most 1e30.
     record : int
         Index of the record that is replaced, in [0, n).
     replacement : (array_like of shape (d,), float)
-        Features and label that it is replaced by.
+        Features and label that it is replaced by, at least -1e30 and at most 1e30.
     schedule : RateWithIntegral
         Scaled rate γ(t) = d η at step k = t d, such as `ConstantRate(dimension * step_size)`.
     gradient_noise_std : float
         σ, noise added to each coordinate of a gradient, more than 0.
     order : float
-        Rényi order α, more than 1.
+        Rényi order α, more than 1. From some order on the divergence is infinite.
     release : {"last", "average", "all"}
         One iterate; the average of the iterates after `steps`; or those iterates themselves.
     steps : array_like of int, optional
@@ -106,7 +109,7 @@ def release_loss(
     ridge : float
         Penalty δ, at least 0.
     start : array_like, shape (d,), optional
-        x_0, independent of the records; 0 by default.
+        x_0, independent of the records, at least -1e30 and at most 1e30; 0 by default.
     population : Population, optional
         Law of the records, not private if made of them; `population.estimated_population` of the
         records unless given.
@@ -114,8 +117,8 @@ def release_loss(
         Whether the records are visited in a random order, so that the loss is a mixture over the
         position; else each keeps its place.
     finest : float, optional
-        Panel width of the quadrature over positions next to 0 and the release times; 1/d by
-        default. Without effect on records in their places.
+        Panel width of the quadrature over positions next to 0 and the release times, more than 0;
+        1/d by default. Without effect on records in their places.
 
     Returns
     -------
@@ -153,19 +156,26 @@ def release_loss(
     lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21) and (24), in their exact
     variants.
     """
-    rows = require_array("features", features, shape=(None, None))
+    rows = require_array("features", features, shape=(None, None), **WITHIN)
     n, d = rows.shape
-    targets = require_array("labels", labels, shape=(n,))
+    targets = require_array("labels", labels, shape=(n,), **WITHIN)
     index = require_count("record", record, least=0)
     if index >= n:
         raise ValueError(f"record must be less than {n}, the number of records, got {index}")
-    other = require_array("replacement features", replacement[0], shape=(d,))
-    other_label = require_number("replacement label", replacement[1])
+    try:
+        given, given_label = replacement
+    except (TypeError, ValueError):
+        raise ValueError(f"replacement must be features and a label, got {replacement!r}") from None
+    other = require_array("replacement", given, shape=(d,), **WITHIN)
+    other_label = require_number("replacement", given_label, **WITHIN)
+    require_flag("shuffled", shuffled)
     noise = require_number("gradient_noise_std", gradient_noise_std, above=0)
     alpha = require_number("order", order, above=1)
     require_choice("release", release, RELEASES)
     times = _release_steps(steps, release=release, sample_size=n) / d
-    origin = np.zeros(d) if start is None else require_array("start", start, shape=(d,))
+    origin = np.zeros(d) if start is None else require_array("start", start, shape=(d,), **WITHIN)
+    if population is not None:
+        require_instance("population", population, Population)
     known = estimated_population(rows, targets) if population is None else population
     if known.target.size != d:
         raise ValueError(f"population must have dimension {d}, got {known.target.size}")
@@ -216,7 +226,12 @@ def release_divergence(
     release : {"last", "average", "all"}
         What is released: the iterate at the last of `times`, the average over them, or all.
     times : array_like, shape (J,)
-        Ascending times.
+        Ascending times, at least 0 and within the law's horizon.
+
+    Returns
+    -------
+    float
+        `inf` where the divergence is infinite.
 
     Guarantee
     ---------
@@ -227,8 +242,10 @@ def release_divergence(
     lin2025, Theorems 4.3 (last), 4.4 (all) and 4.5 (average).
     """
     require_choice("release", release, RELEASES)
+    require_instance("law", law, HomogenisedSGD)
+    times = require_array("times", times, shape=(None,), least=0, most=law.horizon)
     if release == "last":
-        last = float(require_array("times", times, shape=(None,))[-1])
+        last = float(times[-1])
         return last_iterate_divergence(
             law, first, second, time=last, position=position, order=order, variant=variant
         )

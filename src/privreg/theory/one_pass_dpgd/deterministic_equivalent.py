@@ -139,6 +139,8 @@ def solve(
     order = np.argsort(spectrum.eigenvalues)
     eigenvalues, weights = spectrum.eigenvalues[order], spectrum.weights[order]
     start = np.broadcast_to(signals, eigenvalues.shape)[order]
+    if label_noise_std == 0 and not np.any(start * eigenvalues):
+        raise ValueError("signal must not be 0 where there is no label noise, got 0")
     reported = _geometric_ends(1e-9, 1e-9) if times is None else _check_times(times)
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]

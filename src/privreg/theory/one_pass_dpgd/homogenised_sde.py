@@ -28,6 +28,7 @@ from privreg.validation import (
     require_count,
     require_instance,
     require_number,
+    require_rng,
 )
 
 Form = Literal["corrected", "printed"]
@@ -87,7 +88,7 @@ def risk_path(
     """
     require_choice("form", form, DRIFTS)
     require_instance("model", model, LinearModel)
-    require_instance("rng", rng, np.random.Generator)
+    require_rng("rng", rng)
     require_schedule(schedule)
     sample_size = require_count("sample_size", sample_size)
     count = sample_size if steps is None else require_count("steps", steps)

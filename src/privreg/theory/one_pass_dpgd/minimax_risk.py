@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
-from privreg.validation import require_count, require_instance, require_number, require_real
+from privreg.validation import (
+    require_count,
+    require_number,
+    require_real,
+    require_rng,
+)
 
 
 def prior_density(coordinate: ArrayLike, *, dimension: int) -> NDArray[np.float64]:
@@ -70,7 +75,7 @@ def sample_prior(rng: np.random.Generator, *, dimension: int) -> NDArray[np.floa
     dimension : int
         At least 1.
     """
-    require_instance("rng", rng, np.random.Generator)
+    require_rng("rng", rng)
     dimension = require_count("dimension", dimension)
     return (2 * rng.beta(3, 3, dimension) - 1) / math.sqrt(dimension)
 

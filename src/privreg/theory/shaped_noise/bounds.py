@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike
 from privreg.theory.shaped_noise.decay import Decay, effective_dimension
 from privreg.validation import (
     FloatArray,
+    require_answer,
     require_array,
+    require_callable,
     require_count,
     require_number,
     require_real,
@@ -62,17 +64,18 @@ def identity_bound(
     decay : Decay
         Eigenvalues of the features' covariance.
     sample_size : float
-        N, at least 1; a float because asymptotics need N beyond every whole-number type.
+        N, at least 1 and at most 1e100; a float because asymptotics need N beyond every
+        whole-number type.
     step_size : array_like, shape (...)
-        η, more than 0.
+        η, at least 1e-100 and at most 1e10; may be empty.
     noise_multiplier : float
-        τ, at least 0; 0 gives the bound without privacy.
+        τ, at least 0 and at most 1e50; 0 gives the bound without privacy.
     target_norm : float
-        B, a bound on ‖w_0 - w*‖, at least 0.
+        B, a bound on ‖w_0 - w*‖, at least 0 and at most 1e50.
     label_noise_std : float
-        σ_ζ, at least 0.
+        σ_ζ, at least 0 and at most 1e50.
     residual_scale : float
-        l, the largest residual estimate, at least 0.
+        l, the largest residual estimate, at least 0 and at most 1e50.
 
     Returns
     -------
@@ -86,7 +89,9 @@ def identity_bound(
         decay, sample_size, step_size, target_norm, label_noise_std
     )
     scale = _private_scale(noise_multiplier, residual_scale)
-    return BoundParts(bias, variance, scale * eta * dimension)
+    with np.errstate(over="ignore"):
+        private = scale * eta * dimension
+    return BoundParts(bias, variance, require_answer("step_size and noise_multiplier", private))
 
 
 def designed_bound(
@@ -98,7 +103,6 @@ def designed_bound(
     target_norm: float = 1.0,
     label_noise_std: float = 1.0,
     residual_scale: float = 1.0,
-    clip_power: int = 4,
 ) -> BoundParts:
     r"""Bound for Σ = H + I/(Nη), the population's version of the public-data design.
 
@@ -108,11 +112,14 @@ def designed_bound(
 
     Parameters
     ----------
-    decay, sample_size, step_size, noise_multiplier, target_norm, label_noise_std, residual_scale
+    decay, target_norm, label_noise_std, residual_scale
         As in `identity_bound`.
-    clip_power : int
-        Power of the clip norm that multiplies Σ in the proof, whose square is of order D: 4 as
-        printed, which makes D³; 2, the noise's own variance, makes D².
+    sample_size : float
+        N, at least 1 and at most 1e100.
+    step_size : array_like, shape (...)
+        η, at least 1e-100 and at most 1e10; may be empty.
+    noise_multiplier : float
+        τ, at least 0 and at most 1e50.
 
     Returns
     -------
@@ -122,14 +129,13 @@ def designed_bound(
     ------
     anon2024, Corollary 4.5 with λ = M/(Nη); equation (B.16) for the fourth power.
     """
-    if clip_power not in (2, 4):
-        raise ValueError(f"clip_power must be 2 or 4, got {clip_power}")
     size, eta, dimension, bias, variance = _nonprivate(
         decay, sample_size, step_size, target_norm, label_noise_std
     )
     scale = _private_scale(noise_multiplier, residual_scale)
-    private = eta**2 * decay.squared_trace * dimension + dimension ** (1 + clip_power // 2) / size
-    return BoundParts(bias, variance, scale * private)
+    with np.errstate(over="ignore"):
+        private = scale * (eta**2 * decay.squared_trace * dimension + dimension**3 / size)
+    return BoundParts(bias, variance, require_answer("step_size and noise_multiplier", private))
 
 
 def general_bound(
@@ -159,21 +165,22 @@ def general_bound(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ, more than 0, non-increasing.
+        λ, at least 1e-30 and at most 1e20, non-increasing.
     target : array_like, shape (d,)
-        w* in the eigenbasis; the start is 0.
+        w* in the eigenbasis, at least -1e20 and at most 1e20; the start is 0.
     covariance : array_like, shape (d,)
-        Diagonal of Σ in the eigenbasis, more than 0.
+        Diagonal of Σ in the eigenbasis, at least 1e-30 and at most 1e20.
     sample_size : int
-        N.
+        N, at most 1e15.
     step_size : float
-        η, more than 0.
+        η, at least 1e-20 and at most 1e20.
     noise_multiplier, clip_norm : float
-        τ and ψ_max, at least 0.
+        τ and ψ_max, at least 0 and at most 1e20.
     label_noise_std : float
-        σ_ζ, at least 0.
+        σ_ζ, at least 0 and at most 1e20.
     feature_scale : float
-        σ_z, more than 0; the theorem's is that of the sub-Gaussian norm, 1 leaves constants out.
+        σ_z, at least 1e-10 and at most 1e10; the theorem's is that of the sub-Gaussian norm, 1
+        leaves constants out.
 
     Returns
     -------
@@ -184,21 +191,19 @@ def general_bound(
     ------
     anon2024, Theorem 4.2.
     """
-    lam = require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), above=0
-    )
+    scale = {"least": 1e-30, "most": 1e20}
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), **scale)
     if np.any(np.diff(lam) > 0):
         raise ValueError("eigenvalues must be non-increasing, got an increase")
-    weight = require_array("target", target, shape=lam.shape) ** 2
-    shape = require_real(
-        "covariance", require_array("covariance", covariance, shape=lam.shape), above=0
-    )
+    weight = require_array("target", target, shape=lam.shape, least=-1e20, most=1e20) ** 2
+    shape = require_array("covariance", covariance, shape=lam.shape, **scale)
     size = require_count("sample_size", sample_size)
-    eta = require_number("step_size", step_size, above=0)
-    tau2 = require_number("noise_multiplier", noise_multiplier, least=0) ** 2
-    psi2 = require_number("clip_norm", clip_norm, least=0) ** 2
-    zeta2 = require_number("label_noise_std", label_noise_std, least=0) ** 2
-    sigma4 = require_number("feature_scale", feature_scale, above=0) ** 4
+    require_number("sample_size", size, most=1e15)
+    eta = require_number("step_size", step_size, least=1e-20, most=1e20)
+    tau2 = require_number("noise_multiplier", noise_multiplier, least=0, most=1e20) ** 2
+    psi2 = require_number("clip_norm", clip_norm, least=0, most=1e20) ** 2
+    zeta2 = require_number("label_noise_std", label_noise_std, least=0, most=1e20) ** 2
+    sigma4 = require_number("feature_scale", feature_scale, least=1e-10, most=1e10) ** 4
     horizon = size * eta
     room = 1 - sigma4 * eta * np.sum(lam)
     if room <= 0:
@@ -234,11 +239,11 @@ def minimise_over_step_size(
     Parameters
     ----------
     bound : callable
-        From step sizes, shape (m,), to values, shape (m,).
+        From step sizes, shape (m,), to values, shape (m,), which may be infinite.
     sample_size : float
-        N, at least 1.
+        N, at least 1 and at most 1e100.
     largest : float
-        Largest step size, more than 1/N.
+        Largest step size, beyond 1/N and at most 1e10.
 
     Returns
     -------
@@ -250,13 +255,14 @@ def minimise_over_step_size(
     >>> round(best.step_size * 1e3, 3)
     1.0
     """
-    size = require_number("sample_size", sample_size, least=1)
-    top = require_number("largest", largest, above=1 / size if size > 1 else 0)
+    require_callable("bound", bound)
+    size = require_number("sample_size", sample_size, least=1, most=1e100)
+    top = require_number("largest", largest, above=1 / size if size > 1 else 0, most=1e10)
     low, high = np.log(1 / size), np.log(top)
     step, value = np.nan, np.inf
     for points in (600, 200, 200):
         grid = np.linspace(low, high, points)
-        values = np.asarray(bound(np.exp(grid)), dtype=np.float64)
+        values = require_array("bound", bound(np.exp(grid)), shape=grid.shape, infinite=True)
         at = int(np.argmin(values))
         if values[at] < value or np.isnan(step):
             step, value = float(np.exp(grid[at])), float(values[at])
@@ -289,19 +295,21 @@ def _nonprivate(
     target_norm: float,
     label_noise_std: float,
 ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
-    size = require_number("sample_size", sample_size, least=1)
-    eta = require_real("step_size", step_size, above=0)
-    norm2 = require_number("target_norm", target_norm, least=0) ** 2
-    zeta2 = require_number("label_noise_std", label_noise_std, least=0) ** 2
+    size = require_number("sample_size", sample_size, least=1, most=1e100)
+    eta = require_real("step_size", step_size, least=1e-100, most=1e10)
+    norm2 = require_number("target_norm", target_norm, least=0, most=1e50) ** 2
+    zeta2 = require_number("label_noise_std", label_noise_std, least=0, most=1e50) ** 2
     dimension = effective_dimension(decay, size * eta)
-    bias = norm2 / (size * eta)
-    variance = (zeta2 / size + norm2 / (size * eta) / size) * dimension
+    with np.errstate(over="ignore", invalid="ignore"):
+        bias = norm2 / (size * eta)
+        variance = (zeta2 / size + norm2 / (size * eta) / size) * dimension
+    require_answer("target_norm and step_size", np.asarray(bias + variance))
     return size, eta, dimension, bias, variance
 
 
 def _private_scale(noise_multiplier: float, residual_scale: float) -> float:
-    multiplier = require_number("noise_multiplier", noise_multiplier, least=0)
-    return (require_number("residual_scale", residual_scale, least=0) * multiplier) ** 2
+    multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
+    return (require_number("residual_scale", residual_scale, least=0, most=1e50) * multiplier) ** 2
 
 
 def _head(values: FloatArray) -> FloatArray:

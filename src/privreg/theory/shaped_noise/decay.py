@@ -7,17 +7,25 @@ decay has all its sums in closed form, so that nothing grows with a dimension.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
-from privreg.validation import FloatArray, require_array, require_number, require_real
+from privreg.validation import (
+    FloatArray,
+    require_array,
+    require_frozen,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 _MOST_TERMS = 20_000_000
 
 
+@runtime_checkable
 class Decay(Protocol):
     """Eigenvalues in non-increasing order, known through their sums; methods broadcast over k."""
 
@@ -46,7 +54,7 @@ class PowerLawDecay:
     Parameters
     ----------
     exponent : float
-        r, more than 1, so that the trace is finite.
+        r, more than 1, so that the trace is finite, and at most 1e100.
 
     Examples
     --------
@@ -57,7 +65,7 @@ class PowerLawDecay:
     exponent: float
 
     def __post_init__(self) -> None:
-        require_number("exponent", self.exponent, above=1)
+        require_number("exponent", self.exponent, above=1, most=1e100)
 
     @property
     def trace(self) -> float:
@@ -77,7 +85,7 @@ class PowerLawDecay:
         return np.asarray(zeta(self.exponent, require_real("cutoff", cutoff, least=0) + 1))
 
     def shaped_trace(self, horizon: float) -> float:
-        a = require_number("horizon", horizon, above=0)
+        a = require_number("horizon", horizon, above=0, most=1e300)
         # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
         terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
         if terms > _MOST_TERMS:
@@ -130,7 +138,7 @@ class FiniteDecay:
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        At least 0, in any order.
+        At least 0 and at most 1e300, in any order; kept as a read-only copy.
 
     Examples
     --------
@@ -141,10 +149,11 @@ class FiniteDecay:
     eigenvalues: FloatArray
 
     def __post_init__(self) -> None:
-        values = require_real(
-            "eigenvalues", require_array("eigenvalues", self.eigenvalues, shape=(None,)), least=0
+        limits = {"least": 0.0, "most": 1e300}
+        values = require_array("eigenvalues", self.eigenvalues, shape=(None,), **limits)
+        object.__setattr__(
+            self, "eigenvalues", require_frozen("eigenvalues", np.sort(values)[::-1], shape=(None,))
         )
-        object.__setattr__(self, "eigenvalues", np.sort(values)[::-1])
 
     @property
     def trace(self) -> float:
@@ -166,7 +175,10 @@ class FiniteDecay:
         return np.asarray(tails[k.astype(np.int64)])
 
     def shaped_trace(self, horizon: float) -> float:
-        values = require_number("horizon", horizon, above=0) * self.eigenvalues
+        with np.errstate(over="ignore"):
+            values = require_number("horizon", horizon, above=0) * self.eigenvalues
+        # Where the product is beyond double precision the share is 1.
+        values = np.minimum(values, np.finfo(np.float64).max)
         return float(np.sum(values / (1 + values)))
 
 
@@ -181,7 +193,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     decay : Decay
         Eigenvalues; a power law's tail is a Hurwitz zeta function.
     horizon : array_like, shape (...)
-        a, more than 0.
+        a, more than 0 and at most 1e300; may be empty.
 
     Returns
     -------
@@ -197,6 +209,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     ------
     anon2024, Corollary 4.3 and what follows it.
     """
-    a = require_real("horizon", horizon, above=0)
+    require_instance("decay", decay, Decay)  # type: ignore[type-abstract]
+    a = require_real("horizon", horizon, above=0, most=1e300)
     cutoff = decay.cutoff(a)
     return cutoff + a * decay.tail_sum(cutoff)

@@ -35,7 +35,7 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     Parameters
     ----------
     shrinkage : array_like, shape (...)
-        ηλ in [0, 1].
+        ηλ in [0, 1]; may be empty.
     sample_size : int
         N.
 
@@ -76,7 +76,7 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     Parameters
     ----------
     shrinkage : array_like, shape (...)
-        ηλ in [0, 1].
+        ηλ in [0, 1]; may be empty.
     sample_size : int
         N.
 
@@ -114,10 +114,10 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     Parameters
     ----------
     shrinkage : array_like, shape (...)
-        ηλ in [0, 1].
+        ηλ in [0, 1]; may be empty.
     decoder : array_like, shape (steps,)
-        β of `privreg.noise.toeplitz`, at least N - 1 coefficients; 1, 0, 0, ... is
-        `independent_factor`.
+        β of `privreg.noise.toeplitz`, N - 1 coefficients or more, at least -1e50 and at most 1e50;
+        1, 0, 0, ... is `independent_factor`.
     sample_size : int
         N.
 
@@ -133,7 +133,7 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     """
     x = require_real("shrinkage", shrinkage, least=0, most=1)
     steps = require_count("sample_size", sample_size) - 1
-    beta = require_array("decoder", decoder, shape=(None,))
+    beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
     if beta.size < steps:
         raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
     total, current = np.zeros(x.shape), np.zeros(x.shape)
@@ -157,32 +157,30 @@ def privacy_error(
     Parameters
     ----------
     factor : array_like, shape (d,)
-        V(ηλ_i) of the noise's correlation in time.
+        V(ηλ_i) of the noise's correlation in time, at least 0 and at most 1e50.
     eigenvalues : array_like, shape (d,)
-        λ, at least 0.
+        λ, at least 0 and at most 1e50.
     covariance : array_like, shape (d,)
-        Σ_ii in H's eigenbasis, at least 0; only the diagonal enters.
+        Σ_ii in H's eigenbasis, at least 0 and at most 1e50; only the diagonal enters.
     step_size : float
-        η, more than 0.
+        η, more than 0 and at most 1e30.
     sample_size : int
         N.
     noise_std : float
-        σ: standard deviation of the white noise in the norm of Σ, noise multiplier times clip norm.
+        σ: standard deviation of the white noise in the norm of Σ, noise multiplier times clip norm;
+        at least 0 and at most 1e30.
 
     Returns
     -------
     float
     """
-    lam = require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
-    )
-    shape = require_real(
-        "covariance", require_array("covariance", covariance, shape=lam.shape), least=0
-    )
-    weight = require_array("factor", factor, shape=lam.shape)
-    eta = require_number("step_size", step_size, above=0)
+    within = {"least": 0.0, "most": 1e50}
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), **within)
+    shape = require_array("covariance", covariance, shape=lam.shape, **within)
+    weight = require_array("factor", factor, shape=lam.shape, **within)
+    eta = require_number("step_size", step_size, above=0, most=1e30)
     size = require_count("sample_size", sample_size)
-    std = require_number("noise_std", noise_std, least=0)
+    std = require_number("noise_std", noise_std, least=0, most=1e30)
     return float(0.5 * (std * eta / size) ** 2 * np.sum(lam * shape * weight))
 
 

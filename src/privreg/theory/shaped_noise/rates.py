@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from privreg.validation import require_count, require_instance, require_number
 
 Number = TypeVar("Number", Fraction, float)
 
@@ -17,6 +19,13 @@ Number = TypeVar("Number", Fraction, float)
 @dataclass(frozen=True)
 class LinearFraction:
     """(a + b r) / (c + d r) with whole coefficients, as which every branch of a rate can be had.
+
+    Parameters
+    ----------
+    a, b, c : int
+        At least -1000.
+    d : int
+        At least 1.
 
     Examples
     --------
@@ -29,8 +38,12 @@ class LinearFraction:
     c: int
     d: int
 
+    def __post_init__(self) -> None:
+        for name, least in (("a", -1000), ("b", -1000), ("c", -1000), ("d", 1)):
+            require_count(name, getattr(self, name), least=least)
+
     def __call__(self, decay: Number) -> Number:
-        _require_decay(decay)
+        decay = _decay(decay)
         return (self.a + self.b * decay) / (self.c + self.d * decay)
 
     @property
@@ -39,7 +52,14 @@ class LinearFraction:
         return Fraction(self.b, self.d)
 
     def crossings(self, other: LinearFraction) -> list[Fraction]:
-        """Rational r > 1 at which two branches agree, increasing."""
+        """Rational r > 1 at which two branches agree, increasing.
+
+        Parameters
+        ----------
+        other : LinearFraction
+            The other branch.
+        """
+        require_instance("other", other, LinearFraction)
         square = self.b * other.d - other.b * self.d
         linear = self.a * other.d + self.b * other.c - other.a * self.d - other.b * self.c
         constant = self.a * other.c - other.a * self.c
@@ -59,8 +79,6 @@ IDENTITY = LinearFraction(0, 1, 1, 2)
 DESIGNED_BRANCHES = (LinearFraction(0, 1, 3, 1), LinearFraction(0, 2, 1, 3))
 IDENTITY_THRESHOLD = LinearFraction(0, 1, 2, 2)
 DESIGNED_THRESHOLD_BRANCHES = (LinearFraction(1, 0, 1, 1), LinearFraction(-1, 1, 2, 2))
-# With ψ² in place of the proof's ψ² + ψ⁴ the private term is D²/N and not D³/N.
-SQUARED_CLIP_BRANCHES = (LinearFraction(0, 1, 2, 1), LinearFraction(0, 2, 1, 3))
 
 
 def nonprivate_exponent(decay: Number) -> Number:
@@ -69,7 +87,7 @@ def nonprivate_exponent(decay: Number) -> Number:
     Parameters
     ----------
     decay : Fraction or float
-        r in λ_i = i^(-r), more than 1.
+        r in λ_i = i^(-r), more than 1 and at most 1e100.
 
     Source
     ------
@@ -86,9 +104,9 @@ def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     Parameters
     ----------
     decay : Fraction or float
-        r, more than 1.
+        r, more than 1 and at most 1e100.
     epsilon_power : Fraction or float
-        p; 0 is a constant ε, for which x = r/(1+2r).
+        p, at least -1e100 and at most 1e100; 0 is a constant ε, for which x = r/(1+2r).
 
     Examples
     --------
@@ -99,6 +117,7 @@ def identity_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     ------
     anon2024, Corollary 4.4.
     """
+    decay, epsilon_power = _decay(decay), _power(epsilon_power)
     best = nonprivate_exponent(decay)
     return best - IDENTITY(decay) * max(0 * best, best - 2 * epsilon_power)
 
@@ -113,9 +132,10 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     Parameters
     ----------
     decay : Fraction or float
-        r, more than 1.
+        r, more than 1 and at most 1e100.
     epsilon_power : Fraction or float
-        p; 0 is a constant ε, for which x = min(r/(3+r), 2r/(1+3r)).
+        p, at least -1e100 and at most 1e100; 0 is a constant ε, for which
+        x = min(r/(3+r), 2r/(1+3r)).
 
     Examples
     --------
@@ -126,6 +146,7 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
     ------
     anon2024, Corollary 4.6.
     """
+    decay, epsilon_power = _decay(decay), _power(epsilon_power)
     best = nonprivate_exponent(decay)
     first = decay / (3 + decay) * (2 / (1 + decay) - 2 * epsilon_power)
     second = decay / (1 + 3 * decay) * ((decay - 1) / (1 + decay) - 2 * epsilon_power)
@@ -133,22 +154,40 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
 
 
 def identity_threshold(decay: Number) -> Number:
-    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (anon2024, Cor. 4.4)."""
+    """p at which ε = N^p gives Σ = I the rate without privacy, r/(2+2r) (anon2024, Cor. 4.4).
+
+    Parameters
+    ----------
+    decay : Fraction or float
+        r, more than 1 and at most 1e100.
+    """
     return IDENTITY_THRESHOLD(decay)
 
 
 def designed_threshold(decay: Number) -> Number:
-    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (anon2024, Cor. 4.6)."""
+    """The same for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (anon2024, Cor. 4.6).
+
+    Parameters
+    ----------
+    decay : Fraction or float
+        r, more than 1 and at most 1e100.
+    """
     return max(branch(decay) for branch in DESIGNED_THRESHOLD_BRANCHES)
 
 
 def exponential_exponents(*, epsilon_power: Number | int = 0) -> tuple[Number | Fraction, ...]:
     """Exponents for λ_i = e^-i at ε = N^p: without privacy, Σ = I, the designed Σ.
 
+    Parameters
+    ----------
+    epsilon_power : Fraction or float
+        p, at least -1e100 and at most 1e100.
+
     Source
     ------
     anon2024, Corollaries 4.4 and 4.6, second parts.
     """
+    epsilon_power = _power(epsilon_power)
     shortfall: Number | Fraction = Fraction(1) - 2 * epsilon_power
     if shortfall <= 0:
         return Fraction(1), Fraction(1), Fraction(1)
@@ -184,6 +223,16 @@ def _only(values: list[Fraction]) -> Fraction:
     return value
 
 
-def _require_decay(decay: Fraction | float) -> None:
-    if not decay > 1:
+def _decay(decay: Number) -> Number:
+    if not isinstance(decay, Fraction):
+        return require_number("decay", decay, above=1, most=1e100)
+    if decay <= 1:
         raise ValueError(f"decay must be more than 1, got {decay}")
+    return decay
+
+
+def _power(power: Any) -> Any:
+    # Exact as they come; what is left must be a number of the machine.
+    if isinstance(power, Fraction) or type(power) is int:
+        return power
+    return require_number("epsilon_power", power, least=-1e100, most=1e100)

@@ -23,7 +23,6 @@ from privreg.validation import (
     require_array,
     require_count,
     require_number,
-    require_real,
 )
 
 
@@ -55,13 +54,13 @@ def sgd_risk(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ of the features' covariance, at least 0.
+        λ of the features' covariance, at least 0 and at most 1e50.
     target : array_like, shape (d,)
-        w* in the eigenbasis; the start is 0.
+        w* in the eigenbasis, at least -1e50 and at most 1e50; the start is 0.
     label_noise_std : float
-        σ_ζ, at least 0.
+        σ_ζ, at least 0 and at most 1e50.
     step_size : float
-        η, more than 0.
+        η, more than 0 and at most 1e50.
     sample_size : int
         N.
 
@@ -75,8 +74,8 @@ def sgd_risk(
     anon2024, Lemma B.6 with equality, for Gaussian features.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
-    start = require_array("target", target, shape=lam.shape) ** 2
-    zeta2 = require_number("label_noise_std", label_noise_std, least=0) ** 2
+    start = require_array("target", target, shape=lam.shape, least=-1e50, most=1e50) ** 2
+    zeta2 = require_number("label_noise_std", label_noise_std, least=0, most=1e50) ** 2
     moments = np.stack([start, np.zeros_like(start)])
     source = np.stack([np.zeros_like(lam), eta**2 * zeta2 * lam])
     # E[S_t u_t] of the partial sums S_t, and E[S_t²], by direction.
@@ -104,16 +103,18 @@ def private_risk(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ, at least 0.
+        λ, at least 0 and at most 1e50.
     covariance : array_like, shape (d,)
-        Σ_ii in the eigenbasis, at least 0; only the diagonal enters.
+        Σ_ii in the eigenbasis, at least 0 and at most 1e50; only the diagonal enters.
     noise_std : float
-        σ, noise multiplier times clip norm, at least 0.
-    step_size, sample_size
-        As in `sgd_risk`.
+        σ, noise multiplier times clip norm, at least 0 and at most 1e50.
+    step_size : float
+        η, more than 0 and at most 1e50.
+    sample_size : int
+        N.
     decoder : array_like, shape (steps,), optional
-        β of Toeplitz-correlated noise, at least N - 1 coefficients; 1, 0, 0, ... is independent
-        noise. The tree by default.
+        β of Toeplitz-correlated noise, N - 1 coefficients or more, at least -1e50 and at most 1e50;
+        1, 0, 0, ... is independent noise. The tree by default.
 
     Returns
     -------
@@ -121,18 +122,17 @@ def private_risk(
         Infinite where the second moment overflows.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
-    shape = require_real(
-        "covariance", require_array("covariance", covariance, shape=lam.shape), least=0
-    )
-    std = require_number("noise_std", noise_std, least=0)
+    shape = require_array("covariance", covariance, shape=lam.shape, least=0, most=1e50)
+    std = require_number("noise_std", noise_std, least=0, most=1e50)
     steps = size - 1
-    if steps == 0 or std == 0:
-        return 0.0
     total = 0.0
     if decoder is not None:
-        beta = require_array("decoder", decoder, shape=(None,))
+        beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
         if beta.size < steps:
             raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+    if steps == 0 or std == 0:
+        return 0.0
+    if decoder is not None:
         total = float(np.sum(_impulse_risks(lam, shape, eta, beta[:steps])))
     else:
         for height in range(steps.bit_length()):
@@ -149,10 +149,8 @@ def private_risk(
 def _setting(
     eigenvalues: ArrayLike, step_size: float, sample_size: int
 ) -> tuple[FloatArray, float, int]:
-    lam = require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
-    )
-    eta = require_number("step_size", step_size, above=0)
+    lam = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=1e50)
+    eta = require_number("step_size", step_size, above=0, most=1e50)
     return lam, eta, require_count("sample_size", sample_size)
 
 

@@ -28,7 +28,7 @@ def spread_problem(size: int = 40, *, ridge: float = 0.1) -> RidgeRegression:
         rng.uniform(0.0, 2.0, size),
         rng.standard_normal(size),
         rng.standard_normal(size),
-        label_noise_variance=0.3,
+        label_noise_std=0.3**0.5,
         ridge=ridge,
     )
 
@@ -41,7 +41,7 @@ def paper_problem() -> RidgeRegression:
         np.full(1000, 1e-3),
         target / np.linalg.norm(target),
         rng.standard_normal(1000),
-        label_noise_variance=0.995e-5,
+        label_noise_std=0.995e-5**0.5,
         ridge=0.1,
     )
 
@@ -141,7 +141,7 @@ def test_isotropic_closed_form(rate: float, ridge: float) -> None:
     """Both routes against the closed form, also where two of its exponentials meet."""
     rng = np.random.default_rng(2)
     target, initial = rng.standard_normal((2, 30))
-    options = {"ridge": ridge, "label_noise_variance": 0.2}
+    options = {"ridge": ridge, "label_noise_std": 0.2**0.5}
     problem = RidgeRegression(np.full(30, 0.7), target, initial, **options)
     law = HomogenisedSGD(problem, ConstantRate(rate), gradient_noise_std=0.6, horizon=3.0)
     volterra = solve_volterra(problem, ConstantRate(rate), gradient_noise_std=0.6, horizon=3.0)
@@ -236,7 +236,7 @@ def test_discrete_mean_approaches_the_theory_as_one_over_d() -> None:
             np.cos(6 * grid) / np.sqrt(d),
             np.ones(d) / np.sqrt(d),
             ridge=0.1,
-            label_noise_variance=0.3,
+            label_noise_std=0.3**0.5,
         )
         law = HomogenisedSGD(problem, ConstantRate(0.8), gradient_noise_std=0.5, horizon=2.0)
         discrete = mean_risk(problem, np.full(2 * d, 0.8 / d), gradient_noise_std=0.5)

@@ -57,7 +57,7 @@ def test_the_one_call_is_the_composed_calls(records, population, release):
         eigenvalues,
         target @ basis,
         np.linspace(-1, 1, D) @ basis,
-        label_noise_variance=LABEL_NOISE**2,
+        label_noise_std=LABEL_NOISE,
         ridge=RIDGE,
     )
     law = HomogenisedSGD(problem, ConstantRate(RATE), gradient_noise_std=NOISE, horizon=N / D)
@@ -168,8 +168,8 @@ def test_nothing_is_lost_if_the_record_is_replaced_by_itself(records, population
         ({"steps": [3, 4]}, "steps must be one number"),
         ({"record": 40}, "record must be less than 40"),
         ({"record": -1}, "record must be a whole number"),
-        ({"replacement": (np.zeros(3), 0.0)}, "replacement features must have shape"),
-        ({"replacement": (np.zeros(D), np.nan)}, "replacement label must be"),
+        ({"replacement": (np.zeros(3), 0.0)}, "replacement must have shape"),
+        ({"replacement": (np.zeros(D), np.nan)}, "replacement must be"),
         ({"gradient_noise_std": 0.0}, "gradient_noise_std must be finite and more than 0"),
         ({"order": 1.0}, "order must be"),
         ({"ridge": -1.0}, "ridge must be"),
@@ -189,7 +189,7 @@ def test_a_population_must_be_a_law():
         Population(-np.eye(2), np.zeros(2), 0.0).regression()
     with pytest.raises(ValueError, match="label_noise_std must be"):
         Population(np.eye(2), np.zeros(2), np.nan)
-    with pytest.raises(ValueError, match="population must be given unless"):
+    with pytest.raises(ValueError, match="features must have more records"):
         estimated_population(np.ones((2, 3)), np.ones(2))
-    with pytest.raises(ValueError, match="population must be given for linearly dependent"):
+    with pytest.raises(ValueError, match="features must be linearly independent"):
         estimated_population(np.ones((5, 2)), np.ones(5))

@@ -44,7 +44,7 @@ def small_law(*, isotropic: bool = False, gradient_noise_std: float = 1.5) -> Ho
         rng.standard_normal(DIMENSION),
         rng.standard_normal(DIMENSION),
         ridge=0.1,
-        label_noise_variance=0.1,
+        label_noise_std=0.1**0.5,
     )
     return HomogenisedSGD(
         problem, ConstantRate(STEP * DIMENSION), gradient_noise_std=gradient_noise_std, horizon=9.0

@@ -85,7 +85,8 @@ def test_sandwich_without_clipping_solves_linear_equations(smallest, largest, rh
     np.testing.assert_allclose(bounds.upper, solved(smallest, largest), rtol=1e-6)
 
 
-@pytest.mark.parametrize("rho", [0.3, 5.0])
+# The smallest rho makes the second part of the offset the larger one.
+@pytest.mark.parametrize("rho", [0.01, 0.3, 5.0])
 @pytest.mark.parametrize("gamma", [1e-6, 1e-3])
 def test_explicit_constants_are_the_printed_ones(gamma, rho):
     """(D.105) and (D.109), written out in the numbers of the paper."""

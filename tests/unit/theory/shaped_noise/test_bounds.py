@@ -76,15 +76,6 @@ def test_the_threshold_of_epsilon_recovers_the_rate_without_privacy(r):
         assert exponent(bound, decay, sizes, power=threshold(r) / 2) < found - 0.05
 
 
-def test_a_squared_clip_norm_has_its_own_exponent():
-    sizes = np.geomspace(1e16, 1e24, 7)
-    for r in (1.5, 3.0):
-        expected = min(branch(r) for branch in rates.SQUARED_CLIP_BRANCHES)
-        assert exponent(designed_bound, PowerLawDecay(r), sizes, clip_power=2) == pytest.approx(
-            expected, abs=0.005
-        )
-
-
 def test_parts_by_hand():
     decay, size, eta = FiniteDecay([1.0, 0.5, 0.01]), 10.0, 0.4
     dimension = float(effective_dimension(decay, 4.0))
@@ -164,16 +155,6 @@ def test_the_minimum_is_found_between_grid_points():
                 PowerLawDecay(2.0), sample_size=0.5, step_size=0.1, noise_multiplier=1.0
             ),
             "sample_size must be",
-        ),
-        (
-            lambda: designed_bound(
-                PowerLawDecay(2.0),
-                sample_size=10,
-                step_size=0.1,
-                noise_multiplier=1.0,
-                clip_power=3,
-            ),
-            "clip_power must be 2 or 4, got 3",
         ),
         (lambda: fitted_exponent([1.0, 1.0], [1.0, 2.0]), "at least two sizes"),
         (lambda: fitted_exponent([1.0, 2.0], [1.0, 0.0]), "values must be"),

@@ -55,13 +55,6 @@ def test_exponential_decay_is_the_limit():
     assert rates.exponential_exponents(epsilon_power=Fraction(1, 2)) == (1, 1, 1)
 
 
-def test_a_squared_clip_norm_beats_identity_for_every_decay():
-    for r in [Fraction(k, 10) for k in range(11, 100)]:
-        ours = min(branch(r) for branch in rates.SQUARED_CLIP_BRANCHES)
-        assert ours > rates.identity_exponent(r)
-        assert ours >= rates.designed_exponent(r)
-
-
 def test_branches_that_never_meet_have_no_crossing():
     assert rates.NON_PRIVATE.crossings(rates.IDENTITY) == []
 

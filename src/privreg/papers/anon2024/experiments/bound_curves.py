@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Epsilon, Power, SizeAxis, Some
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +26,9 @@ METHODS = ("non-private", "identity", "designed")
 class Parameters(Strict):
     """Bounds with unit noise, and with the paper's own noise at delta = N^-2."""
 
-    decays: list[float] = Field(min_length=1, description="Decay exponents r.")
-    sample_sizes: LogAxis = Field(description="Sample sizes N.")
-    epsilon: float = Field(gt=0, description="epsilon of the paper's noise.")
+    decays: Some[Annotated[Power, Field(gt=1)]] = Field(description="Decay exponents r.")
+    sample_sizes: SizeAxis = Field(description="Sample sizes N.")
+    epsilon: Epsilon = Field(description="epsilon of the paper's noise.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

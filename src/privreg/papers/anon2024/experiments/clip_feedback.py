@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis
+from privreg.experiment.quantities import Epsilon, LogAxis, Probability, SampleSize
 from privreg.papers.anon2024.setting import Problem
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ class Parameters(Problem):
     """Step sizes in units of the largest that Theorem 4.2 allows."""
 
     relative_steps: LogAxis = Field(description="Step sizes over the paper's cap.")
-    estimating_rows: int = Field(ge=1, description="Public labelled rows m of the estimate.")
-    epsilon: float = Field(gt=0, description="epsilon of the paper's noise.")
-    delta: float = Field(gt=0, lt=1, description="delta of the paper's noise.")
+    estimating_rows: SampleSize = Field(description="Public labelled rows m of the estimate.")
+    epsilon: Epsilon = Field(description="epsilon of the paper's noise.")
+    delta: Probability = Field(description="delta of the paper's noise.")
 
     @property
     def cap(self) -> float:

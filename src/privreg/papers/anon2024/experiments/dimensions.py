@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Deviation,
+    Epsilon,
+    Power,
+    Probability,
+    Rising,
+    SampleSize,
+    StepSizeAxis,
+)
 from privreg.experiment.summaries import jackknife
 from privreg.papers.anon2024.setting import Problem
 
@@ -25,13 +35,13 @@ DIMS = ("arm", "ratio", "step_size")
 class Parameters(Strict):
     """Dimensions in units of the number of rows; the first coordinates are the same in all."""
 
-    decay: float = Field(gt=1, description="Decay exponent r.")
-    sample_size: int = Field(ge=2, description="Number N of rows.")
-    ratios: list[int] = Field(min_length=2, description="d / N, increasing.")
-    label_noise_std: float = Field(ge=0, description="Standard deviation of the label noise.")
-    epsilon: float = Field(gt=0, description="epsilon, replace-one.")
-    delta: float = Field(gt=0, lt=1, description="delta.")
-    step_sizes: LogAxis = Field(description="Step sizes to choose from.")
+    decay: Annotated[Power, Field(gt=1)] = Field(description="Decay exponent r.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    ratios: Annotated[Rising[Count], Field(min_length=2)] = Field(description="d / N, increasing.")
+    label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
+    epsilon: Epsilon = Field(description="epsilon, replace-one.")
+    delta: Probability = Field(description="delta.")
+    step_sizes: StepSizeAxis = Field(description="Step sizes to choose from.")
 
     def problem(self, ratio: int) -> Problem:
         return Problem(

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Dimension,
+    LogAxis,
+    Positive,
+    Power,
+    SampleSize,
+    Some,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -22,12 +31,14 @@ PLACE = "Section 4.1, Lemmas B.10 and B.11"
 class Parameters(Strict):
     """Infinite power laws for the population, finite ones for public features."""
 
-    decays: list[float] = Field(min_length=1, description="Decay exponents r.")
+    decays: Some[Annotated[Power, Field(gt=1)]] = Field(description="Decay exponents r.")
     horizons: LogAxis = Field(description="N times the step size.")
-    dimension: int = Field(ge=2, description="Dimension d of the public features.")
-    sample_size: int = Field(ge=2, description="Number N of private rows.")
-    public_ratios: list[int] = Field(min_length=1, description="Public over private rows, M / N.")
-    sampled_horizons: list[float] = Field(min_length=1, description="N eta of the samples.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(
+        description="Dimension d of the public features."
+    )
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Number N of private rows.")
+    public_ratios: Some[Count] = Field(description="Public over private rows, M / N.")
+    sampled_horizons: Some[Positive] = Field(description="N eta of the samples.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -107,9 +118,31 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     for name in ("inverse_ratio", "forward_ratio"):
         description = simulation[name].attrs["long_name"]
         variables |= mean_and_error(name, simulation[name].values, dims, description)
+    inverse = simulation.inverse_ratio.values.max(axis=-1)
+    bound = np.array(
+        [
+            [[_over_population(parameters, r, m, a) for a in parameters.sampled_horizons]
+             for m in parameters.public_ratios]
+            for r in parameters.decays
+        ]
+    )  # fmt: skip
+    variables["inverse_over_bound"] = variable(
+        dims, inverse / bound, "largest tr(Sigma^-1 H) of all draws over Lemma B.10 at constant 1"
+    )
     return xr.Dataset(
         variables, coords=_coordinates(parameters) | {"trial": simulation.trial.variable}
     )
+
+
+def _over_population(parameters: Parameters, decay: float, ratio: int, horizon: float) -> float:
+    """Lemma B.10's bound with constant 1 over the population's trace."""
+    lam = np.arange(1.0, parameters.dimension + 1) ** -decay
+    rows = ratio * parameters.sample_size
+    ridge = rows / horizon
+    tails = np.append(np.cumsum(lam[::-1])[::-1], 0.0)
+    place = int(np.argmax(np.append(lam, 0.0) * rows <= ridge + tails))
+    bound = place * (ridge + tails[place]) / ridge + rows * tails[place] / ridge
+    return float(bound / np.sum(lam / (lam + 1 / horizon)))
 
 
 def _coordinates(parameters: Parameters) -> dict[str, tuple]:

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import LogAxis, Power, SizeAxis, Some
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from privreg.theory.shaped_noise.bounds import Minimum
     from privreg.theory.shaped_noise.decay import Decay
 
 PLACE = "Table 1, Corollaries 4.3 to 4.6"
 METHODS = ("non-private", "identity", "designed")
+# Budgets that fall with N, on either side of N^(-1/4).
+SMALL_POWERS = (-0.1, -0.4)
 
 
 class Parameters(Strict):
     """Decays and the enormous sample sizes at which logarithms and floors no longer show."""
 
-    decays: list[float] = Field(min_length=1, description="Decay exponents r of the table.")
-    sample_sizes: LogAxis = Field(description="N of the fits for power laws.")
-    exponential_sizes: LogAxis = Field(description="N of the fits for exponential decay.")
+    decays: Some[Annotated[Power, Field(gt=1)]] = Field(
+        description="Decay exponents r of the table."
+    )
+    sample_sizes: SizeAxis = Field(description="N of the fits for power laws.")
+    exponential_sizes: SizeAxis = Field(description="N of the fits for exponential decay.")
     curve_decays: LogAxis = Field(description="Decay exponents r of the curves.")
-    powers: list[float] = Field(min_length=2, description="p of budgets that grow as N^p.")
-    fitted_powers: list[float] = Field(min_length=1, description="p at which bounds are fitted.")
+    powers: Annotated[Some[Power], Field(min_length=2)] = Field(
+        description="p of budgets that grow as N^p."
+    )
+    fitted_powers: Some[Power] = Field(description="p at which bounds are fitted.")
+
+    @model_validator(mode="after")
+    def _traces_are_finite(self) -> Self:
+        if self.curve_decays.low <= 1:
+            raise ValueError(f"curve_decays.low must be more than 1, got {self.curve_decays.low:g}")
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -35,17 +49,27 @@ def theory(parameters: Parameters) -> xr.Dataset:
     import xarray as xr
 
     from privreg.theory.shaped_noise import rates
-    from privreg.theory.shaped_noise.decay import ExponentialDecay, PowerLawDecay
+    from privreg.theory.shaped_noise.decay import (
+        ExponentialDecay,
+        PowerLawDecay,
+        effective_dimension,
+    )
 
     decays = parameters.decays
     sizes = parameters.sample_sizes.values()
     powers, fitted_powers = np.array(parameters.powers), np.array(parameters.fitted_powers)
     printed = np.array([[_printed(m, r) for r in decays] for m in METHODS])
     fitted = np.array([[_fit(m, PowerLawDecay(float(r)), sizes) for r in decays] for m in METHODS])
-    squared = np.array(
-        [_fit("designed", PowerLawDecay(float(r)), sizes, clip_power=2) for r in decays]
-    )
-    squared_closed = [float(min(b(r) for b in rates.SQUARED_CLIP_BRANCHES)) for r in decays]
+    weighted = np.array([_fit("weighted", PowerLawDecay(float(r)), sizes) for r in decays])
+    weighted_closed = [min(r / (2 + r), 3 * r / (4 + 4 * r)) for r in decays]
+    steps = [[_step_exponent(m, PowerLawDecay(r), sizes) for r in decays] for m in METHODS[1:]]
+    printed_steps = [
+        [-(1 + r) / (1 + 2 * r) for r in decays],
+        [-max(3 / (r + 3), (1 + r) / (1 + 3 * r)) for r in decays],
+    ]
+    horizons = np.geomspace(1e2, 1e12, 200)
+    growth = [effective_dimension(PowerLawDecay(r), horizons) / horizons ** (1 / r) for r in decays]
+    exponential_growth = effective_dimension(ExponentialDecay(), horizons) / np.log(horizons)
     exponential = np.array([float(x) for x in rates.exponential_exponents()])
     exponential_fitted = np.array(
         [_fit(m, ExponentialDecay(), parameters.exponential_sizes.values()) for m in METHODS]
@@ -85,10 +109,87 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "advantage": variable(
                 "decay", fitted[2] - fitted[1], "fitted exponent, designed over identity"
             ),
-            "squared_clip": variable(
-                "decay", squared_closed, "exponent with psi^2 in place of psi^2 + psi^4"
+            "weighted_exponent": variable(
+                "decay", weighted_closed, "exponent with the best weights of the parts in (B.16)"
             ),
-            "squared_clip_fitted": variable("decay", squared, "fit of the bound with psi^2 alone"),
+            "weighted_fitted": variable("decay", weighted, "its fit"),
+            "weighted_advantage": variable(
+                "decay", weighted - fitted[1], "that fit less the one of the identity"
+            ),
+            "step_exponent": variable(
+                ("private_algorithm", "decay"), steps, "fitted exponent of the best step size"
+            ),
+            "printed_step_exponent": variable(
+                ("private_algorithm", "decay"), printed_steps, "exponent of the printed step size"
+            ),
+            "exponential_step_exponent": variable(
+                "private_algorithm",
+                [
+                    _step_exponent(m, ExponentialDecay(), parameters.exponential_sizes.values())
+                    for m in METHODS[1:]
+                ],
+                "fitted exponent of the best step size, exponential decay",
+            ),
+            "exponential_at_threshold": variable(
+                "private_algorithm",
+                [
+                    _fit(m, ExponentialDecay(), parameters.exponential_sizes.values(), power=0.5)
+                    for m in METHODS[1:]
+                ],
+                "fitted exponent at epsilon = N^(1/2), exponential decay",
+            ),
+            "exponential_small_budget": variable(
+                "small_power",
+                [
+                    _fit(
+                        "designed",
+                        ExponentialDecay(),
+                        parameters.exponential_sizes.values(),
+                        power=p,
+                    )
+                    for p in SMALL_POWERS
+                ],
+                "fitted exponent of the designed bound at epsilon = N^p, exponential decay",
+            ),
+            "printed_small_budget": variable(
+                "small_power",
+                [1 - (1 - 2 * p) / 3 for p in SMALL_POWERS],
+                "exponent of Corollary 4.6 there",
+            ),
+            "dimension_spread": variable(
+                "decay",
+                [float(g.max() / g.min()) for g in growth],
+                "largest over least effective dimension over (N eta)^(1/r)",
+            ),
+            "dimension_constant": variable(
+                "decay",
+                [float(g.max()) for g in growth],
+                "largest effective dimension over (N eta)^(1/r)",
+            ),
+            "exponential_dimension_constant": variable(
+                (),
+                exponential_growth.max(),
+                "largest effective dimension over log(N eta), exponential decay",
+            ),
+            "dimension_over_horizon": variable(
+                "decay",
+                [
+                    float((g * horizons ** (1 / r - 1)).max() / PowerLawDecay(r).trace)
+                    for g, r in zip(growth, decays, strict=True)
+                ],
+                "largest effective dimension over N eta tr(H)",
+            ),
+            "budget_gap": variable(
+                ("algorithm", "decay"),
+                np.abs(
+                    with_budget_fitted
+                    - [
+                        [[_printed(m, r, p) for p in fitted_powers] for r in decays]
+                        for m in METHODS
+                    ]
+                ).max(axis=-1),
+                "largest distance of the fits at epsilon = N^p from the closed form",
+            ),
             "exponential": variable("algorithm", exponential, "exponent for exponential decay"),
             "exponential_fitted": variable("algorithm", exponential_fitted, "its fit"),
             "exponential_gap": variable(
@@ -124,6 +225,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             "decay": variable("decay", [float(r) for r in decays], "decay exponent r"),
             "curve_decay": variable("curve_decay", curve, "decay exponent r"),
             "power": variable("power", powers, "power p of the budget"),
+            "small_power": variable("small_power", list(SMALL_POWERS), "power p of the budget"),
             "fitted_power": variable("fitted_power", fitted_powers, "power p of the budget"),
             "change": variable("change", list(switches), "what changes"),
         },
@@ -139,33 +241,47 @@ def _printed(method: str, decay: float, power: float = 0.0) -> float:
     return float(formula(decay, epsilon_power=power))
 
 
-def _fit(
-    method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0, clip_power: int = 4
-) -> float:
+def _fit(method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0) -> float:
     """Exponent of the minimised bound at τ = N^-power, every other constant 1."""
+    from privreg.theory.shaped_noise.bounds import fitted_exponent
+
+    values = [best.value for best in _minima(method, decay, sizes, power=power)]
+    return fitted_exponent(sizes, values)
+
+
+def _step_exponent(method: str, decay: Decay, sizes: np.ndarray) -> float:
+    """Exponent of N in the step size at which the bound is least."""
+    steps = [best.step_size for best in _minima(method, decay, sizes)]
+    return float(np.polyfit(np.log(sizes), np.log(steps), 1)[0])
+
+
+def _minima(method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0) -> list[Minimum]:
     from privreg.theory.shaped_noise.bounds import (
         designed_bound,
-        fitted_exponent,
         identity_bound,
         minimise_over_step_size,
     )
+    from privreg.theory.shaped_noise.decay import effective_dimension
 
-    values = []
+    found = []
     for size in map(float, sizes):
         noise = 0.0 if method == "non-private" else size**-power
 
         def total(eta: np.ndarray, size: float = size, noise: float = noise) -> np.ndarray:
             if method == "designed":
                 return designed_bound(
-                    decay,
-                    sample_size=size,
-                    step_size=eta,
-                    noise_multiplier=noise,
-                    clip_power=clip_power,
+                    decay, sample_size=size, step_size=eta, noise_multiplier=noise
                 ).total
-            return identity_bound(
-                decay, sample_size=size, step_size=eta, noise_multiplier=noise
+            isotropic = method != "weighted"
+            plain = identity_bound(
+                decay, sample_size=size, step_size=eta, noise_multiplier=noise if isotropic else 0.0
             ).total
+            if isotropic:
+                return plain
+            # Parts c psi^2 and psi^2 / c of a cross term, the best c > 0, psi^2 of order D.
+            dimension = effective_dimension(decay, size * eta)
+            private = 1 / size + 2 * eta * np.sqrt(decay.squared_trace / size)
+            return plain + (noise * dimension) ** 2 * private
 
-        values.append(minimise_over_step_size(total, sample_size=size).value)
-    return fitted_exponent(sizes, values)
+        found.append(minimise_over_step_size(total, sample_size=size))
+    return found

@@ -8,9 +8,9 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis
+from privreg.experiment.quantities import StepSizeAxis
 from privreg.experiment.summaries import mean_and_error
-from privreg.papers.anon2024.setting import CORRELATIONS, Problem, decoder
+from privreg.papers.anon2024.setting import CORRELATIONS, Problem, correlation_named, decoder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,7 +25,7 @@ DIMS = ("correlation", "noise_shape", "step_size")
 class Parameters(Problem):
     """Unclipped runs of a zero target without label noise, with white noise of deviation 1."""
 
-    step_sizes: LogAxis = Field(description="Step sizes.")
+    step_sizes: StepSizeAxis = Field(description="Step sizes.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -64,7 +64,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
                     factor, eigenvalues=eigenvalues, covariance=diagonal, step_size=eta,
                     sample_size=size, noise_std=1.0,
                 )  # fmt: skip
-    sensitivity = [c.sensitivity(size - 1) for c in CORRELATIONS.values()]
+    sensitivity = [correlation_named(name).sensitivity(size - 1) for name in CORRELATIONS]
     return xr.Dataset(
         {
             "exact": variable(DIMS, exact, "mean excess risk due to the noise, exact"),
@@ -92,7 +92,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     for at, trial in enumerate(track(trials, total=len(trials), label="noise alone")):
         normals = trial.rng.standard_normal((size, parameters.dimension))
         seed = int(trial.rng.integers(2**63))
-        for i, correlation in enumerate(CORRELATIONS.values()):
+        for i, correlation in enumerate(map(correlation_named, CORRELATIONS)):
             stream = correlation.stream(
                 parameters.dimension, steps=size - 1, rng=np.random.Generator(np.random.SFC64(seed))
             )

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Epsilon, Probability, Rising, SampleSize
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,10 +21,10 @@ READINGS = ("stated", "replace-one", "zero-out")
 class Parameters(Strict):
     """Targets, and the sizes at which noise and private estimates are counted."""
 
-    epsilons: list[float] = Field(min_length=1, description="Promised epsilon.")
-    delta: float = Field(gt=0, lt=1, description="Promised delta.")
-    sample_sizes: list[int] = Field(min_length=1, description="Sample sizes N.")
-    failure_probability: float = Field(gt=0, lt=1, description="Of one private estimate.")
+    epsilons: Rising[Epsilon] = Field(description="Promised epsilon.")
+    delta: Probability = Field(description="Promised delta.")
+    sample_sizes: Rising[SampleSize] = Field(description="Sample sizes N.")
+    failure_probability: Probability = Field(description="Of one private estimate.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Epsilon, Probability, SampleSize, Some
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ READINGS = ("printed", "corrected")
 class Parameters(Strict):
     """Normal residuals of deviation 1."""
 
-    rows: list[int] = Field(min_length=1, description="Public rows m of Option 1.")
-    epsilon: float = Field(gt=0, description="epsilon of one private estimate.")
-    delta: float = Field(gt=0, lt=1, description="delta of one private estimate.")
-    failure_probability: float = Field(gt=0, lt=1, description="Of one private estimate.")
-    group_rows: int = Field(ge=1, description="Private rows a group.")
+    rows: Some[SampleSize] = Field(description="Public rows m of Option 1.")
+    epsilon: Epsilon = Field(description="epsilon of one private estimate.")
+    delta: Probability = Field(description="delta of one private estimate.")
+    failure_probability: Probability = Field(description="Of one private estimate.")
+    group_rows: SampleSize = Field(description="Private rows a group.")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

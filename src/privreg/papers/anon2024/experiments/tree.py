@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Steps
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,9 +22,17 @@ PLACE = "Figure 1, Algorithm 3"
 class Parameters(Strict):
     """A tree of every step's noise."""
 
-    leaves: int = Field(ge=2, description="Leaves of the tree that is drawn, a power of two.")
-    steps: int = Field(ge=2, description="Steps whose covariance is estimated.")
-    draws: int = Field(ge=2, description="Independent trees a trial.")
+    leaves: Annotated[Count, Field(ge=2)] = Field(
+        description="Leaves of the tree that is drawn, a power of two."
+    )
+    steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps whose covariance is estimated.")
+    draws: Annotated[Count, Field(ge=2)] = Field(description="Independent trees a trial.")
+
+    @model_validator(mode="after")
+    def _is_a_whole_tree(self) -> Self:
+        if self.leaves & (self.leaves - 1):
+            raise ValueError(f"leaves must be a power of two, got {self.leaves}")
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -7,15 +7,22 @@ both are oracles, the same for all arms, and not private.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis
+from privreg.experiment.quantities import (
+    Count,
+    Epsilon,
+    Probability,
+    Rising,
+    Some,
+    StepSizeAxis,
+)
 from privreg.experiment.summaries import jackknife, mean_and_error
-from privreg.papers.anon2024.setting import CORRELATIONS, Problem, decoder
+from privreg.papers.anon2024.setting import CORRELATIONS, Problem, correlation_named, decoder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,10 +69,18 @@ COMPARISONS = {
 class Parameters(Problem):
     """Budgets for replace-one neighbours, accounted from the noise that is added."""
 
-    epsilons: list[float] = Field(min_length=2, description="epsilon, increasing.")
-    delta: float = Field(gt=0, lt=1, description="delta.")
-    step_sizes: LogAxis = Field(description="Step sizes to choose from.")
-    public_ratios: list[int] = Field(description="Public over private rows; 1 must be one.")
+    epsilons: Annotated[Rising[Epsilon], Field(min_length=2)] = Field(
+        description="epsilon, increasing."
+    )
+    delta: Probability = Field(description="delta.")
+    step_sizes: StepSizeAxis = Field(description="Step sizes to choose from.")
+    public_ratios: Some[Count] = Field(description="Public over private rows; 1 must be one.")
+
+    @model_validator(mode="after")
+    def _compares_with_as_many_rows(self) -> Self:
+        if 1 not in self.public_ratios:
+            raise ValueError(f"public_ratios must hold 1, got {self.public_ratios}")
+        return self
 
     @property
     def arms(self) -> list[Arm]:
@@ -170,7 +185,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 features, labels, **_noise(parameters, arm, features, seed, public)
             )
             risk[i, :, :, at] = parameters.excess_risk(averages).reshape(grid)
-            clipped[i, :, :, at] = share.reshape(grid)
+            clipped[i, :, :, at] = share.non_private.reshape(grid)
     dims = ("arm", "epsilon", "step_size", "trial")
     return xr.Dataset(
         {
@@ -249,7 +264,7 @@ def _multiplier(correlation: str, epsilon: float, delta: float, steps: int) -> f
     from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
 
     return shaped_noise_multiplier(
-        _budget(epsilon, delta), correlation=CORRELATIONS[correlation], steps=steps
+        _budget(epsilon, delta), correlation=correlation_named(correlation), steps=steps
     )
 
 
@@ -285,7 +300,7 @@ def _noise(
         parameters.sample_size,
         parameters.dimension,
     )
-    correlation = CORRELATIONS[arm.correlation]
+    correlation = correlation_named(arm.correlation)
 
     def increments(length: int, key: int) -> np.ndarray:
         rng = np.random.Generator(np.random.SFC64(key))

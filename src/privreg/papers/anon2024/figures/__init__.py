@@ -112,8 +112,10 @@ def bound_curves(theory: xr.Dataset) -> Figure:
             if row == 0:
                 panel.set_title(f"$r = {float(decay):g}$")
             else:
-                panel.set_xlabel("$N$")
+                panel.set_xlabel("sample size $N$")
         axes[row, 0].set_ylabel(f"least bound\n{titles[str(noise)]}")
+        # Room above the curves for the slopes.
+        axes[row, 0].set_ylim(None, 50 * float(theory.bound.sel(noise=noise).max()))
     axes[0, 0].legend(loc="lower left", fontsize=6)
     return figure
 
@@ -126,25 +128,31 @@ def tree_covariance(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
         shading="nearest", rasterized=True,
     )  # fmt: skip
     figure.colorbar(drawn, ax=axes[0], label=r"covariance of $\nu_s, \nu_t$ over $\sigma^2$")
-    axes[0].set(xlabel="$t$", ylabel="$s$", aspect="equal")
+    axes[0].set(xlabel="step $t$", ylabel="step $s$", aspect="equal")
     for panel in axes:
         panel.set_xticks(theory.step.values[1::2])
     axes[0].set_yticks(theory.step.values[1::2])
     variance = np.diag(simulation.covariance.values)
     error = np.diag(simulation.covariance_standard_error.values)
     axes[1].step(
-        theory.step, np.diag(theory.law.values), where="mid", color="0.5", label="popcount of $t$"
+        theory.step,
+        np.diag(theory.law.values),
+        where="mid",
+        color="0.5",
+        label="ones in the digits of $t$",
     )
-    axes[1].errorbar(theory.step, variance, 4 * error, fmt="o", ms=3, color=BLUE, label="drawn")
+    axes[1].errorbar(
+        theory.step, variance, 4 * error, fmt="o", ms=3, color=BLUE, label="variance, drawn"
+    )
     axes[1].plot(
         theory.step[:-1],
         np.diag(simulation.covariance.values, 1),
         "s",
         ms=3,
         color=ORANGE,
-        label="with the next prefix",
+        label="covariance with the next prefix, drawn",
     )
-    axes[1].set(xlabel="$t$", ylabel=r"over $\sigma^2$", ylim=(-0.3, None))
+    axes[1].set(xlabel="step $t$", ylabel=r"of the prefix noise, over $\sigma^2$", ylim=(-0.3, 5.6))
     axes[1].legend(loc="upper left")
     score = float(simulation.largest_score)
     axes[1].set_title(f"largest deviation {score:.1f} standard errors")
@@ -173,12 +181,17 @@ def effective_dimension(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
                 label=f"$M = {int(ratio)} N$" if decay == theory.decay.values[0] else None,
             )
     axes[0].plot([], [], "--", color="0.4", label=r"$\mathrm{tr}(\Sigma^{-1} H)$")
-    axes[0].set(xscale="log", yscale="log", xlabel=r"$a = N\eta$", ylabel="effective dimension")
+    axes[0].set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"steps times step size, $N\eta$",
+        ylabel="effective dimension",
+    )
     axes[0].legend()
     axes[1].axhline(1, color=RED, lw=0.6, ls=":")
     axes[1].set(
         xscale="log",
-        xlabel=r"$a = N\eta$",
+        xlabel=r"steps times step size, $N\eta$",
         ylabel=r"$\mathrm{tr}(\Sigma^{-1} H)$, public over population",
     )
     horizons = simulation.sampled_horizon.values
@@ -192,10 +205,20 @@ def privacy_constant(theory: xr.Dataset) -> Figure:
     """Guaranteed against promised epsilon at the paper's noise."""
     figure, axes = panels(1, 2, height=2.6)
     colours = {"stated": BLACK, "replace-one": RED, "zero-out": BLUE}
+    names = {
+        "stated": "as the proof counts",
+        "replace-one": "a record replaced",
+        "zero-out": "a record blanked",
+    }
     for reading, colour in colours.items():
         at = theory.sel(reading=reading)
         axes[0].plot(
-            theory.promised, at.epsilon / theory.promised, "o-", ms=3, color=colour, label=reading
+            theory.promised,
+            at.epsilon / theory.promised,
+            "o-",
+            ms=3,
+            color=colour,
+            label=names[reading],
         )
         axes[0].plot(theory.promised, at.exact_epsilon / theory.promised, "--", color=colour)
     axes[0].plot([], [], "--", color="0.4", label="exact Gaussian")
@@ -216,7 +239,7 @@ def privacy_constant(theory: xr.Dataset) -> Figure:
     axes[1].set(
         xscale="log",
         yscale="log",
-        xlabel="$N$",
+        xlabel="sample size $N$",
         title=r"private residual estimate (Option 2), $\varepsilon = 1$",
     )
     axes[1].legend()

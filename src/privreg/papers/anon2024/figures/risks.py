@@ -18,7 +18,11 @@ SHAPES = {
     "public x1": (GREEN, "public, $M = N$"),
     "public x4": (PURPLE, "public, $M = 4N$"),
 }
-CORRELATIONS = ("tree", "independent", "square root")
+CORRELATIONS = {
+    "tree": "tree (Algorithm 3)",
+    "independent": "independent (one-pass DP-SGD)",
+    "square root": "square root (choquettechoo2024)",
+}
 
 
 def tuned_risk(slow: xr.Dataset, middle: xr.Dataset, steep: xr.Dataset) -> Figure:
@@ -26,7 +30,7 @@ def tuned_risk(slow: xr.Dataset, middle: xr.Dataset, steep: xr.Dataset) -> Figur
     figure, axes = panels(3, 3, height=1.9, sharex=True, sharey="row")
     for row, simulation in enumerate((slow, middle, steep)):
         arms = simulation.arm.values.tolist()
-        for column, correlation in enumerate(CORRELATIONS):
+        for column, (correlation, title) in enumerate(CORRELATIONS.items()):
             panel = axes[row, column]
             for shape, (colour, name) in SHAPES.items():
                 arm = f"{correlation}, {shape}"
@@ -48,10 +52,10 @@ def tuned_risk(slow: xr.Dataset, middle: xr.Dataset, steep: xr.Dataset) -> Figur
             )  # fmt: skip
             panel.set(xscale="log", yscale="log")
             if row == 0:
-                panel.set_title(correlation)
+                panel.set_title(title)
             if row == 2:
-                panel.set_xlabel(r"$\varepsilon$")
-        axes[row, 0].set_ylabel(f"tuned excess risk\n$r = {simulation.attrs['decay']:g}$")
+                panel.set_xlabel(r"privacy budget $\varepsilon$")
+        axes[row, 0].set_ylabel(f"tuned excess risk\ndecay $r = {simulation.attrs['decay']:g}$")
     handles, labels = axes[1, 0].get_legend_handles_labels()
     axes[0, 2].legend(handles, labels, fontsize=6, loc="upper right")
     return figure
@@ -68,7 +72,7 @@ def simulation_below_bound(theory: xr.Dataset, simulation: xr.Dataset) -> Figure
             exact = theory.sel(diagonal_arm=f"tree, {shape}", epsilon=epsilon)
             bound = theory.bound.sel(noise_shape=shape, epsilon=epsilon)
             panel.plot(at.step_size, at.risk, "o", ms=2.5, color=colour,
-                       label=rf"$\varepsilon = {epsilon:g}$")  # fmt: skip
+                       label=rf"simulated, $\varepsilon = {epsilon:g}$")  # fmt: skip
             panel.plot(at.step_size, exact.risk, color=colour, lw=0.8)
             panel.plot(at.step_size, bound, "--", color=colour)
         panel.set(xscale="log", yscale="log", xlabel=r"step size $\eta$")
@@ -84,7 +88,7 @@ def simulation_below_bound(theory: xr.Dataset, simulation: xr.Dataset) -> Figure
 def noise_errors(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     """Simulated error of the noise over both formulas."""
     figure, axes = panels(1, 3, height=2.3, sharey=True)
-    for panel, correlation in zip(axes, CORRELATIONS, strict=True):
+    for panel, (correlation, title) in zip(axes, CORRELATIONS.items(), strict=True):
         for shape in ("identity", "population"):
             colour, name = SHAPES[shape]
             at = simulation.sel(correlation=correlation, noise_shape=shape)
@@ -105,9 +109,9 @@ def noise_errors(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
                 color=colour,
             )
         panel.axhline(1, color="0.5", lw=0.6)
-        panel.set(xscale="log", xlabel=r"step size $\eta$", title=correlation)
-    axes[0].plot([], [], "--", color="0.4", label="mean gradients")
-    axes[0].set_ylabel("error over exact error")
+        panel.set(xscale="log", xlabel=r"step size $\eta$", title=title)
+    axes[0].plot([], [], "--", color="0.4", label="mean gradients, exact")
+    axes[0].set_ylabel("error of the noise over its exact value")
     axes[0].legend(fontsize=6)
     return figure
 
@@ -142,16 +146,19 @@ def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
             gain = theory.gain.sel(noise_shape=shape, constant=constant).values
             crossing = np.exp(np.interp(0.0, np.log(gain), np.log(steps)))
             panel.axvline(crossing, color=colour, lw=0.7, ls=":")
-        panel.axhline(float(simulation.risk_at_start), color="0.5", lw=0.6)
-        panel.axvline(1.0, color=RED, lw=0.8)
+        start = panel.axhline(float(simulation.risk_at_start), color="0.5", lw=0.6)
+        cap = panel.axvline(1.0, color=RED, lw=0.8)
         panel.set(xscale="log", yscale="log", xlabel="step size over the cap of Theorem 4.2")
         panel.set_ylim(bottom, 5 * top)
         panel.set_title(f"{constant} constant $C$")
-    axes[0].plot([], [], "^", mfc="white", color="0.4", label="median off the scale")
-    axes[0].plot([], [], "x", color="0.4", label="median infinite")
-    axes[0].plot([], [], ":", color="0.4", label="gain of the loop 1")
+    # The right panel has room above its curves.
+    start.set_label("risk at the start")
+    cap.set_label("largest step of Theorem 4.2")
+    axes[1].plot([], [], "^", mfc="white", color="0.4", label="median off the scale")
+    axes[1].plot([], [], "x", color="0.4", label="median infinite")
+    axes[1].plot([], [], ":", color="0.4", label="the loop of clip norm and noise has gain 1")
     axes[0].set_ylabel("median excess risk")
-    axes[0].legend(fontsize=6, loc="center right")
+    axes[1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(0.0, 0.97))
     return figure
 
 
@@ -160,8 +167,8 @@ def dimensions(simulation: xr.Dataset) -> Figure:
     figure, axes = panels(1, 2, height=2.5)
     styles = {
         "non-private": (BLACK, "without privacy"),
-        "tree, identity": SHAPES["identity"],
-        "tree, population": SHAPES["population"],
+        "tree, identity": (BLUE, rf"tree, $\Sigma$: {SHAPES['identity'][1]}"),
+        "tree, population": (ORANGE, rf"tree, $\Sigma$: {SHAPES['population'][1]}"),
     }
     for arm, (colour, name) in styles.items():
         at = simulation.sel(arm=arm)
@@ -176,10 +183,10 @@ def dimensions(simulation: xr.Dataset) -> Figure:
                 label=name,
             )
     for panel in axes:
-        panel.set(xscale="log", xlabel="$d / N$")
+        panel.set(xscale="log", xlabel="dimension over sample size, $d / N$")
         panel.set_xticks(simulation.ratio.values, [f"{int(r)}" for r in simulation.ratio.values])
         panel.minorticks_off()
     axes[0].set(yscale="log", ylabel="tuned excess risk")
-    axes[1].set_ylabel("relative to $d = N$")
+    axes[1].set_ylabel("tuned excess risk over that at $d = N$")
     axes[0].legend(fontsize=6)
     return figure

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Positive, Power, Probability, Some
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,14 +23,20 @@ PLACE = (
 class Parameters(Strict):
     """Where the identities are evaluated."""
 
-    eigenvalues: list[float] = Field(min_length=2, description="Spectrum of the resolvents.")
-    contour_points: int = Field(ge=16, description="Points of the contour integrals.")
-    exponents: list[float] = Field(
-        min_length=2, description="Exponents alpha of the schedules, 1 or more."
+    eigenvalues: Annotated[Some[Positive], Field(min_length=2)] = Field(
+        description="Spectrum of the resolvents."
     )
-    roots: list[float] = Field(min_length=1, description="rho of rho^2/2-zCDP.")
-    failures: list[float] = Field(min_length=1, description="delta of (epsilon, delta)-DP.")
-    descent: float = Field(gt=2, description="Coefficient a of the comparison equations.")
+    contour_points: Annotated[Count, Field(ge=16)] = Field(
+        description="Points of the contour integrals."
+    )
+    exponents: Annotated[Some[Annotated[Power, Field(ge=1)]], Field(min_length=2)] = Field(
+        description="Exponents alpha of the schedules, 1 or more."
+    )
+    roots: Some[Positive] = Field(description="rho of rho^2/2-zCDP.")
+    failures: Some[Probability] = Field(description="delta of (epsilon, delta)-DP.")
+    descent: Annotated[Positive, Field(gt=2)] = Field(
+        description="Coefficient a of the comparison equations."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

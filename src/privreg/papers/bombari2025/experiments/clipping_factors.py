@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +10,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Positive
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,8 +21,8 @@ PLACE = "Figure 9, Lemmas B.1 and B.2"
 class Parameters(Strict):
     """Figure 9: the factors against the normalised clipping constant."""
 
-    largest_ratio: float = Field(4.0, gt=0, description="Right end of the drawn range.")
-    points: int = Field(400, ge=10, description="Points drawn.")
+    largest_ratio: Positive = Field(4.0, description="Right end of the drawn range.")
+    points: Annotated[Count, Field(ge=10)] = Field(400, description="Points drawn.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

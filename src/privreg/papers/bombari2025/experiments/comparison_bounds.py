@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    Positive,
+    PositiveDeviation,
+    Power,
+    Some,
+    StatedBudget,
+    StepSize,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,13 +29,17 @@ PLACE = "Proposition D.1, equations (4.12)-(4.13)"
 class Parameters(Strict):
     """A uniform spectrum, several schedules."""
 
-    smallest: float = Field(gt=0, lt=1, description="Smallest eigenvalue; the mean is 1.")
-    aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
+    smallest: Annotated[Positive, Field(lt=1)] = Field(
+        description="Smallest eigenvalue; the mean is 1."
+    )
+    aspect_ratio: AspectRatio = Field(description="gamma = d / n.")
     budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    initial_rate: float = Field(gt=0, description="Initial learning rate.")
-    exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
+    clip_constant: ClipConstant = Field(description="Clipping constant c.")
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
+    )
+    initial_rate: StepSize = Field(description="Initial learning rate.")
+    exponents: Some[Power] = Field(description="Exponents alpha of the schedules.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -8,7 +8,19 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    Dimension,
+    Positive,
+    PositiveDeviation,
+    Power,
+    Rising,
+    Some,
+    StatedBudget,
+    StepSize,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -22,17 +34,19 @@ PLACE = "Remark 4.3, equations (4.14) and (C.1)"
 class Parameters(Strict):
     """Paths of both forms in the setting of Figure 1."""
 
-    dimension: int = Field(ge=1, description="Dimension d.")
-    aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
+    dimension: Dimension = Field(description="Dimension d.")
+    aspect_ratio: AspectRatio = Field(description="gamma = d / n.")
     budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    initial_rate: float = Field(gt=0, description="Initial learning rate.")
-    exponent: float = Field(ge=0, description="Exponent alpha of the schedule.")
-    spectra: list[Literal["isotropic", "uniform"]] = Field(
-        min_length=1, description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
+    clip_constant: ClipConstant = Field(description="Clipping constant c.")
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
     )
-    times: list[float] = Field(min_length=1, description="Times at which the risk is compared.")
+    initial_rate: StepSize = Field(description="Initial learning rate.")
+    exponent: Power = Field(description="Exponent alpha of the schedule.")
+    spectra: Some[Literal["isotropic", "uniform"]] = Field(
+        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
+    )
+    times: Rising[Positive] = Field(description="Times at which the risk is compared.")
 
     def eigenvalues(self, spectrum: str) -> np.ndarray:
         from privreg import spectra

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    Count,
+    Deviation,
+    Power,
+    SignedPower,
+    Some,
+    StatedBudget,
+    StepSize,
+    Window,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,16 +32,18 @@ KERNELS = ("signal", "sampling", "private")
 class Parameters(Strict):
     """One power law; schedules along which both forms are solved."""
 
-    spectrum_power: float = Field(lt=1, description="phi of the spectrum.")
-    signal_power: float = Field(description="psi of the signal.")
-    descent_range: tuple[float, float] = Field(description="Range of x of the kernels' slopes.")
-    schedule_powers: list[float] = Field(min_length=1, description="alpha of the schedules.")
-    initial_rate: float = Field(gt=0, description="Initial learning rate.")
-    aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
+    spectrum_power: Annotated[SignedPower, Field(lt=1)] = Field(description="phi of the spectrum.")
+    signal_power: SignedPower = Field(description="psi of the signal.")
+    descent_range: Window = Field(description="Range of x of the kernels' slopes.")
+    schedule_powers: Some[Power] = Field(description="alpha of the schedules.")
+    initial_rate: StepSize = Field(description="Initial learning rate.")
+    aspect_ratio: AspectRatio = Field(description="gamma = d / n.")
     budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    label_noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
-    intervals: int = Field(ge=10, description="Intervals of the coarser grid at either end.")
+    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: Deviation = Field(description="Standard deviation zeta of the label noise.")
+    intervals: Annotated[Count, Field(ge=10)] = Field(
+        description="Intervals of the coarser grid at either end."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    PositiveDeviation,
+    Power,
+    Some,
+    StatedBudget,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,22 +29,20 @@ PLACE = "Theorem 2, equations (D.105) and (D.109)"
 class Parameters(Strict):
     """Two limits on isotropic data, and a range of aspect ratios for the explicit constants."""
 
-    clip_constants: list[float] = Field(min_length=1, description="Clipping constants c.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    aspect_ratio: float = Field(gt=0, description="gamma at which rho = 1 has its limit.")
-    private_aspect_ratio: float = Field(
-        gt=0, description="gamma at which rho = gamma^b has its limit."
+    clip_constants: Some[ClipConstant] = Field(description="Clipping constants c.")
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
     )
-    privacy_power: float = Field(
-        gt=0.5,
-        lt=1,
-        description="Power b of rho = gamma^b, more than 1/2: private noise dominates.",
+    aspect_ratio: AspectRatio = Field(description="gamma at which rho = 1 has its limit.")
+    private_aspect_ratio: AspectRatio = Field(
+        description="gamma at which rho = gamma^b has its limit."
     )
-    budgets: list[StatedBudget] = Field(
-        min_length=1, description="Budgets for the explicit constants."
+    privacy_power: Annotated[Power, Field(gt=0.5, lt=1)] = Field(
+        description="Power b of rho = gamma^b, more than 1/2: private noise dominates."
     )
-    aspect_ratios: list[float] = Field(
-        min_length=1, description="Values of gamma for the explicit constants."
+    budgets: Some[StatedBudget] = Field(description="Budgets for the explicit constants.")
+    aspect_ratios: Some[AspectRatio] = Field(
+        description="Values of gamma for the explicit constants."
     )
 
 

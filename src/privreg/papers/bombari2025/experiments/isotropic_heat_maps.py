@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipAxis,
+    Dimension,
+    Positive,
+    PositiveDeviation,
+    Power,
+    Rising,
+    SampleSize,
+    Some,
+    StatedBudget,
+    StepSizeAxis,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -25,14 +37,16 @@ PANEL = GRID[:2]
 class Parameters(Strict):
     """Figure 4: two sample sizes, two schedules, a grid of settings."""
 
-    dimension: int = Field(ge=3, description="Dimension d.")
-    sample_sizes: list[int] = Field(min_length=1, description="Sample sizes n.")
+    dimension: Annotated[Dimension, Field(ge=3)] = Field(description="Dimension d.")
+    sample_sizes: Rising[SampleSize] = Field(description="Sample sizes n.")
     budget: StatedBudget = Field(description="Budget of the private output.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
-    clip_constants: LogAxis = Field(description="Clipping constants c.")
-    initial_rates: LogAxis = Field(description="Initial learning rates.")
-    risk_cap: float = Field(1.0, gt=0, description="Risks above it are not told apart.")
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
+    )
+    exponents: Some[Power] = Field(description="Exponents alpha of the schedules.")
+    clip_constants: ClipAxis = Field(description="Clipping constants c.")
+    initial_rates: StepSizeAxis = Field(description="Initial learning rates.")
+    risk_cap: Positive = Field(1.0, description="Risks above it are not told apart.")
 
     def schedule(self, exponent: float) -> Polynomial:
         """All rates at each clipping constant, the constant running slowest."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import AspectRatio, ClipConstant, PositiveDeviation, Power, Some
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,10 +21,18 @@ GRID = ("privacy_power", "exponent", "clip_constant", "aspect_ratio")
 class Parameters(Strict):
     """Output perturbation and constant noise on isotropic data, over clipping constants."""
 
-    aspect_ratios: list[float] = Field(min_length=2, description="gamma = d / n, decreasing.")
-    privacy_powers: list[float] = Field(min_length=1, description="b of rho = gamma^b, b < 1.")
-    clip_constants: list[float] = Field(min_length=2, description="Clipping constants c.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
+    aspect_ratios: Annotated[Some[AspectRatio], Field(min_length=2)] = Field(
+        description="gamma = d / n, decreasing."
+    )
+    privacy_powers: Some[Annotated[Power, Field(lt=1)]] = Field(
+        description="b of rho = gamma^b, b < 1."
+    )
+    clip_constants: Annotated[Some[ClipConstant], Field(min_length=2)] = Field(
+        description="Clipping constants c."
+    )
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

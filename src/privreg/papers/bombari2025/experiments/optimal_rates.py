@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    PositiveDeviation,
+    Power,
+    Some,
+    StatedBudget,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,31 +30,35 @@ HARMONIC, GROWING = "harmonic", "alpha=lnln(1/gamma)"
 class Penalty(Strict):
     """A problem over which the clipping constant is swept."""
 
-    aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
+    aspect_ratio: AspectRatio = Field(description="gamma = d / n.")
     budget: StatedBudget = Field(description="Budget of the private output.")
-    exponent: float = Field(ge=0, description="Exponent alpha of the schedule.")
+    exponent: Power = Field(description="Exponent alpha of the schedule.")
 
 
 class Parameters(Strict):
     """Optimised risks over aspect ratios, and sweeps of the clipping constant."""
 
-    aspect_ratios: list[float] = Field(min_length=4, description="gamma = d / n, decreasing.")
-    budgets: list[StatedBudget] = Field(min_length=1, description="Budgets that stay fixed.")
-    privacy_power: float = Field(
-        gt=0.5,
-        lt=1,
-        description="Power b of rho = gamma^b, more than 1/2: private noise dominates.",
+    aspect_ratios: Annotated[Some[AspectRatio], Field(min_length=4)] = Field(
+        description="gamma = d / n, decreasing."
     )
-    exponents: list[float] = Field(min_length=2, description="Exponents alpha of the schedules.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    log_power_aspect_ratios: tuple[float, float] = Field(
+    budgets: Some[StatedBudget] = Field(description="Budgets that stay fixed.")
+    privacy_power: Annotated[Power, Field(gt=0.5, lt=1)] = Field(
+        description="Power b of rho = gamma^b, more than 1/2: private noise dominates."
+    )
+    exponents: Annotated[Some[Power], Field(min_length=2)] = Field(
+        description="Exponents alpha of the schedules."
+    )
+    clip_constant: ClipConstant = Field(description="Clipping constant c.")
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
+    )
+    log_power_aspect_ratios: tuple[AspectRatio, AspectRatio] = Field(
         description="Two values of gamma, tiny and decreasing, between which powers of "
-        "ln(1/gamma) are measured."
+        "ln(1/gamma) are measured.",
     )
-    penalties: list[Penalty] = Field(min_length=1, description="Sweeps of the clipping constant.")
-    penalty_clip_constants: list[float] = Field(
-        min_length=4, description="Clipping constants swept."
+    penalties: Some[Penalty] = Field(description="Sweeps of the clipping constant.")
+    penalty_clip_constants: Annotated[Some[ClipConstant], Field(min_length=4)] = Field(
+        description="Clipping constants swept."
     )
 
     @model_validator(mode="after")

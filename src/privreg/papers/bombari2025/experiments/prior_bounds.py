@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    Count,
+    Dimension,
+    PositiveDeviation,
+    Power,
+    SampleSize,
+    Share,
+    Some,
+    StatedBudget,
+    StepSize,
+    more_than,
+)
 from privreg.experiment.summaries import jackknife
 
 if TYPE_CHECKING:
@@ -26,17 +39,21 @@ STEP = 1e-5
 class Parameters(Strict):
     """DP-GD under the tracing prior, and ridge regression under its own Gaussian prior."""
 
-    dimension: int = Field(ge=1, description="Dimension d.")
-    sample_size: int = Field(ge=2, description="Samples n, more than d.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c of DP-GD.")
-    initial_rate: float = Field(gt=0, description="Initial learning rate of DP-GD.")
-    exponent: float = Field(ge=0, description="Exponent alpha of its schedule.")
-    replicates: int = Field(ge=2, description="Targets and data sets a trial.")
-    smallest: list[float] = Field(
-        min_length=1, description="Smallest eigenvalue of each uniform spectrum; 1 is isotropic."
+    dimension: Dimension = Field(description="Dimension d.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Samples n, more than d.")
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
     )
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: ClipConstant = Field(description="Clipping constant c of DP-GD.")
+    initial_rate: StepSize = Field(description="Initial learning rate of DP-GD.")
+    exponent: Power = Field(description="Exponent alpha of its schedule.")
+    replicates: Annotated[Count, Field(ge=2)] = Field(description="Targets and data sets a trial.")
+    smallest: Some[Share] = Field(
+        description="Smallest eigenvalue of each uniform spectrum; 1 is isotropic."
+    )
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     def eigenvalues(self, smallest: float) -> np.ndarray:
         from privreg import spectra

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Power,
+    RenyiOrder,
+    SampleSize,
+    Some,
+    StatedBudget,
+    Steps,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,11 +30,15 @@ class Parameters(Strict):
     """Schedules to account for, and neighbouring data sets in one dimension."""
 
     budget: StatedBudget = Field(description="Budget of the private output.")
-    sample_size: int = Field(ge=2, description="Samples of a run whose budget is recomputed.")
-    exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
-    orders: list[float] = Field(min_length=1, description="Rényi orders, more than 1.")
-    pairs: int = Field(ge=1, description="Random neighbouring pairs in one dimension.")
-    steps: int = Field(ge=2, description="Samples of the data sets in one dimension.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="Samples of a run whose budget is recomputed."
+    )
+    exponents: Some[Power] = Field(description="Exponents alpha of the schedules.")
+    orders: Some[RenyiOrder] = Field(description="Rényi orders, more than 1.")
+    pairs: Count = Field(description="Random neighbouring pairs in one dimension.")
+    steps: Annotated[Steps, Field(ge=2)] = Field(
+        description="Samples of the data sets in one dimension."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    PositiveDeviation,
+    Power,
+    SignedPower,
+    Some,
+    Window,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,22 +30,26 @@ class Regime(Strict):
     """A term of the risk, where it is made to dominate."""
 
     term: Literal["signal", "sampling", "private"]
-    spectrum_power: float = Field(lt=1, description="phi of the spectrum.")
-    signal_power: float = Field(description="psi of the signal.")
-    schedule_power: float = Field(ge=0, description="alpha of the schedule.")
+    spectrum_power: Annotated[SignedPower, Field(lt=1)] = Field(description="phi of the spectrum.")
+    signal_power: SignedPower = Field(description="psi of the signal.")
+    schedule_power: Power = Field(description="alpha of the schedule.")
 
 
 class Parameters(Strict):
     """Lemma E.4: each term alone; Theorem 4 at its critical privacy power."""
 
-    regimes: list[Regime] = Field(min_length=1, description="Terms and powers.")
-    aspect_ratio: float = Field(gt=0, lt=1, description="gamma of the terms.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c.")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    beyond_balance: tuple[float, float] = Field(
+    regimes: Some[Regime] = Field(description="Terms and powers.")
+    aspect_ratio: Annotated[AspectRatio, Field(lt=1)] = Field(description="gamma of the terms.")
+    clip_constant: ClipConstant = Field(description="Clipping constant c.")
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
+    )
+    beyond_balance: Window = Field(
         description="Rates fitted, in units of the one at which the term equals the signal's."
     )
-    critical_ratios: list[float] = Field(min_length=3, description="gamma at the critical power.")
+    critical_ratios: Annotated[Some[Annotated[AspectRatio, Field(lt=1)]], Field(min_length=3)] = (
+        Field(description="gamma at the critical power.")
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

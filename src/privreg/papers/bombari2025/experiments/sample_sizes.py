@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    Dimension,
+    PositiveDeviation,
+    Power,
+    Rising,
+    SampleSize,
+    Some,
+    StatedBudget,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -25,15 +35,27 @@ GRID = ("spectrum", "schedule", "sample_size")
 class Parameters(Strict):
     """Figure 7: two spectra, polynomial schedules and the harmonic one, a range of sample sizes."""
 
-    dimension: int = Field(ge=3, description="Dimension d.")
-    sample_sizes: list[int] = Field(min_length=2, description="Sample sizes n, increasing.")
-    budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    label_noise_std: float = Field(gt=0, description="Standard deviation zeta of the label noise.")
-    exponents: list[float] = Field(min_length=1, description="Exponents alpha, 0 the first.")
-    spectra: list[Literal["isotropic", "uniform"]] = Field(
-        min_length=1, description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
+    dimension: Annotated[Dimension, Field(ge=3)] = Field(description="Dimension d.")
+    sample_sizes: Annotated[Rising[SampleSize], Field(min_length=2)] = Field(
+        description="Sample sizes n, increasing."
     )
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: PositiveDeviation = Field(
+        description="Standard deviation zeta of the label noise."
+    )
+    exponents: Some[Power] = Field(description="Exponents alpha, 0 the first.")
+    spectra: Some[Literal["isotropic", "uniform"]] = Field(
+        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
+    )
+
+    @model_validator(mode="after")
+    def _begins_with_a_constant_rate(self) -> Self:
+        if self.exponents[0] != 0:
+            raise ValueError(
+                f"exponents must begin with 0, the others are over it, got {self.exponents[0]}"
+            )
+        return self
 
     @property
     def schedules(self) -> list[str]:

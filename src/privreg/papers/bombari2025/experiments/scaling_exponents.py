@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import Name, Strict
+from privreg.experiment.quantities import Count, Power, Some
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,18 +23,20 @@ TERMS = ("signal", "sampling", "private")
 class Panel(Strict):
     """One of Figures 10-13."""
 
-    name: str = Field(description="The figure.")
-    signal_decay: float = Field(gt=1, description="kappa_1 = 2 - phi - psi.")
-    schedule_power: float = Field(ge=0, description="alpha.")
-    privacy_power: float = Field(lt=1, description="b of rho = gamma^b.")
+    name: Name = Field(description="The figure.")
+    signal_decay: Annotated[Power, Field(gt=1)] = Field(description="kappa_1 = 2 - phi - psi.")
+    schedule_power: Power = Field(description="alpha.")
+    privacy_power: Annotated[Power, Field(lt=1)] = Field(description="b of rho = gamma^b.")
 
 
 class Parameters(Strict):
     """Figures 10-13, and points at which the theorem is compared with a search."""
 
-    panels: list[Panel] = Field(min_length=1, description="The figures, all of which have phi = 0.")
-    points: int = Field(ge=10, description="Points of a curve.")
-    draws: int = Field(ge=100, description="Points (phi, psi, alpha, b) of the comparison.")
+    panels: Some[Panel] = Field(description="The figures, all of which have phi = 0.")
+    points: Annotated[Count, Field(ge=10)] = Field(description="Points of a curve.")
+    draws: Annotated[Count, Field(ge=100)] = Field(
+        description="Points (phi, psi, alpha, b) of the comparison."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    Count,
+    Deviation,
+    Positive,
+    Power,
+    Share,
+    SignedPower,
+    Some,
+    more_than,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,10 +31,13 @@ PLACE = "Figures 2 and 3, Theorem 4"
 class Ratios(Strict):
     """Aspect ratios, log-spaced from the largest to the smallest."""
 
-    largest: float = Field(gt=0, lt=1, description="Largest gamma.")
-    smallest: float = Field(gt=0, lt=1, description="Smallest gamma.")
-    count: int = Field(ge=3, description="Number of values.")
-    fitted_below: float = Field(gt=0, description="The slope is fitted on gamma up to this value.")
+    largest: Annotated[AspectRatio, Field(lt=1)] = Field(description="Largest gamma.")
+    smallest: Annotated[AspectRatio, Field(lt=1)] = Field(description="Smallest gamma.")
+    count: Annotated[Count, Field(ge=3)] = Field(description="Number of values.")
+    fitted_below: AspectRatio = Field(description="The slope is fitted on gamma up to this value.")
+
+    _has_a_length = more_than("largest", "smallest")
+    _can_be_fitted = more_than("fitted_below", "smallest")
 
     def values(self) -> np.ndarray:
         return np.geomspace(self.largest, self.smallest, self.count)
@@ -31,18 +46,18 @@ class Ratios(Strict):
 class Parameters(Strict):
     """Figures 2 and 3: spectra and signals, schedules, privacy levels that scale with gamma."""
 
-    spectrum_powers: list[float] = Field(min_length=1, description="phi of the spectrum.")
-    signal_powers: list[float] = Field(min_length=1, description="psi of the signal.")
-    schedule_powers: list[float] = Field(min_length=1, description="alpha of the schedule.")
-    privacy_powers: list[float] = Field(min_length=1, description="b of rho = gamma^b.")
+    spectrum_powers: Some[Annotated[SignedPower, Field(lt=1)]] = Field(
+        description="phi of the spectrum."
+    )
+    signal_powers: Some[SignedPower] = Field(description="psi of the signal.")
+    schedule_powers: Some[Power] = Field(description="alpha of the schedule.")
+    privacy_powers: Some[Annotated[Power, Field(lt=1)]] = Field(description="b of rho = gamma^b.")
     aspect_ratios: Ratios = Field(description="gamma = d / n.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    label_noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
-    signal_scale: float = Field(0.5, gt=0, description="D_i(0) is this times lambda_i^-psi.")
-    largest_share_of_cap: float = Field(
+    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: Deviation = Field(description="Standard deviation zeta of the label noise.")
+    signal_scale: Positive = Field(0.5, description="D_i(0) is this times lambda_i^-psi.")
+    largest_share_of_cap: Share = Field(
         0.6,
-        gt=0,
-        le=1,
         description="A fit leaves out ratios at which the best rate exceeds this share of the cap.",
     )
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipAxis,
+    Deviation,
+    Positive,
+    Power,
+    Rising,
+    SampleSize,
+    Some,
+    StatedBudget,
+    StepSizeAxis,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,20 +33,21 @@ class Parameters(Strict):
     """Figures 5 and 6: one table, two sample sizes, two schedules, a grid of settings."""
 
     dataset: Literal["mnist", "california_housing"]
-    train: list[int] = Field(min_length=1, description="Training sizes n.")
-    normalisation: int = Field(ge=2, description="Samples that set means and standard deviations.")
-    validation: int = Field(ge=1, description="Held-out samples.")
-    budget: StatedBudget = Field(description="Budget of the private output.")
-    exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedules.")
-    clip_constants: LogAxis = Field(description="Clipping constants c.")
-    initial_rates: LogAxis = Field(description="Initial learning rates.")
-    minimum_std: float = Field(
-        0.0, ge=0, description="Features of at most this deviation count as constant."
+    train: Rising[SampleSize] = Field(description="Training sizes n.")
+    normalisation: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="Samples that set means and standard deviations."
     )
-    loss_cap: float = Field(0.6, gt=0, description="Losses above it are not told apart.")
-    exclusion_factor: float = Field(
+    validation: SampleSize = Field(description="Held-out samples.")
+    budget: StatedBudget = Field(description="Budget of the private output.")
+    exponents: Some[Power] = Field(description="Exponents alpha of the schedules.")
+    clip_constants: ClipAxis = Field(description="Clipping constants c.")
+    initial_rates: StepSizeAxis = Field(description="Initial learning rates.")
+    minimum_std: Deviation = Field(
+        0.0, description="Features of at most this deviation count as constant."
+    )
+    loss_cap: Positive = Field(0.6, description="Losses above it are not told apart.")
+    exclusion_factor: Annotated[Positive, Field(gt=1)] = Field(
         10.0,
-        gt=1,
         description="A seed that exceeds this many medians in a cell whose median is below the cap "
         "is unstable, and left out of its panel's means.",
     )

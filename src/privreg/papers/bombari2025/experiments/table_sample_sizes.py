@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    Count,
+    Deviation,
+    Positive,
+    Power,
+    Rising,
+    SampleSize,
+    Some,
+    StatedBudget,
+    StepSizeAxis,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,27 +41,39 @@ class Parameters(Strict):
     """Figure 8: one table, polynomial schedules and the harmonic one, a range of sample sizes."""
 
     dataset: Literal["mnist", "california_housing"]
-    train: list[int] = Field(min_length=2, description="Training sizes n, increasing.")
-    normalisation: int = Field(ge=2, description="Samples that set means and standard deviations.")
-    validation: int = Field(
-        ge=2, description="Held-out samples: half choose the settings, the other half report."
+    train: Annotated[Rising[SampleSize], Field(min_length=2)] = Field(
+        description="Training sizes n, increasing."
+    )
+    normalisation: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="Samples that set means and standard deviations."
+    )
+    validation: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="Held-out samples: half choose the settings, the other half report."
     )
     budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    exponents: list[float] = Field(min_length=1, description="Exponents alpha, 0 the first.")
-    initial_rates: LogAxis = Field(description="Initial learning rates to choose from.")
-    offsets: list[float] = Field(
-        min_length=1, description="Offsets tau of the harmonic schedule to choose from."
+    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
+    exponents: Some[Power] = Field(description="Exponents alpha, 0 the first.")
+    initial_rates: StepSizeAxis = Field(description="Initial learning rates to choose from.")
+    offsets: Some[Positive] = Field(
+        description="Offsets tau of the harmonic schedule to choose from."
     )
-    tuning_runs: int = Field(
-        1, ge=1, description="Runs, each in an order of its own, whose mean loss chooses."
+    tuning_runs: Count = Field(
+        1, description="Runs, each in an order of its own, whose mean loss chooses."
     )
-    minimum_std: float = Field(
-        0.0, ge=0, description="Features of at most this deviation count as constant."
+    minimum_std: Deviation = Field(
+        0.0, description="Features of at most this deviation count as constant."
     )
-    exclusion_factor: float = Field(
-        10.0, gt=1, description="A run that exceeds this many medians of its cell is unstable."
+    exclusion_factor: Annotated[Positive, Field(gt=1)] = Field(
+        10.0, description="A run that exceeds this many medians of its cell is unstable."
     )
+
+    @model_validator(mode="after")
+    def _begins_with_a_constant_rate(self) -> Self:
+        if self.exponents[0] != 0:
+            raise ValueError(
+                f"exponents must begin with 0, the others are over it, got {self.exponents[0]}"
+            )
+        return self
 
     @property
     def schedules(self) -> list[str]:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    AspectRatio,
+    ClipConstant,
+    Deviation,
+    Dimension,
+    Power,
+    Rising,
+    Some,
+    StatedBudget,
+    StepSize,
+)
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 
 if TYPE_CHECKING:
@@ -23,21 +34,37 @@ CURVE_POINTS = 1001
 class Parameters(Strict):
     """Figure 1: two spectra and two schedules at three dimensions."""
 
-    dimensions: list[int] = Field(
-        min_length=2, description="Dimensions d, each with n = d / gamma."
+    dimensions: Annotated[Rising[Dimension], Field(min_length=2)] = Field(
+        description="Dimensions d, each with n = d / gamma."
     )
-    aspect_ratio: float = Field(gt=0, description="gamma = d / n.")
+    aspect_ratio: AspectRatio = Field(description="gamma = d / n.")
     budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: float = Field(gt=0, description="Clipping constant c; the norm is c sqrt(d).")
-    label_noise_std: float = Field(ge=0, description="Standard deviation zeta of the label noise.")
-    initial_rate: float = Field(gt=0, description="Initial learning rate.")
-    exponents: list[float] = Field(min_length=1, description="Exponents alpha of the schedule.")
-    spectra: list[Literal["isotropic", "uniform"]] = Field(
-        min_length=1, description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
+    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: Deviation = Field(description="Standard deviation zeta of the label noise.")
+    initial_rate: StepSize = Field(description="Initial learning rate.")
+    exponents: Some[Power] = Field(description="Exponents alpha of the schedule.")
+    spectra: Some[Literal["isotropic", "uniform"]] = Field(
+        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
     )
 
     def sample_size(self, dimension: int) -> int:
         return round(dimension / self.aspect_ratio)
+
+    @property
+    def work(self) -> float:
+        """Arithmetic of a trial: a row of d numbers a step, or a few where the law is isotropic."""
+        row = {"isotropic": 30.0, "uniform": 0.0}
+        return len(self.exponents) * sum(
+            self.sample_size(dimension) * (row[spectrum] or dimension)
+            for spectrum in self.spectra
+            for dimension in self.dimensions
+        )
+
+    @property
+    def held(self) -> float:
+        """Numbers of a trial in memory: the risk after every step of every setting."""
+        settings = len(self.spectra) * len(self.exponents) * len(self.dimensions)
+        return settings * max(map(self.sample_size, self.dimensions))
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -185,6 +212,11 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
                 grid,
                 mean_gap,
                 "largest distance of the mean over trials to the deterministic equivalent",
+            ),
+            "largest_growth": variable(
+                grid,
+                (risk.max(axis=-1) / risk[..., 0]).max(axis=-1),
+                "largest excess risk of any run before t = 1, over that of the start",
             ),
             "gap_slope": variable(
                 grid[:2],

@@ -19,6 +19,8 @@ MARKERS = ("o", "s", "^", "D", "v")
 
 def fig7(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     """Risk, and risk over that of output perturbation, for two spectra; theory dashed."""
+    from matplotlib.lines import Line2D
+
     figure, axes = panels(1, 4, height=2.3, sharex=True)
     abscissa = simulation.samples_per_dimension.values
     for column, spectrum in enumerate(simulation.spectrum.values):
@@ -45,11 +47,19 @@ def fig7(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     axes[2].set_ylabel(r"risk over that of $\alpha = 0$")
     axes[1].sharey(axes[0])
     axes[0].legend(loc="lower left", handlelength=1.5)
+    kinds = [
+        Line2D([], [], color="0.3", lw=0.9, label="DP-GD"),
+        Line2D([], [], color="0.3", lw=0.7, ls="--", label="deterministic\nequivalent"),
+    ]
+    axes[1].legend(handles=kinds, loc="lower left", handlelength=1.5)
     return figure
 
 
 def fig8(mnist: xr.Dataset, housing: xr.Dataset) -> Figure:
     """Loss on the reporting rows, mean over stable runs and one standard deviation."""
+    import numpy as np
+    from matplotlib.lines import Line2D
+
     figure, axes = panels(1, 2, height=2.6)
     titles = ("MNIST, digits 1 against 7", "California housing")
     for panel, data, title in zip(axes, (mnist, housing), titles, strict=True):
@@ -61,7 +71,8 @@ def fig8(mnist: xr.Dataset, housing: xr.Dataset) -> Figure:
             panel.errorbar(
                 here.sample_size.values * shift,
                 here.loss.values,
-                yerr=here.loss_spread.values,
+                # A loss is not negative, which a standard deviation does not know.
+                yerr=np.array([np.minimum(here.loss_spread, here.loss), here.loss_spread]),
                 capsize=1.5,
                 elinewidth=0.7,
                 **look,
@@ -82,7 +93,13 @@ def fig8(mnist: xr.Dataset, housing: xr.Dataset) -> Figure:
     axes[0].set_yticks([0.04, 0.06, 0.1], ["0.04", "0.06", "0.1"])
     axes[0].set_yticks([], minor=True)
     axes[0].set_ylabel(r"validation loss $\mathcal{P}(\theta^p)$")
+    axes[1].set_ylim(bottom=0.0)
     axes[1].legend(loc="upper right", ncols=2)
+    kinds = [
+        Line2D([], [], color="0.3", lw=0.9, label="mean over stable runs"),
+        Line2D([], [], color="0.3", lw=0.6, ls=":", label="median over all runs"),
+    ]
+    axes[0].legend(handles=kinds, loc="upper right")
     return figure
 
 

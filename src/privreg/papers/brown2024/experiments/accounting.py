@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipNorm,
+    Count,
+    Dimension,
+    Probability,
+    RenyiOrder,
+    Rising,
+    SampleSize,
+    Some,
+    StatedBudget,
+    Steps,
+    more_than,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,15 +34,19 @@ PLACE = "Lemma 2.1, Definition A.1, Claims A.4-A.6, footnote 2"
 class Parameters(Strict):
     """Budgets, and the random neighbours on which the sensitivity is tried."""
 
-    budgets: list[StatedBudget] = Field(min_length=1, description="Budgets.")
-    delta: float = Field(gt=0, lt=1, description="delta of the conversion.")
-    steps: list[int] = Field(min_length=1, description="Gradient steps T.")
-    clip_norm: float = Field(gt=0, description="gamma.")
-    sample_size: int = Field(ge=2, description="Sample size n.")
-    dimension: int = Field(ge=1, description="Features p.")
-    runs: int = Field(ge=2, description="Runs m whose noise must count all gradients.")
-    orders: list[float] = Field(min_length=1, description="Rényi orders, more than 1.")
-    pairs: int = Field(ge=1, description="Pairs of neighbours in each trial.")
+    budgets: Some[StatedBudget] = Field(description="Budgets.")
+    delta: Probability = Field(description="delta of the conversion.")
+    steps: Rising[Steps] = Field(description="Gradient steps T.")
+    clip_norm: ClipNorm = Field(description="gamma.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
+    dimension: Dimension = Field(description="Features p.")
+    runs: Annotated[Count, Field(ge=2)] = Field(
+        description="Runs m whose noise must count all gradients."
+    )
+    orders: Some[RenyiOrder] = Field(description="Rényi orders, more than 1.")
+    pairs: Count = Field(description="Pairs of neighbours in each trial.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     @property
     def rhos(self) -> list[float]:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    ClipNorm,
+    Count,
+    Dimension,
+    Probability,
+    SampleSize,
+    Some,
+    StatedBudget,
+    Steps,
+    StepSize,
+    more_than,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -22,17 +35,23 @@ PLACE = "Theorem 2.7, equations (70)-(80); section 2.5"
 class Parameters(Strict):
     """One size of data and a range of budgets; a small data set for the Huber correspondence."""
 
-    dimension: int = Field(ge=1, description="Features p.")
-    sample_size: int = Field(ge=2, description="Sample size n.")
-    budgets: list[StatedBudget] = Field(min_length=2, description="Budgets.")
-    steps: int = Field(ge=1, description="Gradient steps T.")
-    step_size: float = Field(gt=0, description="eta.")
-    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
-    failure: float = Field(gt=0, lt=1, description="beta.")
-    runs: int = Field(ge=1, description="Runs on each data set.")
-    huber_sample_size: int = Field(ge=10, description="Sample size of the Huber correspondence.")
-    huber_clip_norm: float = Field(gt=0, description="Threshold gamma of the Huber correspondence.")
-    huber_steps: int = Field(ge=10, description="Noiseless steps towards the Huber minimiser.")
+    dimension: Dimension = Field(description="Features p.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
+    budgets: Annotated[Some[StatedBudget], Field(min_length=2)] = Field(description="Budgets.")
+    steps: Steps = Field(description="Gradient steps T.")
+    step_size: StepSize = Field(description="eta.")
+    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
+    failure: Probability = Field(description="beta.")
+    runs: Count = Field(description="Runs on each data set.")
+    huber_sample_size: Annotated[SampleSize, Field(ge=10)] = Field(
+        description="Sample size of the Huber correspondence."
+    )
+    huber_clip_norm: ClipNorm = Field(description="Threshold gamma of the Huber correspondence.")
+    huber_steps: Annotated[Steps, Field(ge=10)] = Field(
+        description="Noiseless steps towards the Huber minimiser."
+    )
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     @property
     def rhos(self) -> list[float]:

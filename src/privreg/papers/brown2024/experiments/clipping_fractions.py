@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipAxis,
+    ClipConstant,
+    Dimension,
+    Probability,
+    Rising,
+    SampleSize,
+    Some,
+    StatedBudget,
+    Steps,
+    StepSize,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -22,14 +34,16 @@ PLACE = "Figure 3, section 4.1"
 class Parameters(Strict):
     """Figure 3: thresholds on a grid that all dimensions share, and multiples of sqrt(p)."""
 
-    dimensions: list[int] = Field(min_length=2, description="Features p.")
-    samples_per_feature: int = Field(ge=3, description="n / p; the paper does not state it.")
+    dimensions: Annotated[Rising[Dimension], Field(min_length=2)] = Field(description="Features p.")
+    samples_per_feature: Annotated[SampleSize, Field(ge=3)] = Field(
+        description="n / p; the paper does not state it."
+    )
     budget: StatedBudget = Field(description="zCDP budget.")
-    steps: int = Field(ge=1, description="Gradient steps T; the paper does not state it.")
-    step_size: float = Field(gt=0, description="eta; the paper does not state it.")
-    clip_norms: LogAxis = Field(description="Thresholds gamma.")
-    clip_constants: list[float] = Field(min_length=1, description="Values of gamma / sqrt(p).")
-    contour: float = Field(0.1, gt=0, lt=1, description="Share whose threshold is located.")
+    steps: Steps = Field(description="Gradient steps T; the paper does not state it.")
+    step_size: StepSize = Field(description="eta; the paper does not state it.")
+    clip_norms: ClipAxis = Field(description="Thresholds gamma.")
+    clip_constants: Some[ClipConstant] = Field(description="Values of gamma / sqrt(p).")
+    contour: Probability = Field(0.1, description="Share whose threshold is located.")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
@@ -65,7 +79,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 rng=trial.rng,
                 screening=False,
             )
-            share[at, row] = run.clipped_fraction[:, 0].mean(axis=-1)
+            share[at, row] = run.clipped_fraction.non_private[:, 0].mean(axis=-1)
             any_clip[at, row] = share[at, row, len(grid) :] > 0
     dims = ("trial", "dimension")
     return xr.Dataset(

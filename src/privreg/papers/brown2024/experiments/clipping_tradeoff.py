@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipAxis,
+    ClipConstant,
+    Count,
+    Dimension,
+    Rising,
+    SampleSize,
+    StatedBudget,
+    Steps,
+    StepSize,
+    more_than,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -22,14 +34,20 @@ PLACE = "Figures 4 and 7, section 4.1 and Appendix B"
 class Parameters(Strict):
     """Figures 4 and 7: data sets of one size, several numbers of steps, a grid of thresholds."""
 
-    dimension: int = Field(ge=1, description="Features p.")
-    sample_size: int = Field(ge=2, description="Sample size n; the paper does not state it.")
+    dimension: Dimension = Field(description="Features p.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="Sample size n; the paper does not state it."
+    )
     budget: StatedBudget = Field(description="zCDP budget.")
-    steps: list[int] = Field(min_length=1, description="Numbers of gradient steps T.")
-    step_size: float = Field(gt=0, description="eta; the paper does not state it.")
-    clip_norms: LogAxis = Field(description="Thresholds gamma.")
-    runs: int = Field(ge=2, description="Runs on each data set, to tell bias from variance.")
-    clip_constant: float = Field(5.0, gt=0, description="gamma / sqrt(p) of the paper's setting.")
+    steps: Rising[Steps] = Field(description="Numbers of gradient steps T.")
+    step_size: StepSize = Field(description="eta; the paper does not state it.")
+    clip_norms: ClipAxis = Field(description="Thresholds gamma.")
+    runs: Annotated[Count, Field(ge=2)] = Field(
+        description="Runs on each data set, to tell bias from variance."
+    )
+    clip_constant: ClipConstant = Field(5.0, description="gamma / sqrt(p) of the paper's setting.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
@@ -73,7 +91,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             bias[at, row] = (
                 np.sum(gap.mean(axis=1) ** 2, axis=-1) - variance[at, row] / parameters.runs
             )
-            share[at, row] = run.clipped_fraction.mean(axis=(1, 2))
+            share[at, row] = run.clipped_fraction.non_private.mean(axis=(1, 2))
     dims = ("trial", "steps", "clip_norm")
     return xr.Dataset(
         {

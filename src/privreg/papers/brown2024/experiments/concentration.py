@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Dimension, Rising, SampleSize, StepSize, more_than
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -22,13 +23,21 @@ PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"
 class Parameters(Strict):
     """Sizes of the drawn matrices."""
 
-    dimension: int = Field(ge=2, description="Features p.")
-    sample_size: int = Field(ge=4, description="Sample size n of the error of least squares.")
-    ratios: list[int] = Field(min_length=2, description="n / p for the spectrum of Sigma.")
-    wide_dimension: int = Field(ge=2, description="Features p for the spectrum of Sigma.")
-    draws: int = Field(ge=2, description="Data sets in each trial.")
-    power: int = Field(ge=1, description="t of Lemma C.6.")
-    step_size: float = Field(gt=0, description="eta.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Features p.")
+    sample_size: Annotated[SampleSize, Field(ge=4)] = Field(
+        description="Sample size n of the error of least squares."
+    )
+    ratios: Annotated[Rising[Count], Field(min_length=2)] = Field(
+        description="n / p for the spectrum of Sigma."
+    )
+    wide_dimension: Annotated[Dimension, Field(ge=2)] = Field(
+        description="Features p for the spectrum of Sigma."
+    )
+    draws: Annotated[Count, Field(ge=2)] = Field(description="Data sets in each trial.")
+    power: Count = Field(description="t of Lemma C.6.")
+    step_size: StepSize = Field(description="eta.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

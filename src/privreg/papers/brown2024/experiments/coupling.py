@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    Count,
+    Dimension,
+    SampleSize,
+    Some,
+    StatedBudget,
+    Steps,
+    StepSize,
+    more_than,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -23,13 +34,15 @@ DATA_STREAM = 1 << 31
 class Parameters(Strict):
     """One data set that does not clip at the start; budgets from rare to frequent clipping."""
 
-    dimension: int = Field(ge=1, description="Features p.")
-    sample_size: int = Field(ge=2, description="Sample size n.")
-    budgets: list[StatedBudget] = Field(min_length=1, description="Budgets.")
-    steps: int = Field(ge=1, description="Gradient steps T.")
-    step_size: float = Field(gt=0, description="eta.")
-    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
-    runs: int = Field(ge=1, description="Runs in each trial.")
+    dimension: Dimension = Field(description="Features p.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
+    budgets: Some[StatedBudget] = Field(description="Budgets.")
+    steps: Steps = Field(description="Gradient steps T.")
+    step_size: StepSize = Field(description="eta.")
+    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
+    runs: Count = Field(description="Runs in each trial.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     @property
     def rhos(self) -> list[float]:
@@ -94,7 +107,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         gap = np.abs(with_clip.iterates - without.iterates).max(axis=(2, 3))
         # Screening sums in another order: rounding is no difference.
         differ[at] = gap > 1e-9
-        clipped[at] = with_clip.clipped_fraction.max(axis=-1) > 0
+        clipped[at] = with_clip.clipped_fraction.non_private.max(axis=-1) > 0
         would, counted = _along_unclipped_path(
             data.features, data.labels, without.iterates, clip_norm
         )

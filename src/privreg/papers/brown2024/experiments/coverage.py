@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    Count,
+    Dimension,
+    Flag,
+    Index,
+    Probability,
+    Rising,
+    SampleSize,
+    StatedBudget,
+    Steps,
+    StepSize,
+    more_than,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -27,22 +41,27 @@ DATA_STREAM = 1 << 31
 class Parameters(Strict):
     """Figures 5 and 6, with anisotropic data 10 and 11: one data set, many algorithm runs."""
 
-    dimension: int = Field(ge=1, description="Features p.")
-    sample_size: int = Field(ge=2, description="Sample size n; the paper does not state it.")
+    dimension: Dimension = Field(description="Features p.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="Sample size n; the paper does not state it."
+    )
     budget: StatedBudget = Field(description="zCDP budget of all gradients together.")
-    gradients: list[int] = Field(min_length=1, description="Total numbers N of gradients.")
-    step_size: float = Field(gt=0, description="eta; the paper does not state it.")
-    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
-    replicates: int = Field(10, ge=2, description="Runs, checkpoints or batches m.")
-    burn_in: int = Field(20, ge=0, description="First iterates left out.")
-    level: float = Field(0.95, gt=0, lt=1, description="Nominal coverage; the paper states none.")
-    runs: int = Field(ge=1, description="Algorithm runs in each trial.")
-    literal_steps: list[int] = Field(
+    gradients: Rising[Steps] = Field(description="Total numbers N of gradients.")
+    step_size: StepSize = Field(description="eta; the paper does not state it.")
+    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
+    replicates: Annotated[Count, Field(ge=2)] = Field(
+        10, description="Runs, checkpoints or batches m."
+    )
+    burn_in: Index = Field(20, description="First iterates left out.")
+    level: Probability = Field(0.95, description="Nominal coverage; the paper states none.")
+    runs: Count = Field(description="Algorithm runs in each trial.")
+    literal_steps: Annotated[Rising[Steps], Field(min_length=3)] = Field(
         default_factory=lambda: [5, 10, 15, 20, 30],
-        min_length=3,
         description="Steps T a run, or between checkpoints, in Theorem 3.1's own constructions.",
     )
-    anisotropic: bool = Field(False, description="Random covariance of Appendix B.")
+    anisotropic: Flag = Field(False, description="Random covariance of Appendix B.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
     @model_validator(mode="after")
     def _long_enough(self) -> Self:
@@ -148,7 +167,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                     rng=trial.rng,
                 )
                 if count == runs:
-                    clipped[at, column] = run.clipped_fraction.mean()
+                    clipped[at, column] = run.clipped_fraction.non_private.mean()
                     for name in ON_ONE_PATH:
                         weights = parameters.weights(name, gradients)
                         found[name][at, :, column] = weights @ run.iterates

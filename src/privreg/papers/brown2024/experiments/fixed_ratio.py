@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    Dimension,
+    Finite,
+    Flag,
+    Probability,
+    Rising,
+    SampleSize,
+    StatedBudget,
+    Steps,
+    StepSize,
+)
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 
 if TYPE_CHECKING:
@@ -43,15 +55,28 @@ FITTED_FROM = {"slope": 10, "late_slope": 50}
 class Parameters(Strict):
     """Figures 1 and 9: dimensions at a fixed ratio of samples to features."""
 
-    dimensions: list[int] = Field(min_length=2, description="Numbers of features p.")
-    samples_per_feature: int = Field(ge=3, description="n / p.")
+    dimensions: Annotated[Rising[Dimension], Field(min_length=2)] = Field(
+        description="Numbers of features p."
+    )
+    samples_per_feature: Annotated[SampleSize, Field(ge=3)] = Field(description="n / p.")
     budget: StatedBudget = Field(description="zCDP budget.")
-    delta: float = Field(gt=0, lt=1, description="delta of the (eps, delta) form of AdaSSP.")
-    steps: int = Field(ge=1, description="Gradient steps T.")
-    step_size: float = Field(gt=0, description="eta; the paper's experiments do not state it.")
-    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
-    anisotropic: bool = Field(False, description="Random covariance of Appendix B.")
-    label_noise_mean: float = Field(0.0, description="Mean of the label noise, 0 in the paper.")
+    delta: Probability = Field(description="delta of the (eps, delta) form of AdaSSP.")
+    steps: Steps = Field(description="Gradient steps T.")
+    step_size: StepSize = Field(description="eta; the paper's experiments do not state it.")
+    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
+    anisotropic: Flag = Field(False, description="Random covariance of Appendix B.")
+    label_noise_mean: Finite = Field(0.0, description="Mean of the label noise, 0 in the paper.")
+
+    @property
+    def work(self) -> float:
+        """Arithmetic of a trial: second moments, two passes a step and the draw of each table."""
+        rows_and_columns = [(p * self.samples_per_feature, p) for p in self.dimensions]
+        return float(sum(n * p * (p + 2 * self.steps + 30) for n, p in rows_and_columns))
+
+    @property
+    def held(self) -> float:
+        """Numbers in memory, however many trials: the largest table."""
+        return float(max(self.dimensions) ** 2 * self.samples_per_feature)
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
@@ -216,7 +241,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
     trace = mean_covariance_trace(data.dimension, anisotropic=parameters.anisotropic)
     label_variance = trace / data.dimension + LABEL_NOISE_STD**2
     scales = np.sqrt([trace, label_variance])
-    largest = adassp.bounds_from_data(data)
+    largest = adassp.bounds_from_data(data).non_private
     wide = adassp.Bounds(*(float(bound) for bound in scales * WIDE))
     whole = adassp.clipped_sums(data, bounds=largest)
     sums = {

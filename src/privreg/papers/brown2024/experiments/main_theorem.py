@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Dimension,
+    Positive,
+    Probability,
+    SampleSize,
+    SizeAxis,
+    StatedBudget,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,14 +30,16 @@ class Parameters(Strict):
     """Two directions: both sizes grow together, or the sample size alone."""
 
     budget: StatedBudget = Field(description="zCDP budget.")
-    failure: float = Field(gt=0, lt=1, description="beta.")
-    steps_factor: float = Field(
-        gt=0, description="T over log(n rho / p); the paper's c is not stated."
+    failure: Probability = Field(description="beta.")
+    steps_factor: Positive = Field(
+        description="T over log(n rho / p); the paper's c is not stated."
     )
-    dimensions: LogAxis = Field(description="Features p at a fixed ratio.")
-    samples_per_feature: int = Field(ge=3, description="n / p where both grow.")
-    dimension: int = Field(ge=1, description="Features p where n grows alone.")
-    sample_sizes: LogAxis = Field(description="Sample sizes n where n grows alone.")
+    dimensions: SizeAxis = Field(description="Features p at a fixed ratio.")
+    samples_per_feature: Annotated[SampleSize, Field(ge=3)] = Field(
+        description="n / p where both grow."
+    )
+    dimension: Dimension = Field(description="Features p where n grows alone.")
+    sample_sizes: SizeAxis = Field(description="Sample sizes n where n grows alone.")
 
     def steps(self, sample_size: np.ndarray, dimension: np.ndarray) -> np.ndarray:
         """T = c log(n rho / p), not rounded."""

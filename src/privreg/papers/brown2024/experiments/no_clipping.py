@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Deviation,
+    Dimension,
+    Probability,
+    SampleSize,
+    Some,
+    StatedBudget,
+    Steps,
+    StepSize,
+    more_than,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -23,14 +35,16 @@ RULES = ("printed", "with_unit_floor")
 class Parameters(Strict):
     """One size of data; label noise of the paper's scale and below it."""
 
-    dimension: int = Field(ge=2, description="Features p.")
-    sample_size: int = Field(ge=2, description="Sample size n.")
-    steps: int = Field(ge=1, description="Gradient steps T.")
-    step_size: float = Field(gt=0, description="eta.")
-    failure: float = Field(gt=0, lt=1, description="beta.")
-    label_noise: list[float] = Field(min_length=1, description="Standard deviations sigma.")
-    runs: int = Field(ge=1, description="Runs on each data set.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Features p.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
+    steps: Steps = Field(description="Gradient steps T.")
+    step_size: StepSize = Field(description="eta.")
+    failure: Probability = Field(description="beta.")
+    label_noise: Some[Deviation] = Field(description="Standard deviations sigma.")
+    runs: Count = Field(description="Runs on each data set.")
     budget: StatedBudget = Field(description="Budget at which the proof's demand is evaluated.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -132,7 +146,9 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                     runs=parameters.runs,
                     rng=trial.rng,
                 )
-                clip_norms[at, column, row] = np.mean(run.clipped_fraction.max(axis=-1) > 0)
+                clip_norms[at, column, row] = np.mean(
+                    run.clipped_fraction.non_private.max(axis=-1) > 0
+                )
         for column, anisotropic in enumerate((False, True)):
             data, target = draw(n, p, trial.rng, anisotropic=anisotropic)
             ratios = no_clipping_ratios(

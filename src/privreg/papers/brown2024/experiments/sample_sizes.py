@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    Dimension,
+    Rising,
+    SampleSize,
+    StatedBudget,
+    Steps,
+    StepSize,
+    more_than,
+)
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 
 if TYPE_CHECKING:
@@ -26,14 +36,18 @@ KINDS = ("whole", "noise_alone")
 class Parameters(Strict):
     """Figures 2 and 8: one dimension, growing sample sizes."""
 
-    dimension: int = Field(ge=1, description="Features p.")
-    sample_sizes: list[int] = Field(min_length=2, description="Sample sizes n.")
-    budget: StatedBudget = Field(description="zCDP budget.")
-    steps: list[int] = Field(
-        min_length=1, description="Numbers of gradient steps T, each with its own noise."
+    dimension: Dimension = Field(description="Features p.")
+    sample_sizes: Annotated[Rising[SampleSize], Field(min_length=2)] = Field(
+        description="Sample sizes n."
     )
-    step_size: float = Field(gt=0, description="eta; the paper's experiments do not state it.")
-    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
+    budget: StatedBudget = Field(description="zCDP budget.")
+    steps: Rising[Steps] = Field(
+        description="Numbers of gradient steps T, each with its own noise."
+    )
+    step_size: StepSize = Field(description="eta; the paper's experiments do not state it.")
+    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
+
+    _more_rows_than_columns = more_than("sample_sizes", "dimension")
 
     def gradient_noise_std(self, size: int) -> np.ndarray:
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
@@ -234,7 +248,7 @@ def _trial(
             "privacy": np.linalg.norm(last - law.minimiser),
             "noise": np.linalg.norm(last - law.mean(steps)),
             "law": law.expected_squared_error(steps),
-            "clipped": run.clipped_fraction[at, 0, :steps].mean(),
+            "clipped": run.clipped_fraction.non_private[at, 0, :steps].mean(),
         }
         for name, value in values.items():
             np.asarray(found[name])[at] = value

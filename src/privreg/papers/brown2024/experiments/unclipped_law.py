@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import StatedBudget, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipConstant,
+    Count,
+    Dimension,
+    Rising,
+    SampleSize,
+    StatedBudget,
+    Steps,
+    StepSize,
+    at_most,
+    more_than,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,14 +36,17 @@ BINS = 200
 class Parameters(Strict):
     """One data set; runs without clipping, and with the clipping of the experiments."""
 
-    dimension: int = Field(ge=1, description="Features p.")
-    sample_size: int = Field(ge=2, description="Sample size n.")
+    dimension: Dimension = Field(description="Features p.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
     budget: StatedBudget = Field(description="zCDP budget that sets the noise.")
-    steps: int = Field(ge=1, description="Gradient steps T.")
-    times: list[int] = Field(min_length=1, description="Steps at which the law is compared.")
-    step_size: float = Field(gt=0, description="eta.")
-    clip_constant: float = Field(gt=0, description="gamma / sqrt(p).")
-    runs: int = Field(ge=2, description="Runs in each trial.")
+    steps: Steps = Field(description="Gradient steps T.")
+    times: Rising[Steps] = Field(description="Steps at which the law is compared.")
+    step_size: StepSize = Field(description="eta.")
+    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
+    runs: Annotated[Count, Field(ge=2)] = Field(description="Runs in each trial.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
+    _times_are_steps = at_most("times", "steps")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -115,6 +115,7 @@ def fig4(simulation: xr.Dataset) -> Figure:
         yscale="log",
         xlabel=r"clipping threshold $\gamma$ (dotted: $5\sqrt{p}$)",
         ylabel=r"of $\theta_T$ about $\hat\theta$, squared",
+        title="percentages: gradients clipped",
         ylim=(1e-4, 3),
     )
     panel.legend(loc="upper center")
@@ -135,6 +136,8 @@ def fig7(large: xr.Dataset, small: xr.Dataset) -> Figure:
             panel.plot(share[best], error[best], "o", mfc="none", color=colour, ms=7)
             panel.plot(share[standard], error[standard], "s", mfc="none", color=colour, ms=6)
         panel.axvline(0.5, color=BLACK, ls=":", lw=0.8)
+        panel.plot([], [], "o", mfc="none", color="0.4", ms=7, label="least error")
+        panel.plot([], [], "s", mfc="none", color="0.4", ms=6, label=r"$\gamma = 5\sqrt{p}$")
         panel.set(
             yscale="log",
             xlabel="share of gradients clipped",
@@ -168,7 +171,14 @@ def _fixed_ratio(simulation: xr.Dataset) -> Figure:
     draw("adassp_privacy_error", BLUE, "^", "AdaSSP (band: other choices)", variant=PRIMARY)
     draw("privacy_error", RED, "o", "DP-GD")
     draw("sampling_error", BLACK, "s", "least squares")
-    panel.plot(dimensions, simulation.private_error, color=RED, ls=":", lw=0.9)
+    panel.plot(
+        dimensions,
+        simulation.private_error,
+        color=RED,
+        ls=":",
+        lw=0.9,
+        label=r"DP-GD, to $\theta^*$",
+    )
     panel.set(
         xscale="log",
         xlabel="features $p$, with $n = 100\\,p$",

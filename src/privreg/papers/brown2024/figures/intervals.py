@@ -82,6 +82,7 @@ def _draw(intervals: xr.Dataset, simulated: str, exact: str) -> tuple[Figure, An
             label=name.replace("_", " "),
         )
         panel.plot(gradients, intervals[f"{name}_{exact}"], color=colour, lw=0.9)
+    panel.plot([], [], color="0.4", lw=0.9, label="exact, without clipping")
     panel.set(xscale="log", xlabel="total number of gradients $N$")
     ticks = intervals.gradients.values
     panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -23,6 +23,7 @@ def fig2(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     ):
         _privacy(panel, simulation, theory, int(steps), colour, marker)
     _sampling(panel, simulation, theory)
+    _exact(panel)
     panel.legend(loc="lower left")
     panel.set_ylabel(r"mean $\ell_2$ error")
     return figure
@@ -41,12 +42,25 @@ def fig8(
             _privacy(panel, simulation, theory, int(steps[1]), ORANGE, "s")
         _sampling(panel, simulation, theory)
         crossing = theory.crossing.sel(steps=steps[0])
-        panel.axvline(float(crossing.sel(kind="noise_alone")), color=BLACK, ls=":", lw=0.8)
-        panel.axvline(float(crossing.sel(kind="whole")), color=BLACK, ls="--", lw=0.8)
+        for kind, line, label in (
+            ("noise_alone", ":", f"its noise alone crosses, $T = {steps[0]}$"),
+            ("whole", "--", f"the whole error crosses, $T = {steps[0]}$"),
+        ):
+            place = float(crossing.sel(kind=kind))
+            panel.axvline(place, color=BLACK, ls=line, lw=0.8, label=label)
+        _exact(panel)
         panel.set_title(f"$p = {dimension}$, {simulation.sizes['trial']} trials")
     axes[0].set_ylabel(r"mean $\ell_2$ error")
-    axes[0].legend(loc="lower left")
+    shown, names = axes[0].get_legend_handles_labels()
+    lines = [at for at, name in enumerate(names) if "cross" in name]
+    rest = [at for at in range(len(names)) if at not in lines]
+    axes[0].legend([shown[at] for at in rest], [names[at] for at in rest], loc="lower left")
+    axes[1].legend([shown[at] for at in lines], [names[at] for at in lines], loc="lower left")
     return figure
+
+
+def _exact(panel: Axes) -> None:
+    panel.plot([], [], color="0.4", lw=0.9, label="exact, without clipping")
 
 
 def _privacy(

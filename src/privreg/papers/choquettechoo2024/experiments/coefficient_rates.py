@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Dimension,
+    Power,
+    Probability,
+    Rho,
+    Rising,
+    ShareAxis,
+    Steps,
+    StepSizeAxis,
+)
 from privreg.papers.choquettechoo2024.regression import power_law
 
 if TYPE_CHECKING:
@@ -23,13 +33,15 @@ FAMILIES = ("fichtenberger", "nu_noisy_ftrl", "anti_pgd", "damped_anti_pgd")
 class Parameters(Strict):
     """One covariance; steps for the sensitivities, step sizes and dampings for the risks."""
 
-    dimension: int = Field(ge=1, description="d.")
-    decay: float = Field(ge=0, description="a of the eigenvalues k^-a.")
-    steps: list[int] = Field(min_length=2, description="Steps T of the sensitivities.")
-    damping: float = Field(gt=0, lt=1, description="nu of the damped families' sensitivities.")
-    step_sizes: LogAxis = Field(description="eta of the risks.")
-    dampings: LogAxis = Field(description="nu as it tends to 0, at the least step size.")
-    rho: float = Field(gt=0, description="zCDP budget.")
+    dimension: Dimension = Field(description="d.")
+    decay: Power = Field(description="a of the eigenvalues k^-a.")
+    steps: Annotated[Rising[Steps], Field(min_length=2)] = Field(
+        description="Steps T of the sensitivities."
+    )
+    damping: Probability = Field(description="nu of the damped families' sensitivities.")
+    step_sizes: StepSizeAxis = Field(description="eta of the risks.")
+    dampings: ShareAxis = Field(description="nu as it tends to 0, at the least step size.")
+    rho: Rho = Field(description="zCDP budget.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

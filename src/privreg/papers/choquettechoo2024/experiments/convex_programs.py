@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Positive, SizeAxis, Some, StepSize
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,13 +22,13 @@ MULTIPLIERS = ("sound", "printed")
 class Parameters(Strict):
     """Smooth and strongly convex functions with L = G = d = rho = 1 and no sampling noise."""
 
-    condition_numbers: LogAxis = Field(description="kappa = L / mu.")
-    step_sizes: list[float] = Field(
-        min_length=1, description="eta in units of 1/L, less than 2; the paper states none."
+    condition_numbers: SizeAxis = Field(description="kappa = L / mu.")
+    step_sizes: Some[Annotated[StepSize, Field(lt=2)]] = Field(
+        description="eta in units of 1/L, less than 2; the paper states none."
     )
-    lags: int = Field(ge=1, description="Longest lag T_max of the multiplier; not stated.")
-    damping_factors: list[float] = Field(
-        min_length=1, description="nu of nu-DP-FTRL over eta mu; the first is the one drawn."
+    lags: Count = Field(description="Longest lag T_max of the multiplier; not stated.")
+    damping_factors: Some[Positive] = Field(
+        description="nu of nu-DP-FTRL over eta mu; the first is the one drawn."
     )
 
 

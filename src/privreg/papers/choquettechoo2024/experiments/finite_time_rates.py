@@ -8,7 +8,16 @@ import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipNorm,
+    Dimension,
+    Positive,
+    Power,
+    Rho,
+    Rising,
+    SizeAxis,
+)
 from privreg.papers.choquettechoo2024.regression import power_law
 
 if TYPE_CHECKING:
@@ -21,12 +30,12 @@ ALGORITHMS = ("dp_sgd", "dp_ftrl")
 class Parameters(Strict):
     """Regression without label noise, from a distance spread evenly over the eigenvectors."""
 
-    dimensions: list[int] = Field(min_length=1, description="Dimensions d.")
-    decay: float = Field(ge=0, description="a of the eigenvalues k^-a.")
-    steps: LogAxis = Field(description="Steps T, rounded.")
-    rho: float = Field(gt=0, description="zCDP budget of all iterates.")
-    clip_norm: float = Field(gt=0, description="Norm G that no gradient exceeds.")
-    distance: float = Field(gt=0, description="Distance of the start from the minimiser.")
+    dimensions: Rising[Dimension] = Field(description="Dimensions d.")
+    decay: Power = Field(description="a of the eigenvalues k^-a.")
+    steps: SizeAxis = Field(description="Steps T, rounded.")
+    rho: Rho = Field(description="zCDP budget of all iterates.")
+    clip_norm: ClipNorm = Field(description="Norm G that no gradient exceeds.")
+    distance: Positive = Field(description="Distance of the start from the minimiser.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

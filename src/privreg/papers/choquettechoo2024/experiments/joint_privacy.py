@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import ClipNorm, Probability, Rho, Steps
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,10 +21,10 @@ FAMILIES = ("identity", "square_root", "damped_square_root", "anti_pgd", "damped
 class Parameters(Strict):
     """Short runs on data in which one record alone has a gradient."""
 
-    steps: int = Field(ge=2, description="Steps T, one record each.")
-    damping: float = Field(gt=0, lt=1, description="nu of the damped families.")
-    rho: float = Field(gt=0, description="zCDP budget of all iterates.")
-    clip_norm: float = Field(gt=0, description="G.")
+    steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps T, one record each.")
+    damping: Probability = Field(description="nu of the damped families.")
+    rho: Rho = Field(description="zCDP budget of all iterates.")
+    clip_norm: ClipNorm = Field(description="G.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Deviation,
+    Positive,
+    Rho,
+    Some,
+    StepSize,
+    StepSizeAxis,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -23,19 +32,35 @@ FAMILIES = ("independent", "optimal")
 class Parameters(Strict):
     """Step sizes of the curve, and those whose coefficients are drawn and simulated."""
 
-    step_sizes: LogAxis = Field(description="eta of the ratio.")
-    shown_step_sizes: list[float] = Field(
-        min_length=1, description="eta of the coefficients and of the runs; the paper states none."
+    step_sizes: StepSizeAxis = Field(description="eta of the ratio.")
+    shown_step_sizes: Some[Annotated[StepSize, Field(le=1)]] = Field(
+        description="eta of the coefficients and of the runs; the paper states none."
     )
-    coefficients: int = Field(ge=2, description="Coefficients shown.")
-    frequencies: int = Field(ge=3, description="Frequencies shown, over (0, pi].")
-    rho: float = Field(gt=0, description="zCDP budget; private parts are proportional to 1/rho.")
-    sample_std: float = Field(ge=0, description="Standard deviation of a sample.")
-    damping_factors: list[float] = Field(
-        min_length=1, description="nu over eta of other coefficients, none of them 1."
+    coefficients: Annotated[Count, Field(ge=2)] = Field(description="Coefficients shown.")
+    frequencies: Annotated[Count, Field(ge=3)] = Field(
+        description="Frequencies shown, over (0, pi]."
     )
-    perturbations: int = Field(ge=1, description="Random changes of the optimal coefficients.")
-    memories: int = Field(ge=20, description="Length of a run in units of 1/eta.")
+    rho: Rho = Field(description="zCDP budget; private parts are proportional to 1/rho.")
+    sample_std: Deviation = Field(description="Standard deviation of a sample.")
+    damping_factors: Some[Positive] = Field(
+        description="nu over eta of other coefficients, none of them 1."
+    )
+    perturbations: Count = Field(description="Random changes of the optimal coefficients.")
+    memories: Annotated[Count, Field(ge=20)] = Field(
+        description="Length of a run in units of 1/eta."
+    )
+
+    @model_validator(mode="after")
+    def _steps_contract(self) -> Self:
+        if self.step_sizes.high > 1:
+            raise ValueError(f"step_sizes.high must be at most 1, got {self.step_sizes.high:g}")
+        return self
+
+    @model_validator(mode="after")
+    def _other_coefficients(self) -> Self:
+        if 1 in self.damping_factors:
+            raise ValueError(f"damping_factors must not hold 1, got {self.damping_factors}")
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -117,6 +142,11 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 "shown_step_size",
                 beta[:, -1] / tail[:, -1],
                 "last coefficient shown over its asymptote",
+            ),
+            "exponential_tail_ratio": variable(
+                "shown_step_size",
+                beta[:, -1] / tail[:, -1] * ((1 - shown) * np.exp(shown)) ** time[-1],
+                "last coefficient shown over -t^(-3/2) exp(-eta t) / (2 sqrt(pi))",
             ),
             "largest_noise_correlation": variable(
                 "shown_step_size",

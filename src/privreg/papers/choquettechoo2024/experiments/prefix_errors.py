@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Some, Steps
 from privreg.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
     Mechanism,
+    MechanismName,
     Participation,
     prefix_errors,
     tuned_damping,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import xarray as xr
 
 PLACE = "Section 4, Table 3, Figure 4 and Appendix G"
@@ -26,16 +30,28 @@ PLACE = "Section 4, Table 3, Figure 4 and Appendix G"
 class Schedule(Strict):
     """How often a record takes part, and how far apart."""
 
-    steps: int = Field(ge=1, description="Steps T.")
-    participations: int = Field(ge=1, description="Steps in which a record takes part.")
-    separation: int = Field(ge=1, description="Steps between two of them.")
+    steps: Steps = Field(description="Steps T.")
+    participations: Steps = Field(description="Steps in which a record takes part.")
+    separation: Steps = Field(description="Steps between two of them.")
+
+    @model_validator(mode="after")
+    def _takes_part_in_time(self) -> Self:
+        least = (self.participations - 1) * self.separation + 1
+        if self.steps < least:
+            raise ValueError(
+                f"steps must be at least (participations - 1) * separation + 1 = {least}, "
+                f"got {self.steps}"
+            )
+        return self
 
 
 class Parameters(Strict):
     """Schedules of the paper's two data sets, and single participation for Table 3."""
 
-    schedules: list[Schedule] = Field(min_length=1, description="Schedules.")
-    mechanisms: list[str] = Field(default=list(MECHANISMS), min_length=1, description="Mechanisms.")
+    schedules: Some[Schedule] = Field(description="Schedules.")
+    mechanisms: Some[MechanismName] = Field(
+        default_factory=lambda: list(MECHANISMS), description="Mechanisms."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -46,7 +62,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
 
 
 def error_table(
-    settings: list[Participation], names: list[str], found: list[list[Mechanism]]
+    settings: list[Participation], names: Sequence[str], found: list[list[Mechanism]]
 ) -> xr.Dataset:
     """Errors by schedule and mechanism."""
     import xarray as xr

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipNorm,
+    Epsilon,
+    NonNegative,
+    Positive,
+    Probability,
+    Rising,
+    SampleSize,
+    Share,
+    Some,
+    Steps,
+    StepSize,
+    at_most,
+)
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.choquettechoo2024.experiments.prefix_errors import error_table
 from privreg.papers.choquettechoo2024.features import FEATURE_MAPS
@@ -32,21 +46,25 @@ class Parameters(Strict):
     """Appendix G's schedule on one table of images."""
 
     dataset: Literal["mnist_digits", "cifar10"] = Field(description="Table of images.")
-    sample_size: int = Field(ge=1, description="Training images n.")
-    validation: int = Field(ge=2, description="Images that the learning rates are chosen with.")
-    test: int = Field(ge=1, description="Test images.")
-    epochs: int = Field(ge=1, description="Epochs, in one order.")
-    steps_per_epoch: int = Field(ge=1, description="Steps of an epoch.")
-    clip_norm: float = Field(gt=0, description="Norm that gradients are clipped to.")
-    momentum: float = Field(ge=0, lt=1, description="Momentum; DP-SGD has none.")
-    cooldown: float = Field(gt=0, le=1, description="Share of the steps with a falling rate.")
-    final_rate: float = Field(gt=0, le=1, description="Last learning rate over the first.")
-    epsilons: list[float] = Field(min_length=1, description="Budgets epsilon.")
-    delta: float = Field(gt=0, lt=1, description="delta of all budgets.")
-    rate_factors: list[float] = Field(
-        min_length=1, description="Rates tried, times the prefix error of the mean gradients."
+    sample_size: SampleSize = Field(description="Training images n.")
+    validation: Annotated[SampleSize, Field(ge=2)] = Field(
+        description="Images that the learning rates are chosen with."
     )
-    noiseless_rates: list[float] = Field(min_length=1, description="Rates tried without noise.")
+    test: SampleSize = Field(description="Test images.")
+    epochs: Steps = Field(description="Epochs, in one order.")
+    steps_per_epoch: Steps = Field(description="Steps of an epoch.")
+    clip_norm: ClipNorm = Field(description="Norm that gradients are clipped to.")
+    momentum: Annotated[NonNegative, Field(lt=1)] = Field(description="Momentum; DP-SGD has none.")
+    cooldown: Share = Field(description="Share of the steps with a falling rate.")
+    final_rate: Share = Field(description="Last learning rate over the first.")
+    epsilons: Rising[Epsilon] = Field(description="Budgets epsilon.")
+    delta: Probability = Field(description="delta of all budgets.")
+    rate_factors: Some[Positive] = Field(
+        description="Rates tried, times the prefix error of the mean gradients."
+    )
+    noiseless_rates: Some[StepSize] = Field(description="Rates tried without noise.")
+
+    _a_step_has_a_record = at_most("steps_per_epoch", "sample_size")
 
     @property
     def participation(self) -> Participation:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Deviation,
+    Dimension,
+    Positive,
+    Power,
+    ShareAxis,
+    Steps,
+)
 from privreg.papers.choquettechoo2024.regression import power_law
 
 if TYPE_CHECKING:
@@ -23,12 +31,14 @@ FAMILIES = ("independent", "damped_square_root", "damped_anti_pgd")
 class Parameters(Strict):
     """One covariance, step sizes up to the limit of the theorems, three correlations."""
 
-    dimension: int = Field(ge=1, description="d.")
-    decay: float = Field(ge=0, description="a of the eigenvalues k^-a.")
-    step_shares: LogAxis = Field(description="Step size times R^2, less than 1.")
-    curve_share: float = Field(gt=0, lt=1, description="Step size times R^2 of the curves.")
-    curve_steps: int = Field(ge=2, description="Steps of the curves.")
-    label_noise_std: float = Field(ge=0, description="Standard deviation of the label noise.")
+    dimension: Dimension = Field(description="d.")
+    decay: Power = Field(description="a of the eigenvalues k^-a.")
+    step_shares: ShareAxis = Field(description="Step size times R^2, less than 1.")
+    curve_share: Annotated[Positive, Field(lt=1)] = Field(
+        description="Step size times R^2 of the curves."
+    )
+    curve_steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps of the curves.")
+    label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

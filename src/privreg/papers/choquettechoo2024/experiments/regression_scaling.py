@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import Strict
+from privreg.experiment.parameters import Strict, explain
+from privreg.experiment.quantities import Dimension, Positive, Power, Rho, Some, Steps, StepSize
 from privreg.experiment.summaries import loglog_slope, mean_and_error
 from privreg.papers.choquettechoo2024.regression import (
     ALGORITHMS,
@@ -36,16 +37,27 @@ class Parameters(Strict):
     """One panel: what varies, and what stays."""
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
-    values: list[float] = Field(min_length=2, description="Its values.")
-    dimension: int = Field(ge=1, description="d where it does not vary.")
-    decay: float = Field(ge=0, description="a of the eigenvalues k^-a where it does not vary.")
-    step_size: float = Field(gt=0, description="eta where it does not vary.")
-    rho: float = Field(gt=0, description="zCDP budget; the risk is proportional to 1/rho.")
-    burn_in_memories: float = Field(
-        gt=0, description="Steps before averaging, in units of 1/(eta times least eigenvalue)."
+    values: Annotated[Some[Positive], Field(min_length=2)] = Field(description="Its values.")
+    dimension: Dimension = Field(description="d where it does not vary.")
+    decay: Power = Field(description="a of the eigenvalues k^-a where it does not vary.")
+    step_size: StepSize = Field(description="eta where it does not vary.")
+    rho: Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
+    burn_in_memories: Positive = Field(
+        description="Steps before averaging, in units of 1/(eta times least eigenvalue)."
     )
-    averaged_memories: float = Field(gt=0, description="Steps averaged, in the same units.")
-    least_averaged: int = Field(1, ge=1, description="Averaged steps at least.")
+    averaged_memories: Positive = Field(description="Steps averaged, in the same units.")
+    least_averaged: Steps = Field(1, description="Averaged steps at least.")
+
+    @model_validator(mode="after")
+    def _values_are_of_what_varies(self) -> Self:
+        kinds: dict[str, Any] = {"dimension": Dimension, "decay": Power, "step_size": StepSize}
+        for value in self.values:
+            whole = self.varied == "dimension" and value == int(value)
+            try:
+                TypeAdapter(kinds[self.varied]).validate_python(int(value) if whole else value)
+            except ValidationError as error:
+                raise ValueError(explain(error, f"values of {self.varied}")) from None
+        return self
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
-from privreg.experiment.parameters import LogAxis, Strict
+from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Finite, Index, Probability, ShareAxis, Some
 
 if TYPE_CHECKING:
     import xarray as xr
 
-PLACE = "Lemmas C.21, F.12, F.13, F.15, F.16 and F.17, Property F.10"
+PLACE = "Lemmas C.21 and F.12 to F.17, Properties F.8 to F.11"
 
 
 class Parameters(Strict):
     """Rates a and b of the moduli |1 - a - exp(iw)|, and lags."""
 
-    rates: LogAxis = Field(description="a and b, less than 1.")
-    lags: list[int] = Field(min_length=1, description="l of the cosine in Lemma F.12.")
-    sequences: int = Field(ge=1, description="Random sequences for Lemma F.17.")
+    rates: ShareAxis = Field(description="a and b, less than 1.")
+    lags: Some[Index] = Field(description="l of the cosine in Lemma F.12.")
+    sequences: Count = Field(description="Random sequences for Lemma F.17.")
+    moduli: Some[Probability] = Field(description="m of Properties F.8 and F.9, below 1.")
+    characteristics: Some[Annotated[Finite, Field(lt=1)]] = Field(
+        description="alpha^2 of Property F.9, below 1 and not -m; of F.11 those above 0."
+    )
+    cutoffs: ShareAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -77,6 +83,27 @@ def theory(parameters: Parameters) -> xr.Dataset:
             _quadratic_forms(rates, parameters.sequences),
             "largest quadratic form over (1 + c)/(1 - c) times the squared norm",
         ),
+        "first_kind_error": (
+            max(_first_kind(m) for m in parameters.moduli),
+            "Property F.8 against quadrature, relative",
+        ),
+        "third_kind_error": (
+            max(_third_kind(m, a) for m in parameters.moduli for a in parameters.characteristics),
+            "Property F.9 against quadrature, relative",
+        ),
+        "third_kind_constant": (
+            max(
+                _third_kind_excess(rate, a)
+                for rate in rates
+                for a in parameters.characteristics
+                if a > 0
+            ),
+            "largest (ratio of Property F.11 without its O - 1) over k'^2",
+        ),
+        "divergence_slope": (
+            _divergence_slope(parameters.cutoffs.values()),
+            "slope of the integral of Lemma F.14 over the logarithm of 1/cutoff",
+        ),
     }
     return xr.Dataset({name: variable((), *found) for name, found in values.items()})
 
@@ -126,3 +153,53 @@ def _quadratic_forms(rates: np.ndarray, sequences: int) -> float:
             beta = np.cumsum(rng.standard_normal(length)) if rng.random() < 0.5 else np.ones(length)
             largest = max(largest, beta @ form @ beta / (beta @ beta) * rate / (2 - rate))
     return float(largest)
+
+
+def _quarter_rule() -> tuple[np.ndarray, np.ndarray]:
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    return np.pi / 4 * (nodes + 1), np.pi / 4 * weights
+
+
+def _third(characteristic: float, parameter: float) -> float:
+    """The complete integral of the third kind, by Carlson's forms; the parameter is k^2."""
+    from scipy.special import elliprf, elliprj
+
+    rest = 1 - parameter
+    third = elliprj(0, rest, 1, 1 - characteristic)
+    return float(elliprf(0, rest, 1) + characteristic / 3 * third)
+
+
+def _first_kind(m: float) -> float:
+    from scipy.special import ellipk
+
+    grid, weights = _quarter_rule()
+    found = weights @ (1 / np.sqrt(1 + m * np.sin(grid) ** 2))
+    return float(abs(ellipk(m / (1 + m)) / np.sqrt(1 + m) / found - 1))
+
+
+def _third_kind(m: float, characteristic: float) -> float:
+    from scipy.special import ellipk
+
+    grid, weights = _quarter_rule()
+    squares = np.sin(grid) ** 2
+    found = weights @ (1 / ((1 - characteristic * squares) * np.sqrt(1 + m * squares)))
+    whole, parameter = m + characteristic, m / (1 + m)
+    printed = m * ellipk(parameter) + characteristic * _third(whole / (1 + m), parameter)
+    return float(abs(printed / (whole * np.sqrt(1 + m)) / found - 1))
+
+
+def _third_kind_excess(rate: float, characteristic: float) -> float:
+    """Of Property F.11 at k' = rate."""
+    found = _third(characteristic, 1 - rate**2) * (1 - characteristic) / np.log(4 / rate)
+    return float((found - 1) / rate**2)
+
+
+def _divergence_slope(cutoffs: np.ndarray) -> float:
+    """Quadrature in the logarithm of the frequency, from each cut-off to pi."""
+    values = []
+    for cutoff in cutoffs:
+        logarithms = np.linspace(np.log(cutoff), np.log(np.pi), 4001)
+        frequency = np.exp(logarithms)
+        integrand = frequency / (np.sqrt(2) * np.sin(frequency / 2))
+        values.append(2 * np.trapezoid(integrand, logarithms))
+    return float(np.polyfit(np.log(1 / cutoffs), values, 1)[0])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Dimension, Power, Rho, Rising, StepSize
 from privreg.papers.choquettechoo2024.regression import (
     ALGORITHMS,
     Setting,
@@ -28,11 +29,13 @@ PLACE = "Tables 1 and 4, Theorem 2.2 and Theorem C.18"
 class Parameters(Strict):
     """Spectra by name, dimensions and step sizes."""
 
-    dimensions: list[int] = Field(min_length=2, description="Dimensions d.")
-    step_size: float = Field(gt=0, description="Step size, the same for all dimensions.")
-    low_exponent: float = Field(gt=0, lt=1, description="a < 1 of k^-a.")
-    high_exponent: float = Field(gt=1, description="a > 1 of k^-a.")
-    rho: float = Field(gt=0, description="zCDP budget.")
+    dimensions: Annotated[Rising[Dimension], Field(min_length=2)] = Field(
+        description="Dimensions d."
+    )
+    step_size: StepSize = Field(description="Step size, the same for all dimensions.")
+    low_exponent: Annotated[Power, Field(gt=0, lt=1)] = Field(description="a < 1 of k^-a.")
+    high_exponent: Annotated[Power, Field(gt=1)] = Field(description="a > 1 of k^-a.")
+    rho: Rho = Field(description="zCDP budget.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

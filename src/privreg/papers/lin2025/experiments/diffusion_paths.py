@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Deviation,
+    Dimension,
+    NonNegative,
+    Positive,
+    PositiveDeviation,
+    Steps,
+    StepSize,
+    at_most,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -22,17 +33,17 @@ PLACE = "Equation (1), Theorem 4.2"
 class Parameters(Strict):
     """Euler-Maruyama paths; a trial is a batch of them."""
 
-    dimension: int = Field(ge=2, description="Dimension d.")
-    horizon: float = Field(gt=0, description="Last time.")
-    rate: float = Field(gt=0, description="Scaled rate gamma.")
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    ridge: float = Field(ge=0, description="Penalty delta.")
-    scaled_label_noise_std: float = Field(
-        ge=0, description="Standard deviation of the label noise."
-    )
-    paths: int = Field(ge=2, description="Paths a trial.")
-    steps: int = Field(ge=1, description="Time steps.")
-    times: int = Field(ge=1, description="Times at which the risk is compared.")
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    horizon: Positive = Field(description="Last time.")
+    rate: StepSize = Field(description="Scaled rate gamma.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
+    paths: Annotated[Count, Field(ge=2)] = Field(description="Paths a trial.")
+    steps: Steps = Field(description="Time steps.")
+    times: Count = Field(description="Times at which the risk is compared.")
+
+    _times_are_steps = at_most("times", "steps")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
@@ -48,7 +59,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
         0.2 + 1.6 * grid,
         np.cos(6.0 * grid) / np.sqrt(d),
         np.ones(d) / np.sqrt(d),
-        label_noise_variance=parameters.scaled_label_noise_std**2,
+        label_noise_std=parameters.scaled_label_noise_std,
         ridge=parameters.ridge,
     )
     law = HomogenisedSGD(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Dimension, PositiveDeviation, RenyiOrder, Some
 from privreg.papers.lin2025.setting import Design
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ class Parameters(Strict):
     """The design for the large comparison; the others are in a few dimensions."""
 
     design: Design
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    orders: list[float] = Field(min_length=1, description="Rényi orders, more than 1.")
-    small_dimension: int = Field(ge=2, description="Dimension of the stacked dense laws.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    orders: Some[RenyiOrder] = Field(description="Rényi orders, more than 1.")
+    small_dimension: Annotated[Dimension, Field(ge=2)] = Field(
+        description="Dimension of the stacked dense laws."
+    )
 
 
 class _Event(NamedTuple):
@@ -272,7 +275,7 @@ def _small_case(parameters: Parameters) -> tuple[HomogenisedSGD, tuple[Record, R
         np.linspace(0.2, 1.8, d) / d,
         rng.standard_normal(d) / np.sqrt(d),
         rng.standard_normal(d),
-        label_noise_variance=parameters.design.label_noise_variance,
+        label_noise_std=parameters.design.label_noise_std,
         ridge=parameters.design.ridge,
     )
     rate = ConstantRate(d * parameters.design.step_size)

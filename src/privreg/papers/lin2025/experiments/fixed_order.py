@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Index, PositiveDeviation, RenyiOrder, Some, Steps, at_most
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.lin2025.setting import Design
 
@@ -24,10 +25,16 @@ class Parameters(Strict):
     """Steps at which a record is replaced, and steps from there to the release."""
 
     design: Design
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    order: float = Field(gt=1, description="Rényi order alpha.")
-    positions: list[int] = Field(min_length=1, description="0-based steps of the replaced record.")
-    lags: list[int] = Field(min_length=1, description="Steps from it to the release, at least 1.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    order: RenyiOrder = Field(description="Rényi order alpha.")
+    positions: Some[Index] = Field(description="0-based steps of the replaced record.")
+    lags: Some[Steps] = Field(description="Steps from it to the release, at least 1.")
+
+    @property
+    def last_release(self) -> int:
+        return max(self.positions) + max(self.lags)
+
+    _releases_have_records = at_most("last_release", "design.sample_size")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    ClipNorm,
+    Index,
+    PositiveDeviation,
+    RenyiOrder,
+    Rising,
+    Some,
+    at_most,
+)
 from privreg.papers.lin2025.setting import Design
 
 if TYPE_CHECKING:
@@ -21,10 +30,12 @@ class Parameters(Strict):
     """Figure 3(b): clipping norms at one noise scale."""
 
     design: Design
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    order: float = Field(gt=1, description="Rényi order alpha.")
-    clip_norms: list[float] = Field(min_length=1, description="Clipping norms c.")
-    steps: list[int] = Field(min_length=2, description="Iterations k.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    order: RenyiOrder = Field(description="Rényi order alpha.")
+    clip_norms: Some[ClipNorm] = Field(description="Clipping norms c.")
+    steps: Annotated[Rising[Index], Field(min_length=2)] = Field(description="Iterations k.")
+
+    _steps_have_records = at_most("steps", "design.sample_size")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -9,6 +9,15 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    NonNegative,
+    Positive,
+    PositiveDeviation,
+    RenyiOrder,
+    Some,
+    at_most,
+)
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.lin2025.setting import Design
 
@@ -25,20 +34,28 @@ PROXIES = ("ones", "mean", "norm")
 class Place(Strict):
     """A release time and a position of the differing record."""
 
-    time: float = Field(gt=0, description="Release time t.")
-    position: float = Field(ge=0, description="Time s of the differing step.")
+    time: Positive = Field(description="Release time t.")
+    position: NonNegative = Field(description="Time s of the differing step.")
+
+    _differs_before_the_release = at_most("position", "time")
 
 
 class Parameters(Strict):
     """Figure 1(b): one noise scale, two places."""
 
     design: Design
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    order: float = Field(gt=1, description="Rényi order alpha.")
-    places: list[Place] = Field(min_length=1, description="Release times and positions.")
-    pairs: int = Field(ge=1, description="Pairs with the largest proxy whose loss is computed.")
-    candidates: int = Field(ge=1, description="Records that each criterion adds to the search.")
-    shown: int = Field(ge=1, description="Random pairs for the scatter.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    order: RenyiOrder = Field(description="Rényi order alpha.")
+    places: Some[Place] = Field(description="Release times and positions.")
+    pairs: Count = Field(description="Pairs with the largest proxy whose loss is computed.")
+    candidates: Count = Field(description="Records that each criterion adds to the search.")
+    shown: Count = Field(description="Random pairs for the scatter.")
+
+    @property
+    def times(self) -> list[float]:
+        return [place.time for place in self.places]
+
+    _places_have_records = at_most("times", "design.horizon")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Positive,
+    PositiveDeviation,
+    RenyiOrder,
+    Rising,
+    Some,
+    Steps,
+    at_most,
+)
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.lin2025.setting import Design, noise_coordinate
 
@@ -26,14 +36,19 @@ class Parameters(Strict):
     """Figure 2(b), and the order swept."""
 
     design: Design
-    gradient_noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
-    order: float = Field(gt=1, description="Rényi order of the curves.")
-    steps: list[int] = Field(min_length=2, description="Iterations k at which the loss is shown.")
-    orders: list[float] = Field(min_length=1, description="Rényi orders of the sweep.")
-    sweep_steps: list[int] = Field(min_length=1, description="Iterations of the sweep.")
-    pairs: int = Field(ge=1, description="Pairs with the largest proxy that stand for the worst.")
-    candidates: int = Field(ge=1, description="Records that each criterion adds to the search.")
-    finest: float = Field(gt=0, description="Width of the finest quadrature panel, in steps.")
+    gradient_noise_stds: Some[PositiveDeviation] = Field(description="Gradient noise sigma.")
+    order: RenyiOrder = Field(description="Rényi order of the curves.")
+    steps: Annotated[Rising[Steps], Field(min_length=2)] = Field(
+        description="Iterations k at which the loss is shown."
+    )
+    orders: Some[RenyiOrder] = Field(description="Rényi orders of the sweep.")
+    sweep_steps: Rising[Steps] = Field(description="Iterations of the sweep.")
+    pairs: Count = Field(description="Pairs with the largest proxy that stand for the worst.")
+    candidates: Count = Field(description="Records that each criterion adds to the search.")
+    finest: Positive = Field(description="Width of the finest quadrature panel, in steps.")
+
+    _steps_have_records = at_most("steps", "design.sample_size")
+    _sweep_has_records = at_most("sweep_steps", "design.sample_size")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

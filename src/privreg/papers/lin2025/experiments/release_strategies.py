@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Count,
+    Positive,
+    PositiveDeviation,
+    RenyiOrder,
+    Rising,
+    Steps,
+    at_most,
+)
 from privreg.experiment.summaries import mean_and_error
 from privreg.papers.lin2025.setting import Design
 
@@ -31,12 +40,16 @@ class Parameters(Strict):
     """Release times, and the pairs that stand for the worst."""
 
     design: Design
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    order: float = Field(gt=1, description="Rényi order alpha.")
-    steps: list[int] = Field(min_length=2, description="Iterations that are released, ascending.")
-    candidates: int = Field(ge=1, description="Records that each criterion adds to the search.")
-    pairs: int = Field(ge=1, description="Ordered pairs compared at each position.")
-    finest: float = Field(gt=0, description="Width of the finest quadrature panel, in steps.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    order: RenyiOrder = Field(description="Rényi order alpha.")
+    steps: Annotated[Rising[Steps], Field(min_length=2)] = Field(
+        description="Iterations that are released, ascending."
+    )
+    candidates: Count = Field(description="Records that each criterion adds to the search.")
+    pairs: Count = Field(description="Ordered pairs compared at each position.")
+    finest: Positive = Field(description="Width of the finest quadrature panel, in steps.")
+
+    _steps_have_records = at_most("steps", "design.sample_size")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import ClipNorm, PositiveDeviation, Some
 from privreg.experiment.summaries import jackknife, mean_and_error
 from privreg.papers.lin2025.setting import Design, noise_coordinate
 
@@ -25,8 +26,8 @@ class Parameters(Strict):
     """Figures 1(a), 2(a), 3(a): noise scales and clipping norms on shared draws."""
 
     design: Design
-    gradient_noise_stds: list[float] = Field(min_length=1, description="Gradient noise sigma.")
-    clip_norms: list[float] = Field(
+    gradient_noise_stds: Some[PositiveDeviation] = Field(description="Gradient noise sigma.")
+    clip_norms: Some[ClipNorm] = Field(
         description="Norms that the full gradient is clipped to; the unclipped run is added."
     )
 
@@ -57,12 +58,13 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             ridge=design.ridge,
             rng=trial.rng,
         )
-        path[:, :, at] = runs.risk[..., shown]
-        excess[:, :, at] = np.max(runs.risk / runs.risk[:, -1:], axis=-1) - 1.0
+        risk = runs.risk.non_private
+        path[:, :, at] = risk[..., shown]
+        excess[:, :, at] = np.max(risk / risk[:, -1:], axis=-1) - 1.0
         for s, gradient_noise_std in enumerate(parameters.gradient_noise_stds):
             law = design.law(instance.problem, gradient_noise_std)
             expected = law.risk(steps / design.dimension)
-            ratio = runs.risk[s, -1] / expected
+            ratio = risk[s, -1] / expected
             law_path[s, at] = expected[shown]
             gap[s, at] = np.abs(ratio - 1.0).max()
             final_ratio[s, at] = ratio[-1]

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Deviation,
+    Dimension,
+    NonNegative,
+    Positive,
+    PositiveDeviation,
+    Rising,
+    StepSize,
+    more_than,
+)
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -23,16 +33,18 @@ PLACE = "Theorems 3.1 and 4.1, Corollary 4.1, Lemma A.4"
 class Parameters(Strict):
     """Dimensions at a fixed ratio of records, rate and noise; eigenvalues spread evenly."""
 
-    dimensions: list[int] = Field(min_length=2, description="Dimensions d.")
-    horizon: float = Field(gt=0, description="Records over dimension, n / d.")
-    rate: float = Field(gt=0, description="Scaled rate gamma.")
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    ridge: float = Field(ge=0, description="Penalty delta.")
-    scaled_label_noise_std: float = Field(
-        ge=0, description="Standard deviation of the label noise."
+    dimensions: Annotated[Rising[Dimension], Field(min_length=2)] = Field(
+        description="Dimensions d."
     )
-    lowest: float = Field(ge=0, description="Smallest eigenvalue of the second moment.")
-    highest: float = Field(gt=0, description="Largest eigenvalue of the second moment.")
+    horizon: Positive = Field(description="Records over dimension, n / d.")
+    rate: StepSize = Field(description="Scaled rate gamma.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
+    lowest: NonNegative = Field(description="Smallest eigenvalue of the second moment.")
+    highest: Positive = Field(description="Largest eigenvalue of the second moment.")
+
+    _has_a_spread = more_than("highest", "lowest")
 
     def problem(self, dimension: int) -> RidgeRegression:
         from privreg.theory.noisy_sgd.diffusion import RidgeRegression
@@ -42,7 +54,7 @@ class Parameters(Strict):
             self.lowest + (self.highest - self.lowest) * grid,
             np.cos(6.0 * grid) / np.sqrt(dimension),
             np.ones(dimension) / np.sqrt(dimension),
-            label_noise_variance=self.scaled_label_noise_std**2,
+            label_noise_std=self.scaled_label_noise_std,
             ridge=self.ridge,
         )
 
@@ -115,7 +127,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                 ridge=parameters.ridge,
                 rng=trial.rng,
             )
-            gap[d, at] = np.abs(runs.risk[0, 0] - limit).max()
+            gap[d, at] = np.abs(runs.risk.non_private[0, 0] - limit).max()
             energy = trial.rng.chisquare(dimension, steps) - dimension
             martingale[d, at] = np.abs(scale * np.cumsum(energy)).max()
     dims = ("dimension", "trial")

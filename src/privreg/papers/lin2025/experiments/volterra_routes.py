@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import (
+    Deviation,
+    Dimension,
+    NonNegative,
+    Positive,
+    PositiveDeviation,
+    StepSize,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,14 +30,14 @@ PLACE = "Theorem 4.2, equations (6), (7) and (10)"
 class Parameters(Strict):
     """Problems, rates and noise on which the routes are compared."""
 
-    dimension: int = Field(ge=2, description="Dimension d.")
-    horizon: float = Field(gt=0, description="Last time.")
-    rate: float = Field(gt=0, description="Scaled rate gamma at time 0.")
-    gradient_noise_std: float = Field(gt=0, description="Gradient noise sigma.")
-    ridge: float = Field(gt=0, description="Penalty delta, where there is one.")
-    scaled_label_noise_std: float = Field(
-        ge=0, description="Standard deviation of the label noise."
+    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    horizon: Positive = Field(description="Last time.")
+    rate: StepSize = Field(description="Scaled rate gamma at time 0.")
+    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: Annotated[NonNegative, Field(gt=0)] = Field(
+        description="Penalty delta, where there is one."
     )
+    scaled_label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
 
 
 def theory(parameters: Parameters) -> xr.Dataset:
@@ -79,7 +87,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 rate=parameters.rate,
                 gradient_noise_std=parameters.gradient_noise_std,
                 ridge=problem.ridge,
-                label_noise_variance=problem.label_noise_variance,
+                label_noise_std=problem.label_noise_std,
             )
             closed[p] = max(
                 np.max(np.abs(found / exact - 1.0))
@@ -144,7 +152,7 @@ def _problem(parameters: Parameters, isotropic: bool, ridge: float) -> RidgeRegr
         np.ones(parameters.dimension) if isotropic else 0.1 + 1.8 * grid,
         np.cos(6.0 * grid),
         np.sin(9.0 * grid) - 0.5,
-        label_noise_variance=parameters.scaled_label_noise_std**2,
+        label_noise_std=parameters.scaled_label_noise_std,
         ridge=ridge,
     )
 

@@ -68,6 +68,11 @@ def concentration(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
         panel.plot(dimension, middle * dimension**rate, color=BLACK, lw=0.8, label=label)
         panel.set(xscale="log", yscale="log", xlabel="dimension $d$", title=f"{title}: {slope:.3f}")
         panel.set_xticks(dimension, [f"{d:g}" for d in dimension])
+        low, high = panel.get_ylim()
+        # A range of about a decade holds one power of ten.
+        marks = [m * 10.0**power for power in range(-9, 3) for m in (1, 2, 5)]
+        shown = [mark for mark in marks if low < mark < high]
+        panel.set_yticks(shown, [f"{mark:g}" for mark in shown])
         panel.minorticks_off()
         panel.legend(loc="upper right")
     axes[0].set_ylabel("largest distance to the theory")
@@ -130,7 +135,8 @@ def orders(simulation: xr.Dataset) -> Figure:
             panel.axvspan(order[~finite].min(), order.max(), color="0.9", zorder=0, lw=0)
     if np.isinf(simulation.swept_loss.values).any():
         where = panel.get_xaxis_transform()
-        panel.text(order.max() - 0.05, 0.5, "infinite", transform=where, ha="right", fontsize=7)
+        middle = (order[np.isinf(simulation.swept_loss.values).any(axis=1)].min() + order.max()) / 2
+        panel.text(middle, 0.5, "infinite", transform=where, ha="center", fontsize=7)
     panel.set(
         yscale="log", xlabel=r"Rényi order $\alpha$", ylabel=r"$\varepsilon_\alpha$ after $k$ steps"
     )

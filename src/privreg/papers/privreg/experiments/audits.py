@@ -9,6 +9,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Positive, Probability
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,8 +23,8 @@ KINDS = ("algorithm", "control")
 class Parameters(Strict):
     """One promise for all; a trial runs every algorithm once on each of two neighbours."""
 
-    promised_mu: float = Field(gt=0, description="Promise √(2ρ) of each algorithm.")
-    confidence: float = Field(gt=0, lt=1, description="Of each audit by itself.")
+    promised_mu: Positive = Field(description="Promise √(2ρ) of each algorithm.")
+    confidence: Probability = Field(description="Of each audit by itself.")
 
 
 def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:

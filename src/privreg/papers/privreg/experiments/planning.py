@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Index, SampleSize, at_most
 
 if TYPE_CHECKING:
     from typing import Any
@@ -31,9 +32,13 @@ TARGET_SHARE = 0.3
 class Parameters(Strict):
     """Problems are drawn from a list that is fixed."""
 
-    problems: int = Field(ge=1, description="Number of problems.")
-    targets: int = Field(ge=0, description="How many of them a target error is set for.")
-    largest_sample: int = Field(ge=2000, description="Largest number of rows.")
+    problems: Count = Field(description="Number of problems.")
+    targets: Index = Field(description="How many of them a target error is set for.")
+    largest_sample: Annotated[SampleSize, Field(ge=2000)] = Field(
+        description="Largest number of rows."
+    )
+
+    _targets_are_problems = at_most("targets", "problems")
 
 
 class Case(NamedTuple):

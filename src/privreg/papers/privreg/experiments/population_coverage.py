@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Dimension, Probability, Rho, SampleSize, Some, more_than
 from privreg.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
@@ -20,25 +21,31 @@ if TYPE_CHECKING:
 
 PLACE = "Intervals for the population parameter"
 COVERAGE, LENGTH = (0.93, 0.97), 1.2
+FeatureLaw = Literal["normal", "correlated", "uniform", "Student t5", "one-hot"]
+ErrorLaw = Literal["normal", "heteroskedastic", "Student t3", "skewed"]
 DIMS = ("case", "error_law", "feature_law")
 
 
 class Case(Strict):
     """Sizes and the budget of a fit."""
 
-    sample_size: int = Field(gt=1, description="Rows.")
-    dimension: int = Field(ge=1, description="Features, beside an intercept.")
-    rho: float = Field(gt=0, description="zCDP budget, of replace-one neighbours.")
+    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Rows.")
+    dimension: Dimension = Field(description="Features, beside an intercept.")
+    rho: Rho = Field(description="zCDP budget, of replace-one neighbours.")
+
+    _more_rows_than_columns = more_than("sample_size", "dimension")
 
 
 class Parameters(Strict):
     """Every law of the features with every law of the errors at every size."""
 
-    cases: list[Case] = Field(min_length=1, description="Sizes and budgets.")
-    feature_laws: list[str] = Field(min_length=1, description="Laws of the features.")
-    error_laws: list[str] = Field(min_length=1, description="Laws of the errors.")
-    level: float = Field(gt=0, lt=1, description="Nominal coverage.")
-    oracle_rows: int = Field(ge=1000, description="Rows that stand for the population.")
+    cases: Some[Case] = Field(description="Sizes and budgets.")
+    feature_laws: Some[FeatureLaw] = Field(description="Laws of the features.")
+    error_laws: Some[ErrorLaw] = Field(description="Laws of the errors.")
+    level: Probability = Field(description="Nominal coverage.")
+    oracle_rows: Annotated[SampleSize, Field(ge=1000)] = Field(
+        description="Rows that stand for the population."
+    )
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
+from privreg.experiment.quantities import Count, Dimension, Rising, SampleSize
 
 if TYPE_CHECKING:
     from typing import Any
@@ -41,10 +42,10 @@ INSTEAD = ("one_pass_harmonic", "full_batch", "one_pass_constant", "huber", "ada
 class Parameters(Strict):
     """Every sample size meets every dimension and every law of the features."""
 
-    sample_sizes: tuple[int, ...] = Field(min_length=1, description="Numbers of rows.")
-    dimensions: tuple[int, ...] = Field(min_length=1, description="Numbers of features.")
-    coefficients: int = Field(
-        ge=1, description="Coefficients that a trial estimates in each setting, over its runs."
+    sample_sizes: Rising[SampleSize] = Field(description="Numbers of rows.")
+    dimensions: Rising[Dimension] = Field(description="Numbers of features.")
+    coefficients: Count = Field(
+        description="Coefficients that a trial estimates in each setting, over its runs."
     )
 
 
@@ -64,7 +65,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
 
     from privreg.papers.privreg.private_runs import draw, excess_risk, run
 
-    settings = _settings(parameters.sample_sizes, parameters.dimensions)
+    settings = _settings(tuple(parameters.sample_sizes), tuple(parameters.dimensions))
     risk = np.zeros((len(settings), len(trials)))
     spread = np.zeros_like(risk)
     for at, trial in enumerate(trials):

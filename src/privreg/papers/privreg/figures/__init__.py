@@ -32,6 +32,34 @@ def audits(simulation: xr.Dataset) -> Figure:
     return figure
 
 
+def population_coverage(simulation: xr.Dataset) -> Figure:
+    """Coverage, and length over the oracle's, of every setting; bands are what is promised."""
+    figure, (left, right) = panels(1, 2, height=4.6, sharey=True)
+    found = simulation.stack(setting=("case", "error_law", "feature_law"))
+    places = np.arange(found.sizes["setting"])
+    for axes, name, band, label in (
+        (left, "covered", (0.93, 0.97), "coverage of the population's slopes"),
+        (right, "length_ratio", (1.0, 1.2), "length over the oracle's"),
+    ):
+        axes.axvspan(*band, color="0.9", zorder=-1)
+        errors = 1.96 * found[f"{name}_standard_error"].values
+        axes.errorbar(
+            found[name].values, places, xerr=errors, color=BLUE, ls="", marker="o", ms=3, lw=0.8
+        )
+        axes.set_xlabel(label)
+    left.axvline(0.95, color=BLACK, lw=0.8)
+    cases = [str(case) for case, _, _ in found.setting.values]
+    names = [f"{features}; {errors}" for _, errors, features in found.setting.values]
+    left.set_yticks(places, names, fontsize=5)
+    left.invert_yaxis()
+    style = {"fontsize": 6, "ha": "left", "va": "bottom"}
+    for at in [k for k in places if k == 0 or cases[k] != cases[k - 1]]:
+        right.text(0.01, at - 0.6, cases[at], transform=right.get_yaxis_transform(), **style)
+        for axes in (left, right):
+            axes.axhline(at - 0.5, color="0.8", lw=0.5)
+    return figure
+
+
 def prediction(simulation: xr.Dataset) -> Figure:
     """Predicted against simulated errors, and their ratios with standard errors."""
     figure, axes = panels(1, 2, height=3.2)
@@ -87,32 +115,4 @@ def planning(simulation: xr.Dataset) -> Figure:
     )
     axes[1].axhline(1.0, color="0.6", lw=0.8, zorder=0)
     axes[1].set(xlabel="target", ylabel="error at the budget found over the target")
-    return figure
-
-
-def population_coverage(simulation: xr.Dataset) -> Figure:
-    """Coverage, and length over the oracle's, of every setting; bands are what is promised."""
-    figure, (left, right) = panels(1, 2, height=4.6, sharey=True)
-    found = simulation.stack(setting=("case", "error_law", "feature_law"))
-    places = np.arange(found.sizes["setting"])
-    for axes, name, band, label in (
-        (left, "covered", (0.93, 0.97), "coverage of the population's slopes"),
-        (right, "length_ratio", (1.0, 1.2), "length over the oracle's"),
-    ):
-        axes.axvspan(*band, color="0.9", zorder=-1)
-        errors = 1.96 * found[f"{name}_standard_error"].values
-        axes.errorbar(
-            found[name].values, places, xerr=errors, color=BLUE, ls="", marker="o", ms=3, lw=0.8
-        )
-        axes.set_xlabel(label)
-    left.axvline(0.95, color=BLACK, lw=0.8)
-    cases = [str(case) for case, _, _ in found.setting.values]
-    names = [f"{features}; {errors}" for _, errors, features in found.setting.values]
-    left.set_yticks(places, names, fontsize=5)
-    left.invert_yaxis()
-    style = {"fontsize": 6, "ha": "right", "va": "bottom"}
-    for at in [k for k in places if k == 0 or cases[k] != cases[k - 1]]:
-        right.text(1.0, at - 0.6, cases[at], transform=right.get_yaxis_transform(), **style)
-        for axes in (left, right):
-            axes.axhline(at - 0.5, color="0.8", lw=0.5)
     return figure

@@ -1,0 +1,216 @@
+"""What a run costs, told before it is submitted: core hours and memory from measured jobs.
+
+`workflow/costs.json` holds what each job of the papers' own scale took, written by `privreg
+measure` from the benchmarks of a build. A simulation's time grows with its trials, and with the
+arithmetic of one trial where the recipe's parameters state it as `work`, in a unit of their own;
+its memory grows by the numbers that it has in memory, where they state these as `held`. A job whose
+parameters differ from those that were measured, and that states no `work`, is counted at the
+measured parameters, and said to be.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privreg.experiment.parameters import ConfigError
+from privreg.pipeline.config import merge
+from privreg.pipeline.plan import Plan
+from privreg.pipeline.registry import paper_files
+
+COSTS = Path("workflow/costs.json")
+# Starting a process and importing what it needs, in seconds; the rest of a job grows with its work.
+START = 1.2
+# A rule asks for this much more than was measured, and never for less than this.
+MARGIN, SLOWER, LEAST_MEMORY, LEAST_MINUTES = 1.5, 4, 500, 5
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Core seconds of a stage's jobs together, their number, and the largest one's memory."""
+
+    seconds: float
+    memory_mb: float
+    jobs: int = 1
+    trials: int | None = None
+    work: float | None = None
+    held: float | None = None
+    parameters: str = ""
+    known: bool = True
+
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest job, if the trials are split evenly."""
+        return self.seconds / self.jobs
+
+
+# What a job asks for that nobody measured.
+UNMEASURED = Cost(seconds=300.0, memory_mb=1000.0, known=False)
+
+
+class Needs:
+    """What the rules ask of a cluster for their jobs."""
+
+    def __init__(self, plan: Plan, costs: Path = COSTS) -> None:
+        self.costs = predict(plan, costs)
+
+    def memory_mb(self, stage: str) -> Callable[[Any, int], int]:
+        """Memory of a stage's job, in megabytes, twice as much each time that it was killed."""
+        return lambda wildcards, attempt: (
+            max(LEAST_MEMORY, round(MARGIN * self._cost(stage, wildcards).memory_mb))
+            * 2 ** (attempt - 1)
+        )
+
+    def minutes(self, stage: str) -> Callable[[Any, int], int]:
+        """Run time of a stage's job, on a machine up to four times slower than the measured one."""
+        return lambda wildcards, attempt: (
+            max(LEAST_MINUTES, round(SLOWER * MARGIN * self._cost(stage, wildcards).longest / 60))
+            * 2 ** (attempt - 1)
+        )
+
+    def _cost(self, stage: str, wildcards: Any) -> Cost:
+        return self.costs[f"{stage}/{wildcards.paper}/{wildcards.experiment}"]
+
+
+def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
+    """Write what the jobs of a build took."""
+    plan = Plan(merged(*configs))
+    found: dict[str, dict[str, Any]] = {}
+    for key, paper, name in _stages(plan):
+        files = sorted((benchmarks / key).glob("*.tsv")) or [benchmarks / f"{key}.tsv"]
+        rows = [_row(file) for file in files if file.exists()]
+        if not rows:
+            continue
+        experiment = plan.experiment(paper, name)
+        stage = key.partition("/")[0]
+        found[key] = {
+            "seconds": round(sum(seconds for seconds, _ in rows), 2),
+            "memory_mb": round(max(memory for _, memory in rows)),
+            "jobs": len(rows),
+            "parameters": _digest(plan, paper, name),
+        }
+        if stage == "simulation":
+            found[key] |= {"trials": experiment.trials, **_stated(plan, paper, name)}
+    output.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def predict(plan: Plan, costs: Path = COSTS) -> dict[str, Cost]:
+    """Costs of each experiment's stages under a plan, by `stage/paper/experiment`."""
+    measured = {key: Cost(**values) for key, values in json.loads(costs.read_text()).items()}
+    found = {}
+    for key, paper, name in _stages(plan):
+        if key in measured:
+            found[key] = _scaled(measured[key], plan, paper, name)
+        else:
+            found[key] = UNMEASURED
+    return found
+
+
+def cost(*, configs: list[Path], measured: Path | None) -> None:
+    """Print what a configuration costs, and beside it what a build took, if one is named."""
+    plan = Plan(merged(*configs))
+    found = predict(plan)
+    rows = [("", "core hours", "jobs", "longest job", "largest memory", "")]
+    for paper in plan.config.papers:
+        mine = {key: value for key, value in found.items() if key.split("/")[1] == paper}
+        unknown = [key for key, value in mine.items() if not value.known]
+        note = f"at the papers' parameters: {len(unknown)} stages" if unknown else ""
+        rows.append((paper, *_words(list(mine.values())), note))
+    rows.append(("all", *_words(list(found.values())), ""))
+    if measured is not None:
+        took = [
+            sum(_row(file)[0] for file in sorted(measured.glob(f"{stage}/**/*.tsv")))
+            for stage in ("theory", "simulation", "intervals")
+        ]
+        rows.append(("measured", f"{sum(took) / 3600:.3f}", "", "", "", str(measured)))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
+
+
+def merged(*configs: Path) -> dict[str, Any]:
+    """The configuration as a run merges it: shared, the papers', then the files named."""
+    import yaml
+
+    def read(path: Path) -> dict[str, Any]:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ConfigError(f"{path} must hold a mapping, got {type(found).__name__}")
+        return found
+
+    raw = read(Path("config/config.yaml"))
+    for file in paper_files(raw):
+        raw = merge(raw, read(Path(file)))
+    for path in configs:
+        raw = merge(raw, read(path))
+    return raw
+
+
+def _scaled(measured: Cost, plan: Plan, paper: str, name: str) -> Cost:
+    experiment = plan.experiment(paper, name)
+    same = _digest(plan, paper, name) == measured.parameters
+    if measured.trials is None:
+        return Cost(measured.seconds, measured.memory_mb, known=same)
+    stated = {} if same else _stated(plan, paper, name)
+    known = same or (measured.work is not None and "work" in stated)
+    growth = stated["work"] / (measured.work or 1.0) if known and not same else 1.0
+    more = stated.get("held", 0.0) - (measured.held or 0.0) if not same else 0.0
+    trials = experiment.trials or 1
+    each = max(measured.seconds - START * measured.jobs, 0.0) / measured.trials
+    return Cost(
+        seconds=START * experiment.shards + each * growth * trials,
+        memory_mb=measured.memory_mb + max(0.0, 8 * more / 2**20),
+        jobs=experiment.shards,
+        trials=trials,
+        known=known,
+    )
+
+
+def _stages(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    for paper, block in plan.config.papers.items():
+        for name in block.experiments:
+            recipe = plan.recipe(paper, name)
+            for stage, function in (
+                ("theory", "theory"),
+                ("simulation", "simulate"),
+                ("intervals", "intervals"),
+            ):
+                if recipe.has(function):
+                    yield f"{stage}/{paper}/{name}", paper, name
+
+
+def _digest(plan: Plan, paper: str, name: str) -> str:
+    return hashlib.sha256(plan.parameters(paper, name).encode()).hexdigest()[:16]
+
+
+def _stated(plan: Plan, paper: str, name: str) -> dict[str, float]:
+    typed = plan.recipe(paper, name).parameters(plan.experiment(paper, name).parameters, name)
+    return {word: float(getattr(typed, word)) for word in ("work", "held") if hasattr(typed, word)}
+
+
+def _row(file: Path) -> tuple[float, float]:
+    """Seconds and megabytes of a job of one core.
+
+    Snakemake samples processor time so rarely that it misses up to half a minute of a job.
+    """
+    with file.open(encoding="utf-8") as lines:
+        row = next(csv.DictReader(lines, delimiter="\t"))
+    memory = row["max_rss"]
+    return float(row["s"]), 0.0 if memory in {"-", "NA"} else float(memory)
+
+
+def _words(costs: list[Cost]) -> tuple[str, str, str, str]:
+    longest = max((cost.longest for cost in costs), default=0.0)
+    return (
+        f"{sum(cost.seconds for cost in costs) / 3600:.3f}",
+        str(sum(cost.jobs for cost in costs)),
+        f"{longest / 60:.1f} min",
+        f"{max((cost.memory_mb for cost in costs), default=0.0):.0f} MB",
+    )

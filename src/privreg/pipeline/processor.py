@@ -1,0 +1,35 @@
+"""The processor as jobs see it: the same instructions, hence the same rounding, where it has them.
+
+OpenBLAS and NumPy choose their loops by what the processor offers, and sums in another order round
+differently. Kernels of Numba need no pin: IEEE arithmetic in their own order.
+"""
+
+from __future__ import annotations
+
+import platform
+
+
+def pinned() -> dict[str, str]:
+    """Environment that holds BLAS and NumPy to AVX2; empty where there is no such processor.
+
+    `OPENBLAS_CORETYPE` chooses the kernels of a processor with AVX2 and FMA, which every x86-64 one
+    has had since 2013 (Intel) and 2015 (AMD). `NPY_DISABLE_CPU_FEATURES` leaves out wider vectors.
+    """
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return {}
+    from numpy._core._multiarray_umath import (
+        __cpu_dispatch__,
+        __cpu_features__,
+    )
+
+    if not (__cpu_features__.get("AVX2") and __cpu_features__.get("FMA3")):
+        return {}
+    return {
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(_wide(__cpu_dispatch__)),
+    }
+
+
+def _wide(dispatched: list[str]) -> list[str]:
+    """Names of the instruction sets beyond AVX2, which NumPy calls differently by version."""
+    return [name for name in dispatched if name.startswith(("AVX512", "X86_V4"))]

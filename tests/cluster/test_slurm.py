@@ -1,0 +1,92 @@
+"""The whole quick DAG through a real SLURM, with accidents, equals a local build byte for byte."""
+
+import filecmp
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.cluster.one_node import missing, one_node
+from tests.workflow import twice
+
+ROOT = Path(__file__).parents[2]
+QUICK = "config/quick.yaml"
+# Everything of a kind in a few submissions: a tiny job costs SLURM and Snakemake's polling seconds.
+GROUPS = ["theory=60", "trials=80", "summaries=80", "drawings=80", "verdicts=120"]
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(bool(missing()), reason=f"SLURM {missing()}"),
+]
+
+
+def test_slurm_with_accidents_gives_the_bytes_of_a_local_build(tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    twice.build(here, ["all"], cores=2, configs=[QUICK])
+    shards = tmp_path / "shards.json"
+    shards.write_text(json.dumps(twice.sharded_otherwise("quick")))
+    subprocess.run(["git", "clone", "--quiet", ROOT, there], check=True)
+    with one_node(tmp_path / "slurm") as cluster:
+        run = submit(there, cluster, "all", "--configfile", QUICK, str(shards))
+        cancelled = cancel_one(cluster, run)
+        restarted = restart_node(cluster, run)
+        output, _ = run.communicate(timeout=1500)
+    assert run.returncode == 0, output[-4000:]
+    assert cancelled
+    assert restarted
+    left, right = twice.artifacts(here / "results"), twice.artifacts(there / "results")
+    assert left == right
+    differ = [
+        path
+        for path in sorted(left)
+        if not filecmp.cmp(here / "results" / path, there / "results" / path, shallow=False)
+    ]
+    assert not differ
+
+
+def submit(folder, cluster, *arguments):
+    """A run of the workflow that hands its jobs to SLURM."""
+    environment = {**cluster.environment, "PYTHONPATH": str(folder / "src")}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    command = [
+        *(sys.executable, "-m", "snakemake", *arguments),
+        *("--profile", "profiles/slurm", "--cores", "2", "--group-components", *GROUPS),
+        *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
+        *("--default-resources", "slurm_partition=short", "slurm_account=none"),
+    ]
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**environment, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def cancel_one(cluster, run):
+    """Kill the first job that runs."""
+    job = wait_for_a_job(cluster, run)
+    cluster.run("scancel", "--signal=KILL", "--full", job)
+    cluster.run("scancel", job)
+    return job
+
+
+def restart_node(cluster, run):
+    """Stop the node's daemon under a running job, and start it again."""
+    job = wait_for_a_job(cluster, run)
+    cluster.stop_node()
+    cluster.start_node()
+    return job
+
+
+def wait_for_a_job(cluster, run):
+    for _ in range(600):
+        running = cluster.running()
+        if running or run.poll() is not None:
+            return running[0] if running else None
+        time.sleep(0.5)
+    return None

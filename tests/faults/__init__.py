@@ -1,0 +1,1 @@
+"""Faults: kills, damage, full disks, strange places."""

@@ -1,0 +1,1 @@
+"""Recipes of chain2026."""

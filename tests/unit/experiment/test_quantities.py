@@ -1,0 +1,143 @@
+"""Kinds of parameter: what each takes, and the line on which it refuses the rest."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+
+from privreg.experiment.parameters import ConfigError, Strict, validate
+from privreg.experiment.quantities import (
+    AspectRatio,
+    Count,
+    Dimension,
+    Flag,
+    Power,
+    Probability,
+    RenyiOrder,
+    Rising,
+    ShareAxis,
+    Some,
+    StatedBudget,
+    StepSize,
+    StepSizeAxis,
+    Window,
+    at_most,
+    more_than,
+)
+
+
+class Parameters(Strict):
+    dimension: Annotated[Dimension, Field(ge=2)] = 3
+    repeats: Count = 1
+    orders: Annotated[Some[RenyiOrder], Field(min_length=2)] = Field(default=[2.0, 4.0])
+    steps: Rising[Count] = Field(default=[1, 2])
+    delta: Probability = 0.5
+    step_size: StepSize = 0.1
+    ratio: AspectRatio = 0.1
+    exponents: Some[Annotated[Power, Field(lt=1)]] = Field(default=[0.0])
+    rates: StepSizeAxis = StepSizeAxis(low=0.1, high=1.0, count=3)
+    shares: ShareAxis = ShareAxis(low=0.1, high=0.9, count=3)
+    window: Window = (1.0, 2.0)
+    budget: StatedBudget = Field(default={"zcdp": 1.0}, validate_default=True)
+    flag: Flag = False
+
+    _enough = more_than("dimension", "repeats")
+    _within = at_most("steps", "dimension")
+
+
+def test_what_is_right_is_taken():
+    found = validate(Parameters, {"orders": [1.5, 8], "steps": [1, 3], "delta": 1e-300}, "p")
+    assert found.orders == [1.5, 8.0]
+    assert found.budget.rho == 1.0
+    assert found.rates.values()[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("dimension", 1, "p.dimension must be at least 2, got 1"),
+        ("dimension", True, "p.dimension must be a whole number, got True"),
+        ("dimension", 3.0, "p.dimension must be a whole number, got 3.0"),
+        ("dimension", 10**9, "p.dimension must be at most 1e+07, got 1000000000"),
+        ("repeats", 3, "p: dimension must be more than repeats = 3, got 3"),
+        ("orders", [2.0], "p.orders must have at least 2 values, got [2.0]"),
+        ("orders", [2.0, -1.0], "p.orders.1 must be more than 1, got -1.0"),
+        ("orders", [2.0, True], "p.orders.1 must be a number, got True"),
+        ("orders", [2.0, math.inf], "p.orders.1 must be a finite number, got inf"),
+        ("orders", [2.0, 2.0], "p.orders must hold each value once, got 2.0 twice"),
+        ("steps", [2, 1], "p.steps must increase, got 1 after 2"),
+        ("steps", [2, 4], "p: steps must be at most dimension = 3, got 4"),
+        ("steps", [], "p.steps must have at least 1 values, got []"),
+        ("delta", 1, "p.delta must be less than 1, got 1"),
+        ("delta", math.nan, "p.delta must be a finite number, got nan"),
+        ("step_size", 0.0, "p.step_size must be more than 0, got 0.0"),
+        ("step_size", "1e-3", "p.step_size must be a number, got '1e-3'; YAML wants it as 1.0e-3"),
+        ("step_size", 10**400, "p.step_size must be a number, got a number of 1329 bits"),
+        ("ratio", 0.0, "p.ratio must be at least 1e-100, got 0.0"),
+        ("exponents", [1.0], "p.exponents.0 must be less than 1, got 1.0"),
+        (
+            "rates",
+            {"low": 2.0, "high": 1.0, "count": 2},
+            "p.rates: high must be more than low = 2, got 1",
+        ),
+        ("rates", [], "p.rates must be a mapping, got []"),
+        ("shares", {"low": 0.1, "high": 1.0, "count": 2}, "p.shares.high must be less than 1"),
+        ("window", [2.0, 1.0], "p.window must increase, got 1.0 after 2.0"),
+        ("budget", {"zcdp": True}, "p.budget: budget.zcdp must be a number, got True"),
+        ("budget", {}, "or epsilon and delta, got nothing"),
+        ("flag", 1, "p.flag must be a boolean, got 1"),
+    ],
+)
+def test_what_is_wrong_is_one_line(field: str, value: Any, said: str):
+    with pytest.raises(ConfigError) as caught:
+        validate(Parameters, {field: value}, "p")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_schema_states_the_bounds():
+    properties = Parameters.model_json_schema()["properties"]
+    assert properties["dimension"]["minimum"] == 2
+    assert properties["dimension"]["maximum"] == 10_000_000
+    assert properties["orders"]["minItems"] == 2
+    assert properties["orders"]["uniqueItems"] is True
+    assert properties["orders"]["items"]["exclusiveMinimum"] == 1
+    assert properties["exponents"]["items"]["exclusiveMaximum"] == 1
+    assert "zcdp" in json.dumps(properties["budget"])
+
+
+def test_every_parameter_of_every_recipe_is_bounded():
+    from privreg.pipeline.registry import Recipe, known_papers, recipes
+
+    loose = []
+    for paper in known_papers():
+        for name in recipes(paper):
+            schema = Recipe(paper, name).module.Parameters.model_json_schema()
+            for title, block in {name: schema, **schema.get("$defs", {})}.items():
+                for key, about in block.get("properties", {}).items():
+                    if title != "BudgetStatement":
+                        loose += [f"{paper}.{name}.{title}.{key}" for _ in unbounded(about)]
+    assert not loose
+
+
+def unbounded(about: Any) -> Any:
+    """Numbers without both ends, and lists without a least length, in a schema."""
+    if isinstance(about, dict):
+        kind = about.get("type")
+        if kind in ("number", "integer"):
+            low = {"minimum", "exclusiveMinimum"} & about.keys()
+            high = {"maximum", "exclusiveMaximum"} & about.keys()
+            if not (low and high):
+                yield about
+        if kind == "array" and "minItems" not in about:
+            yield about
+        for key, inner in about.items():
+            if key != "default":
+                yield from unbounded(inner)
+    elif isinstance(about, list):
+        for inner in about:
+            yield from unbounded(inner)

@@ -1,0 +1,44 @@
+"""YAML that people write: what is wrong with a file is one line that names it."""
+
+import pytest
+
+from privreg.experiment.parameters import ConfigError
+from privreg.experiment.yaml_files import read_mapping
+
+WRONG = {
+    "a tab": (b"a: 1\n\tb: 2\n", "line 2: must be YAML"),
+    "nothing": (b"", "must hold keys and their values, got nothing"),
+    "a list": (b"- 1\n", "got a list"),
+    "a number": (b"3\n", "got a int"),
+    "Latin 1": (b"a: \xe9\n", "must be UTF-8, got the byte 0xe9 at 3"),
+    "a bracket": (b"a: [1\n", "must be YAML"),
+    "a key twice": (b"a: 1\nb: 2\na: 3\n", "line 1: the key 'a' is there twice"),
+    "an inner key twice": (b"a:\n  b: 1\n  b: 2\n", "line 2: the key 'b' is there twice"),
+    "no date": (b"a: 2020-99-99\n", "must be YAML"),
+    "a tag": (b"a: !!python/name:os.system\n", "line 1: must be YAML"),
+    "an alias": (b"a: *x\n", "must be YAML"),
+    "depth": (b"a: " + b"[" * 5000, "must be YAML"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_one_line(tmp_path, content, words):
+    file = tmp_path / "file.yaml"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read_mapping(file)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(str(file))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there_and_a_folder(tmp_path):
+    for path in (tmp_path / "none.yaml", tmp_path):
+        with pytest.raises(ConfigError, match="cannot be read"):
+            read_mapping(path)
+
+
+def test_merges_and_anchors_are_read(tmp_path):
+    file = tmp_path / "file.yaml"
+    file.write_text("a: &a {x: 1, y: 2}\nb:\n  <<: *a\n  y: 3\n")
+    assert read_mapping(file)["b"] == {"x": 1, "y": 3}

@@ -1,0 +1,60 @@
+"""What bombari2025's assumptions ask for, on designs that keep them and on some that do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privreg.papers.bombari2025.experiments import assumptions
+
+PARAMETERS = {
+    "dimensions": [10, 50],
+    "spectrum_powers": [-1.0, 0.0, 0.25],
+    "exponents": [0.0, 0.25, 0.5, 1.0],
+    "log_sample_sizes": [5.0, 10.0],
+    "aspect_ratio": 0.5,
+    "clip_constant": 3.0,
+    "sample_size": 200,
+}
+
+
+def test_designs_keep_the_assumptions() -> None:
+    found = assumptions.theory(assumptions.Parameters.model_validate(PARAMETERS))
+    np.testing.assert_allclose(found.trace_ratio, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(found.target_norm, 1.0, rtol=1e-12)
+    assert found.largest_eigenvalue.max() <= 2
+    np.testing.assert_allclose(found.mean_eigenvalue, 1.0, rtol=1e-9)
+    assert found.moment_error.max() < 1e-5
+    assert found.eigenvalue_std.sel(spectrum_power=0.0) == pytest.approx(1 / np.sqrt(3), rel=1e-9)
+
+
+def test_exponents_between_zero_and_one_half_have_no_bounded_curvature() -> None:
+    growth = [assumptions._curvature_growth(exponent) for exponent in (0.0, 0.5, 1.0, 3.0)]
+    np.testing.assert_allclose(growth, 1.0, atol=1e-3)
+    # The second derivative is (1 - t)^(2 alpha - 2), up to a factor.
+    assert assumptions._curvature_growth(0.75) == pytest.approx(1e3**0.5, rel=0.03)
+    assert assumptions._curvature_growth(0.25) == pytest.approx(1e3**1.5, rel=0.05)
+
+
+@pytest.mark.parametrize(("ratio", "clip"), [(0.5, 3.0), (0.1, 1.0), (2.0, 0.5)])
+def test_the_discretisation_error_has_the_factor_of_the_proof(ratio: float, clip: float) -> None:
+    parameters = assumptions.Parameters.model_validate(
+        PARAMETERS | {"aspect_ratio": ratio, "clip_constant": clip}
+    )
+    found = assumptions._discretisation(parameters)
+    # n - 1 of n terms, each the same; half of the bound by Taylor's formula.
+    assert found["discretisation_over_corrected"][1] == pytest.approx(0.5 * 199 / 200, rel=1e-9)
+    assert found["discretisation_over_printed"][1] == pytest.approx(
+        0.5 * 199 / 200 * ratio * clip**2, rel=1e-9
+    )
+
+
+def test_mean_squared_gradient_norm_of_gaussian_data() -> None:
+    rng = np.random.Generator(np.random.SFC64(1))
+    found = assumptions.theory(assumptions.Parameters.model_validate(PARAMETERS))
+    samples = rng.standard_normal((200_000, 10))
+    residuals = samples[:, 0] + 0.3 * rng.standard_normal(len(samples))
+    squares = np.sum(samples**2, axis=1) * residuals**2
+    ratio = squares / (10 * (1 + 0.3**2))
+    expected = float(found.gradient_norm_ratio.sel(dimension=10)) ** 2
+    assert abs(ratio.mean() - expected) < 4 * ratio.std() / np.sqrt(len(ratio))

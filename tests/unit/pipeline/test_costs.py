@@ -1,0 +1,74 @@
+"""Costs: what was measured comes back, and grows with trials, arithmetic and numbers held."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from privreg.pipeline import costs
+from privreg.pipeline.plan import Plan
+
+KEY = "simulation/brown2024/fixed_ratio"
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch, request):
+    monkeypatch.chdir(request.config.rootpath)
+
+
+def predicted(tmp_path, overlay):
+    path = tmp_path / "overlay.json"
+    path.write_text(json.dumps({"brown2024": {"experiments": {"fixed_ratio": overlay}}}))
+    return costs.predict(Plan(costs.merged(path)))[KEY]
+
+
+def test_the_measured_configuration_costs_what_was_measured():
+    found = costs.predict(Plan(costs.merged()))
+    measured = json.loads(costs.COSTS.read_text())
+    for key, cost in found.items():
+        if cost.known and cost.trials == measured[key].get("trials"):
+            assert cost.seconds <= max(measured[key]["seconds"], costs.START * cost.jobs) * 1.001
+            assert cost.memory_mb == measured[key]["memory_mb"]
+
+
+def test_time_grows_with_the_trials_and_memory_does_not(tmp_path):
+    one = costs.predict(Plan(costs.merged()))[KEY]
+    ten = predicted(tmp_path, {"trials": 200, "shards": 4})
+    start = costs.START * one.jobs
+    assert ten.seconds - start == pytest.approx(10 * (one.seconds - start))
+    assert ten.memory_mb == one.memory_mb
+    assert ten.known
+
+
+def test_a_dimension_grows_time_and_memory_by_what_the_recipe_states(tmp_path):
+    small = predicted(tmp_path, {"parameters": {"dimensions": [2, 500]}})
+    large = predicted(tmp_path, {"parameters": {"dimensions": [2, 1000]}})
+    # n p (p + 50) with n = 100 p: 1000² · 1050 over 500² · 550.
+    start = costs.START * small.jobs
+    assert (large.seconds - start) / (small.seconds - start) == pytest.approx(7.636, rel=1e-3)
+    assert large.memory_mb - small.memory_mb == pytest.approx(8 * 100 * (1000**2 - 500**2) / 2**20)
+    assert large.known
+
+
+def test_changed_parameters_without_stated_work_are_said_to_be_unknown(tmp_path):
+    path = tmp_path / "overlay.json"
+    experiment = {"parameters": {"runs": 11}}
+    path.write_text(json.dumps({"brown2024": {"experiments": {"coverage": experiment}}}))
+    assert not costs.predict(Plan(costs.merged(path)))["simulation/brown2024/coverage"].known
+
+
+def test_a_killed_job_asks_for_twice_as_much():
+    needs = costs.Needs(Plan(costs.merged()))
+    job = SimpleNamespace(paper="brown2024", experiment="fixed_ratio")
+    for ask in (needs.memory_mb("simulation"), needs.minutes("simulation")):
+        assert ask(job, 2) == 2 * ask(job, 1)
+        assert ask(job, 3) == 4 * ask(job, 1)
+    measured = json.loads(costs.COSTS.read_text())[KEY]["memory_mb"]
+    assert needs.memory_mb("simulation")(job, 1) > measured
+
+
+def test_a_configuration_that_is_no_mapping_is_refused(tmp_path):
+    path = tmp_path / "list.yaml"
+    path.write_text("- 1\n")
+    with pytest.raises(ValueError, match=r"list\.yaml must hold a mapping, got list"):
+        costs.merged(path)

@@ -1,0 +1,202 @@
+"""What a plan knows before any job: the paper's scale, drawings' arguments, artifacts, targets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from privreg.experiment.parameters import ConfigError
+from privreg.pipeline import drawings, listing, scales, targets
+from privreg.pipeline.config import load, merge, read_configuration, with_arguments
+from privreg.pipeline.plan import Plan, stop_in_one_line
+from privreg.pipeline.registry import known_papers
+
+ROOT = Path(__file__).parents[3]
+RULES = ("all", "claims", "theory")
+
+
+def plan(**overlay):
+    raw = read_configuration(ROOT / "config")
+    return Plan(
+        merge(raw | {"papers": ["brown2024"]}, overlay),
+        ROOT / "config/claims",
+        ROOT / "workflow/schemas",
+    )
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return plan()
+
+
+def coverage(**changes):
+    return {"brown2024": {"experiments": {"coverage": changes}}}
+
+
+# Whose scale
+
+
+def test_the_committed_configuration_is_the_papers_scale(whole):
+    assert whole.scale == "paper"
+    assert whole.layout.root == "results"
+    assert targets.own_lines(whole) == []
+
+
+def test_the_digests_of_the_papers_scale_are_not_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    scales.scales(output=tmp_path / "found.json")
+    listed = (ROOT / "workflow/schemas/paper_scale.json").read_text()
+    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(listed), "`make schema`"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"trials": 11}, {"parameters": {"clip_constant": 4.0}}, {"parameters": {"level": 0.9}}],
+)
+def test_another_parameter_is_your_own_scale_for_what_rests_on_it(changes):
+    mine = plan(**coverage(**changes))
+    assert mine.own == {("brown2024", "coverage")}
+    assert (mine.scale, mine.layout.root) == ("own", "results/own")
+    assert mine.scale_of_drawing("figure", "brown2024", "fig5") == "own"
+    assert mine.scale_of_drawing("figure", "brown2024", "fig1") == "paper"
+    groups = {mine.scale_of_group("brown2024", Path(file).stem) for file in mine.ledgers.verdicts()}
+    assert groups == {"own", "paper"}
+    assert "brown2024/coverage" in targets.own_lines(mine)[0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"shards": 5}, {"parameters": {"level": 0.95}}, {"parameters": {"step_size": 0.25}}],
+)
+def test_jobs_and_what_is_the_same_change_no_scale(changes):
+    assert plan(**coverage(**changes)).scale == "paper"
+    assert plan(seed=3).scale == "paper"
+
+
+def test_the_quick_scale_stays_what_it_is():
+    assert plan(scale="quick", **coverage(trials=11)).scale == "quick"
+
+
+def test_settings_of_the_command_line_are_numbers():
+    given = {
+        "brown2024": {"experiments": {"coverage": {"trials": "11", "parameters": {"a": "1e-3"}}}}
+    }
+    found = with_arguments({"brown2024": {"figures": {}}}, given)
+    assert found["brown2024"]["experiments"]["coverage"] == {
+        "trials": 11,
+        "parameters": {"a": 1e-3},
+    }
+    assert found["brown2024"]["figures"] == {}
+
+
+# Drawings
+
+
+def test_figures_and_tables_have_a_function_of_their_arguments():
+    config = load(read_configuration(ROOT / "config"), known_papers())
+    for paper, block in config.papers.items():
+        for kind, listed in (("figures", block.figures), ("tables", block.tables)):
+            for name, drawing in listed.items():
+                assert set(drawings.functions(paper, kind)[name]) == set(drawing.artifacts)
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "words"),
+    [
+        ({"simulatoin": "simulation/fixed_ratio"}, "did you mean 'simulation'"),
+        ({"simulation": "simulation/coverage"}, "must be simulation/fixed_ratio as its recipe"),
+        ({"simulation": "theory/fixed_ratio"}, "with the stage 'theory'"),
+        ({"simulation": "simulation/fixed_ratios"}, "did you mean 'fixed_ratio'"),
+    ],
+)
+def test_a_figure_of_wrong_artifacts_is_refused(artifacts, words):
+    raw = read_configuration(ROOT / "config") | {"papers": ["brown2024"]}
+    raw["brown2024"]["figures"]["fig1"]["artifacts"] = artifacts
+    with pytest.raises(ConfigError, match=words):
+        Plan(raw, ROOT / "config/claims", ROOT / "workflow/schemas")
+
+
+def test_the_same_recipe_with_other_parameters_may_be_drawn():
+    figure = {"fig1": {"artifacts": {"simulation": "simulation/fixed_ratio_anisotropic"}}}
+    assert plan(brown2024={"figures": figure}).figures()
+
+
+def test_a_figure_without_a_function_is_refused():
+    figure = {"fig99": {"artifacts": {"theory": "theory/main_theorem"}, "caption": "None."}}
+    with pytest.raises(ConfigError, match=r"figures\.fig99 must be one of 'fig1'"):
+        plan(brown2024={"figures": figure})
+
+
+# Artifacts
+
+
+def test_the_listing_knows_what_an_artifact_holds(tmp_path):
+    dataset = xr.Dataset(
+        {"risk": ("time", np.zeros(3)), "name": ("time", ["a", "b", "c"])},
+        coords={"time": [0.0, 0.5, 1.0], "long": ("row", np.arange(500))},
+        attrs={"config_digest": "here"},
+    )
+    entry = json.loads(json.dumps(listing.described(dataset, "theory/brown2024/x", "coverage")))
+    digest = listing.source_digest("coverage", "theory/brown2024/x")
+    known = listing.known(entry, recipe=digest, config="here")
+    assert known.numbers == {"risk": ("time",)}
+    assert known.others == ("name",)
+    assert known.coordinates["time"].labels == (0.0, 0.5, 1.0)
+    assert known.coordinates["long"].labels is None
+    elsewhere = listing.known(entry, recipe=digest, config="there")
+    assert elsewhere.coordinates["time"].labels is None
+    assert elsewhere.numbers == known.numbers
+    assert listing.known(entry, recipe="edited since", config="here") is None
+
+
+def test_a_wrong_entry_is_named_with_each_other_one(tmp_path, capsys):
+    folder = tmp_path / "brown2024"
+    folder.mkdir()
+    for path in (ROOT / "config/claims/brown2024").glob("*.yaml"):
+        text = path.read_text().replace("variable: ", "variable: x", 1)
+        (folder / path.name).write_text(text)
+    raw = read_configuration(ROOT / "config") | {"papers": ["brown2024"]}
+    with pytest.raises(SystemExit) as stopped:
+        stop_in_one_line(Plan)(raw, tmp_path, ROOT / "workflow/schemas")
+    lines = str(stopped.value).splitlines()
+    assert len(lines) > 1
+    assert all(line.startswith("error: brown2024.claims.") for line in lines)
+
+
+# Targets
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("results/figures/brown2024/fig55.pdf", "did you mean results/figures/brown2024/fig5"),
+        ("results/simulation/brown2024/coverage/2.nc", "brown2024/coverage has the shards 0 to 1"),
+        (
+            "results/theory/brown2024/coverge.nc",
+            "did you mean results/theory/brown2024/cov",
+        ),
+        (
+            "results/own/figures/brown2024/fig5.pdf",
+            "it is results/figures/brown2024/fig5.pdf",
+        ),
+        ("brwn2024", "did you mean brown2024"),
+        ("al", "did you mean all"),
+        ("", "'' is neither a rule nor made by one"),
+    ],
+)
+def test_what_nothing_makes_is_refused(whole, name, words):
+    with pytest.raises(ConfigError) as caught:
+        targets.require_made([name], whole, RULES)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_made_is_let_through(whole):
+    made = ["all", "results/figures/brown2024/fig5.pdf", "./results/claims.json"]
+    made += ["results/simulation/brown2024/coverage/1.nc", "results/data/mnist.nc"]
+    made += [str(ROOT / "README.md"), *whole.figures(), *whole.ledgers.verdicts()]
+    targets.require_made(made, whole, RULES)

@@ -1,0 +1,141 @@
+"""Of settings that share noise one is released, and every algorithm says what it costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privreg.algorithms import adassp, noisy_sgd, one_pass_dpgd
+from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
+from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+from privreg.algorithms.ols import ols
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+from privreg.noise.correlations import TreeCorrelation
+from privreg.noise.covariance import identity_covariance
+from privreg.noise.source import Seeded
+from privreg.noise.toeplitz import damped_square_root
+from privreg.privacy.budget import Budget
+from privreg.privacy.release import Diagnostic, Release, compose
+from privreg.schedules import Polynomial
+
+N, P = 40, 2
+BUDGET = Budget.zcdp(0.5)
+
+
+@pytest.fixture
+def rng():
+    return np.random.Generator(np.random.SFC64(1))
+
+
+@pytest.fixture
+def data(rng):
+    return ArraySamples(rng.standard_normal((N, P)), rng.standard_normal(N))
+
+
+def descend(data, rng, *, clip_norm, runs=1, rho=BUDGET.rho):
+    noise = full_batch_noise_std(clip_norm=clip_norm, rho=rho, sample_size=N, gradients=5 * runs)
+    return full_batch_dpgd(
+        data,
+        clip_norm=clip_norm,
+        step_size=0.1,
+        gradient_noise_std=noise,
+        steps=5,
+        runs=runs,
+        rng=rng,
+    )
+
+
+def sgd(data, rng, **changes):
+    records = noisy_sgd.LinearRecords.uniform(mean=0.0, half_width=1.0, target=np.zeros(P))
+    settings = {"gradient_noise_stds": [2.0], "clip_norms": [1.0], "ridge": 0.1, **changes}
+    return noisy_sgd.run_noisy_sgd(
+        data.features,
+        data.labels,
+        records=records,
+        initial=np.zeros(P),
+        step_sizes=np.full(N, 0.05),
+        rng=rng,
+        **settings,
+    )
+
+
+def one_pass(amplitudes):
+    return one_pass_dpgd.Mechanism.from_schedule(
+        Polynomial(amplitudes, 0.5), sample_size=N, dimension=P, budget=BUDGET, clip_constant=1.0
+    )
+
+
+def test_every_algorithm_releases_at_its_price(data, rng):
+    correlated = FTRLMechanism.for_budget(
+        damped_square_root(N, damping=0.1), clip_norm=1.0, budget=BUDGET, sample_size=N
+    )
+    shaped = ShapedMechanism.for_budget(
+        BUDGET,
+        covariance=identity_covariance(P),
+        correlation=TreeCorrelation(),
+        clipping=FixedClip(1.0),
+        sample_size=N,
+    )
+    releases = [
+        descend(data, rng, clip_norm=1.0, runs=3).release(),
+        dp_ftrl(data, mechanism=correlated, step_size=0.05, rng=rng).release(),
+        shaped_dp_ftrl(data, mechanism=shaped, step_size=0.05, rng=rng).release(),
+        one_pass_dpgd.release(one_pass(2.0), data.features, data.labels),
+        adassp.release(data, bounds=adassp.Bounds(2.0, 2.0), budget=BUDGET, noise=Seeded(3)),
+        sgd(data, rng).release(),
+    ]
+    for found in releases:
+        assert isinstance(found, Release)
+        assert found.budget.rho == pytest.approx(0.5, rel=1e-12)
+        assert len(found.assumptions) >= 4
+    assert compose(*releases).budget.rho == pytest.approx(3.0)
+    assert any("seed" in text for text in releases[4].assumptions)
+    assert any("last" in text for text in releases[3].assumptions)
+
+
+def test_a_second_setting_is_refused(data, rng):
+    run = descend(data, rng, clip_norm=np.array([1.0, 2.0]))
+    with pytest.raises(ValueError, match=r"setting must be an index into shape \(2,\), got None"):
+        run.release()
+    first = run.release(1)
+    np.testing.assert_array_equal(first.value, run.iterates[1])
+    np.testing.assert_array_equal(run.release(1).value, first.value)
+    for other in (0, (0,)):
+        with pytest.raises(ValueError, match="was released already"):
+            run.release(other)
+    for wrong in (2, (0, 0), -1, 0.5, True):
+        with pytest.raises(ValueError, match="setting must be"):
+            run.release(wrong)
+    runs = sgd(data, rng, clip_norms=[0.5, 1.0])
+    runs.release((0, 1))
+    with pytest.raises(ValueError, match="settings share noise"):
+        runs.release((0, 0))
+    with pytest.raises(ValueError, match="mechanism must have one setting"):
+        one_pass_dpgd.release(one_pass([1.0, 2.0]), data.features, data.labels)
+
+
+def test_what_has_no_guarantee_is_not_released(data, rng):
+    with pytest.raises(ValueError, match="finite clip norm and noise"):
+        sgd(data, rng, clip_norms=[np.inf]).release()
+    with pytest.raises(ValueError, match="finite clip norm and noise"):
+        sgd(data, rng, gradient_noise_stds=[0.0]).release()
+    with pytest.raises(ValueError, match="finite clip_norm and noise"):
+        descend(data, rng, clip_norm=1.0, rho=np.inf).release()
+    with pytest.raises(ValueError, match="neighbours must be 'replace-one' or 'zero-out'"):
+        sgd(data, rng).release(neighbours="add-remove")
+
+
+def test_diagnostics_of_runs_stay_in_the_house(data, rng):
+    bounds = adassp.bounds_from_data(data)
+    sums = adassp.clipped_sums(data, bounds=bounds.non_private)
+    runs = [descend(data, rng, clip_norm=1.0), sgd(data, rng)]
+    for secret in (bounds, *runs, sums, ols(data), data, [ols(data)]):
+        with pytest.raises(ValueError, match="value must be private throughout"):
+            Release(secret, BUDGET)
+    assert isinstance(runs[0].clipped_fraction, Diagnostic)
+    assert isinstance(runs[1].risk, Diagnostic)
+    with pytest.raises(ValueError, match="bounds must be"):
+        adassp.release(data, bounds=bounds, budget=BUDGET)
+    with pytest.raises(ValueError, match="noise must be Secret"):
+        adassp.release(data, bounds=bounds.non_private, budget=BUDGET, noise=3)
