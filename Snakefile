@@ -21,12 +21,13 @@ from privreg.pipeline.closing import closing_lines
 from privreg.pipeline.config import with_arguments
 from privreg.pipeline.costs import Needs
 from privreg.pipeline.expected import Expected
-from privreg.pipeline.opening import guarded
+from privreg.pipeline.opening import guarded, require_usable
 from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
 from privreg.pipeline.registry import paper_files
 from privreg.pipeline.sources import table_source
 from privreg.pipeline.targets import checked
 
+stop_in_one_line(require_usable)(SOURCE)
 # Read before Snakemake does, for which two keys of one name are one.
 for overlay in ("config/config.yaml", *workflow.config_settings.configfiles):
     stop_in_one_line(read_mapping)(overlay)

@@ -129,9 +129,7 @@ def test_a_folder_of_any_name_will_do(undisturbed, expected, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["{wild}card", "new\nline", "back\\slash"])
-def test_a_folder_whose_name_snakemake_cannot_take_is_no_loss(
-    undisturbed, expected, tmp_path, name
-):
+def test_a_folder_whose_name_will_not_do_is_no_loss(undisturbed, expected, tmp_path, name):
     folder = tmp_path / name
     shutil.copytree(undisturbed, folder)
     take_away(folder, 1)

@@ -55,6 +55,16 @@ def guarded(workflow: Any, layout: Layout) -> Callable[..., None]:
     return guarded_execute
 
 
+def require_usable(folder: Path) -> None:
+    """Refuse a checkout below a folder whose name Snakemake or NetCDF takes for something else."""
+    for sign, taken_for in (("{", "a variable"), ("}", "a variable"), ("\\", "a slash")):
+        if sign in str(folder.absolute()):
+            raise ValueError(
+                f"{folder.absolute()}: its {sign!r} would be taken for {taken_for}; "
+                "give the folder another name"
+            )
+
+
 def opening_lines(layout: Layout, before: lock.Owner | None) -> Iterator[str]:
     """Clear what a dead run left and what is damaged; yields a line for each thing done.
 
@@ -70,14 +80,9 @@ def opening_lines(layout: Layout, before: lock.Owner | None) -> Iterator[str]:
     DamagedError
         One line: a real table is damaged and cannot be prepared again from files at hand.
     OSError
-        The disk is full, or the folder cannot be written to, or has a name that will not do.
+        The disk is full, or the folder cannot be written to.
     """
     root = Path(layout.root)
-    if "\\" in str(root.absolute()):
-        raise OSError(
-            f"{root.absolute()}: the NetCDF library takes a backslash for a slash; "
-            "give the folder another name"
-        )
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=root):
         pass

@@ -261,6 +261,8 @@ class Plan:
             lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
         pins = pinned() | {JOBS_VARIABLE: str(JOBS.absolute())}
         lines += [f"export {name}={quote(value)}" for name, value in pins.items()]
+        # Without docstrings an artifact would have another title.
+        lines.append("unset PYTHONOPTIMIZE")
         return "; ".join(lines) + "; "
 
     def _scale_of(self, paper: str, artifacts: Iterable[str]) -> Scale:
