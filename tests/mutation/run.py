@@ -153,6 +153,8 @@ def judge_file(file: str, about: dict[str, Any], *, again: bool, jobs: int) -> l
     limit = 5 + int(3 * baseline["work"])
     kills: Counter[str] = Counter(known.get("kills", {}))
     before = known.get("survived", {})
+    # Of another text nothing is known.
+    again = again and known.get("source") == source
     chosen = [mutant for mutant in listed if not again or mutant.key in before]
     started = time.monotonic()
 
@@ -168,7 +170,7 @@ def judge_file(file: str, about: dict[str, Any], *, again: bool, jobs: int) -> l
         ]
     KEPT.mkdir(parents=True, exist_ok=True)
     found = {mutant.key: [mutant.was, mutant.now] for mutant in survived}
-    record.write_text(json.dumps({"kills": kills, "survived": found}))
+    record.write_text(json.dumps({"kills": kills, "survived": found, "source": source}))
     reasons = {(left["was"], left["now"]) for left in about.get("left", [])}
     left = {(mutant.was, mutant.now) for mutant in survived}
     print(

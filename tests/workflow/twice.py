@@ -98,7 +98,8 @@ def artifacts(results: Path) -> set[str]:
         inside = path.relative_to(results)
         shard = "simulation" in inside.parts and path.suffix == ".nc" and path.stem.isdigit()
         measured = inside.name == PAGE or {"logs", "benchmarks"} & set(inside.parts)
-        if path.is_file() and not measured and not shard:
+        # Records that lie hidden beside an artifact say nothing that it does not.
+        if path.is_file() and not path.name.startswith(".") and not measured and not shard:
             found.add(inside.as_posix())
     return found
 

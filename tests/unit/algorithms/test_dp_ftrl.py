@@ -265,10 +265,13 @@ def test_errors_name_the_argument(call, name):
         call()
 
 
-def test_sensitivity_of_growing_coefficients_is_that_of_brute_force():
+@pytest.mark.parametrize(
+    "encoder",
+    [[1.0, 0.2, 0.9, 0.1, 0.0, 0.8, 0.3, 0.8, 0.6, 0.1, 1.1, 0.4], np.linspace(1.0, 1.5, 12)],
+)
+def test_sensitivity_of_growing_coefficients_is_that_of_brute_force(encoder):
     """Not negative and not falling: the formula for falling ones would give too little."""
-    epochs, per_epoch = 3, 4
-    encoder = np.array([1.0, 0.2, 0.9, 0.1, 0.0, 1.5, 0.3, 0.8, 0.6, 0.1, 1.1, 0.4])
+    epochs, per_epoch, encoder = 3, 4, np.array(encoder)
     largest = max(
         np.linalg.norm(dense_matrix(encoder)[:, first::per_epoch].sum(axis=1))
         for first in range(per_epoch)
@@ -295,7 +298,13 @@ def test_the_share_of_clipped_gradients(epochs, batch):
     assert run.iterates.shape == (1, 1)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("times", [[11], [], 3, [0], [[1, 2]], [True], [2.5]])
+=======
+@pytest.mark.parametrize(
+    "times", [[11], [], np.zeros(0, dtype=int), 3, [0], [[1, 2]], [True], [2.0]]
+)
+>>>>>>> a1ee765c46673568bc57c6914a5c5535ad1f3770
 def test_times_are_increasing_steps_of_the_run(times):
     with pytest.raises(ValueError, match="times must be"):
         attempt(times=times)
