@@ -298,13 +298,9 @@ def test_the_share_of_clipped_gradients(epochs, batch):
     assert run.iterates.shape == (1, 1)
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("times", [[11], [], 3, [0], [[1, 2]], [True], [2.5]])
-=======
 @pytest.mark.parametrize(
-    "times", [[11], [], np.zeros(0, dtype=int), 3, [0], [[1, 2]], [True], [2.0]]
+    "times", [[11], [], np.zeros(0, dtype=int), 3, [0], [[1, 2]], [True], [2.5]]
 )
->>>>>>> a1ee765c46673568bc57c6914a5c5535ad1f3770
 def test_times_are_increasing_steps_of_the_run(times):
     with pytest.raises(ValueError, match="times must be"):
         attempt(times=times)
