@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import io
 import logging
 import random
@@ -71,9 +72,13 @@ def campaign(sample: int | None = None) -> Iterator[Tried]:
             ("ledger", wrong_ledgers(Path(folder))),
             ("call", wrong_calls(Path(folder))),
         ):
-            listed = list(cases)
-            rng.shuffle(listed)
-            for words, attempt in listed[:sample]:
+            # The least of random keys: a sample without holding what is not in it.
+            chosen = (
+                cases
+                if sample is None
+                else heapq.nsmallest(sample, cases, key=lambda _: rng.random())
+            )
+            for words, attempt in chosen:
                 yield tried(kind, words, attempt)
 
 
