@@ -13,7 +13,7 @@ from privreg.experiment.quantities import (
     AspectRatio,
     ClipConstant,
     Dimension,
-    Finite,
+    Positive,
     SampleSize,
     SignedPower,
     Some,
@@ -35,7 +35,7 @@ class Parameters(Strict):
     exponents: Annotated[Some[SignedPower], Field(min_length=2)] = Field(
         description="Exponents alpha of the schedules."
     )
-    log_sample_sizes: Annotated[Some[Finite], Field(min_length=2)] = Field(
+    log_sample_sizes: Annotated[Some[Positive], Field(min_length=2)] = Field(
         description="Logarithms of sample sizes, at a fixed aspect ratio."
     )
     aspect_ratio: AspectRatio = Field(description="gamma.")
