@@ -14,6 +14,7 @@ from privreg.experiment.quantities import (
     ClipConstant,
     Dimension,
     Positive,
+    Power,
     SampleSize,
     SignedPower,
     Some,
@@ -32,7 +33,7 @@ class Parameters(Strict):
     spectrum_powers: Annotated[Some[SignedPower], Field(min_length=2)] = Field(
         description="phi of Assumption 3."
     )
-    exponents: Annotated[Some[SignedPower], Field(min_length=2)] = Field(
+    exponents: Annotated[Some[Power], Field(min_length=2)] = Field(
         description="Exponents alpha of the schedules."
     )
     log_sample_sizes: Annotated[Some[Positive], Field(min_length=2)] = Field(
