@@ -109,7 +109,7 @@ def experiments(files: dict[str, str]) -> Iterator[Call]:
     for stage in ("simulate", "summarise", "intervals"):
         call = [stage, EXPERIMENT, "--parameters", told, "--output", out, *extra(stage, files)]
         yield f"a recipe without {stage}", call
-    for text in ("", "{", "[", "[]", "3", "null", "true", "text", "{'a': 1}", "[" * 5000, "{}"):
+    for text in ("", "{", "[", "[]", "3", "null", "true", "text", "{'a': 1}", "[" * 5000):
         call = ["theory", EXPERIMENT, "--parameters", text, "--output", out]
         yield f"parameters {text[:20]!r}", call
     for name in ("theory", "data", "Theory", "a b", "é"):

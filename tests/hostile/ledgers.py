@@ -177,6 +177,8 @@ def probes(probe: Raw, shared: Raw, about: About) -> Iterator[Case]:
     for key in ("expected", "low", "high"):
         if isinstance(check.get(key), dict):
             for words, wrong in evidences(check[key], about):
+                if isinstance(wrong, int) and not isinstance(wrong, bool):
+                    continue  # A number may stand there as well.
                 yield f"{key}: {words}", probe | {"check": check | {key: wrong}}
 
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-# Parameters that may be negative: powers of spectra and signals, a mean.
-SIGNED = ("spectrum_power", "signal_power", "spectrum_powers", "signal_powers", "label_noise_mean")
+# Parameters that may be negative: powers of spectra and signals, a mean, labels.
+SIGNED = (
+    "frequencies",
+    "label_noise_mean",
+    "labels",
+    "signal_power",
+    "signal_powers",
+    "spectrum_power",
+    "spectrum_powers",
+)
 # Lists whose values are coordinates of a curve; told backwards they are wrong.
 RISING = (
     "dimensions",
@@ -64,6 +72,8 @@ def wrong_lists(name: str, value: list[Any]) -> Iterator[Any]:
     yield list(range(1, 2002))
     if name in RISING and len(value) > 1:
         yield value[::-1]
+    # One negative value says that others may be.
+    signed = any(isinstance(each, float) and each < 0 for each in value)
     for position, element in enumerate(value):
-        for wrong in wrong_values(name, element):
+        for wrong in wrong_values(SIGNED[0] if signed else name, element):
             yield [*value[:position], wrong, *value[position + 1 :]]

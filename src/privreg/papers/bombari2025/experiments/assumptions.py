@@ -13,7 +13,8 @@ from privreg.experiment.quantities import (
     AspectRatio,
     ClipConstant,
     Dimension,
-    Finite,
+    Positive,
+    Power,
     SampleSize,
     SignedPower,
     Some,
@@ -32,10 +33,10 @@ class Parameters(Strict):
     spectrum_powers: Annotated[Some[SignedPower], Field(min_length=2)] = Field(
         description="phi of Assumption 3."
     )
-    exponents: Annotated[Some[SignedPower], Field(min_length=2)] = Field(
+    exponents: Annotated[Some[Power], Field(min_length=2)] = Field(
         description="Exponents alpha of the schedules."
     )
-    log_sample_sizes: Annotated[Some[Finite], Field(min_length=2)] = Field(
+    log_sample_sizes: Annotated[Some[Positive], Field(min_length=2)] = Field(
         description="Logarithms of sample sizes, at a fixed aspect ratio."
     )
     aspect_ratio: AspectRatio = Field(description="gamma.")
