@@ -158,7 +158,7 @@ def adassp(
         A priori bounds, chosen without looking at the data; longer rows are shortened and larger
         labels clipped. With `bounds_from_data` nothing is private.
     epsilon : float
-        ε, at least 1e-50; more than 1.1 ln(6/δ) is refused.
+        ε, at least 1e-50 and at most 6 (L - √(2 L ln(1/δ) / 3)) with L = ln(6/δ).
     delta : float
         δ in (0, 1).
     rng : Generator
@@ -189,8 +189,9 @@ def adassp(
     log_term = np.log(6 / delta)
     multiplier = RELEASES * np.sqrt(log_term) / epsilon
     if to_approximate(RELEASES / (2 * multiplier**2), delta=delta) > epsilon:
+        largest = 6 * (log_term - np.sqrt(2 * log_term * -np.log(delta) / 3))
         raise ValueError(
-            f"epsilon must be at most {6 * (1 - np.sqrt(2 / 3)) * log_term:.3g}, got {epsilon}: "
+            f"epsilon must be at most {largest:.3g}, got {epsilon}: "
             "beyond it this noise scale does not give the budget"
         )
     return _fit(
