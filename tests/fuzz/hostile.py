@@ -95,7 +95,7 @@ def _arrays(valid: np.ndarray) -> list[Any]:
 
 
 def _drawn(valid: Any) -> st.SearchStrategy[Any]:
-    if isinstance(valid, bool) or not isinstance(valid, (float, int, np.ndarray, list, tuple)):
+    if isinstance(valid, bool) or not _is_numeric(valid):
         return st.sampled_from([(0, None)]).map(lambda pair: pair)
     if isinstance(valid, int):
         return st.integers(-(2**40), 0).map(lambda value: (0, value))

@@ -14,6 +14,12 @@ from targets import Target, targets
 FUZZED, _ = targets()
 
 
+# A mechanism that answers yes or no is audited as it is.
+ON_PURPOSE = {
+    ("auditing.audit", parameter, "truth values") for parameter in ("outputs", "neighbour_outputs")
+}
+
+
 def answer(target: Target, changes: dict[str, Any]) -> list[np.ndarray] | str:
     """Numbers of the answer, or the words of the refusal."""
     try:
@@ -50,6 +56,8 @@ def test_impostors_are_refused(target: Target):
         if anything_goes(target, parameter):
             continue
         for name, value in impostors(fresh(valid)):
+            if (target.name, parameter, name) in ON_PURPOSE:
+                continue
             found = answer(target, {parameter: value})
             assert isinstance(found, str), f"{parameter} was taken as {name}"
             assert " must " in found, f"{parameter} as {name}"

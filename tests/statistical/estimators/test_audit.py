@@ -10,6 +10,7 @@ from privreg import Budget, PrivateLinearRegression, audit
 ROWS, RUNS = 1000, 500
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_an_audit_of_the_whole_estimator(neighbours):
     """From raw table to coefficient, scales included: below the promise and above half of it.

@@ -37,6 +37,8 @@ OTHERS = {
     "model_serializer",
     # A type of schema.org.
     "Organization",
+    # A variable of Python's.
+    "PYTHONOPTIMIZE",
     # Titles of papers.
     "Factorization",
     "Overparameterized",
