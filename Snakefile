@@ -18,6 +18,7 @@ sys.path.insert(0, SOURCE.as_posix())
 
 from privreg.experiment.yaml_files import read_mapping
 from privreg.pipeline.closing import closing_lines
+from privreg.pipeline.closure import code_of
 from privreg.pipeline.config import with_arguments
 from privreg.pipeline.costs import Needs
 from privreg.pipeline.expected import Expected

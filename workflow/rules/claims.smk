@@ -10,7 +10,6 @@ rule judge:
     """Judge the entries that read the same artifacts; always succeeds."""
     input:
         artifacts=lambda w: plan.ledgers.reads(w.paper, w.group).values(),
-        sources=plan.claim_sources("judge"),
     output:
         layout.verdicts(),
     log:
@@ -24,6 +23,7 @@ rule judge:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
+        code=code_of(plan.claim_sources("judge")),
         cases=lambda w: plan.ledgers.cases(w.paper, w.group),
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
         expected=lambda w, input: expected.group(w.paper, w.group),
@@ -40,7 +40,6 @@ rule claim:
     """Write the verdict on one entry to a file of its own."""
     input:
         verdicts=lambda w: plan.ledgers.verdicts_on(w.paper, w.claim),
-        sources=plan.claim_sources("claim"),
     output:
         layout.claim(),
     log:
@@ -53,6 +52,8 @@ rule claim:
     resources:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
+    params:
+        code=code_of(plan.claim_sources("claim")),
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     shell:
@@ -65,7 +66,6 @@ rule ledger:
     input:
         verdicts=plan.ledgers.verdicts(),
         ledgers=plan.ledgers.files(),
-        sources=plan.claim_sources("ledger"),
     output:
         csv=layout.ledger("csv"),
         json=layout.ledger("json"),
@@ -81,6 +81,7 @@ rule ledger:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
+        code=code_of(plan.claim_sources("ledger")),
         ledgers=assignments(plan.ledgers.folders()),
     message:
         "Ledger of claims"
@@ -94,7 +95,6 @@ rule page:
     input:
         ledger=layout.ledger("json"),
         images=[path for path in plan.figures() if path.endswith(".png")],
-        sources=plan.claim_sources("page"),
     output:
         report(layout.page(), caption="../report/claims.rst", category="Ledger"),
     log:
@@ -108,6 +108,7 @@ rule page:
         mem_mb=lambda w, attempt: 500 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
+        code=code_of(plan.claim_sources("page")),
         drawings=plan.drawings(),
         benchmarks=layout.benchmarks(),
     message:
@@ -122,7 +123,6 @@ rule gate:
     """Fail if a verdict is not the expected one."""
     input:
         ledger=layout.ledger("json"),
-        sources=plan.claim_sources("gate"),
     output:
         layout.gate(),
     log:
@@ -135,6 +135,8 @@ rule gate:
     resources:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
+    params:
+        code=code_of(plan.claim_sources("gate")),
     message:
         "Gate: verdicts against what is expected"
     shell:
@@ -145,7 +147,6 @@ rule crate:
     """Export the ledger as an RO-Crate, one ClaimReview a statement."""
     input:
         ledger=layout.ledger("json"),
-        sources=plan.claim_sources("crate"),
     output:
         layout.crate(),
     log:
@@ -159,6 +160,7 @@ rule crate:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
+        code=code_of(plan.claim_sources("crate")),
         files=plan.crate_files(),
         published=plan.released(),
     message:
@@ -172,7 +174,6 @@ rule docs:
     """Write docs/results.md, docs/coverage and the README's counts; figures that are built."""
     input:
         ledgers=plan.ledgers.files(),
-        sources=plan.claim_sources("docs"),
     log:
         layout.log(layout.docs()),
     benchmark:
@@ -184,6 +185,7 @@ rule docs:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
+        code=code_of(plan.claim_sources("docs")),
         ledgers=assignments(plan.ledgers.folders()),
         drawings=plan.drawings(),
         images=[
@@ -203,7 +205,6 @@ rule falsifier:
     input:
         artifacts=lambda w: plan.falsifier(w.paper, w.version).files,
         verdicts=lambda w: plan.falsifier(w.paper, w.version).verdicts,
-        sources=lambda w: plan.falsifier_sources(w.paper, w.version),
     output:
         layout.falsified(),
     log:
@@ -217,6 +218,7 @@ rule falsifier:
         mem_mb=lambda w, attempt: 1000 * attempt,
         runtime=lambda w, attempt: 30 * attempt,
     params:
+        code=lambda w: code_of(plan.falsifier_sources(w.paper, w.version)),
         experiments=lambda w: plan.falsifier(w.paper, w.version).experiments,
         groups=lambda w: plan.falsifier(w.paper, w.version).groups,
     message:
@@ -231,7 +233,6 @@ rule caught:
     """Fail if a deliberate mistake was not caught, or turned what it should not."""
     input:
         results=plan.falsified(),
-        sources=plan.claim_sources("caught", "falsify"),
     output:
         layout.caught(),
     log:
@@ -244,6 +245,8 @@ rule caught:
     resources:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
+    params:
+        code=code_of(plan.claim_sources("caught", "falsify")),
     message:
         "Deliberate mistakes against the entries that must notice"
     shell:

@@ -6,8 +6,6 @@ table_sources = {name: table_source(name, layout) for name in plan.config.data}
 
 rule data:
     """Fetch, check and store one real table, or a stand-in that says so."""
-    input:
-        sources=plan.data_sources(),
     output:
         table=layout.data(),
         origin=layout.origin(),
@@ -24,6 +22,7 @@ rule data:
         mem_mb=lambda w, attempt: 1000 * attempt,
         runtime=lambda w, attempt: 10 * attempt,
     params:
+        code=code_of(plan.data_sources()),
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
         looked_for_in=lambda w: table_sources[w.dataset].looked_for_in,
         source=lambda w, output: table_sources[w.dataset].options,

@@ -7,7 +7,6 @@ rule figure:
     """Draw one figure from artifacts alone."""
     input:
         reads=lambda w: plan.drawing_reads("figure", w.paper, w.figure).values(),
-        sources=lambda w: plan.drawing_sources("figure", w.paper),
     output:
         pdf=layout.figure(suffix="pdf"),
         png=report(
@@ -27,6 +26,7 @@ rule figure:
         mem_mb=lambda w, attempt: 500 * attempt,
         runtime=lambda w, attempt: 10 * attempt,
     params:
+        code=lambda w: code_of(plan.drawing_sources("figure", w.paper)),
         artifacts=lambda w: assignments(plan.drawing_reads("figure", w.paper, w.figure)),
         expected=lambda w, input: expected.drawing("figure", w.paper, w.figure),
         caption=lambda w: plan.config.papers[w.paper].figures[w.figure].caption,
@@ -43,7 +43,6 @@ rule table:
     """Write one table from artifacts alone."""
     input:
         reads=lambda w: plan.drawing_reads("table", w.paper, w.table).values(),
-        sources=lambda w: plan.drawing_sources("table", w.paper),
     output:
         layout.table(),
     log:
@@ -57,6 +56,7 @@ rule table:
         mem_mb=lambda w, attempt: 500 * attempt,
         runtime=lambda w, attempt: 10 * attempt,
     params:
+        code=lambda w: code_of(plan.drawing_sources("table", w.paper)),
         artifacts=lambda w: assignments(plan.drawing_reads("table", w.paper, w.table)),
         expected=lambda w, input: expected.drawing("table", w.paper, w.table),
     message:

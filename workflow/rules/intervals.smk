@@ -7,7 +7,6 @@ rule intervals:
     """Compute an experiment's confidence intervals, their coverage and length."""
     input:
         reads=lambda w: plan.reads("intervals", w.paper, w.experiment).values(),
-        sources=lambda w: plan.sources("intervals", w.paper, w.experiment),
     output:
         layout.intervals(),
     log:
@@ -21,6 +20,7 @@ rule intervals:
         mem_mb=needs.memory_mb("intervals"),
         runtime=needs.minutes("intervals"),
     params:
+        code=lambda w: code_of(plan.sources("intervals", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("intervals", w.paper, w.experiment)),

@@ -7,7 +7,6 @@ rule simulate:
     """Simulate one shard of an experiment's trials."""
     input:
         reads=lambda w: plan.reads("simulate", w.paper, w.experiment).values(),
-        sources=lambda w: plan.sources("simulate", w.paper, w.experiment),
     output:
         layout.shard(),
     log:
@@ -21,6 +20,7 @@ rule simulate:
         mem_mb=needs.memory_mb("simulation"),
         runtime=needs.minutes("simulation"),
     params:
+        code=lambda w: code_of(plan.sources("simulate", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("simulate", w.paper, w.experiment)),
@@ -43,7 +43,6 @@ rule summarise:
     input:
         shards=lambda w: plan.shards(w.paper, w.experiment),
         reads=lambda w: plan.reads("summarise", w.paper, w.experiment).values(),
-        sources=lambda w: plan.sources("summarise", w.paper, w.experiment),
     output:
         layout.simulation(),
     log:
@@ -57,6 +56,7 @@ rule summarise:
         mem_mb=lambda w, attempt: 1000 * attempt,
         runtime=lambda w, attempt: 10 * attempt,
     params:
+        code=lambda w: code_of(plan.sources("summarise", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("summarise", w.paper, w.experiment)),

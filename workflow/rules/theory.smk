@@ -7,7 +7,6 @@ rule theory:
     """Evaluate an experiment's theory."""
     input:
         reads=lambda w: plan.reads("theory", w.paper, w.experiment).values(),
-        sources=lambda w: plan.sources("theory", w.paper, w.experiment),
     output:
         layout.theory(),
     log:
@@ -21,6 +20,7 @@ rule theory:
         mem_mb=needs.memory_mb("theory"),
         runtime=needs.minutes("theory"),
     params:
+        code=lambda w: code_of(plan.sources("theory", w.paper, w.experiment)),
         recipe=lambda w: plan.recipe(w.paper, w.experiment).name,
         parameters=lambda w: plan.parameters(w.paper, w.experiment),
         artifacts=lambda w: assignments(plan.reads("theory", w.paper, w.experiment)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -47,12 +47,31 @@ def digest(*roots: str) -> str:
     return total.hexdigest()
 
 
+def code_of(paths: Iterable[str]) -> str:
+    """Short digest of source files, by which a rule's `params` tell that they were edited.
+
+    As a rule's inputs they would do the same; but Snakemake looks at each input of each job that is
+    ready whenever it chooses the next one, and a job has eighty source files.
+    """
+    return _code_of(tuple(paths))
+
+
 def imports(module: str) -> tuple[str, ...]:
     """Modules of this package that one module imports, inside functions or not."""
     path = _file(module)
     if path is None:
         return ()
     return tuple(_imported_names(ast.parse(path.read_text(encoding="utf-8")), None))
+
+
+@cache
+def _code_of(paths: tuple[str, ...]) -> str:
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        total.update(path.encode())
+        found = Path(path).stat()
+        total.update(_content(Path(path), found.st_mtime_ns, found.st_size))
+    return total.hexdigest()[:16]
 
 
 @cache
