@@ -120,7 +120,7 @@ def test_readme_runs_in_an_empty_folder_without_the_reproduction(installed, tmp_
         )
         assert run.returncode == 0, run.stderr
         assert "nan" not in run.stdout
-        assert len(run.stdout.splitlines()) == snippet.count("print(")
+        assert len(run.stdout.splitlines()) >= snippet.count("print(")
     assert not list(empty.iterdir())
 
 

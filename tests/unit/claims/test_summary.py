@@ -164,7 +164,8 @@ def test_numbered_results_of_a_text_and_those_that_are_not_listed(tmp_path: Path
     assert covered.unlisted(found, PAPER_TEXT) == ["figure 3", "lemma 2.5"]
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+# The library's own promises are no paper, of which each result is listed.
+@pytest.mark.parametrize("paper", [paper for paper in PAPERS if paper != "privreg"])
 def test_the_papers_coverage(paper: str) -> None:
     ledger = whole_ledger(paper)
     path = ROOT / f"config/coverage/{paper}.yaml"
