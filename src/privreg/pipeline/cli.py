@@ -190,7 +190,7 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("--verdicts", type=Path, nargs="+", required=True, metavar="FILE")
     output(added)
     added = command("caught", "fail if a mistake was not caught", "falsify")
-    added.add_argument("results", type=Path, nargs="+", metavar="FILE")
+    added.add_argument("versions", type=Path, nargs="+", metavar="FILE")
     output(added)
 
     added = command("imports", "draw which room of the package imports which", "reference")

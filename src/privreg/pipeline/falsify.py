@@ -87,9 +87,9 @@ def falsify(
         partial.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
-def caught(results: Sequence[Path], *, output: Path) -> list[str]:
+def caught(versions: Sequence[Path], *, output: Path) -> list[str]:
     """Sum up the falsifiers; fails on what was not caught, or turned without being named."""
-    found = [json.loads(checksums.read_bytes(path)) for path in results]
+    found = [json.loads(checksums.read_bytes(path)) for path in versions]
     failures = [line for result in found for line in result["uncaught"]]
     if not failures:
         lines = [
