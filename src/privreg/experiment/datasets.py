@@ -158,6 +158,12 @@ def atomic(path: str | Path, *, checksum: bool = True) -> Iterator[Path]:
         partial_record.unlink(missing_ok=True)
 
 
+def write_text(text: str, path: str | Path, *, checksum: bool = True) -> None:
+    """Write a text that ends with one line break; arguments as for `atomic`."""
+    with atomic(path, checksum=checksum) as partial:
+        partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
 def partial_of(path: Path) -> Path:
     """Where a process writes a file before it is whole."""
     return path.with_name(f".{path.name.removeprefix('.')}.{os.getpid()}{PARTIAL}")

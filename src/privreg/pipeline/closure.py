@@ -39,12 +39,7 @@ def closure(*roots: str) -> tuple[Path, ...]:
 
 def digest(*roots: str) -> str:
     """SHA-256 over names and contents of the closure."""
-    total = hashlib.sha256()
-    for path in sorted(path.resolve() for path in closure(*roots)):
-        total.update(path.relative_to(PACKAGE).as_posix().encode())
-        found = path.stat()
-        total.update(_content(path, found.st_mtime_ns, found.st_size))
-    return total.hexdigest()
+    return _digest(closure(*roots))
 
 
 def code_of(paths: Iterable[str]) -> str:
@@ -66,12 +61,16 @@ def imports(module: str) -> tuple[str, ...]:
 
 @cache
 def _code_of(paths: tuple[str, ...]) -> str:
+    return _digest(map(Path, paths))[:16]
+
+
+def _digest(files: Iterable[Path]) -> str:
     total = hashlib.sha256()
-    for path in sorted(paths):
-        total.update(path.encode())
-        found = Path(path).stat()
-        total.update(_content(Path(path), found.st_mtime_ns, found.st_size))
-    return total.hexdigest()[:16]
+    for path in sorted(path.resolve() for path in files):
+        total.update(path.relative_to(PACKAGE).as_posix().encode())
+        found = path.stat()
+        total.update(_content(path, found.st_mtime_ns, found.st_size))
+    return total.hexdigest()
 
 
 @cache

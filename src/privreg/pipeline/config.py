@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -68,6 +69,10 @@ class Experiment(Strict):
                 f"shards must be at most trials = {self.trials or 1}, got {self.shards}"
             )
         return self
+
+    def parameters_as_json(self) -> str:
+        """The parameters with sorted keys, as jobs are told them and artifacts state them."""
+        return json.dumps(self.parameters, sort_keys=True)
 
     def at(self, scale: str) -> Experiment:
         """The experiment at a scale: one shard and the overlay, unless the scale is the paper's."""

@@ -11,17 +11,17 @@ measured parameters, and said to be.
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privreg.experiment.parameters import ConfigError
-from privreg.pipeline.config import merge
+from privreg.experiment import datasets
+from privreg.experiment.yaml_files import read_mapping
+from privreg.pipeline.config import merge, read_configuration
 from privreg.pipeline.plan import Plan
-from privreg.pipeline.registry import paper_files
+from privreg.pipeline.provenance import SHORT, config_digest
 
 COSTS = Path("workflow/costs.json")
 # Starting a process and importing what it needs, in seconds; the rest of a job grows with its work.
@@ -96,7 +96,7 @@ def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
         }
         if stage == "simulation":
             found[key] |= {"trials": experiment.trials, **_stated(plan, paper, name)}
-    output.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    datasets.write_text(json.dumps(found, indent=1, sort_keys=True), output, checksum=False)
 
 
 def predict(plan: Plan, costs: Path = COSTS) -> dict[str, Cost]:
@@ -137,19 +137,9 @@ def cost(*, configs: list[Path], measured: Path | None) -> None:
 
 def merged(*configs: Path) -> dict[str, Any]:
     """The configuration as a run merges it: shared, the papers', then the files named."""
-    import yaml
-
-    def read(path: Path) -> dict[str, Any]:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
-            raise ConfigError(f"{path} must hold a mapping, got {type(found).__name__}")
-        return found
-
-    raw = read(Path("config/config.yaml"))
-    for file in paper_files(raw):
-        raw = merge(raw, read(Path(file)))
+    raw = read_configuration()
     for path in configs:
-        raw = merge(raw, read(path))
+        raw = merge(raw, read_mapping(path))
     return raw
 
 
@@ -187,7 +177,7 @@ def _stages(plan: Plan) -> Iterator[tuple[str, str, str]]:
 
 
 def _digest(plan: Plan, paper: str, name: str) -> str:
-    return hashlib.sha256(plan.parameters(paper, name).encode()).hexdigest()[:16]
+    return config_digest(plan.parameters(paper, name))[:SHORT]
 
 
 def _stated(plan: Plan, paper: str, name: str) -> dict[str, float]:

@@ -83,8 +83,7 @@ def falsify(
         "turned": turned(before, wrong),
         "uncaught": uncaught(version, before, wrong),
     }
-    with datasets.atomic(output) as partial:
-        partial.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    datasets.write_text(json.dumps(found, indent=1), output)
 
 
 def caught(versions: Sequence[Path], *, output: Path) -> list[str]:
@@ -95,8 +94,7 @@ def caught(versions: Sequence[Path], *, output: Path) -> list[str]:
         lines = [
             f"{result['version']}: caught by {', '.join(result['turned'])}" for result in found
         ]
-        with datasets.atomic(output) as partial:
-            partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        datasets.write_text("\n".join(lines), output)
     return failures
 
 

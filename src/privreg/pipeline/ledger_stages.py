@@ -33,7 +33,7 @@ def judge(
     found = [
         verdicts.judge(case, evidence, paper=paper, digests=digests, scale=scale) for case in cases
     ]
-    _write_text(verdicts.to_json(found), output)
+    datasets.write_text(verdicts.to_json(found), output)
 
 
 def claim(verdicts: Path, *, claim: str, output: Path) -> None:
@@ -42,7 +42,7 @@ def claim(verdicts: Path, *, claim: str, output: Path) -> None:
 
     found = {verdict.id: verdict for verdict in from_json(checksums.read_bytes(verdicts))}
     choose(claim, found, f"{verdicts}: a claim")
-    _write_text(found[claim].model_dump_json(indent=2), output)
+    datasets.write_text(found[claim].model_dump_json(indent=2), output)
 
 
 def ledger(
@@ -62,9 +62,9 @@ def ledger(
         [load_ledger(folder, paper) for paper, folder in ledgers.items()],
         [verdict for path in verdicts for verdict in from_json(checksums.read_bytes(path))],
     )
-    _write_text(records.to_csv(book), csv)
-    _write_text(records.findings_to_csv(book.findings), findings)
-    _write_text(records.to_json(book), json)
+    datasets.write_text(records.to_csv(book), csv)
+    datasets.write_text(records.findings_to_csv(book.findings), findings)
+    datasets.write_text(records.to_json(book), json)
 
 
 def page(
@@ -87,7 +87,7 @@ def page(
         images={(path.parent.name, path.stem): checksums.read_bytes(path) for path in images},
         benchmarks=benchmarks if benchmarks.is_dir() else None,
     )
-    _write_text(text, output)
+    datasets.write_text(text, output)
 
 
 def gate(ledger: Path, *, output: Path) -> list[str]:
@@ -104,7 +104,7 @@ def gate(ledger: Path, *, output: Path) -> list[str]:
     book = records.from_json(checksums.read_bytes(ledger))
     failures = comparison.gate(book.records)
     if not failures:
-        _write_text(comparison.summary(book), output)
+        datasets.write_text(comparison.summary(book), output)
     return failures
 
 
@@ -130,7 +130,7 @@ def crate(ledger: Path, *, files: Mapping[str, str], published: str, output: Pat
         published=date.fromisoformat(published),
         version=__version__,
     )
-    _write_text(text, output)
+    datasets.write_text(text, output)
     return exported.problems(text)
 
 
@@ -159,15 +159,17 @@ def docs(
     summary.small_pictures(images, output / "figures")
     pictured = {(path.parent.name, path.stem) for path in (output / "figures").glob("*/*.png")}
     text = summary.render(found, titles=titles, drawings=drawings, pictured=pictured)
-    _write_page(text, output / "results.md")
+    datasets.write_text(text, output / "results.md", checksum=False)
     for ledger in found:
         listed = coverage / f"{ledger.paper}.yaml"
         if listed.is_file():
             text = covered.render(
                 covered.load_coverage(listed, ledger), ledger, title=titles[ledger.paper]
             )
-            _write_page(text, output / "coverage" / f"{ledger.paper}.md")
-    _write_page(summary.with_counts(readme.read_text(encoding="utf-8"), found), readme)
+            datasets.write_text(text, output / "coverage" / f"{ledger.paper}.md", checksum=False)
+    datasets.write_text(
+        summary.with_counts(readme.read_text(encoding="utf-8"), found), readme, checksum=False
+    )
 
 
 def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
@@ -192,14 +194,3 @@ def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:
         for paper in papers
         for about in [citation(paper)]
     }
-
-
-def _write_text(text: str, path: Path) -> None:
-    with datasets.atomic(path) as partial:
-        partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-
-
-def _write_page(text: str, path: Path) -> None:
-    """A page of the repository, which Git looks after."""
-    with datasets.atomic(path, checksum=False) as partial:
-        partial.write_text(text.rstrip("\n") + "\n", encoding="utf-8")

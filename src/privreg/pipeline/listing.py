@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from privreg.claims.known import Coordinate, Known
 from privreg.experiment.parameters import ConfigError
 from privreg.pipeline.closure import PACKAGE
+from privreg.pipeline.provenance import config_digest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,14 +54,13 @@ def listing(results: Sequence[Path], *, output: Path) -> None:
                 continue
             recipe = (block.recipe if block else None) or experiment
             entry = described(datasets.read(path), name, recipe)
-            wanted = config_digest(block.parameters) if block else ""
+            wanted = config_digest(block.parameters_as_json()) if block else ""
             before = found.get(name)
             if before and before["config"] == wanted != entry["config"] and _alike(before, entry):
                 entry = before | {"recipe": entry["recipe"]}
             new[name] = entry
     lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in sorted((found | new).items())]
-    with datasets.atomic(output, checksum=False) as partial:
-        partial.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    datasets.write_text("{\n" + ",\n".join(lines) + "\n}", output, checksum=False)
 
 
 def read_listing(path: Path = LISTING) -> Mapping[str, Entry]:
@@ -108,11 +108,6 @@ def _alike(paper: Entry, small: Entry) -> bool:
     return all(paper[key] == small[key] for key in same) and len(paper["coordinates"]) == len(
         small["coordinates"]
     )
-
-
-def config_digest(parameters: Mapping[str, Any]) -> str:
-    """SHA-256 of an experiment's parameters, as its artifacts state it."""
-    return hashlib.sha256(json.dumps(parameters, sort_keys=True).encode()).hexdigest()
 
 
 def source_digest(recipe: str, name: str) -> str:

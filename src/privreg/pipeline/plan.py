@@ -27,6 +27,7 @@ from privreg.pipeline.layout import FIGURE_FORMATS, Layout
 from privreg.pipeline.ledgers import Falsifier, Ledgers, described
 from privreg.pipeline.lock import JOBS, JOBS_VARIABLE
 from privreg.pipeline.processor import pinned
+from privreg.pipeline.provenance import config_digest
 from privreg.pipeline.registry import Recipe, known_papers
 
 Result = TypeVar("Result")
@@ -117,7 +118,7 @@ class Plan:
 
     def parameters(self, paper: str, name: str) -> str:
         """An experiment's parameters as JSON, the smallest slice that its stages need."""
-        return json.dumps(self.experiment(paper, name).parameters, sort_keys=True)
+        return self.experiment(paper, name).parameters_as_json()
 
     def reads(self, stage: str, paper: str, name: str) -> dict[str, str]:
         """The artifacts that a stage of an experiment reads, by argument name."""
@@ -354,7 +355,7 @@ class Plan:
         recipe = "" if kind == "data" else self.recipe(paper, name).name
         config = ""
         if kind != "data" and self._scale_of(paper, [artifact]) == "paper":
-            config = listing.config_digest(self.experiment(paper, name).parameters)
+            config = config_digest(self.parameters(paper, name))
         digest = listing.source_digest(recipe, listed)
         return listing.known(self._listing.get(listed), recipe=digest, config=config)
 

@@ -50,17 +50,17 @@ def imports(*, into: Path | None) -> None:
     _, closing, after = rest.partition(FENCE)
     if not (opening and closing):
         raise ValueError(f"into must be a page with a Mermaid block, got {into}")
-    _write(before + opening + mermaid() + closing + after, into)
+    datasets.write_text(before + opening + mermaid() + closing + after, into, checksum=False)
 
 
 def api(*, output: Path) -> None:
     """Write the library's public names, each with its signature and first paragraph."""
-    _write(api_page(), output)
+    datasets.write_text(api_page(), output, checksum=False)
 
 
 def variables(results: Path, *, output: Path) -> None:
     """Write the variables of each kind of Dataset below a folder of results."""
-    _write(variables_page(results), output)
+    datasets.write_text(variables_page(results), output, checksum=False)
 
 
 def api_page() -> str:
@@ -170,8 +170,3 @@ def _first_paragraph(node: Definition | ast.Module) -> str:
 
 def _public(name: str) -> bool:
     return not name.startswith("_")
-
-
-def _write(text: str, path: Path) -> None:
-    with datasets.atomic(path, checksum=False) as partial:
-        partial.write_text(text, encoding="utf-8")

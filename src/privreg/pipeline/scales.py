@@ -94,5 +94,4 @@ def scales(*, output: Path) -> None:
             for name, drawing in {**block.figures, **block.tables}.items()
         }
         found[paper] = {"experiments": experiments, "drawings": drawings}
-    with datasets.atomic(output, checksum=False) as partial:
-        partial.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    datasets.write_text(json.dumps(found, indent=1, sort_keys=True), output, checksum=False)

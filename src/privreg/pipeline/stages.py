@@ -48,8 +48,7 @@ def data(
         ) from error
     if origin is not None:
         about = {"looked_for_in": looked_for_in, "stand_in": table.stand_in}
-        with datasets.atomic(origin) as partial:
-            partial.write_text(json.dumps(about) + "\n", encoding="utf-8")
+        datasets.write_text(json.dumps(about), origin)
     dataset = to_dataset(table)
     attributes = {
         "code_digest": provenance.data_code_digest(),
@@ -185,8 +184,7 @@ def schema(*, output: Path) -> None:
     """Write the JSON schema of the configuration."""
     from privreg.pipeline.schema import schema as generated
 
-    with datasets.atomic(output, checksum=False) as partial:
-        partial.write_text(generated(), encoding="utf-8")
+    datasets.write_text(generated(), output, checksum=False)
 
 
 class _Job:

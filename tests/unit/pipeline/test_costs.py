@@ -70,5 +70,5 @@ def test_a_killed_job_asks_for_twice_as_much():
 def test_a_configuration_that_is_no_mapping_is_refused(tmp_path):
     path = tmp_path / "list.yaml"
     path.write_text("- 1\n")
-    with pytest.raises(ValueError, match=r"list\.yaml must hold a mapping, got list"):
+    with pytest.raises(ValueError, match=r"list\.yaml must hold keys and their values, got a list"):
         costs.merged(path)
