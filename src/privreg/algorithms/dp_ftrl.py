@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, inf, isfinite, isinf
+from math import ceil, inf, isinf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -239,10 +239,8 @@ class FTRLRun:
             If the mechanism has no noise or no clipping.
         """
         relation = Neighbours(neighbours)
-        rho = self.mechanism.spent(neighbours=relation)
-        if not isfinite(rho):
-            raise ValueError("mechanism must clip and add noise for a release, got one without")
-        return Release(self.iterates, Budget(rho, relation), assumptions.USUAL)
+        budget = Budget(self.mechanism.spent(neighbours=relation), relation)
+        return Release(self.iterates, budget, assumptions.USUAL)
 
 
 def dp_ftrl(

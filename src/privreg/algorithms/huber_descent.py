@@ -10,7 +10,13 @@ from scipy.special import ndtr
 
 from privreg.algorithms import huber_sums
 from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
+from privreg.algorithms.huber_scales import (
+    length_cap,
+    length_edges,
+    residual_scale,
+    scale_edges,
+    white_cap,
+)
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import Samples
@@ -200,7 +206,7 @@ class _Run:
     def _whiten(self) -> tuple[FloatArray, NoisyValue, Whitening]:
         settings, purse, records = self.settings, self.purse, self.records
         whitening = self._centring()
-        lengths = records.feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
+        lengths = length_edges(records.feature_norm)
         counts = purse.histogram(
             "centre and length of rows",
             settings.norm_share / (2 if self.intercept else 1),
@@ -209,10 +215,7 @@ class _Run:
         cap = length_cap(
             counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
         )
-        rounds = settings.gram_rounds
-        # Later rounds decide, the first ones only prepare.
-        shares = settings.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
-        for number, share in enumerate(shares.tolist()):
+        for number, share in enumerate(settings.gram_shares):
             cap = self._white_cap(share) if number else cap
             total = huber_sums.gram_sum(records, whitening, cap=cap)
             gram = purse.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
@@ -239,16 +242,11 @@ class _Run:
         return centring
 
     def _white_cap(self, share: float) -> float:
-        """Length at which a whitened record is shortened for its second moment.
-
-        It is chosen from public numbers alone: as long as the noise allows, so that few records are
-        shortened, and a little over the typical length otherwise.
-        """
-        p = self.records.samples.dimension
-        affordable = (
-            0.2 / np.sqrt(2 * p) * self.sample_size * np.sqrt(share * self.purse.budget.rho)
+        return white_cap(
+            self.records.samples.dimension,
+            sample_size=self.sample_size,
+            rho=share * self.purse.budget.rho,
         )
-        return float(np.sqrt(np.clip(affordable, 1.2 * p + 3, 20 * p)))
 
     def _clip_norm(self, scale: float) -> float:
         return float(self.settings.clip_width * scale * np.sqrt(self.records.samples.dimension))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,26 @@ QUANTILE_ABOVE = 0.1
 def scale_edges(label_bound: float) -> FloatArray:
     """Grid of residual scales, 4 label bounds and 34 factors √2 down from there."""
     return label_bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
+
+
+def length_edges(feature_norm: float) -> FloatArray:
+    """Grid of row lengths, quarter powers of 2 from below 1/256 to 2 times the declared bound."""
+    return feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
+
+
+def white_cap(dimension: int, *, sample_size: float, rho: float) -> float:
+    """Length at which a whitened row is shortened for a second moment that costs rho.
+
+    It is chosen from public numbers alone: as long as the noise allows, so that few rows are
+    shortened, and a little over the typical length otherwise.
+
+    Parameters
+    ----------
+    dimension : int
+    sample_size, rho : float
+    """
+    affordable = 0.2 / sqrt(2 * dimension) * sample_size * sqrt(rho)
+    return sqrt(min(max(affordable, 1.2 * dimension + 3), 20.0 * dimension))
 
 
 def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float) -> float:

@@ -59,6 +59,8 @@ class HuberSettings:
     ----------
     final_share : float
         What is left.
+    gram_shares : list of float
+        `gram_share` by rounds, the later the more.
     steps : int
         Warm-up and final steps together.
 
@@ -101,6 +103,13 @@ class HuberSettings:
     @property
     def steps(self) -> int:
         return self.warm_up_steps + self.final_steps
+
+    @property
+    def gram_shares(self) -> list[float]:
+        """Share of each round of the Gram matrix: later ones decide, the first only prepare."""
+        rounds = self.gram_rounds
+        shares = self.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
+        return [float(share) for share in shares]
 
     @property
     def final_share(self) -> float:

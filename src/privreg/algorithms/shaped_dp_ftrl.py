@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import inf, isfinite, isinf
+from math import inf, isinf
 
 import numpy as np
 
@@ -254,12 +254,10 @@ class ShapedRun:
         ValueError
             If the mechanism has no noise or no clipping.
         """
-        relation = Neighbours(neighbours)
-        rho = self.mechanism.spent(neighbours=relation)
-        if not isfinite(rho):
-            raise ValueError("mechanism must clip and add noise for a release, got one without")
         public = "the rows that made the noise's shape and the clip norms are public"
-        return Release(self.average, Budget(rho, relation), (*assumptions.USUAL, public))
+        relation = Neighbours(neighbours)
+        budget = Budget(self.mechanism.spent(neighbours=relation), relation)
+        return Release(self.average, budget, (*assumptions.USUAL, public))
 
 
 def shaped_dp_ftrl(

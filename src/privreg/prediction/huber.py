@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
+from privreg.algorithms.huber_scales import (
+    length_cap,
+    length_edges,
+    residual_scale,
+    scale_edges,
+    white_cap,
+)
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.prediction.clipping import clipped_moments, clipped_residual, finite
 from privreg.prediction.finite_sample import sampling_inflation
@@ -203,7 +209,7 @@ def whiten(
     """
     n, p = problem.sample_size, problem.dimension
     replace = budget.neighbours is Neighbours.REPLACE_ONE
-    edges = problem.feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
+    edges = length_edges(problem.feature_norm)
     bins = np.searchsorted(edges, rows.norms * shrink, side="left")
     counts = n * np.bincount(bins, rows.weights, len(edges) + 1).astype(float)
     noise = (sqrt(2.0) if replace else 1.0) / sqrt(2 * settings.norm_share * budget.rho)
@@ -211,9 +217,8 @@ def whiten(
     energies = rows.energies * shrink[:, None] ** 2
     squares, weight, variance = np.ones(len(rows.eigenvalues)), 0.0, 0.0
     mean_noise, thinness = 0.0, 0.0
-    rounds = settings.gram_rounds
-    for number in range(rounds):
-        spent = settings.gram_share * (number + 1) * 2 / (rounds * (rounds + 1)) * budget.rho
+    for number, share in enumerate(settings.gram_shares):
+        spent = share * budget.rho
         cap = white_cap(p, sample_size=n, rho=spent) if number else cap
         white = energies * squares
         capped = np.minimum(1.0, cap**2 / np.maximum(white.sum(axis=1), 1e-300))
@@ -233,18 +238,6 @@ def whiten(
         squares = squares / shrunk
     hidden_rows = 2 * noise * sqrt(len(counts)) / n
     return Whitening(squares, weight, variance, mean_noise, hidden_rows, thinness)
-
-
-def white_cap(dimension: int, *, sample_size: int, rho: float) -> float:
-    """Length at which `huber_descent` shortens a whitened row for a second moment that costs rho.
-
-    Parameters
-    ----------
-    dimension, sample_size : int
-    rho : float
-    """
-    affordable = 0.2 / sqrt(2 * dimension) * sample_size * sqrt(rho)
-    return sqrt(min(max(affordable, 1.2 * dimension + 3), 20.0 * dimension))
 
 
 def nodes_gain(whitening: Whitening, ratio: float) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from math import isinf
 from typing import Any, Generic, NoReturn, TypeVar
 
 from privreg.privacy.budget import Budget
@@ -77,7 +78,8 @@ class Release(Generic[T]):
     Raises
     ------
     ValueError
-        If the value is or holds a `Diagnostic`, or a type that says `not_private`.
+        If the value is or holds a `Diagnostic`, or a type that says `not_private`, or the budget
+        is infinite.
 
     Examples
     --------
@@ -96,6 +98,8 @@ class Release(Generic[T]):
 
     def __post_init__(self) -> None:
         require_instance("budget", self.budget, Budget)
+        if isinf(self.budget.rho):
+            raise ValueError("budget must be finite for a release, got one without noise or clipping")
         if not isinstance(self.assumptions, tuple):
             raise ValueError(f"assumptions must be a tuple of texts, got {self.assumptions!r}")
         for text in self.assumptions:

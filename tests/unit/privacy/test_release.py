@@ -97,3 +97,8 @@ def test_refused_parts():
         Release(1.0, Budget.zcdp(0.1), "bounds")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="assumptions must be a str"):
         Release(1.0, Budget.zcdp(0.1), ("bounds", 3))  # type: ignore[arg-type]
+
+
+def test_nothing_is_released_without_a_finite_budget() -> None:
+    with pytest.raises(ValueError, match="budget must be finite for a release"):
+        Release(0.5, Budget.zcdp(np.inf))
