@@ -99,7 +99,7 @@ class Release(Generic[T]):
     def __post_init__(self) -> None:
         require_instance("budget", self.budget, Budget)
         if isinf(self.budget.rho):
-            raise ValueError("budget must be finite for a release, got one without noise or clipping")
+            raise ValueError("budget must be finite for a release, got an infinite one")
         if not isinstance(self.assumptions, tuple):
             raise ValueError(f"assumptions must be a tuple of texts, got {self.assumptions!r}")
         for text in self.assumptions:
