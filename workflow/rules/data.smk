@@ -18,6 +18,7 @@ rule data:
     conda:
         "../../environment.yml"
     threads: 1
+    priority: 2
     resources:
         mem_mb=lambda w, attempt: 1000 * attempt,
         runtime=lambda w, attempt: 10 * attempt,

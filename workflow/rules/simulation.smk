@@ -16,6 +16,8 @@ rule simulate:
     conda:
         "../../environment.yml"
     threads: 1
+    # Long jobs, and those that they wait for, before the many short ones.
+    priority: 1
     resources:
         mem_mb=needs.memory_mb("simulation"),
         runtime=needs.minutes("simulation"),

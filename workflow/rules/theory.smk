@@ -16,6 +16,7 @@ rule theory:
     conda:
         "../../environment.yml"
     threads: 1
+    priority: 2
     resources:
         mem_mb=needs.memory_mb("theory"),
         runtime=needs.minutes("theory"),

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import dctn, idctn
 from scipy.linalg import eigvalsh, lapack, solve_triangular
+from scipy.ndimage import zoom
 
 from privreg.noise.optimal import toeplitz_optimum
 from privreg.noise.streams import correlate_noise
@@ -29,6 +30,8 @@ from privreg.validation import FloatArray, require_array, require_count, require
 _MEMORY = 6
 _REFRESHED = (5, 15, 30)
 _MOST_ITERATIONS = 300
+_START_TOLERANCE = 1e-3
+_LEAST_PERIOD = 8
 
 
 class DenseOptimum(NamedTuple):
@@ -60,9 +63,10 @@ def dense_optimum(
 ) -> DenseOptimum:
     r"""Least mean error over all mechanisms for one or several epochs in a fixed order.
 
-    Limited-memory BFGS on X, from the Toeplitz optimum with as many bands as an epoch has steps,
-    preconditioned in the cosine basis: there X is nearly diagonal with entries x and the
-    curvature of the problem nearly :math:`v\,(1/x_i + 1/x_j)`.
+    Limited-memory BFGS on X, from the Toeplitz optimum with as many bands as an epoch has steps and
+    what the optimum over fewer steps adds to such a start. It is preconditioned in the cosine
+    basis: there X is nearly diagonal with entries x and the curvature of the problem nearly
+    :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
     ----------
@@ -102,7 +106,7 @@ def dense_optimum(
     if workload is not None:
         kernel = require_array("workload", workload, shape=(steps,))
     problem = _Problem(kernel, epochs)
-    gram, inverse = _minimise(problem, _start(kernel, epochs), tolerance)
+    gram, inverse = _minimise(problem, _start(problem), tolerance)
     value, gradient = problem.value_and_gradient(inverse)
     # X = CᵀC with C lower-triangular is a Cholesky factorisation read from the last step back.
     factor = np.linalg.cholesky(gram[::-1, ::-1]).T[::-1, ::-1]
@@ -165,7 +169,26 @@ class _Problem:
         return float(total**2 / level[: self.period].sum())
 
 
-def _start(kernel: FloatArray, epochs: int) -> FloatArray:
+def _start(problem: _Problem) -> FloatArray:
+    """A banded start, with what the optimum over a fraction of the steps adds to its own."""
+    gram = _banded(problem.kernel, problem.epochs)
+    factor = next((prime for prime in (2, 3, 5) if problem.period % prime == 0), 0)
+    if not factor or problem.period < _LEAST_PERIOD:
+        return gram
+    coarse = _Problem(problem.kernel[::factor], problem.epochs)
+    first = _start(coarse)
+    if _inverse(first) is None:
+        return gram
+    optimum, _ = _minimise(coarse, first, _START_TOLERANCE)
+    added = optimum - _banded(coarse.kernel, coarse.epochs)
+    # Away from the diagonal entries depend on the share of the steps that has passed.
+    change = problem.project(zoom(added, factor, order=1, mode="nearest", grid_mode=True))
+    while _inverse(gram + change) is None:
+        change /= 2
+    return gram + change
+
+
+def _banded(kernel: FloatArray, epochs: int) -> FloatArray:
     """Gram matrix of the banded Toeplitz optimum with its columns scaled to equal norm."""
     steps = kernel.size
     encoder = dense_matrix(
