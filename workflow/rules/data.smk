@@ -13,12 +13,12 @@ rule data:
         layout.log(layout.data()),
     benchmark:
         layout.benchmark(layout.data())
+    priority: 2
     # Beside the files and the network of the shell that planned the run.
     localrule: True
     conda:
         "../../environment.yml"
     threads: 1
-    priority: 2
     resources:
         mem_mb=lambda w, attempt: 1000 * attempt,
         runtime=lambda w, attempt: 10 * attempt,

@@ -13,11 +13,11 @@ rule simulate:
         layout.log(layout.shard()),
     benchmark:
         layout.benchmark(layout.shard())
+    # Long jobs, and those that they wait for, before the many short ones.
+    priority: 1
     conda:
         "../../environment.yml"
     threads: 1
-    # Long jobs, and those that they wait for, before the many short ones.
-    priority: 1
     resources:
         mem_mb=needs.memory_mb("simulation"),
         runtime=needs.minutes("simulation"),

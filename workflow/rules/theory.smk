@@ -13,10 +13,10 @@ rule theory:
         layout.log(layout.theory()),
     benchmark:
         layout.benchmark(layout.theory())
+    priority: 2
     conda:
         "../../environment.yml"
     threads: 1
-    priority: 2
     resources:
         mem_mb=needs.memory_mb("theory"),
         runtime=needs.minutes("theory"),
