@@ -1,4 +1,4 @@
-"""What clipping leaves of a Gaussian residual, row by row."""
+"""What clipping leaves of a residual, row by row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privreg.prediction.problem import Problem
+from privreg.prediction.label_noise import squared_scales
+from privreg.prediction.problem import LabelNoiseLaw, Problem
 from privreg.prediction.rows import Rows
 
 FloatArray = NDArray[np.float64]
@@ -59,6 +60,37 @@ def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, Flo
     return share, std**2 * (inside + ratio**2 * (1 - share))
 
 
+def noise_moments(
+    width: FloatArray,
+    *,
+    label_noise_std: float,
+    law: LabelNoiseLaw = "gaussian",
+    other_variance: FloatArray | float = 0.0,
+) -> tuple[FloatArray, FloatArray]:
+    r"""`clipped_moments` of label noise with an independent Gaussian error of a prediction.
+
+    Parameters
+    ----------
+    width : ndarray, shape (...)
+        w, at least 0.
+    label_noise_std : float
+        σ.
+    law : str
+        Of the noise.
+    other_variance : float or ndarray, shape (...)
+        Of the error; broadcast with `width`.
+
+    Returns
+    -------
+    share, second_moment : ndarray, shape (...)
+    """
+    share, square = np.zeros(()), np.zeros(())
+    for scale, weight in zip(*squared_scales(law), strict=True):
+        one = clipped_moments(width, np.sqrt(label_noise_std**2 * scale + other_variance))
+        share, square = share + weight * one[0], square + weight * one[1]
+    return share, square
+
+
 def clipped_residual(
     problem: Problem,
     rows: Rows,
@@ -70,9 +102,9 @@ def clipped_residual(
 ) -> ClippedResidual:
     r"""Clipped residuals of rows for errors of given mean square and variance by group.
 
-    Where a row has many coordinates, its residual is Gaussian about 0 whatever the mean error, and
-    by Stein's lemma drift and share are one. A one-hot row sees its own category's error alone:
-    :math:`r \sim N(m, s^2)`.
+    Where a row has many coordinates, its prediction's error is Gaussian about 0 whatever the mean
+    error, and by Stein's lemma drift and share are one. A one-hot row sees its own category's error
+    alone: :math:`r \sim N(m, s^2)`. Label noise that is no Gaussian is a mixture of them.
 
     Parameters
     ----------
@@ -86,13 +118,27 @@ def clipped_residual(
     scales : ndarray, shape (rows,)
         What a row and its label are multiplied by before.
     """
-    noise = problem.label_noise_std**2
+    noise, law = problem.label_noise_std, problem.label_noise_law
     if problem.feature_law != "one_hot":
-        total = noise + rows.quadratic(squared_bias + variance)
-        share, square = clipped_moments(widths, scales * np.sqrt(total))
-        return ClippedResidual(share, share, square)
-    std = scales * np.sqrt(noise + rows.quadratic(variance))
+        share, square = noise_moments(
+            widths / scales,
+            label_noise_std=noise,
+            law=law,
+            other_variance=rows.quadratic(squared_bias + variance),
+        )
+        return ClippedResidual(share, share, scales**2 * square)
     mean = scales * np.sqrt(rows.quadratic(squared_bias))
+    around = rows.quadratic(variance)
+    parts = [
+        (weight, _about(widths, mean, scales * np.sqrt(noise**2 * scale + around)))
+        for scale, weight in zip(*squared_scales(law), strict=True)
+    ]
+    drift, share, square = (sum(weight * each[at] for weight, each in parts) for at in range(3))
+    return ClippedResidual(drift, share, square)
+
+
+def _about(widths: FloatArray, mean: FloatArray, std: FloatArray) -> ClippedResidual:
+    """Of a Gaussian residual about its mean."""
     above = np.clip((widths - mean) / std, -WIDEST, WIDEST)
     below = np.clip((widths + mean) / std, -WIDEST, WIDEST)
     share = ndtr(above) - ndtr(-below)

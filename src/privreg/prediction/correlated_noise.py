@@ -16,6 +16,7 @@ from scipy.signal import fftconvolve
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.prediction.clipping import clipped_residual, finite
 from privreg.prediction.methods import CorrelatedNoise
+from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows
@@ -76,4 +77,5 @@ def follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budget
             # Reversed in time, so that the transposed product is a convolution.
             loads = fftconvolve(loads, coefficients[:, None], axes=0)[:steps]
             private = std**2 * np.sum(loads**2, axis=0)
-    return ErrorMoments((bias**2 * signal)[None], (sampling + private)[None])
+    moved = squared_shift(problem, rows, widths[None], covered=1 - bias)[0]
+    return ErrorMoments((bias**2 * signal + moved)[None], (sampling + private)[None])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.clipping import noise_moments
+from privreg.prediction.problem import LabelNoiseLaw
 
 FloatArray = NDArray[np.float64]
 ITERATIONS = 12
@@ -17,6 +18,7 @@ def sampling_inflation(
     *,
     ratio: float,
     label_noise_std: float,
+    law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> FloatArray:
     r"""Sampling variance of a minimiser of Huber losses over that of the sandwich as p/n → 0.
@@ -26,7 +28,7 @@ def sampling_inflation(
     .. math::
         \kappa = \frac{c}{1 + c}\Pr(|r| \le w(1 + c)), \qquad
         \kappa\tau^2 = c^2\,\mathbb E\,\mathrm{clip}\Big(\frac{r}{1+c}, \pm w\Big)^2, \qquad
-        r \sim N(0, \sigma^2 + v + \tau^2)
+        r \sim \sigma\xi + N(0, v + \tau^2)
 
     Parameters
     ----------
@@ -38,6 +40,8 @@ def sampling_inflation(
         κ = p / n, at least 0 and less than 1.
     label_noise_std : float
         σ.
+    law : str
+        Of the label noise.
     other_variance : float or ndarray, shape (settings,)
         v of predictions, independent of these rows.
 
@@ -51,22 +55,24 @@ def sampling_inflation(
     El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.
     """
     settings = len(widths)
-    variance = label_noise_std**2 + np.broadcast_to(other_variance, (settings,))
-    share, _ = clipped_moments(widths, np.sqrt(variance)[:, None])
-    _, square = clipped_moments(widths, np.full_like(widths, label_noise_std))
-    plain = (square @ weights) / (share @ weights) ** 2
+    other = np.broadcast_to(other_variance, (settings,))
+
+    def moments(reach: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        share, square = noise_moments(
+            reach, label_noise_std=label_noise_std, law=law, other_variance=variance[:, None]
+        )
+        return share @ weights, square @ weights
+
+    plain = moments(widths, np.zeros(settings))[1] / moments(widths, other)[0] ** 2
     if ratio == 0:
         return np.ones(settings)
     # The privacy noise's part of r is no part of the score at θ*.
-    own = label_noise_std**2
-    tau, c = ratio * plain, ratio / np.maximum(share @ weights, ratio)
+    tau, c = ratio * plain, ratio / np.maximum(moments(widths, other)[0], ratio)
     for _ in range(ITERATIONS):
-        std = np.sqrt(variance + tau)[:, None]
-        inside = clipped_moments(widths * (1 + c)[:, None], std)[0] @ weights
+        inside = moments(widths * (1 + c)[:, None], other + tau)[0]
         grown = ratio / np.maximum(inside, 1e-12)
         c = np.where(grown < 0.9, grown / (1 - np.minimum(grown, 0.9)), np.inf)
         reach = widths * np.minimum(1 + c, 1e6)[:, None]
-        own_std = np.sqrt(own + tau)[:, None]
-        score = clipped_moments(reach, np.broadcast_to(own_std, reach.shape))[1] @ weights
+        score = moments(reach, tau)[1]
         tau = (np.minimum(c, 1e6) / (1 + np.minimum(c, 1e6))) ** 2 * score / ratio
     return np.where(np.isfinite(c), tau / (ratio * plain), np.inf)

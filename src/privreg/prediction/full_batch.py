@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-from privreg.prediction.clipping import clipped_moments, clipped_residual, finite
+from privreg.prediction.clipping import clipped_residual, finite, noise_moments
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
 from privreg.prediction.methods import FullBatch
+from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows
@@ -85,7 +86,9 @@ def follow(
         neighbours=budget.neighbours,
     )
     widths = clips[:, None] / np.maximum(rows.norms, 1e-300)
-    settled, square = clipped_moments(widths, np.full_like(widths, sigma))
+    settled, square = noise_moments(
+        widths, label_noise_std=sigma, law=problem.label_noise_law
+    )
     unclipped = settled @ rows.weights
     curvatures = _curvatures(problem, rows, unclipped)
     bias = np.ones(np.broadcast_shapes(curvatures.nodes.shape, (1, len(rows.eigenvalues), 1)))
@@ -116,8 +119,10 @@ def follow(
             unclipped[active] = found.share @ rows.weights
         spread = curvatures.mean(private)
         inflation = _inflation(problem, rows, curvatures, widths, spread)
+        moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
         moments = ErrorMoments(
-            curvatures.mean(bias**2) * rows.squared_signal, inflation * sampling**2 + spread
+            curvatures.mean(bias**2) * rows.squared_signal + moved,
+            inflation * sampling**2 + spread,
         )
     return moments, unclipped, reach
 
@@ -152,5 +157,6 @@ def _inflation(
         rows.weights,
         ratio=ratio,
         label_noise_std=problem.label_noise_std,
+        law=problem.label_noise_law,
         other_variance=other,
     )[:, None]

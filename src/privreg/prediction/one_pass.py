@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from privreg.prediction.clipping import clipped_residual, finite
 from privreg.prediction.methods import OnePass
+from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows
@@ -87,7 +88,8 @@ def follow(
             bias, variance = _advance(bias, variance, between, noise, count)
             now = slopes(bias, variance, rates[:, at])
         variance = variance + (energy_of_noise * rates[:, -1] ** 2 / n**2)[:, None]
-    return ErrorMoments(bias**2 * signal, variance)
+    moved = squared_shift(problem, rows, widths, covered=1 - bias)
+    return ErrorMoments(bias**2 * signal + moved, variance)
 
 
 def _advance(

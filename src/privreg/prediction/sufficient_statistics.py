@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.adassp import RELEASES, Bounds, sensitivities
-from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.clipping import noise_moments
 from privreg.prediction.methods import AdaSSP
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
@@ -50,8 +50,12 @@ def follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Erro
     shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
     gram = n * rows.per_coordinate(shrink**2)
     explained = rows.quadratic(rows.squared_signal)
-    label_std = np.sqrt(problem.label_noise_std**2 + explained)
-    kept, square = clipped_moments(np.full_like(label_std, problem.label_bound), label_std)
+    kept, square = noise_moments(
+        np.full_like(explained, problem.label_bound),
+        label_noise_std=problem.label_noise_std,
+        law=problem.label_noise_law,
+        other_variance=explained,
+    )
     moment = n * rows.per_coordinate(shrink * kept)
     # What is left of a clipped label beside its linear part, which a shortened row does not match.
     rest = np.maximum(square - kept**2 * explained, 0.0) + (kept - shrink) ** 2 * explained

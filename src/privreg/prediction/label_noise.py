@@ -1,0 +1,49 @@
+r"""Laws of the label noise, as Gaussians whose scale is random.
+
+.. math:: \xi = \sigma S Z, \qquad Z \sim N(0, 1),\quad \mathbb E S^2 = 1
+
+Student's t with ν degrees of freedom has :math:`S^2 = (\nu - 2) / \chi^2_\nu`. What clipping leaves
+of a Gaussian is known in closed form, so that of a mixture is a short sum.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from privreg.prediction.problem import LabelNoiseLaw
+
+FloatArray = NDArray[np.float64]
+DEGREES = {"student_t5": 5.0, "student_t3": 3.0}
+# Probabilities at which the scales are cut, the largest scales first: their cells are the finest.
+CUTS = (0.0, 0.002, 0.015, 0.06, 0.16, 0.32, 0.52, 0.72, 0.88, 1.0)
+
+
+@lru_cache(maxsize=8)
+def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
+    r"""Values of S² and their probabilities, so that :math:`\mathbb E S^2 = 1` exactly.
+
+    A cell of probabilities is represented by the conditional mean of S² in it, for which
+
+    .. math:: \mathbb E\Big[\frac{\nu - 2}{\chi^2_\nu};\ a < \chi^2_\nu < b\Big]
+        = \Pr(a < \chi^2_{\nu - 2} < b).
+
+    Parameters
+    ----------
+    law : {"gaussian", "student_t5", "student_t3"}
+
+    Returns
+    -------
+    squares, weights : ndarray, shape (cells,)
+    """
+    if law == "gaussian":
+        return np.ones(1), np.ones(1)
+    degrees = DEGREES[law]
+    edges = chi2.ppf(CUTS, degrees)
+    weights = np.diff(CUTS)
+    squares = np.diff(chi2.cdf(edges, degrees - 2)) / weights
+    squares.flags.writeable = False
+    return squares, weights
