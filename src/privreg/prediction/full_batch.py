@@ -86,9 +86,7 @@ def follow(
         neighbours=budget.neighbours,
     )
     widths = clips[:, None] / np.maximum(rows.norms, 1e-300)
-    settled, square = noise_moments(
-        widths, label_noise_std=sigma, law=problem.label_noise_law
-    )
+    settled, square = noise_moments(widths, label_noise_std=sigma, law=problem.label_noise_law)
     unclipped = settled @ rows.weights
     curvatures = _curvatures(problem, rows, unclipped)
     bias = np.ones(np.broadcast_shapes(curvatures.nodes.shape, (1, len(rows.eigenvalues), 1)))

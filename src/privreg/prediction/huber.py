@@ -24,11 +24,13 @@ from privreg.algorithms.huber_scales import (
     white_cap,
 )
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.prediction.clipping import clipped_moments, clipped_residual, finite
+from privreg.prediction.clipping import clipped_residual, finite, noise_moments
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.label_noise import squared_scales
+from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
-from privreg.prediction.problem import Problem
+from privreg.prediction.problem import LabelNoiseLaw, Problem
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
@@ -36,7 +38,7 @@ from privreg.theory.huber_descent.known_noise import noise_edge
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
 
 FloatArray = NDArray[np.float64]
-HISTOGRAM_ROWS = 256
+HISTOGRAM_ROWS, MIXTURE_ROWS = 256, 32
 # Share of the records in the fullest bin of a residual histogram.
 TALLEST_BIN = 0.27
 
@@ -123,14 +125,14 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     ratio = p / n
     slope = 2 * float(ndtr(settings.clip_width)) - 1
     sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
-    unit_scale = _unit_scale(lengths / sqrt(p), shrink, rows.weights)
+    typical = _typical(lengths / sqrt(p) * shrink, rows.weights, problem.label_noise_law)
     nodes, weights = _nodes(problem, rows, settings, budget, whitening, slope)
     bias = np.ones((len(signal), nodes.shape[-1]))
     private, sampling = np.zeros_like(bias), np.zeros(len(signal))
     warm_up = settings.warm_up_share / settings.warm_up_steps
     final = settings.final_share / settings.final_steps
     change = 2.0 if replace else 1.0
-    share = np.zeros_like(lengths)
+    unclipped = np.zeros_like(lengths)
     scale, path = 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
@@ -140,6 +142,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         if step <= settings.warm_up_steps:
             # The sample's own residuals are smaller than those of new rows.
             inner = np.maximum(total - sigma**2 * min(ratio, 0.5), 0.0)
+            share = sigma**2 / path[-1] if problem.label_noise_law != "gaussian" else 1.0
+            unit_scale = _unit_scale(typical, round(min(share, 1.0), 3), problem.label_noise_law)
             scale = unit_scale * sqrt(float(rows.weights @ inner))
         clip = settings.clip_width * scale * sqrt(p)
         widths = clip / lengths
@@ -151,10 +155,13 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
             variance=finite(variance)[None],
             scales=shrink,
         )
-        share = residual.share[0]
-        _, square = clipped_moments(widths, shrink * sigma)
+        unclipped = residual.share[0]
+        _, square = noise_moments(
+            widths / shrink, label_noise_std=sigma, law=problem.label_noise_law
+        )
+        square = shrink**2 * square
         drift = (rows.weights * leverage * residual.drift[0]) @ white / rows.multiplicities
-        curvature = (rows.weights * leverage * share) @ white / rows.multiplicities
+        curvature = (rows.weights * leverage * unclipped) @ white / rows.multiplicities
         source = (rows.weights * leverage**2 * square) @ white / rows.multiplicities
         noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
         newton = late and settings.moment_share > 0
@@ -174,12 +181,14 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
                 rows.weights,
                 ratio=ratio,
                 label_noise_std=sigma,
+                law=problem.label_noise_law,
                 other_variance=float(rows.weights @ (white @ energy)),
             )[0]
         )
     back = whitening.squares
+    moved = squared_shift(problem, rows, (clip / lengths)[None], covered=1 - bias @ weights)
     moments = ErrorMoments(
-        ((bias**2 @ weights) * signal * back)[None],
+        ((bias**2 @ weights) * signal * back)[None] + moved,
         (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
     )
     histogram = (sqrt(2.0) if replace else 1.0) / sqrt(
@@ -187,7 +196,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     )
     return Outcome(
         moments,
-        unclipped=float(share @ rows.weights),
+        unclipped=float(unclipped @ rows.weights),
         scale_noise=histogram / (TALLEST_BIN * n),
         excursion=max(path) / path[0],
         arrival=path[settings.warm_up_steps] / sigma**2,
@@ -279,19 +288,25 @@ def _nodes(
     return np.array([curvature.ravel(), newton.ravel()])[:, None], weights
 
 
-def _unit_scale(lengths: FloatArray, shrink: FloatArray, weights: FloatArray) -> float:
-    """Scale that `residual_scale` finds where the residual's standard deviation is 1."""
-    order = np.argsort(lengths * shrink, kind="stable")
-    # Rows at equal steps of probability.
+def _typical(lengths: FloatArray, weights: FloatArray, law: LabelNoiseLaw) -> tuple[float, ...]:
+    """Lengths at equal steps of probability."""
+    count = HISTOGRAM_ROWS if law == "gaussian" else MIXTURE_ROWS
+    order = np.argsort(lengths, kind="stable")
     mass = np.cumsum(weights[order])
-    levels = (np.arange(HISTOGRAM_ROWS) + 0.5) / HISTOGRAM_ROWS
-    chosen = (lengths * shrink)[order][np.minimum(np.searchsorted(mass, levels), len(mass) - 1)]
-    return _scale_of(tuple(np.round(chosen, 6).tolist()))
+    levels = (np.arange(count) + 0.5) / count
+    chosen = lengths[order][np.minimum(np.searchsorted(mass, levels), len(mass) - 1)]
+    return tuple(np.round(chosen, 6).tolist())
 
 
-@lru_cache(maxsize=256)
-def _scale_of(lengths: tuple[float, ...]) -> float:
+@lru_cache(maxsize=1024)
+def _unit_scale(lengths: tuple[float, ...], noise_share: float, law: LabelNoiseLaw) -> float:
+    """Scale that `residual_scale` finds where the residual's standard deviation is 1.
+
+    Label noise is `noise_share` of its variance, and the rest Gaussian.
+    """
+    squares, weights = squared_scales(law)
+    stds = np.sqrt(1 - noise_share + noise_share * squares)[:, None] * np.array(lengths)
     edges = scale_edges(4.0)
-    below = 2 * ndtr(edges / np.maximum(np.array(lengths), 1e-12)[:, None]) - 1
-    counts = np.diff(below.mean(axis=0), prepend=0.0, append=1.0)
-    return residual_scale(counts, edges, sample_size=1.0)
+    below = 2 * ndtr(edges / np.maximum(stds, 1e-12)[..., None]) - 1
+    below = weights @ below.mean(axis=1)
+    return residual_scale(np.diff(below, prepend=0.0, append=1.0), edges, sample_size=1.0)

@@ -126,9 +126,7 @@ class Problem:
             "signal": coefficients,
             "label_noise_std": noise,
             "feature_law": law,
-            "label_noise_law": require_choice(
-                "label_noise_law", label_noise_law, LABEL_NOISE_LAWS
-            ),
+            "label_noise_law": require_choice("label_noise_law", label_noise_law, LABEL_NOISE_LAWS),
             "misfit": require_number("misfit", misfit, least=0, most=1),
             **bounds,
         }.items():
