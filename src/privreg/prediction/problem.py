@@ -191,13 +191,16 @@ class Problem:
         """
         scales = [require_number("signal", factor, above=0) for factor in signal]
         noises = [require_number("label_noise_std", factor, above=0) for factor in label_noise_std]
-        shapes = list(noise_shapes or [(self.label_noise_law, self.misfit)])
+        shapes = [
+            (require_choice("noise_shapes", law, LABEL_NOISE_LAWS), misfit)
+            for law, misfit in noise_shapes or [(self.label_noise_law, self.misfit)]
+        ]
         return tuple(
             replace(
                 self,
                 signal=scale * self.signal,
                 label_noise_std=factor * self.label_noise_std,
-                label_noise_law=law,
+                label_noise_law=law,  # type: ignore[arg-type]
                 misfit=misfit,
             )
             for scale in scales
