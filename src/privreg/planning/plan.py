@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -18,6 +18,8 @@ from privreg.validation import require_choice, require_instance
 
 Objective = Literal["excess_risk", "parameter_error", "interval_length"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+# A method this many times worse than another one in a stated case is not searched in the others.
+FAR = 2.5
 
 
 def plan_run(
@@ -118,12 +120,19 @@ def _candidates(
     def value(found: Prediction) -> float:
         return float(getattr(found, objective))
 
-    found = [
-        (name, search(name, problem, budget, objective=value, intervals=intervals))
-        for name in names
-        for problem in problems
-    ]
-    alone = [(name, method) for name, method in found if method is not None]
+    def alone_for(problem: Problem, names: Iterable[str]) -> list[tuple[str, Any]]:
+        found = [
+            (name, search(name, problem, budget, objective=value, intervals=intervals))
+            for name in names
+        ]
+        return [(name, method) for name, method in found if method is not None]
+
+    # The hardest case first: what is far behind there is no candidate for the least regret.
+    hardest, *others = sorted(problems, key=_hardness, reverse=True)
+    alone = alone_for(hardest, names)
+    near = _near([name for name, _ in alone], hardest, [each for _, each in alone], budget, value)
+    for problem in others:
+        alone.extend(alone_for(problem, near))
     if len(problems) == 1 or not alone:
         return alone
     goals = []
@@ -140,8 +149,26 @@ def _candidates(
             name,
             search(name, middle, budget, objective=value, intervals=intervals, goals=goals),
         )
-        for name in dict.fromkeys(name for name, _ in alone)
+        for name in near
     ]
+
+
+def _hardness(problem: Problem) -> tuple[float, bool, float]:
+    return problem.misfit, problem.label_noise_law != "gaussian", problem.label_noise_std
+
+
+def _near(
+    names: list[str],
+    problem: Problem,
+    methods: list[Any],
+    budget: Budget,
+    value: Callable[[Prediction], float],
+) -> list[str]:
+    """Methods within a factor of the best one's objective, each at its own best settings."""
+    found = predict_many(problem, methods, budget)
+    trusted = [value(each) for each in found if each.holds]
+    most = FAR * min(trusted or map(value, found), default=np.inf)
+    return [name for name, each in zip(names, found, strict=True) if value(each) <= most]
 
 
 def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -> str:

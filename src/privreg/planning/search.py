@@ -115,6 +115,7 @@ def _huber(
         tuple({"norm_share": share} for share in (0.01, 0.03, 0.08)),
         ({"gram_rounds": 1}, {"gram_rounds": 2}, {"gram_rounds": 3}),
         ({"final_steps": 2}, {"final_steps": 3}, {"final_steps": 5}),
+        ({"common_width": False},),
         tuple({"scale_share": share} for share in (0.02, 0.04, 0.08, 0.15, 0.25)),
     )
     # Where the budget is small, so much must go to scales that single moves do not get there.

@@ -186,7 +186,13 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
             )[0]
         )
     back = whitening.squares
-    moved = squared_shift(problem, rows, (clip / lengths)[None], covered=1 - bias @ weights)
+    moved = squared_shift(
+        problem,
+        rows,
+        (clip / lengths / shrink)[None],
+        leverage=leverage * shrink**2,
+        covered=1 - bias @ weights,
+    )
     moments = ErrorMoments(
         ((bias**2 @ weights) * signal * back)[None] + moved,
         (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],

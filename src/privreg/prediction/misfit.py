@@ -1,17 +1,23 @@
-r"""Where a clipped regression goes if the noise is skewed in a way that depends on the features.
+r"""Where a clipped regression goes if what clipping takes away is correlated with the features.
 
-Least squares needs the noise to have mean 0 given the features, or a mean that no feature explains.
-A clipped regression needs that of its clipped value. Where skewness follows the features, the two
-have different coefficients: with noise :math:`\xi = \sigma s(x)(E - 1)`, E exponential and
-:math:`s(x) = \pm 1`, one Newton step from θ* moves the location at x by
+Least squares makes the residual r uncorrelated with the features, a clipped regression its score
+:math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ is what a long row is shortened by. The
+score is a multiple of the residual and a rest,
 
-.. math:: \sigma s(x)\,\delta(w), \qquad
-    \delta(w) = \frac{\mathbb E\,\mathrm{clip}(E - 1, \pm w)}{\Pr(|E - 1| \le w)}
-    = \begin{cases} 1 - \dfrac{w e}{2\sinh w} & w < 1\\[1ex]
-      -\dfrac{e^{-(1 + w)}}{1 - e^{-(1 + w)}} & w \ge 1\end{cases}
+.. math:: \psi = \bar v r + \zeta, \qquad \bar v = \frac{\mathbb E\,\psi r}{\mathbb E\,r^2},\qquad
+    \mathbb E\,\zeta^2 = \mathbb E\,\psi^2 - \frac{(\mathbb E\,\psi r)^2}{\mathbb E\,r^2},
 
-and of this the features explain a part. `Problem.misfit` is its spread as w → 0; for other widths
-it falls as δ does.
+and the features must not explain ζ either. They do where the noise is skewed in a way that depends
+on them, and where the regression is not linear and long rows count less. If they explain a share κ²
+of its variance, one Newton step from θ* moves the coefficients by a vector d with
+
+.. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
+    A = \mathbb E\,\ell\,1\{|r| \le w\}.
+
+The correlation κ is `Problem.misfit`. It is 0 where the noise is independent of the features, and
+hardly depends on the width, which is why one number can state it: for widths from 0.3 to 2 standard
+deviations it is 0.18 to 0.29 for California housing, 0.21 to 0.25 for MNIST's ones and sevens, 0.16
+to 0.21 for scikit-learn's diabetes, and up to half where long rows are shortened.
 """
 
 from __future__ import annotations
@@ -19,37 +25,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows
 
 FloatArray = NDArray[np.float64]
-# δ as w → 0: a Newton step's, near the median's log 2 - 1.
-NARROW = 1 - np.e / 2
-
-
-def clipped_location(width: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Mean of a clipped centred exponential, and probability that it is not clipped.
-
-    Parameters
-    ----------
-    width : ndarray, shape (...)
-        w, at least 0, in standard deviations.
-    """
-    narrow = np.minimum(width, 1.0)
-    beyond = np.exp(-(1 + width))
-    inside = 2 / np.e * np.sinh(narrow)
-    mean = np.where(width < 1, inside - narrow, -beyond)
-    return mean, np.where(width < 1, inside, 1 - beyond)
 
 
 def squared_shift(
-    problem: Problem, rows: Rows, widths: FloatArray, *, covered: FloatArray | float = 1.0
+    problem: Problem,
+    rows: Rows,
+    widths: FloatArray,
+    *,
+    leverage: FloatArray | float = 1.0,
+    covered: FloatArray | float = 1.0,
 ) -> FloatArray:
     r"""Mean square, by group, of what clipping moves a coordinate by, shape (settings, groups).
 
-    .. math:: \frac{\kappa^2\sigma^2}{p\lambda_j}\Big(\frac{\delta(w)}{\delta(0)}\Big)^2
-
-    The direction is not known: every eigenvector has the same part of the variance explained.
+    Its direction is not known: every eigenvector has the same part of the variance explained.
 
     Parameters
     ----------
@@ -57,13 +51,23 @@ def squared_shift(
     rows : Rows
         Those of the problem.
     widths : ndarray, shape (settings, rows)
-        Largest residual of a row.
+        Largest residual w of a row.
+    leverage : ndarray, shape (rows,)
+        ℓ, in (0, 1].
     covered : ndarray, shape (settings, groups)
         Share of the way that the descent has come.
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))
-    mean, inside = clipped_location(widths / problem.label_noise_std)
-    shift = (mean @ rows.weights) / np.maximum(inside @ rows.weights, 1e-300) / NARROW
-    spread = problem.misfit * problem.label_noise_std * np.abs(shift)[:, None] * covered
-    return np.asarray(spread**2 / (problem.dimension * rows.eigenvalues))
+    variance = problem.label_noise_std**2
+    curvature, cross, square = 0.0, 0.0, 0.0
+    for scale, weight in zip(*squared_scales(problem.label_noise_law), strict=True):
+        share, second = clipped_moments(widths, np.sqrt(np.full_like(widths, variance * scale)))
+        whole = (leverage * share) @ rows.weights
+        curvature = curvature + weight * whole
+        # E clip(r) r of a Gaussian, by Stein's lemma.
+        cross = cross + weight * variance * scale * whole
+        square = square + weight * (leverage**2 * second) @ rows.weights
+    rest = np.maximum(square - cross**2 / variance, 0.0)
+    explained = problem.misfit**2 * rest / np.maximum(curvature, 1e-150) ** 2
+    return np.asarray(covered**2 * explained[:, None] / (problem.dimension * rows.eigenvalues))

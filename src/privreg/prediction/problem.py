@@ -56,10 +56,9 @@ class Problem:
     label_noise_law : {"gaussian", "student_t5", "student_t3"}
         Law of the label noise, of mean 0 and variance σ².
     misfit : float
-        How far the medians of the noise given the features lie from its means, in [0, 1]: the
-        standard deviation over rows, in units of σ, of what is linear in the features of that. Zero
-        where noise is symmetric or independent of the features. A narrow clip estimates medians
-        (`prediction.misfit`); real tables had 0.1 to 0.2.
+        Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
+        (`prediction.misfit`): 0 where the noise is independent of the features, 0.2 to 0.5 on real
+        tables.
 
     Raises
     ------
@@ -185,7 +184,7 @@ class Problem:
         Examples
         --------
         >>> problem = Problem(10_000, np.ones(10), signal=1.0, label_noise_std=1.0)
-        >>> shapes = [("gaussian", 0.0), ("student_t3", 0.2)]
+        >>> shapes = [("gaussian", 0.0), ("student_t3", 0.3)]
         >>> len(problem.over(signal=(0.5, 2.0), noise_shapes=shapes))
         4
         """
