@@ -5,6 +5,8 @@
 # make archive    results and what Snakemake needs to trust them, for another checkout
 # make mutants  every small mistake in what keeps the promises, and which of them no test notices;
 #               FILES="privacy/zcdp.py algorithms/adassp.py" are some, an hour of one core is all
+# make peers    other libraries' private regressions beside ours, in environments of their own:
+#               docs/comparison.md and its figure; ten minutes of one core
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
 VENV := .venv
 PYTHON ?= python3
@@ -18,7 +20,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test test-all archive mutants twice setup lint schema reference costs lock benchmarks clean
+.PHONY: all quick test test-all archive mutants peers twice setup lint schema reference costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -39,6 +41,9 @@ archive: setup
 mutants: setup
 	pip install --quiet --disable-pip-version-check --target build/mutation 'cosmic-ray>=8.7,<9'
 	PYTHONPATH=$(CURDIR)/src:$(CURDIR)/build/mutation python tests/mutation/run.py $(FILES)
+
+peers: setup
+	python benchmarks/peers/run.py
 
 twice: setup
 	python tests/workflow/twice.py --scale $(SCALE)

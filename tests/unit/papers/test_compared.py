@@ -1,0 +1,116 @@
+"""Tables and estimators of privreg's comparison: bounds, splits, noise, coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privreg.algorithms.ols import ols
+from privreg.papers.privreg.compared_methods import (
+    METHODS,
+    Prepared,
+    held_out_error,
+    noisy_moments,
+    solve_with_ridge,
+)
+from privreg.papers.privreg.compared_tables import SYNTHETIC, Synthetic, diabetes
+from privreg.privacy.budget import Budget
+
+
+def generator(seed):
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+def prepared(table, seed=0):
+    return Prepared(table.draw(generator(seed)), table.declared)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_a_synthetic_table_has_the_coefficients_that_it_states(name):
+    table = Synthetic(name, 50_000, 1)
+    rows = prepared(table)
+    fit = ols(rows.samples)
+    off = rows.in_units(fit.coefficients)[:-1] - table.coefficients[:-1]
+    matrix, _ = table.declared.frame.functionals()
+    errors = np.diag(matrix[:-1, 1:]) * fit.standard_errors[1:]
+    assert np.all(np.abs(off) < 5 * errors)
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_bounds_hold_nearly_all_rows(name):
+    table = Synthetic(name, 20_000, 1)
+    drawn = table.draw(generator(0))
+    low, high = table.declared.feature_bounds.T
+    outside = np.any((drawn.features < low) | (drawn.features > high), axis=1)
+    assert outside.mean() < 0.01
+    within = np.clip(drawn.labels, *table.declared.label_bounds) == drawn.labels
+    assert within.mean() > 0.99
+
+
+def test_held_out_rows_are_no_training_rows():
+    drawn = diabetes().draw(generator(0))
+    assert drawn.features.shape == (353, 10)
+    train = {tuple(row) for row in drawn.features}
+    assert not any(tuple(row) in train for row in drawn.held_out_features)
+    again = diabetes().draw(generator(1))
+    assert not np.array_equal(again.labels, drawn.labels)
+
+
+def test_shorter_rows_are_no_longer_than_they_are_said_to_be():
+    rows = prepared(Synthetic("flats", 2000, 1))
+    assert rows.short_norm == 2.0
+    assert np.all(rows.short_samples.norms <= rows.short_norm + 1e-12)
+    assert rows.samples.norms.max() > rows.short_norm
+
+
+@pytest.mark.parametrize("name", ["AdaSSP", "noisy moments", "PrivateLinearRegression"])
+def test_without_privacy_all_find_the_same_line(name):
+    table = Synthetic("flats", 4000, 2000)
+    rows = prepared(table)
+    fit = METHODS[name](rows, Budget.zcdp(1e12), generator(1), 0.95)
+    plain = METHODS["least squares"](rows, Budget.zcdp(1.0), generator(1), 0.95)
+    gap = fit.coefficients[:-1] - plain.coefficients[:-1]
+    if name == "PrivateLinearRegression":
+        # Another estimator: within the sampling errors of both.
+        assert np.all(np.abs(gap) < 4 * plain.half_widths)
+    else:
+        assert np.all(np.abs(gap) < 1e-3 * plain.half_widths)
+
+
+def test_noise_of_the_moments_is_that_of_the_budget():
+    """At a budget where the noise is small, coefficients scatter as the linearised noise says."""
+    rows, budget = prepared(Synthetic("normal", 4000, 1)), Budget.zcdp(200.0)
+    records = np.column_stack([rows.samples.features, rows.samples.labels])
+    moments = records.T @ records
+    theta = solve_with_ridge(moments, 0.0)
+    matrix, _ = rows.declared.frame.functionals()
+    draws = np.array(
+        [noisy_moments(rows, budget, generator(seed), 0.95).coefficients for seed in range(400)]
+    )
+    slope = matrix[0, 1]
+    # δθ = G⁻¹(w - Wθ); of W the diagonal has variance s², an entry above it s²/2.
+    scale = np.sqrt(2) * (rows.short_norm**2 + 1) / np.sqrt(2 * budget.rho)
+    direction = np.linalg.inv(moments[:-1, :-1])[1]
+    outer = np.outer(direction, theta)
+    symmetric = (outer + outer.T) / 2
+    variance = scale**2 * (np.sum(direction**2) / 2 + np.sum(symmetric**2))
+    ratio = draws[:, 0].var(ddof=1) / (slope**2 * variance)
+    # Four standard errors of a variance from 400 draws; 2/3 and 3/2 of the scale are far outside.
+    spread = 4 * np.sqrt(2 / 399)
+    assert abs(ratio - 1) < spread
+    assert 1 - spread > (2 / 3) ** 2
+    assert 1 + spread < (3 / 2) ** 2
+
+
+def test_least_squares_without_a_unique_answer_has_infinite_intervals_there():
+    table = diabetes()
+    drawn = table.draw(generator(0))
+    low = table.declared.feature_bounds[0, 0]
+    dark = drawn._replace(
+        features=np.column_stack([drawn.features[:, 0] * 0 + low, drawn.features[:, 1:]])
+    )
+    fit = METHODS["least squares"](
+        Prepared(dark, table.declared), Budget.zcdp(1.0), generator(0), 0.95
+    )
+    assert np.isinf(fit.half_widths).tolist() == [True, *[False] * 9]
+    assert held_out_error(fit.coefficients, drawn, table.declared) < 1
