@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privreg.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, panels
+from privreg.papers.privreg.figures.comparison import comparison as comparison
 
 if TYPE_CHECKING:
     import xarray as xr
