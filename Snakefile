@@ -5,6 +5,7 @@
 #   snakemake claims                                     the ledger of claims
 #   snakemake results/figures/bombari2025/fig1.pdf       one figure and what it needs
 #   snakemake all --configfile config/quick.yaml         the same, made small, in results/quick
+import gc
 import sys
 import time
 from pathlib import Path
@@ -28,6 +29,8 @@ from privreg.pipeline.registry import paper_files
 from privreg.pipeline.sources import table_source
 from privreg.pipeline.targets import checked
 
+# What is imported by here stays: the collector of garbage need not look at it time and again.
+gc.freeze()
 stop_in_one_line(require_usable)(SOURCE)
 # Read before Snakemake does, for which two keys of one name are one.
 for overlay in ("config/config.yaml", *workflow.config_settings.configfiles):
@@ -42,7 +45,11 @@ for paper_file in stop_in_one_line(paper_files)(config):
     configfile: paper_file
 
 
-plan = stop_in_one_line(Plan)(with_arguments(config, workflow.config_settings.config))
+plan = stop_in_one_line(Plan)(
+    with_arguments(config, workflow.config_settings.config),
+    # What a job's own process plans, the run that submits it has checked.
+    checked=workflow.is_main_process,
+)
 workflow.execute = guarded(workflow, plan.layout)
 workflow.execute = checked(workflow, plan)
 
@@ -90,7 +97,7 @@ for paper in plan.config.papers:
         input:
             plan.figures(paper),
             plan.tables(paper),
-            plan.ledgers.verdicts(paper),
+            lambda w, paper=paper: plan.ledgers.verdicts(paper),
 
 
 onsuccess:

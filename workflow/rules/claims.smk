@@ -23,7 +23,7 @@ rule judge:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
-        code=code_of(plan.claim_sources("judge")),
+        code=lambda w: code_of(plan.claim_sources("judge")),
         cases=lambda w: plan.ledgers.cases(w.paper, w.group),
         artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
         expected=lambda w, input: expected.group(w.paper, w.group),
@@ -53,7 +53,7 @@ rule claim:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
-        code=code_of(plan.claim_sources("claim")),
+        code=lambda w: code_of(plan.claim_sources("claim")),
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     shell:
@@ -64,7 +64,7 @@ rule claim:
 rule ledger:
     """Join the ledgers with the verdicts on their entries."""
     input:
-        verdicts=plan.ledgers.verdicts(),
+        verdicts=lambda w: plan.ledgers.verdicts(),
         ledgers=plan.ledgers.files(),
     output:
         csv=layout.ledger("csv"),
@@ -81,7 +81,7 @@ rule ledger:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
-        code=code_of(plan.claim_sources("ledger")),
+        code=lambda w: code_of(plan.claim_sources("ledger")),
         ledgers=assignments(plan.ledgers.folders()),
     message:
         "Ledger of claims"
@@ -108,7 +108,7 @@ rule page:
         mem_mb=lambda w, attempt: 500 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
-        code=code_of(plan.claim_sources("page")),
+        code=lambda w: code_of(plan.claim_sources("page")),
         drawings=plan.drawings(),
         benchmarks=layout.benchmarks(),
     message:
@@ -136,7 +136,7 @@ rule gate:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
-        code=code_of(plan.claim_sources("gate")),
+        code=lambda w: code_of(plan.claim_sources("gate")),
     message:
         "Gate: verdicts against what is expected"
     shell:
@@ -160,7 +160,7 @@ rule crate:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
-        code=code_of(plan.claim_sources("crate")),
+        code=lambda w: code_of(plan.claim_sources("crate")),
         files=plan.crate_files(),
         published=plan.released(),
     message:
@@ -185,7 +185,7 @@ rule docs:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
-        code=code_of(plan.claim_sources("docs")),
+        code=lambda w: code_of(plan.claim_sources("docs")),
         ledgers=assignments(plan.ledgers.folders()),
         drawings=plan.drawings(),
         images=[
@@ -246,7 +246,7 @@ rule caught:
         mem_mb=lambda w, attempt: 300 * attempt,
         runtime=lambda w, attempt: 5 * attempt,
     params:
-        code=code_of(plan.claim_sources("caught", "falsify")),
+        code=lambda w: code_of(plan.claim_sources("caught", "falsify")),
     message:
         "Deliberate mistakes against the entries that must notice"
     shell:

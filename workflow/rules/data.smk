@@ -23,7 +23,7 @@ rule data:
         mem_mb=lambda w, attempt: 1000 * attempt,
         runtime=lambda w, attempt: 10 * attempt,
     params:
-        code=code_of(plan.data_sources()),
+        code=lambda w: code_of(plan.data_sources()),
         mirrors=lambda w: plan.config.data[w.dataset].mirrors,
         looked_for_in=lambda w: table_sources[w.dataset].looked_for_in,
         source=lambda w, output: table_sources[w.dataset].options,

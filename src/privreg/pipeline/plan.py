@@ -12,14 +12,10 @@ from shlex import quote
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import ValidationError
 
-from privreg import data
-from privreg.claims.known import Known, require_possible
-from privreg.claims.ledger import Entry
-from privreg.claims.verdicts import Scale, artifacts
-from privreg.experiment.parameters import ConfigError, choose, explain
-from privreg.pipeline import drawings, listing, scales
+from privreg.claims.known import Known
+from privreg.claims.verdicts import Scale
+from privreg.pipeline import listing, scales, soundness
 from privreg.pipeline.closure import PACKAGE, closure
 from privreg.pipeline.config import Config, Experiment, load
 from privreg.pipeline.falsify import wrong_versions
@@ -28,13 +24,12 @@ from privreg.pipeline.ledgers import Falsifier, Ledgers, described
 from privreg.pipeline.lock import JOBS, JOBS_VARIABLE
 from privreg.pipeline.processor import pinned
 from privreg.pipeline.provenance import config_digest
-from privreg.pipeline.registry import Recipe, known_papers
+from privreg.pipeline.registry import STAGE_OF, Recipe, known_papers
 
 Result = TypeVar("Result")
 FALSIFY = "privreg.pipeline.falsify"
 MOST_LINES = 20
 STAGES = ("theory", "simulate", "summarise", "intervals")
-STAGE_OF = {"theory": "theory", "simulation": "simulate", "intervals": "intervals"}
 
 
 class Plan:
@@ -48,9 +43,13 @@ class Plan:
         Folder with a folder a paper, which holds its ledger.
     schemas : str or Path
         Folder with what is generated: the digests of the paper's scale, the listing of artifacts.
+    checked : bool
+        Whether what is wrong is looked for; the process of a job need not, its run has.
 
     Attributes
     ----------
+    reference : mapping
+        What each paper's configuration is as it was committed.
     own : frozenset
         Paper and name of each experiment that is neither at the paper's scale nor made small.
     scale : {"paper", "quick", "own"}
@@ -67,25 +66,22 @@ class Plan:
         raw: Mapping[str, Any],
         ledgers: str | Path = "config/claims",
         schemas: str | Path = "workflow/schemas",
+        *,
+        checked: bool = True,
     ) -> None:
         self.config: Config = load(raw, known_papers())
-        for name in self.config.data:
-            choose(name, data.NAMES, "a key of config.data")
-        self._listing = listing.read_listing(Path(schemas, listing.LISTING.name))
-        self._reference = scales.read_reference(Path(schemas, scales.PAPER_SCALE.name))
-        for paper in self.config.papers:
-            self._check_experiments(paper)
+        self._listing = listing.read_listing(Path(schemas, listing.LISTING.name)) if checked else {}
+        self.reference = scales.read_reference(Path(schemas, scales.PAPER_SCALE.name))
+        if checked:
+            soundness.require_sound_experiments(self)
         paper_scale = self.config.scale == "paper"
-        self.own = scales.own(self.config, self._reference) if paper_scale else frozenset()
+        self.own = scales.own(self.config, self.reference) if paper_scale else frozenset()
         self.scale: Scale = "own" if self.own else self.config.scale
         self.layout = Layout(self.scale)
         self.ledgers = Ledgers(ledgers, tuple(self.config.papers), self.layout)
-        directory = os.environ.get("PRIVREG_DATA")
-        if directory:
-            data.check(Path(directory))
-        for paper in self.config.papers:
-            self._check_drawings(paper)
-            self._check_ledger(paper)
+        if checked:
+            soundness.require_sound_tables(os.environ.get("PRIVREG_DATA"))
+            soundness.require_sound_drawings_and_ledgers(self)
 
     # Targets
 
@@ -138,6 +134,18 @@ class Plan:
         """Source files that a stage of an experiment runs."""
         module = self.recipe(paper, name).module_name
         return _posix(closure(f"privreg.pipeline.stages:{stage}", f"{module}:{stage}"))
+
+    @cache  # noqa: B019 a plan lives as long as its process
+    def known(self, paper: str, artifact: str) -> Known | None:
+        """What the listing tells of an artifact; its labels are the paper scale's alone."""
+        kind, _, name = artifact.partition("/")
+        listed = f"{kind}/{name}" if kind == "data" else f"{kind}/{paper}/{name}"
+        recipe = "" if kind == "data" else self.recipe(paper, name).name
+        config = ""
+        if kind != "data" and self._scale_of(paper, [artifact]) == "paper":
+            config = config_digest(self.parameters(paper, name))
+        digest = listing.source_digest(recipe, listed)
+        return listing.known(self._listing.get(listed), recipe=digest, config=config)
 
     # Data, drawings and claims
 
@@ -277,99 +285,6 @@ class Plan:
         values = self.experiment(paper, name).parameters
         return self.recipe(paper, name).parameters(values, name)
 
-    def _check_experiments(self, paper: str) -> None:
-        for name, experiment in self.config.papers[paper].experiments.items():
-            where = f"{paper}.experiments.{name}"
-            recipe = self.recipe(paper, name)
-            if recipe.has("simulate") != (experiment.trials is not None):
-                expected = (
-                    "a number of trials" if recipe.has("simulate") else "none (no simulation)"
-                )
-                raise ConfigError(f"{where}.trials must be {expected}, got {experiment.trials}")
-            for scale in ("paper", "quick"):
-                try:
-                    scaled = experiment.at(scale)
-                except ValidationError as error:
-                    raise ConfigError(explain(error, f"{where}.{scale}")) from None
-                typed: Any = recipe.parameters(scaled.parameters, name)
-                if any("data" in recipe.reads(stage) for stage in STAGE_OF.values()):
-                    choose(typed.dataset, data.NAMES, f"{where}.parameters.dataset")
-                    choose(typed.dataset, self.config.data, f"{where}.parameters.dataset")
-
-    def _check_drawings(self, paper: str) -> None:
-        block = self.config.papers[paper]
-        as_committed = self._reference.get(paper)
-        for kind, listed in (("figures", block.figures), ("tables", block.tables)):
-            functions = drawings.functions(paper, kind)
-            for name, drawing in listed.items():
-                where = f"{paper}.{kind}.{name}"
-                choose(name, functions, where)
-                for argument in drawing.artifacts:
-                    choose(argument, functions[name], f"{where}.artifacts: a key")
-                made = as_committed.drawings.get(name, {}) if as_committed else {}
-                for argument, artifact in drawing.artifacts.items():
-                    self._check_artifact(paper, artifact, f"{where}.{argument}")
-                    is_made = scales.made_as(self.config, paper, artifact)
-                    if is_made != made.get(argument, is_made):
-                        raise ConfigError(
-                            f"{where}.{argument} must be {made[argument]} as its recipe makes it, "
-                            f"got {artifact}"
-                        )
-                for argument in functions[name]:
-                    if argument not in drawing.artifacts:
-                        raise ConfigError(f"{where}.artifacts.{argument} must be given")
-
-    def _check_ledger(self, paper: str) -> None:
-        wrong = []
-        for name, entry in self.ledgers.by_paper[paper].entries.items():
-            try:
-                self._check_entry(paper, entry, f"{paper}.claims.{name}")
-            except ValueError as error:
-                wrong.append(str(error))
-        if wrong:
-            raise ConfigError("\n".join(wrong))
-
-    def _check_entry(self, paper: str, entry: Entry, where: str) -> None:
-        for artifact in artifacts(entry):
-            self._check_artifact(paper, artifact, f"{where}.evidence")
-        if entry.figure is not None:
-            block = self.config.papers[paper]
-            choose(entry.figure, [*block.figures, *block.tables], f"{where}.figure")
-        known = {
-            artifact: about
-            for artifact in artifacts(entry)
-            if (about := self.known(paper, artifact)) is not None
-        }
-        for run in entry.runs:
-            for probe in run.checks:
-                try:
-                    require_possible(probe, known)
-                except ValueError as error:
-                    raise ConfigError(f"{where}: {error}") from None
-
-    @cache  # noqa: B019 a plan lives as long as its process
-    def known(self, paper: str, artifact: str) -> Known | None:
-        """What the listing tells of an artifact; its labels are the paper scale's alone."""
-        kind, _, name = artifact.partition("/")
-        listed = f"{kind}/{name}" if kind == "data" else f"{kind}/{paper}/{name}"
-        recipe = "" if kind == "data" else self.recipe(paper, name).name
-        config = ""
-        if kind != "data" and self._scale_of(paper, [artifact]) == "paper":
-            config = config_digest(self.parameters(paper, name))
-        digest = listing.source_digest(recipe, listed)
-        return listing.known(self._listing.get(listed), recipe=digest, config=config)
-
-    def _check_artifact(self, paper: str, artifact: str, where: str) -> None:
-        stage, _, name = artifact.partition("/")
-        if stage == "data":
-            choose(name, self.config.data, where)
-            return
-        choose(name, self.config.papers[paper].experiments, where)
-        if not self.recipe(paper, name).has(STAGE_OF[stage]):
-            raise ConfigError(
-                f"{where} must name an experiment with the stage {stage!r}, got {name!r}"
-            )
-
 
 def assignments(reads: Mapping[str, str]) -> list[str]:
     """Artifacts as `argument=file`, the way a stage takes them."""
@@ -379,9 +294,9 @@ def assignments(reads: Mapping[str, str]) -> list[str]:
 def stop_in_one_line(function: Callable[..., Result]) -> Callable[..., Result]:
     """The function, except that a wrong configuration or file ends the run, a line an error."""
 
-    def wrapped(*arguments: Any) -> Result:
+    def wrapped(*arguments: Any, **options: Any) -> Result:
         try:
-            return function(*arguments)
+            return function(*arguments, **options)
         except ValueError as error:
             lines = str(error).splitlines()
             more = [f"and {len(lines) - MOST_LINES} more"] if len(lines) > MOST_LINES else []

@@ -23,6 +23,8 @@ from privreg.experiment.parameters import ConfigError, Strict, choose, validate
 from privreg.experiment.yaml_files import read_mapping
 
 ARTIFACTS = ("theory", "simulation", "intervals", "data")
+# The stage whose presence decides whether there is an artifact of a kind.
+STAGE_OF = {"theory": "theory", "simulation": "simulate", "intervals": "intervals"}
 
 
 @cache
