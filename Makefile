@@ -32,7 +32,7 @@ test: setup lint
 	python -m pytest --numprocesses 2 --dist loadfile
 
 test-all: test
-	python -m pytest -m long --numprocesses 2 --dist loadfile --durations 10
+	python -m pytest -m long --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 10
 
 archive: setup
 	snakemake all --dry-run 2>&1 | grep -q "Nothing to be done" || { echo "Build first: make"; exit 1; }

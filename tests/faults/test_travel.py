@@ -25,15 +25,28 @@ def archive(folder):
     )
 
 
-def test_an_archive_is_trusted_in_another_checkout(built, expected, tmp_path):
+def committed(folder):
+    """The checkout as a repository, without what .gitignore names."""
+    shutil.copy(chain.ROOT / ".gitignore", folder)
+    author = ("-c", "user.name=A. Author", "-c", "user.email=author@example.org")
+    for words in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "-m", "All")):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+
+
+def test_a_clone_and_an_archive_need_nothing_to_be_done(built, expected, tmp_path):
+    committed(built)
     made = archive(built)
     assert made.returncode == 0, made.stdout + made.stderr
-    away = chain.chain_checkout(tmp_path / "away from home")
-    subprocess.run(["tar", "-xzf", built / "privreg-results.tar.gz"], cwd=away, check=True)
-    ran = chain.run(away, "--dry-run")
-    assert NOTHING in ran.output, ran.output
-    ran = chain.run(away)
-    assert NOTHING in ran.output, ran.output
+    away = tmp_path / "away from home"
+    subprocess.run(["git", "clone", "--quiet", built, away], check=True)
+    assert not (away / "results/gate.txt").exists()
+    shutil.move(built / "privreg-results.tar.gz", away)
+    # Nothing of where it was made is left to look at.
+    shutil.rmtree(built)
+    subprocess.run(["tar", "-xzf", "privreg-results.tar.gz"], cwd=away, check=True)
+    for arguments in (["--dry-run"], []):
+        ran = chain.run(away, *arguments)
+        assert NOTHING in ran.output, ran.output
     assert chain.artifacts(away) == expected
 
 

@@ -9,7 +9,7 @@ import pytest
 from .campaign import GOOD, campaign
 
 SAMPLE = 60
-LONG_SAMPLE = 2200
+LONG_SAMPLE = 1750
 
 
 def test_a_sample_of_wrong_input_is_refused():

@@ -1,0 +1,61 @@
+"""Trials split over any number of jobs, on any number of cores, give the same bytes.
+
+Groups and another machine's queue are `tests/cluster/test_slurm.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+
+import pytest
+
+from .checkout import QUICK, SMALL, small_checkout, snakemake
+from .twice import artifacts
+
+pytestmark = [pytest.mark.workflow, pytest.mark.long]
+TRIALS = 8
+SPLIT = {"bombari2025": "housing_heat_maps", "brown2024": "coverage"}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """Real recipes at the quick scale, with as many trials as the finest split has jobs."""
+    return small_checkout(tmp_path_factory.mktemp("splits"))
+
+
+@pytest.fixture(scope="module")
+def whole(checkout):
+    """What one job an experiment on one core makes."""
+    return run(checkout, shards=1, cores=1)
+
+
+@pytest.mark.parametrize(("shards", "cores"), [(1, 2), (3, 1), (3, 2), (8, 2)])
+def test_any_split_gives_the_same_bytes(checkout, whole, shards, cores):
+    split = run(checkout, shards=shards, cores=cores)
+    assert split.keys() == whole.keys()
+    assert [path for path in whole if split[path] != whole[path]] == []
+
+
+def run(folder, *, shards, cores):
+    """SHA-256 of all that a run from nothing makes, shards and times left out."""
+    shutil.rmtree(folder / "results", ignore_errors=True)
+    overlay = folder / "split.json"
+    overlay.write_text(
+        json.dumps(
+            {
+                paper: {"experiments": {name: {"quick": {"trials": TRIALS, "shards": shards}}}}
+                for paper, name in SPLIT.items()
+            }
+        )
+    )
+    snakemake(folder, "all", *QUICK, overlay.name, "--cores", str(cores))
+    results = folder / "results/quick"
+    for paper, name in SPLIT.items():
+        assert name in SMALL[paper]["experiments"]
+        assert len(list((results / f"simulation/{paper}/{name}").glob("*.nc"))) == shards
+    return {
+        path: hashlib.sha256((results / path).read_bytes()).hexdigest()
+        for path in sorted(artifacts(results))
+    }
