@@ -128,20 +128,9 @@ class OneNode:
         )
         return done.stdout
 
-    def running(self) -> list[str]:
-        """Numbers of the jobs that run."""
-        return self.run("squeue", "--noheader", "--states=RUNNING", "--format=%A").split()
-
-    def names(self) -> dict[str, str]:
-        """Name of each job by its number; one that is submitted again keeps its name."""
-        return self._listed("%A %j")
-
     def ended(self) -> dict[str, str]:
-        """How each job ended, or that it has not."""
-        return self._listed("%A %T")
-
-    def _listed(self, form: str) -> dict[str, str]:
-        lines = self.run("squeue", "--noheader", "--states=all", f"--format={form}").splitlines()
+        """How each job ended, or what it does, by its number."""
+        lines = self.run("squeue", "--noheader", "--states=all", "--format=%A %T").splitlines()
         return dict(line.split() for line in lines)
 
 

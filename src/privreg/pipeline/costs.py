@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,21 +82,38 @@ def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
     plan = Plan(merged(*configs))
     found: dict[str, dict[str, Any]] = {}
     for key, paper, name in _stages(plan):
-        files = sorted((benchmarks / key).glob("*.tsv")) or [benchmarks / f"{key}.tsv"]
-        rows = [_row(file) for file in files if file.exists()]
-        if not rows:
+        taken = took(benchmarks, key)
+        if taken is None:
             continue
         experiment = plan.experiment(paper, name)
         stage = key.partition("/")[0]
         found[key] = {
-            "seconds": round(sum(seconds for seconds, _ in rows), 2),
-            "memory_mb": round(max(memory for _, memory in rows)),
-            "jobs": len(rows),
+            "seconds": round(taken.seconds, 2),
+            "memory_mb": round(taken.memory_mb),
+            "jobs": taken.jobs,
             "parameters": _digest(plan, paper, name),
         }
         if stage == "simulation":
             found[key] |= {"trials": experiment.trials, **_stated(plan, paper, name)}
     datasets.write_text(json.dumps(found, indent=1, sort_keys=True), output, checksum=False)
+
+
+def took(benchmarks: Path, key: str) -> Cost | None:
+    """What the jobs of a stage took, of a build that has finished them; None of one that has not.
+
+    Parameters
+    ----------
+    benchmarks : Path
+        Folder of the build.
+    key : str
+        `stage/paper/experiment`.
+    """
+    files = sorted((benchmarks / key).glob("*.tsv")) or [benchmarks / f"{key}.tsv"]
+    rows = [_row(file) for file in files if file.exists()]
+    if not rows:
+        return None
+    seconds, memory = zip(*rows, strict=True)
+    return Cost(seconds=sum(seconds), memory_mb=max(memory), jobs=len(rows))
 
 
 def predict(plan: Plan, costs: Path = COSTS) -> dict[str, Cost]:
@@ -111,23 +128,77 @@ def predict(plan: Plan, costs: Path = COSTS) -> dict[str, Cost]:
     return found
 
 
+def asked_for(plan: Plan) -> set[str]:
+    """The stages whose artifacts a figure, a table, an entry or another such stage reads."""
+    pending = [
+        (paper, artifact)
+        for paper, block in plan.config.papers.items()
+        for artifact in (
+            *(each for drawing in block.figures.values() for each in drawing.artifacts.values()),
+            *(each for drawing in block.tables.values() for each in drawing.artifacts.values()),
+            *plan.ledgers.artifacts(paper),
+        )
+        if not artifact.startswith("data/")
+    ]
+    found: set[str] = set()
+    while pending:
+        paper, artifact = pending.pop()
+        stage, _, name = artifact.partition("/")
+        key = f"{stage}/{paper}/{name}"
+        if key not in found:
+            found.add(key)
+            steps = ("simulate", "summarise") if stage == "simulation" else (stage,)
+            kinds = {kind for step in steps for kind in plan.reads(step, paper, name)}
+            pending += [(paper, f"{kind}/{name}") for kind in kinds - {"data"}]
+    return found
+
+
 def cost(*, configs: list[Path], measured: Path | None) -> None:
-    """Print what a configuration costs, and beside it what a build took, if one is named."""
+    """Print what a configuration costs; beside it what a build of it took, if one is named."""
     plan = Plan(merged(*configs))
-    found = predict(plan)
-    rows = [("", "core hours", "jobs", "longest job", "largest memory", "")]
+    wanted = asked_for(plan)
+    found = {key: value for key, value in predict(plan).items() if key in wanted}
+    rows: list[tuple[str, ...]] = [("", "core hours", "jobs", "longest job", "largest memory", "")]
     for paper in plan.config.papers:
-        mine = {key: value for key, value in found.items() if key.split("/")[1] == paper}
-        unknown = [key for key, value in mine.items() if not value.known]
-        note = f"at the papers' parameters: {len(unknown)} stages" if unknown else ""
-        rows.append((paper, *_words(list(mine.values())), note))
+        mine = [value for key, value in found.items() if key.split("/")[1] == paper]
+        unknown = sum(not value.known for value in mine)
+        note = f"at the papers' parameters: {unknown} stages" if unknown else ""
+        rows.append((paper, *_words(mine), note))
     rows.append(("all", *_words(list(found.values())), ""))
+    _print(rows)
     if measured is not None:
-        took = [
-            sum(_row(file)[0] for file in sorted(measured.glob(f"{stage}/**/*.tsv")))
-            for stage in ("theory", "simulation", "intervals")
-        ]
-        rows.append(("measured", f"{sum(took) / 3600:.3f}", "", "", "", str(measured)))
+        print()
+        _print(_beside(found, measured))
+
+
+def _beside(found: Mapping[str, Cost], benchmarks: Path) -> list[tuple[str, ...]]:
+    """Of the stages that a build has finished: predicted, measured, and one over the other."""
+    taken = {key: cost for key in found if (cost := took(benchmarks, key)) is not None}
+    rows: list[tuple[str, ...]] = [
+        ("finished", "stages", "predicted", "measured", "share", "largest memory, share")
+    ]
+    by_paper: dict[str, list[str]] = {}
+    for key in taken:
+        by_paper.setdefault(key.split("/")[1], []).append(key)
+    by_paper["all"] = list(taken)
+    for paper, keys in by_paper.items() if taken else ():
+        predicted = sum(found[key].seconds for key in keys)
+        seconds = sum(taken[key].seconds for key in keys)
+        memory = [max(each[key].memory_mb for key in keys) for each in (found, taken)]
+        rows.append(
+            (
+                paper,
+                str(len(keys)),
+                f"{predicted / 3600:.3f} h",
+                f"{seconds / 3600:.3f} h",
+                f"{seconds / predicted:.2f}",
+                f"{memory[0]:.0f} MB, {memory[1] / memory[0]:.2f}",
+            )
+        )
+    return rows
+
+
+def _print(rows: list[tuple[str, ...]]) -> None:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print(

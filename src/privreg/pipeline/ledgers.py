@@ -82,6 +82,10 @@ class Ledgers:
         artifacts, _ = self._groups[paper][group]
         return {artifact: self._layout.artifact(paper, artifact) for artifact in artifacts}
 
+    def artifacts(self, paper: str) -> set[str]:
+        """All that the entries of a paper read."""
+        return {artifact for read, _ in self._groups[paper].values() for artifact in read}
+
     def cases(self, paper: str, group: str) -> str:
         """The checks of a group's entries as JSON, without the ledger's words."""
         _, names = self._groups[paper][group]

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from privreg.pipeline import costs
+from privreg.pipeline import cli, costs
 from privreg.pipeline.plan import Plan
 
 KEY = "simulation/brown2024/fixed_ratio"
@@ -72,3 +72,37 @@ def test_a_configuration_that_is_no_mapping_is_refused(tmp_path):
     path.write_text("- 1\n")
     with pytest.raises(ValueError, match=r"list\.yaml must hold keys and their values, got a list"):
         costs.merged(path)
+
+
+def benchmark(folder, key, seconds, memory):
+    file = folder / f"{key}.tsv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t{memory}\n")
+
+
+def test_a_build_stands_beside_its_prediction(tmp_path, capsys):
+    """Four shards of twice the predicted time, and a stage of another paper as predicted."""
+    expected = costs.predict(Plan(costs.merged()))
+    for shard in range(4):
+        benchmark(tmp_path, f"{KEY}/{shard}", expected[KEY].seconds / 2, 100)
+    other = "theory/lin2025/scaling"
+    benchmark(tmp_path, other, expected[other].seconds, expected[other].memory_mb)
+    assert cli.main(["cost", "--measured", str(tmp_path)]) == 0
+    _, _, said = capsys.readouterr().out.partition("\n\n")
+    rows = {line.split()[0]: line.split() for line in said.splitlines()[1:]}
+    assert rows.keys() == {"brown2024", "lin2025", "all"}
+    assert (rows["brown2024"][1], rows["brown2024"][6]) == ("1", "2.00")
+    assert (rows["lin2025"][1], rows["lin2025"][6], rows["lin2025"][9]) == ("1", "1.00", "1.00")
+    assert rows["all"][1] == "2"
+
+
+def test_what_nothing_reads_is_not_counted():
+    """`all` leaves alone what no figure, table or entry reads; its rule still has needs."""
+    plan = Plan(costs.merged())
+    unread = "theory/brown2024/coverage_clipped"
+    job = SimpleNamespace(paper="brown2024", experiment="coverage_clipped")
+    assert costs.Needs(plan).memory_mb("theory")(job, 1) > 0
+    assert unread not in costs.asked_for(plan)
+    assert {KEY, "theory/brown2024/coverage", "intervals/brown2024/coverage"} <= costs.asked_for(
+        plan
+    )
