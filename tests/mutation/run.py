@@ -8,6 +8,8 @@ Each mutant runs in a fork of one warm process, which has imported what is slow 
 privreg, against the tests that mutants.yaml names for its file, until one fails. Tests that have
 killed before go first. A kernel of the mutated file is compiled anew and never cached, so that no
 test sees a kernel that was compiled from another text; those of other files come from the cache.
+Where mutants.yaml says `interpreted`, all kernels are run by the interpreter instead, which computes
+the same: compiling a kernel takes longer than all its tests.
 
 A survivor must stand in mutants.yaml with its reason, and what stands there must survive.
 """
@@ -114,8 +116,11 @@ def run_tests(
     mutant: Mutant | None = None,
     kills: Counter[str] | None = None,
     seconds: dict[str, float] | None = None,
+    interpreted: bool = False,
 ) -> dict[str, Any]:
     """Run the tests in this process, with the mutant in place of the file."""
+    if interpreted:
+        interpret_kernels()
     if mutant is not None:
         from numba.core.dispatcher import Dispatcher
 
@@ -134,9 +139,21 @@ def run_tests(
     # The second one collects garbage again and again, which takes longer than most tests.
     for plugin in ("cacheprovider", "unraisableexception"):
         options += ["-p", f"no:{plugin}"]
+    if interpreted:
+        # A kernel that divides by zero says nothing, NumPy's numbers do.
+        options += ["-W", "ignore::RuntimeWarning"]
     code = pytest.main([*options, *tests], plugins=[judge])
     work = time.process_time() - begun
     return {"code": int(code), "failed": judge.failed, "took": judge.took, "work": work}
+
+
+def interpret_kernels() -> None:
+    """Turn Numba off in this process, and what only Numba can run into NumPy."""
+    import numba
+
+    numba.config.DISABLE_JIT = True
+    sums = importlib.import_module("privreg.sums")
+    sums.inner_product = lambda left, right: left @ right
 
 
 def judge_file(file: str, about: dict[str, Any], *, again: bool, jobs: int) -> list[str]:
@@ -146,7 +163,10 @@ def judge_file(file: str, about: dict[str, Any], *, again: bool, jobs: int) -> l
     listed = stated(source, about["only"]) if "only" in about else mutants(source)
     known = json.loads(record.read_text()) if record.is_file() else {}
     tests = [str(ROOT / "tests" / name) for name in about["tests"]]
-    baseline = in_fork(lambda: run_tests(file, tests), limit=900)
+    # The file itself in place of a mutant: its kernels are compiled as those of a mutant are.
+    same = Mutant(source, "", "")
+    interpreted = bool(about.get("interpreted"))
+    baseline = in_fork(lambda: run_tests(file, tests, same, interpreted=interpreted), limit=900)
     if baseline is None or baseline["code"]:
         return [f"{file}: tests fail without a mutation: {baseline and baseline['failed']}"]
     seconds = baseline["took"]
@@ -159,7 +179,9 @@ def judge_file(file: str, about: dict[str, Any], *, again: bool, jobs: int) -> l
     started = time.monotonic()
 
     def judged(mutant: Mutant) -> bool:
-        found = in_fork(lambda: run_tests(file, tests, mutant, kills, seconds), limit=limit)
+        found = in_fork(
+            lambda: run_tests(file, tests, mutant, kills, seconds, interpreted), limit=limit
+        )
         if found is not None and found["failed"]:
             kills[found["failed"]] += 1
         return found is not None and found["code"] == 0

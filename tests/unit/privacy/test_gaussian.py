@@ -10,6 +10,9 @@ from scipy.stats import multivariate_normal, norm
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, combine, diagonal_matrix
 
+SLANTED = np.array([[1.0, 0.1], [0.0, 1.0]])
+NOT_DEFINITE = LowRankUpdate([1.0], [[1.0]], [[-2.0]])
+
 
 def random_update(
     rng: np.random.Generator, dimension: int, rank: int, *, dependent: bool = False
@@ -115,6 +118,45 @@ def test_mixture_that_the_low_rank_part_repairs() -> None:
     assert renyi_divergence(np.ones(4), p, q, order=2.0) == pytest.approx(4.0, rel=1e-12)
 
 
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_repairs_take_as_many_directions_as_both_have(scale: float) -> None:
+    """One direction of p repairs one entry, whatever directions without weight q brings."""
+    diagonal = np.full(4, 1.5)
+    diagonal[0] = 6.0
+    p = LowRankUpdate(scale * diagonal, np.eye(4)[:, :1], [[-4.0 * scale]])
+    q = LowRankUpdate(np.full(4, 2.0 * scale), np.eye(4)[:, 1:2], [[0.0]])
+    assert combine(p, q, first_weight=-1.0, second_weight=2.0) is None
+    found = renyi_divergence(np.ones(4), p, q, order=2.0)
+    assert found == pytest.approx(
+        renyi_divergence(np.ones(4), p.dense(), q.dense(), order=2.0), rel=1e-12
+    )
+    assert np.isfinite(found)
+
+
+@pytest.mark.parametrize("change", [1e-6, 3e-6, 1e-5])
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_dense_divergences_keep_their_digits_at_any_scale(scale: float, change: float) -> None:
+    """One variance of twenty larger by c: D_2 = -ln(1 - c²) / 2, and Δ one deviation long adds 1."""
+    ratio = np.eye(20)
+    ratio[0, 0] += change
+    arguments = (scale * ratio, scale * np.eye(20))
+    found = renyi_divergence(np.zeros(20), *arguments, order=2.0)
+    # Logarithms near 0 keep their digits; twenty of 460 would leave errors of 1e-12.
+    assert found == pytest.approx(-0.5 * np.log1p(-(change**2)), abs=5e-15)
+    shift = np.zeros(20)
+    shift[1] = np.sqrt(scale)
+    assert renyi_divergence(shift, *arguments, order=2.0) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_no_divergence_is_negative() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(60):
+        p = random_update(rng, 6, 2)
+        p = LowRankUpdate(3.0 * p.diagonal, 0.5 * p.factors, p.core)
+        for same in (p, p.dense(), p.diagonal):
+            assert renyi_divergence(np.zeros(6), same, same, order=rng.uniform(0.2, 3)) >= 0
+
+
 def test_laws_of_a_divergence() -> None:
     rng = np.random.default_rng(9)
     p, q = random_update(rng, 30, 2), random_update(rng, 30, 2)
@@ -138,10 +180,31 @@ def test_inverse_and_determinant() -> None:
     np.testing.assert_allclose(matrix.inverse_form(left, right), expected, rtol=1e-11)
     ratio = np.linalg.slogdet(matrix.dense())[1] - np.log(matrix.diagonal).sum()
     assert matrix.log_determinant_ratio() == pytest.approx(ratio, rel=1e-11)
+    assert not LowRankUpdate([1.0], [[1.0]], [[-1.0]]).is_positive_definite
     negative = LowRankUpdate(np.ones(3), np.eye(3)[:, :1], [[-2.0]])
     assert negative.log_determinant_ratio() == -np.inf
     with pytest.raises(ValueError, match="positive definite"):
         negative.inverse_form(np.eye(3))
+
+
+def test_large_updates_cancel_no_digits() -> None:
+    """Along a combination F c of its factors, (I + k F Fᵀ)⁻¹ is |c|² / k but for 1/k of itself."""
+    factors = np.random.default_rng(12).standard_normal((40, 3))
+    large = LowRankUpdate(np.ones(40), factors, 1e20 * np.eye(3))
+    along = factors @ [[1.0], [2.0], [-0.5]]
+    assert 1e20 * large.inverse_form(along)[0, 0] == pytest.approx(5.25, rel=1e-9)
+
+
+def test_combinations_are_weighted_sums() -> None:
+    rng = np.random.default_rng(13)
+    first, second = random_update(rng, 5, 2), random_update(rng, 5, 1)
+    both = combine(first, second, first_weight=0.2, second_weight=0.1)
+    assert both is not None
+    np.testing.assert_allclose(
+        both.dense(), 0.2 * first.dense() + 0.1 * second.dense(), rtol=0, atol=1e-15
+    )
+    halves = [diagonal_matrix([2.0, 3.0]), diagonal_matrix([1.0, 2.0])]
+    assert combine(*halves, first_weight=-1.0, second_weight=2.0) is None
 
 
 @pytest.mark.parametrize(
@@ -153,6 +216,12 @@ def test_inverse_and_determinant() -> None:
         (([0.0], [-1.0], [1.0]), 2.0, "covariance_p"),
         (([0.0, 0.0], np.eye(2), [[1.0, 2.0], [2.0, 1.0]]), 2.0, "covariance_q"),
         (([np.nan], [1.0], [1.0]), 2.0, "mean_difference"),
+        (([0.0], NOT_DEFINITE, [1.0]), 2.0, "covariance_p must be positive definite"),
+        (([0.0], [1.0], NOT_DEFINITE), 2.0, "covariance_q must be positive definite"),
+        (([0.0, 0.0], SLANTED, np.eye(2)), 2.0, "covariance_p must be symmetric"),
+        (([0.0, 0.0], np.eye(2), 1e-6 * SLANTED), 2.0, "covariance_q must be symmetric"),
+        (([0.0], [[0.0]], [[1.0]]), 2.0, "covariance_p must be positive definite"),
+        (([0.0, 0.0], np.eye(2), np.diag([1.0, 0.0])), 2.0, "covariance_q must be positive"),
     ],
 )
 def test_refuses(arguments: tuple, order: float, message: str) -> None:
@@ -165,5 +234,6 @@ def test_low_rank_update_refuses() -> None:
         LowRankUpdate([1.0, 0.0], np.ones((2, 1)), [[1.0]])
     with pytest.raises(ValueError, match="factors"):
         LowRankUpdate([1.0, 1.0], np.ones((3, 1)), [[1.0]])
-    with pytest.raises(ValueError, match="core must be symmetric"):
-        LowRankUpdate([1.0, 1.0], np.ones((2, 2)), [[1.0, 0.5], [0.0, 1.0]])
+    for scale in (1e-6, 1.0, 1e6):
+        with pytest.raises(ValueError, match="core must be symmetric"):
+            LowRankUpdate([1.0, 1.0], np.ones((2, 2)), scale * SLANTED)

@@ -16,6 +16,7 @@ from privreg.noise.covariance import identity_covariance
 from privreg.noise.source import Seeded
 from privreg.noise.toeplitz import damped_square_root
 from privreg.privacy.budget import Budget
+from privreg.privacy.one_of_many import OneOfMany
 from privreg.privacy.release import Diagnostic, Release, compose
 from privreg.schedules import Polynomial
 
@@ -113,6 +114,12 @@ def test_a_second_setting_is_refused(data, rng):
         runs.release((0, 0))
     with pytest.raises(ValueError, match="mechanism must have one setting"):
         one_pass_dpgd.release(one_pass([1.0, 2.0]), data.features, data.labels)
+
+
+def test_the_first_setting_must_exist_as_well():
+    for wrong in (2, (0, 1), (2, 0), ()):
+        with pytest.raises(ValueError, match=r"setting must be an index into shape \(2,\)"):
+            OneOfMany((2,)).take(wrong)
 
 
 def test_what_has_no_guarantee_is_not_released(data, rng):

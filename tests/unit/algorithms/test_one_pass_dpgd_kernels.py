@@ -1,0 +1,81 @@
+"""The scalar step of one-pass DP-GD against vectors, and its draws against NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privreg.algorithms import one_pass_dpgd
+from privreg.algorithms.one_pass_dpgd_kernels import _chi_square, _spread
+from privreg.privacy.budget import Budget
+
+STEPS = 25
+
+
+def generator(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+@pytest.mark.parametrize("dimension", [3, 4, 5, 40])
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_the_isotropic_step_is_that_of_vectors(dimension: int, noise: float) -> None:
+    """Coordinates along the error, across it in the sample's plane, and in the rest."""
+    noise_shape = np.full(STEPS, noise)
+    noise_shape[3] = 0.0
+    mechanism = one_pass_dpgd.Mechanism(
+        np.linspace(0.5, 0.1, STEPS), noise_shape, [1.0, 3.0], [0.4, 2.0], Budget(np.inf)
+    )
+    found = one_pass_dpgd.isotropic_risk_path(
+        mechanism,
+        generator(1),
+        dimension=dimension,
+        target_norm=1.5,
+        label_noise_std=0.3,
+        record=np.arange(STEPS + 1),
+    )
+    for setting, (amplitude, clip_norm) in enumerate([(1.0, 0.4), (3.0, 2.0)]):
+        rng, length = generator(1), 1.5
+        for step in range(STEPS):
+            assert found[setting, step] == pytest.approx(length**2 / 2, rel=1e-11)
+            along, squared_across = rng.standard_normal(), rng.chisquare(dimension - 1)
+            sample = np.array([along, np.sqrt(squared_across), 0.0])
+            error = np.array([length, 0.0, 0.0])
+            gradient = sample * (sample @ error - 0.3 * rng.standard_normal())
+            gradient *= min(1.0, clip_norm / np.linalg.norm(gradient))
+            rate = min(amplitude * mechanism.step_shape[step], 2 / (sample @ sample))
+            moved = error - rate * gradient
+            if noise_shape[step] > 0:
+                plane, rest = rng.standard_normal(2), rng.chisquare(dimension - 2)
+                direction = np.append(plane, np.sqrt(rest))
+                moved += 2 * clip_norm * amplitude * noise_shape[step] * direction
+            length = np.linalg.norm(moved)
+        assert found[setting, STEPS] == pytest.approx(length**2 / 2, rel=1e-11)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 40])
+def test_chi_square_draws_are_those_of_numpy(freedom: int) -> None:
+    ours, theirs = generator(2), generator(2)
+    draws = [_chi_square(ours, freedom, _spread(freedom)) for _ in range(3000)]
+    expected = [theirs.chisquare(freedom) for _ in range(3000)]
+    np.testing.assert_allclose(draws, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("budget_free_noise", [0.0, 0.2])
+def test_rows_of_zeros_move_nothing(budget_free_noise: float) -> None:
+    """A row of zeros leaves what rows before and after it do."""
+    mechanism = one_pass_dpgd.Mechanism(
+        np.full(3, 0.2), np.full(3, budget_free_noise), [1.0], [0.5], Budget(np.inf)
+    )
+    features = np.array([[1.0, 2.0], [0.0, 0.0], [0.5, -1.0]])
+    labels = np.array([1.0, 7.0, -1.0])
+    found = one_pass_dpgd.fit(mechanism, features, labels, generator(3))[0]
+    rng = generator(3)
+    noise = rng.standard_normal((3, 2)) if budget_free_noise else np.zeros((3, 2))
+    theta = np.zeros(2)
+    for x, y, kick in zip(features, labels, noise, strict=True):
+        gradient = x * (x @ theta - y)
+        length = np.linalg.norm(gradient)
+        if length > 0:
+            theta = theta - 0.2 * gradient * min(1.0, 0.5 / length)
+        theta = theta + 2 * 0.5 * budget_free_noise * kick
+    np.testing.assert_allclose(found, theta, rtol=1e-12)
