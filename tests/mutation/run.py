@@ -8,8 +8,8 @@ Each mutant runs in a fork of one warm process, which has imported what is slow 
 privreg, against the tests that mutants.yaml names for its file, until one fails. Tests that have
 killed before go first. A kernel of the mutated file is compiled anew and never cached, so that no
 test sees a kernel that was compiled from another text; those of other files come from the cache.
-Where mutants.yaml says `interpreted`, all kernels are run by the interpreter instead, which computes
-the same: compiling a kernel takes longer than all its tests.
+Where mutants.yaml says `interpreted`, the interpreter runs all kernels instead, which computes the
+same: compiling a kernel takes longer than all its tests.
 
 A survivor must stand in mutants.yaml with its reason, and what stands there must survive.
 """

@@ -19,9 +19,11 @@ def chunk_of(features: np.ndarray, labels: np.ndarray) -> Chunk:
 
 
 @pytest.mark.parametrize("rows", [1, 16, 17, 40])
-def test_sums_are_those_of_a_loop_over_records(rng: np.random.Generator, rows: int) -> None:
-    """More lanes than 32768 / 16, so that a block holds 16 rows."""
-    lanes = 2500
+@pytest.mark.parametrize("lanes", [100, 2500])
+def test_sums_are_those_of_a_loop_over_records(
+    rng: np.random.Generator, rows: int, lanes: int
+) -> None:
+    """Of more lanes than 32768 / 16 a block holds 16 rows."""
     features, labels = rng.standard_normal((rows, 2)), rng.standard_normal(rows)
     theta, bounds = rng.standard_normal((2, lanes)), rng.uniform(0.2, 2.0, lanes)
     bounds[0] = np.inf
@@ -58,6 +60,7 @@ def test_without_clipping_rows_stay_as_they_are() -> None:
     wild = [chunk_of(np.array([[1e60, 0.0]]), np.array([1.0]))]
     assert next(iter(tame_chunks(wild, np.array([np.inf])))) is wild[0]
     assert np.max(next(iter(tame_chunks(wild, np.array([1.0])))).features) <= 1e50
+    assert list(tame_chunks(2 * wild, np.array([np.inf]))) == 2 * wild
     tame = [chunk_of(np.ones((2, 2)), np.ones(2))]
     assert next(iter(tame_chunks(tame, np.array([1.0, np.inf])))) is tame[0]
     with pytest.raises(ValueError, match="clip_norm must be finite for rows beyond"):

@@ -88,10 +88,26 @@ def test_one_pass_steps_are_bounded_for_every_finite_row():
 
 def test_one_pass_short_and_long_rows_move_what_real_numbers_say():
     mechanism = one_pass_dpgd.Mechanism([0.1], [0.0], [1.0], [0.5], Budget(np.inf))
-    cases = [([1e-170, 0.0], 1e300, 0.05), ([1e-170, 0.0], 1e169, 0.01), ([1e200, 0.0], 1.0, 0.0)]
+    cases = [
+        ([1e-170, 0.0], 1e300, 0.05),
+        ([1e-170, 0.0], 1e169, 0.01),
+        ([1e-165, 0.0], 1e109, 1e-57),
+        ([1e200, 0.0], 1.0, 0.0),
+    ]
     for row, label, expected in cases:
         moved = one_pass_dpgd.fit(mechanism, [row], [label], np.random.default_rng(0))
         assert moved[0, 0] == pytest.approx(expected, rel=1e-9, abs=1e-90)
+
+
+def test_a_row_too_long_to_move_anything_leaves_later_steps_alone():
+    """Its products with other rows are infinite or no numbers before it is tamed."""
+    mechanism = one_pass_dpgd.Mechanism(np.full(2, 0.1), np.zeros(2), [1.0], [0.5], Budget(np.inf))
+    for wild in ([1e300, 1e300], [-1e300, 1e300]):
+        moved = one_pass_dpgd.fit(
+            mechanism, [wild, [1e20, 0.0]], [1.0, 1.0], np.random.default_rng(0)
+        )
+        # The second step is at the cap: 2/|x|² times a gradient of 0.5.
+        np.testing.assert_allclose(moved[0], [1e-40, 0.0], rtol=1e-9, atol=1e-80)
 
 
 def test_the_cap_makes_every_step_a_contraction():

@@ -55,6 +55,36 @@ def test_a_row_enters_the_same_whatever_rows_are_beside_it(samples):
     np.testing.assert_array_equal(together, apart)
 
 
+def test_rounded_gradients_are_within_half_a_unit_of_the_clipped_ones(rng):
+    """Of both signs, clipped or not, with a row of zeros in between."""
+    features, labels = rng.standard_normal((30, 3)), 0.4 * rng.standard_normal(30)
+    features[7] = 0.0
+    theta, lattice = np.array([0.3, -0.2, 0.1]), discrete.grid(0.5, dimension=3)
+    expected = features * (labels - features @ theta)[:, None]
+    lengths = np.linalg.norm(expected, axis=1)
+    assert 5 < np.sum(lengths > 0.5) < 25
+    expected *= np.minimum(1.0, np.divide(0.5, lengths, where=lengths > 0, out=np.ones(30)))[
+        :, None
+    ]
+    whole = np.zeros(3, dtype=np.int64)
+    _add_clipped_gradients(features, labels, theta, *lattice, whole)
+    assert np.all(np.abs(whole - expected.sum(axis=0) / lattice.unit) <= 0.51 * 30)
+    for row, label, exact in zip(features, labels, expected, strict=True):
+        alone = np.zeros(3, dtype=np.int64)
+        _add_clipped_gradients(row[None], np.array([label]), theta, *lattice, alone)
+        assert np.all(np.abs(alone - exact / lattice.unit) <= 0.5 + 1e-6)
+
+
+@pytest.mark.parametrize("clip_norm", [1e-50, 0.5, 1e50])
+def test_clip_norms_of_any_size(samples, clip_norm):
+    """Noise that is small beside the bound: the first step is that of the clipped mean."""
+    found = sound_full_batch_dpgd(
+        samples, clip_norm=clip_norm, step_size=1 / clip_norm, steps=1, budget=Budget.zcdp(1e9)
+    ).value[0]
+    expected = clipped_mean(samples, np.zeros(4), clip_norm)
+    np.testing.assert_allclose(found, expected / clip_norm, atol=1e-5)
+
+
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_full_batch_audit(neighbours):
     """From 0 each neighbour's first gradient is as long as clipping allows, or nothing."""

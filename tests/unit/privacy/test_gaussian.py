@@ -136,7 +136,7 @@ def test_repairs_take_as_many_directions_as_both_have(scale: float) -> None:
 @pytest.mark.parametrize("change", [1e-6, 3e-6, 1e-5])
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_dense_divergences_keep_their_digits_at_any_scale(scale: float, change: float) -> None:
-    """One variance of twenty larger by c: D_2 = -ln(1 - c²) / 2, and Δ one deviation long adds 1."""
+    """One variance of twenty larger by c: D_2 = -ln(1 - c²) / 2; Δ one deviation long adds 1."""
     ratio = np.eye(20)
     ratio[0, 0] += change
     arguments = (scale * ratio, scale * np.eye(20))
