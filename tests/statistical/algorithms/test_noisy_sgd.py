@@ -32,7 +32,7 @@ def small_records(shape: str, *, mean: float = 0.0) -> LinearRecords:
         rng.uniform(0.1, 0.4, 20),
         rng.standard_normal(20),
         label_noise_std=0.5,
-        label_noise_clip=2.0,
+        label_noise_clip=0.8,
     )
 
 
@@ -58,7 +58,7 @@ def test_kernel_equals_a_numpy_loop(shape: str) -> None:
         else:
             unit = rng.standard_normal(20)
         row = records.mean + records.std * unit
-        label = row @ records.target + 0.5 * np.clip(rng.standard_normal(), -2, 2)
+        label = row @ records.target + 0.5 * np.clip(rng.standard_normal(), -0.8, 0.8)
         noise = rng.standard_normal(20)
         for i, sigma in enumerate(noises):
             for j, clip_norm in enumerate(clip_norms):

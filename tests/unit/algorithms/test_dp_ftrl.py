@@ -75,6 +75,17 @@ def test_iterates_equal_a_plain_loop(epochs, batch, clip):
     assert (run.clipped_fraction.non_private > 0.3) == np.isfinite(clip)
 
 
+def test_wanted_times_are_a_selection():
+    samples = ArraySamples(*data(12, 3))
+    mechanism = FTRLMechanism(damped_square_root(12, damping=0.05), 0.2, 0.7, 12)
+    runs = [
+        dp_ftrl(samples, mechanism=mechanism, step_size=0.1, rng=generator(), times=times)
+        for times in (np.arange(1, 13), [2, 5], [12])
+    ]
+    np.testing.assert_array_equal(runs[1].iterates, runs[0].iterates[[1, 4]])
+    np.testing.assert_array_equal(runs[2].iterates, runs[0].iterates[[11]])
+
+
 def test_dense_decoder_equals_the_toeplitz_one():
     features, labels = data(200, 2)
     beta = damped_square_root(200, damping=0.1)
