@@ -1,15 +1,18 @@
 """Build everything twice, cold, in two clones, and compare every artifact byte for byte.
 
-    python tests/workflow/twice.py [--scale quick] [--keep FOLDER] [target ...]
+    python tests/workflow/twice.py [--scale quick] [--keep FOLDER] [--built CHECKOUT] [target ...]
 
 The second build has one core instead of two and splits the trials of each experiment over another
-number of jobs. Clones hold what is committed, and no compiled kernel. Shards are not compared,
+number of jobs; both run side by side. Clones hold what is committed, and no compiled kernel. A
+checkout that was built before can take the place of the first. Shards are not compared,
 since they hold other trials; what joins them is. Nor is the page, which tells what a rebuild took.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import contextlib
 import filecmp
 import json
 import os
@@ -30,25 +33,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", choices=["paper", "quick"], default="paper")
     parser.add_argument("--keep", type=Path, help="folder to build in and to leave there")
+    parser.add_argument("--built", type=Path, help="a checkout in place of the first build")
     parser.add_argument(
         "targets", nargs="*", default=["all"], help="what to build, all if left out"
     )
     arguments = parser.parse_args()
-    if arguments.keep is not None:
-        arguments.keep.mkdir(parents=True)
-        return compare(arguments.keep, arguments.scale, arguments.targets)
-    with tempfile.TemporaryDirectory() as folder:
-        return compare(Path(folder), arguments.scale, arguments.targets)
+    with contextlib.ExitStack() as stack:
+        folder = arguments.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        return compare(folder, arguments.scale, arguments.targets, built=arguments.built)
 
 
-def compare(folder: Path, scale: str, targets: list[str]) -> int:
+def compare(folder: Path, scale: str, targets: list[str], *, built: Path | None) -> int:
     """0 if both builds agree, else 1 after a list of the files that do not."""
     configs = [f"config/{scale}.yaml"] if scale != "paper" else []
-    first, second = folder / "first", folder / "second"
-    build(first, targets, cores=2, configs=configs)
+    first, second = built or folder / "first", folder / "second"
     other_shards = folder / "other_shards.json"
     other_shards.write_text(json.dumps(sharded_otherwise(scale)))
-    build(second, targets, cores=1, configs=[*configs, str(other_shards)])
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        builds = [pool.submit(build, second, targets, 1, [*configs, str(other_shards)])]
+        if built is None:
+            builds.append(pool.submit(build, first, targets, 2, configs))
+        for running in builds:
+            running.result()
     left, right = artifacts(first / "results"), artifacts(second / "results")
     different = sorted(left ^ right) + sorted(
         path
@@ -76,7 +83,7 @@ def sharded_otherwise(scale: str) -> dict[str, Any]:
     return papers
 
 
-def build(folder: Path, targets: list[str], *, cores: int, configs: list[str]) -> None:
+def build(folder: Path, targets: list[str], cores: int, configs: list[str]) -> None:
     subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     environment.pop("NUMBA_CACHE_DIR", None)
