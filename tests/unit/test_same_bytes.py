@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+# Three processes, two of which compile every kernel.
+pytestmark = pytest.mark.long
 SCRIPT = Path(__file__).with_name("kernel_calls.py")
 # What a kernel is compiled for when nothing is known of the processor: no wide vectors, no fused
 # multiplication and addition.
