@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from privreg import data
-from privreg.claims.known import require_possible
+from privreg.claims.known import Known, require_possible
 from privreg.claims.ledger import Entry
 from privreg.claims.verdicts import artifacts
 from privreg.experiment.parameters import ConfigError, choose, explain
 from privreg.pipeline import drawings, scales
-from privreg.pipeline.registry import STAGE_OF
+from privreg.pipeline.config import Config
+from privreg.pipeline.ledgers import Ledgers
+from privreg.pipeline.registry import STAGE_OF, Recipe
 
-if TYPE_CHECKING:
-    from privreg.pipeline.plan import Plan
+
+class Plan(Protocol):
+    """What is looked at, of a plan."""
+
+    config: Config
+    ledgers: Ledgers
+    reference: dict[str, scales.Reference]
+
+    def recipe(self, paper: str, name: str) -> Recipe: ...
+
+    def known(self, paper: str, artifact: str) -> Known | None: ...
 
 
 def require_sound_experiments(plan: Plan) -> None:
