@@ -14,6 +14,7 @@ from tests.cluster.one_node import missing, one_node
 from tests.workflow import twice
 
 QUICK = "config/quick.yaml"
+TARGETS = ["all"]
 # Everything of a kind in a few submissions: a tiny job costs SLURM and Snakemake's polling seconds.
 GROUPS = ["theory=60", "trials=80", "summaries=80", "drawings=80", "verdicts=120"]
 
@@ -25,14 +26,14 @@ pytestmark = [
 
 def test_slurm_with_accidents_gives_the_bytes_of_a_local_build(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
-    twice.build(here, ["all"], cores=2, configs=[QUICK])
+    twice.build(here, TARGETS, cores=2, configs=[QUICK])
     shards = tmp_path / "shards.json"
     shards.write_text(json.dumps(twice.sharded_otherwise("quick")))
     # Times of files are kept, so that what is compiled already counts.
     left_out = shutil.ignore_patterns("results", ".snakemake")
     shutil.copytree(here, there, ignore=left_out)
     with one_node(tmp_path / "slurm") as cluster:
-        run = submit(there, cluster, "all", "--configfile", QUICK, str(shards))
+        run = submit(there, cluster, *TARGETS, "--configfile", QUICK, str(shards))
         cancelled = cancel_one(cluster, run)
         restarted = restart_node(cluster, run)
         output, _ = run.communicate(timeout=3000)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from privreg.experiment import datasets
+from privreg.experiment.parameters import ConfigError
 from privreg.experiment.yaml_files import read_mapping
 from privreg.pipeline.config import merge, read_configuration
 from privreg.pipeline.plan import Plan
@@ -95,6 +96,8 @@ def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
         }
         if stage == "simulation":
             found[key] |= {"trials": experiment.trials, **_stated(plan, paper, name)}
+    if not found:
+        raise ConfigError(f"{benchmarks} must hold benchmarks of a build, got none")
     datasets.write_text(json.dumps(found, indent=1, sort_keys=True), output, checksum=False)
 
 
@@ -161,19 +164,20 @@ def cost(*, configs: list[Path], measured: Path | None) -> None:
     rows: list[tuple[str, ...]] = [("", "core hours", "jobs", "longest job", "largest memory", "")]
     for paper in plan.config.papers:
         mine = [value for key, value in found.items() if key.split("/")[1] == paper]
-        unknown = sum(not value.known for value in mine)
-        note = f"at the papers' parameters: {unknown} stages" if unknown else ""
-        rows.append((paper, *_words(mine), note))
+        rows.append((paper, *_words(mine), _note(mine)))
     rows.append(("all", *_words(list(found.values())), ""))
+    beside = [] if measured is None else _beside(found, measured)
     _print(rows)
-    if measured is not None:
+    if beside:
         print()
-        _print(_beside(found, measured))
+        _print(beside)
 
 
 def _beside(found: Mapping[str, Cost], benchmarks: Path) -> list[tuple[str, ...]]:
     """Of the stages that a build has finished: predicted, measured, and one over the other."""
     taken = {key: cost for key in found if (cost := took(benchmarks, key)) is not None}
+    if not taken:
+        raise ConfigError(f"{benchmarks} must hold benchmarks of a build, got none")
     rows: list[tuple[str, ...]] = [
         ("finished", "stages", "predicted", "measured", "share", "largest memory, share")
     ]
@@ -181,7 +185,7 @@ def _beside(found: Mapping[str, Cost], benchmarks: Path) -> list[tuple[str, ...]
     for key in taken:
         by_paper.setdefault(key.split("/")[1], []).append(key)
     by_paper["all"] = list(taken)
-    for paper, keys in by_paper.items() if taken else ():
+    for paper, keys in by_paper.items():
         predicted = sum(found[key].seconds for key in keys)
         seconds = sum(taken[key].seconds for key in keys)
         memory = [max(each[key].memory_mb for key in keys) for each in (found, taken)]
@@ -265,6 +269,16 @@ def _row(file: Path) -> tuple[float, float]:
         row = next(csv.DictReader(lines, delimiter="\t"))
     memory = row["max_rss"]
     return float(row["s"]), 0.0 if memory in {"-", "NA"} else float(memory)
+
+
+def _note(costs: list[Cost]) -> str:
+    unmeasured = sum(cost is UNMEASURED for cost in costs)
+    elsewhere = sum(not cost.known for cost in costs) - unmeasured
+    return "; ".join(
+        f"{words}: {count} stage{'s' * (count > 1)}"
+        for words, count in (("at the papers' parameters", elsewhere), ("guessed", unmeasured))
+        if count
+    )
 
 
 def _words(costs: list[Cost]) -> tuple[str, str, str, str]:

@@ -106,3 +106,16 @@ def test_what_nothing_reads_is_not_counted():
     assert {KEY, "theory/brown2024/coverage", "intervals/brown2024/coverage"} <= costs.asked_for(
         plan
     )
+
+
+@pytest.mark.parametrize("command", [["cost", "--measured"], ["measure"]])
+def test_a_folder_without_benchmarks_is_refused_and_nothing_written(tmp_path, capsys, command):
+    output = tmp_path / "costs.json"
+    wrong = [
+        *command,
+        str(tmp_path),
+        *(["--output", str(output)] if command == ["measure"] else []),
+    ]
+    assert cli.main(wrong) == 1
+    assert f"{tmp_path} must hold benchmarks of a build, got none" in capsys.readouterr().err
+    assert not output.exists()
