@@ -37,6 +37,22 @@ def coverage(**changes):
     return {"brown2024": {"experiments": {"coverage": changes}}}
 
 
+def test_the_process_of_a_job_plans_the_same_without_looking_for_what_is_wrong(whole):
+    wrong = {"brown2024": {"figures": {"fig5": {"artifacts": {"simulatoin": "theory/coverage"}}}}}
+    raw = merge(read_configuration(ROOT / "config") | {"papers": ["brown2024"]}, wrong)
+    folders = (ROOT / "config/claims", ROOT / "workflow/schemas")
+    with pytest.raises(ConfigError, match="simulatoin"):
+        Plan(raw, *folders)
+    job = Plan(raw, *folders, checked=False)
+    for stage in ("simulate", "summarise", "intervals"):
+        assert job.reads(stage, "brown2024", "coverage") == whole.reads(
+            stage, "brown2024", "coverage"
+        )
+    assert job.parameters("brown2024", "coverage") == whole.parameters("brown2024", "coverage")
+    assert job.layout == whole.layout
+    assert job.ledgers.verdicts() == whole.ledgers.verdicts()
+
+
 # Whose scale
 
 
