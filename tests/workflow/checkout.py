@@ -24,8 +24,10 @@ SMALL = {
 DEAD_MIRROR = ["http://127.0.0.1:9"]
 
 
-def snakemake(folder: Path, *arguments: str, check: bool = True, **environment: str) -> str:
-    """Run Snakemake in a checkout and return what it printed."""
+def snakemake(
+    folder: Path, *arguments: str, check: bool = True, limit: float = 280, **environment: str
+) -> str:
+    """Run Snakemake in a checkout for so many seconds at most and return what it printed."""
     variables = {
         **os.environ,
         # Byte-code lies in the copy: jobs that find none import three times as long.
@@ -42,7 +44,7 @@ def snakemake(folder: Path, *arguments: str, check: bool = True, **environment: 
         env=variables,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=limit,
         check=False,
     )
     output = ran.stdout + ran.stderr
