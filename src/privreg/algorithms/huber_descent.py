@@ -15,6 +15,7 @@ from privreg.algorithms.huber_scales import (
     length_edges,
     residual_scale,
     scale_edges,
+    scale_is_hidden,
     white_cap,
 )
 from privreg.algorithms.huber_settings import HuberSettings
@@ -29,6 +30,10 @@ from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
 from privreg.validation import require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
+# Growth of the private residual scale beyond which a warm-up step was noise.
+EXCURSION = 1.25
+# Scale over the label bound where noise hides it: bounds hold four deviations of the label.
+UNSEEN_SCALE = 0.25
 MOMENTS, MEANS = "second moments for intervals", "means for intervals"
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
@@ -60,7 +65,9 @@ def huber_descent(
     loss; a row adds a vector of norm at most γ. One width for all rows leaves slopes their target
     where errors are skewed but independent of the features; `settings.common_width` False clips
     gradients z r to γ instead. W whitens by a private second moment, so that the noise lies in the
-    directions in which the coefficients are uncertain anyway, and few steps suffice. The final K
+    directions in which the coefficients are uncertain anyway, and few steps suffice. A warm-up step
+    after which the private residual scale is larger, or hidden by its noise, is taken back: clip
+    and noise grow with that scale, so that one step of noise would beget the next. The final K
     steps, of equal budgets and sizes 1, 1/2, ..., 1/K, leave the average of K Newton steps, with
     the noise of one that had the budget of all.
 
@@ -158,14 +165,19 @@ class _Run:
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
         path = _Path(np.zeros(p))
-        scales = []
+        # Residuals at 0 are labels.
+        most = self.records.label_bound
+        scale = start = min(self._scale(path.theta, whitening) or UNSEEN_SCALE * most, most)
         for size in sizes[: settings.warm_up_steps]:
-            scales.append(self._scale(path.theta, whitening))
             share = settings.warm_up_share / settings.warm_up_steps
             matrix = size / slope * np.eye(p)
-            self._step(path, whitening, matrix, scales[-1], "warm-up steps", share)
-        scales.append(self._scale(path.theta, whitening))
-        clip_norm = self._clip_norm(scales[-1])
+            self._step(path, whitening, matrix, scale, "warm-up steps", share)
+            found = self._scale(path.theta, whitening)
+            if found is None or found > EXCURSION * scale:
+                path.take_back()
+            else:
+                scale = found
+        clip_norm = self._clip_norm(scale)
         curvature, second = None, None
         newton = np.eye(p) / slope
         if settings.moment_share > 0:
@@ -173,7 +185,7 @@ class _Run:
             newton = newton_matrix(curvature, slope)
         for size in sizes[settings.warm_up_steps :]:
             share = settings.final_share / settings.final_steps
-            self._step(path, whitening, size * newton, scales[-1], "final steps", share)
+            self._step(path, whitening, size * newton, scale, "final steps", share)
         if settings.moment_share > 0:
             total = huber_sums.second_moment_sum(
                 self.records, path.theta, whitening, clip_norm=clip_norm
@@ -188,8 +200,8 @@ class _Run:
             step_matrices=np.array(path.matrices),
             gradient_noise_stds=np.array(path.noise_stds),
             clip_norm=clip_norm,
-            residual_scale=scales[-1],
-            start_scale=scales[0],
+            residual_scale=scale,
+            start_scale=start,
             gram=gram,
             last_root=last.root,
             gram_weight=last.weight,
@@ -251,11 +263,13 @@ class _Run:
     def _clip_norm(self, scale: float) -> float:
         return float(self.settings.clip_width * scale * np.sqrt(self.records.samples.dimension))
 
-    def _scale(self, theta: FloatArray, whitening: FloatArray) -> float:
+    def _scale(self, theta: FloatArray, whitening: FloatArray) -> float | None:
         edges = scale_edges(self.records.label_bound)
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
         counts = huber_sums.residual_histogram(self.records, theta, whitening, edges)
         noisy = self.purse.histogram("residual scales", share, counts)
+        if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.sample_size):
+            return None
         return residual_scale(noisy.value, edges, sample_size=self.sample_size)
 
     def _step(
@@ -305,3 +319,9 @@ class _Path:
     iterates: list[FloatArray] = field(default_factory=list)
     matrices: list[FloatArray] = field(default_factory=list)
     noise_stds: list[float] = field(default_factory=list)
+
+    def take_back(self) -> None:
+        """Undo the last step: one of size 0, as far as the law of the iterates goes."""
+        self.iterates[-1] = self.iterates[-2] if len(self.iterates) > 1 else 0 * self.theta
+        self.matrices[-1] = 0 * self.matrices[-1]
+        self.theta = self.iterates[-1]
