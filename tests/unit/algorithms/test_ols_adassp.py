@@ -331,3 +331,11 @@ def test_shared_sums_are_read_only_and_bound_to_their_bounds():
             array[0] = 0.0
     with pytest.raises(ValueError, match="bounds must be those of the sums"):
         adassp_zcdp(sums, bounds=Bounds(2.0, 1.0), budget=Budget.zcdp(1.0), rng=stream())
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-9])
+def test_least_squares_refuses_features_that_are_all_but_dependent(rng, gap):
+    features = rng.standard_normal((40, 2))
+    features[:, 1] = features[:, 0] + gap * features[:, 1]
+    with pytest.raises(ValueError, match="samples must have linearly independent features"):
+        ols(ArraySamples(features, np.ones(40)))

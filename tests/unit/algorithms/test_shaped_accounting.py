@@ -63,6 +63,7 @@ def test_budget_of_the_tree_is_that_of_its_nodes():
     nodes = math.floor(math.log2(steps)) + 1
     tree = {"correlation": TreeCorrelation(), "steps": steps}
     assert shaped_budget(tau, **tree).rho == pytest.approx(nodes * 2 / tau**2)
+    assert shaped_budget(1e-100, **tree).rho == pytest.approx(nodes * 2e200)
     assert shaped_budget(tau, **tree, neighbours="zero-out").rho == pytest.approx(
         nodes / (2 * tau**2)
     )

@@ -173,6 +173,78 @@ def test_statistics_move_by_their_sensitivities_and_no_more(rng):
     np.testing.assert_allclose(moved[0][:2], 1, rtol=1e-3)
 
 
+@pytest.fixture
+def without_noise(monkeypatch):
+    """Integers as they are, and the noise that they should have had."""
+    stds = []
+
+    def exact(sums, *, std):
+        stds.append(std)
+        return np.array(sums)
+
+    monkeypatch.setattr(adassp.discrete, "add_integer_noise", exact)
+    return stds
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("bounds", [Bounds(1.0, 1.0), Bounds(2.0, 0.5)])
+def test_each_statistic_of_adassp_costs_a_third(samples, without_noise, neighbours, bounds):
+    """Of Gaussian noise s a shift Δ costs Δ² / 2s²; Δ as neighbours attain it, rounding added."""
+    budget = Budget.zcdp(0.3, neighbours=neighbours)
+    adassp.sound_adassp(samples, bounds=bounds, budget=budget)
+    rows = discrete.grid(bounds.feature_norm, dimension=4, resolution=adassp.RESOLUTION)
+    labels = discrete.grid(bounds.label, dimension=1, resolution=adassp.RESOLUTION)
+    unit = rows.reach**2 // 1024
+    replace = neighbours == "replace-one"
+    shifts = (
+        -(-(rows.reach**2) // unit),
+        rows.reach**2 * (np.sqrt(2) if replace else 1),
+        rows.reach * labels.reach * (2 if replace else 1),
+    )
+    for std, shift in zip(without_noise, shifts, strict=True):
+        assert 0.099 < shift**2 / (2 * std**2) <= 0.1
+
+
+def test_adassp_is_ridge_regression_on_its_statistics(samples, without_noise):
+    """Of the algorithm in real numbers, at the same noise: λ = max(0, s_G √(p ln(2p²/β)) - λ_min).
+
+    The eigenvalue is what noise of s would leave below it with probability 1 - β.
+    """
+    bounds, p, units = Bounds(10.0, 20.0), 4, 1024
+    for rho, failure, ridged in ((0.003, 0.05, True), (0.003, 0.5, True), (1e6, 0.05, False)):
+        without_noise.clear()
+        found = adassp.sound_adassp(
+            samples, bounds=bounds, budget=Budget.zcdp(rho), ridge_failure=failure
+        ).value
+        size = adassp.RESOLUTION / bounds.feature_norm
+        gram = samples.features.T @ samples.features * size**2
+        eigen_std, gram_std, _ = without_noise
+        unit = discrete.grid(10.0, dimension=p, resolution=adassp.RESOLUTION).reach ** 2 // units
+        below = np.linalg.eigvalsh(gram)[0] / unit - eigen_std * np.sqrt(-2 * np.log(failure))
+        edge = gram_std * np.sqrt(p * np.log(2 * p**2 / failure))
+        ridge = max(0.0, edge - max(0.0, unit * below))
+        assert (ridge > 0) == ridged
+        moment = samples.features.T @ samples.labels * size**2
+        expected = np.linalg.solve(gram + ridge * np.eye(p), moment)
+        # The eigenvalue enters in whole units, a thousandth of the largest row's square.
+        tolerance = 1e-3 + 2 * unit / max(ridge, np.linalg.eigvalsh(gram)[0])
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-3 * abs(found).max())
+
+
+def test_integer_sums_are_exact_over_chunks_and_blocks(rng):
+    """More rows than a block and than a chunk; a label beyond its bound counts as the bound."""
+    features, labels = rng.standard_normal((2500, 2)), 3 * rng.standard_normal(2500)
+    lattices = [
+        discrete.grid(norm, dimension=d, resolution=adassp.RESOLUTION)
+        for norm, d in ((5, 2), (2, 1))
+    ]
+    gram, moment = adassp._integer_sums(ArraySamples(features, labels), *lattices)
+    rows = discrete.round_to_grid(features, norm=5.0, resolution=adassp.RESOLUTION).astype(object)
+    targets = np.rint(np.clip(labels, -2, 2) / lattices[1].unit).astype(int).astype(object)
+    np.testing.assert_array_equal(gram, rows.T @ rows)
+    np.testing.assert_array_equal(moment, rows.T @ targets)
+
+
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_adassp_audit(neighbours):
     """The pairs of `test_audits`, of which an estimate shows 1/√2 and √(2/3) of the promise."""

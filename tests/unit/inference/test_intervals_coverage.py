@@ -212,3 +212,10 @@ def test_intervals_are_closed():
     interval = intervals.Interval(np.array([2.0]), np.array([0.5]), 9, LEVEL)
     assert interval.covers([1.5, 2.5]).tolist() == [True, True]
     assert interval.covers([1.4999, 2.5001]).tolist() == [False, False]
+
+
+def test_two_replicates_are_enough() -> None:
+    """Half a difference of 2, times t with one degree of freedom."""
+    found = intervals.replicate_interval([[0.0], [2.0]], level=0.95)
+    assert found.centre[0] == 1.0
+    assert found.half_width[0] == pytest.approx(np.tan(0.475 * np.pi), rel=1e-9)

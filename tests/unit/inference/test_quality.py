@@ -77,6 +77,19 @@ def test_the_one_call_is_the_composed_calls(samples, construction):
     assert found.clipping == pytest.approx(min(1.0, expected), rel=1e-9, abs=1e-300)
 
 
+def test_clipping_is_a_probability_and_no_business_of_the_law(samples):
+    assert of_data(samples, clip_norm=0.5).clipping == 1.0
+    assert interval_quality(law_of(samples), gradients=GRADIENTS).clipping == 0.0
+
+
+@pytest.mark.parametrize("step_size", [2.0, 2.5])
+def test_descent_must_settle(step_size):
+    """Second moments of exactly 1: at a step size of 2 an error keeps its size for good."""
+    samples = ArraySamples(np.ones((4, 1)), [1.0, 2.0, 1.0, 3.0])
+    with pytest.raises(ValueError, match="step_size must be small enough for descent to settle"):
+        of_data(samples, step_size=step_size)
+
+
 def test_independent_runs_follow_the_noncentral_t_law(samples):
     law = law_of(samples)
     bias, covariance = law.functionals(intervals.average_weights(GRADIENTS // 10))
