@@ -129,6 +129,24 @@ def test_settings_are_runs():
         assert clipped.non_private[at] == pytest.approx(run.clipped_fraction.non_private)
 
 
+def test_one_step_of_a_setting_is_its_gradient_and_both_noises():
+    """Two rows, of which the last enters nothing: w_0 = 0 and w_1 are averaged."""
+    averages, clipped = run_settings(
+        [[1.0, 2.0], [0.0, 0.0]],
+        [3.0, 0.0],
+        inverse_norms=np.ones((1, 2)),
+        noise=[[0.1, 0.2]],
+        noise_scale=[[1.0, 2.0]],
+        step_size=[0.5],
+        clip_norm=[math.inf],
+        shared_noise=[[5.0, 7.0]],
+        shared_scale=[2.0],
+    )
+    moved = 0.5 * (3.0 * np.array([1.0, 2.0]) - [0.1, 0.4] - 2.0 * np.array([5.0, 7.0]))
+    np.testing.assert_allclose(averages[0], moved / 2, rtol=1e-12)
+    assert clipped.non_private[0] == 0
+
+
 def test_a_shared_part_of_the_noise_makes_the_public_shape():
     features, labels = data()
     public = shapes()[2]

@@ -9,7 +9,7 @@ import pytest
 
 from privreg.algorithms import sound_adassp as adassp
 from privreg.algorithms.adassp import Bounds
-from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.samples import ArraySamples, Chunk
 from privreg.algorithms.sound_full_batch_dpgd import _add_clipped_gradients, sound_full_batch_dpgd
 from privreg.auditing import audit
 from privreg.noise import discrete
@@ -131,6 +131,43 @@ def test_pivots_know_the_smallest_eigenvalue(rng):
             assert units == np.ceil(np.linalg.eigvalsh(gram)[0] / unit) - 1
 
 
+@pytest.mark.parametrize("wrong_by", [-70, -1, 1, 70])
+def test_pivots_decide_whatever_floating_point_proposes(rng, monkeypatch, wrong_by):
+    rows, unit = rng.integers(-(1 << 16), 1 << 16, (40, 3)), 1 << 22
+    gram = rows.T @ rows
+    smallest = np.linalg.eigvalsh(gram)
+    expected = np.ceil(smallest[0] / unit) - 1
+    monkeypatch.setattr(adassp.np.linalg, "eigvalsh", lambda _: smallest + wrong_by * unit)
+    found = adassp._eigenvalue_units(gram, unit)
+    assert found == expected
+    assert isinstance(found, int)
+
+
+def test_pivots_of_one_are_positive():
+    assert adassp._is_positive_definite(np.eye(3, dtype=np.int64), 0)
+    assert not adassp._is_positive_definite(np.eye(3, dtype=np.int64), 1)
+
+
+class OneChunk:
+    """All rows at once, or so many that they are refused before they are read."""
+
+    def __init__(self, samples, sample_size=None):
+        self.samples, self.dimension = samples, samples.dimension
+        self.sample_size = sample_size or samples.sample_size
+
+    def chunks(self):
+        assert self.sample_size == self.samples.sample_size
+        yield Chunk(self.samples.features, self.samples.labels, self.samples.norms)
+
+
+def test_rows_whose_sums_might_not_be_exact_are_refused():
+    samples = ArraySamples(np.ones((1, 100)), [1.0])
+    reach = discrete.grid(1.0, dimension=100, resolution=adassp.RESOLUTION).reach
+    too_many = OneChunk(samples, discrete.LARGEST_SUM // reach**2 + 1)
+    with pytest.raises(ValueError, match="sample_size must be less than"):
+        adassp.sound_adassp(too_many, bounds=Bounds(1.0, 1.0), budget=Budget.zcdp(1.0))
+
+
 @pytest.mark.parametrize(
     ("matrix", "units"),
     [
@@ -211,7 +248,8 @@ def test_adassp_is_ridge_regression_on_its_statistics(samples, without_noise):
     The eigenvalue is what noise of s would leave below it with probability 1 - β.
     """
     bounds, p, units = Bounds(10.0, 20.0), 4, 1024
-    for rho, failure, ridged in ((0.003, 0.05, True), (0.003, 0.5, True), (1e6, 0.05, False)):
+    cases = ((0.003, 0.05, True), (4.0, 0.05, True), (4.0, 0.5, True), (1e6, 0.05, False))
+    for rho, failure, ridged in cases:
         without_noise.clear()
         found = adassp.sound_adassp(
             samples, bounds=bounds, budget=Budget.zcdp(rho), ridge_failure=failure
@@ -238,11 +276,16 @@ def test_integer_sums_are_exact_over_chunks_and_blocks(rng):
         discrete.grid(norm, dimension=d, resolution=adassp.RESOLUTION)
         for norm, d in ((5, 2), (2, 1))
     ]
-    gram, moment = adassp._integer_sums(ArraySamples(features, labels), *lattices)
+    samples = ArraySamples(features, labels)
+    gram, moment = adassp._integer_sums(samples, *lattices)
     rows = discrete.round_to_grid(features, norm=5.0, resolution=adassp.RESOLUTION).astype(object)
     targets = np.rint(np.clip(labels, -2, 2) / lattices[1].unit).astype(int).astype(object)
     np.testing.assert_array_equal(gram, rows.T @ rows)
     np.testing.assert_array_equal(moment, rows.T @ targets)
+    for one, other in zip(
+        (gram, moment), adassp._integer_sums(OneChunk(samples), *lattices), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
