@@ -334,3 +334,31 @@ def test_data_errors_name_the_argument():
         ArraySamples([[np.nan]], [1.0])
     with pytest.raises(ValueError, match="sample_size"):
         GaussianSamples(0, np.ones(2), 1.0, np.random.SeedSequence(0))
+
+
+@pytest.mark.parametrize("times", [[1], [3], [1, 3]])
+def test_the_first_and_the_last_step_can_be_wanted(times):
+    samples = ArraySamples(np.eye(2), [1.0, -1.0])
+    told = []
+    options = {"clip_norm": 1.0, "step_size": 0.5, "gradient_noise_std": 0.1, "steps": 3}
+    some, every = (
+        full_batch_dpgd(
+            samples,
+            **options,
+            times=wanted,
+            rng=np.random.Generator(np.random.SFC64(1)),
+            progress=told.append,
+        )
+        for wanted in (times, None)
+    )
+    np.testing.assert_array_equal(some.iterates[0], every.iterates[0, np.array(times) - 1])
+    assert told == [1] * 6
+    for wrong in ([4], [0], [1, 1]):
+        with pytest.raises(ValueError, match="times must be"):
+            full_batch_dpgd(samples, **options, times=wrong, rng=np.random.default_rng(0))
+
+
+def test_noise_of_one_gradient_and_without_a_bound():
+    options = {"rho": 0.5, "sample_size": 10}
+    assert full_batch_noise_std(clip_norm=1.0, gradients=1, **options) == pytest.approx(0.2)
+    assert full_batch_noise_std(clip_norm=np.inf, gradients=1, **options) == np.inf

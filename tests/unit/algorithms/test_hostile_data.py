@@ -259,7 +259,8 @@ def test_a_screening_serves_its_own_samples_and_bounds_only(rng):
     screened = screen(samples, clip_norm=50.0, **run, lanes=1, start=np.zeros(2))
     assert screened is not None
     options = {**run, "rng": rng, "screening": screened}
-    full_batch_dpgd(samples, clip_norm=60.0, **options)
+    for bound in (50.0, 60.0):
+        full_batch_dpgd(samples, clip_norm=bound, **options)
     with pytest.raises(ValueError, match="screening must be of these samples"):
         full_batch_dpgd(others, clip_norm=60.0, **options)
     with pytest.raises(ValueError, match="screening must be at a bound"):

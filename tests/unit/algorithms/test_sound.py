@@ -56,9 +56,9 @@ def test_a_row_enters_the_same_whatever_rows_are_beside_it(samples):
 
 
 def test_rounded_gradients_are_within_half_a_unit_of_the_clipped_ones(rng):
-    """Of both signs, clipped or not, with a row of zeros in between."""
+    """Of both signs, clipped or not, with a row of zeros and one of length 1 in between."""
     features, labels = rng.standard_normal((30, 3)), 0.4 * rng.standard_normal(30)
-    features[7] = 0.0
+    features[7], features[8] = 0.0, [0.0, -1.0, 0.0]
     theta, lattice = np.array([0.3, -0.2, 0.1]), discrete.grid(0.5, dimension=3)
     expected = features * (labels - features @ theta)[:, None]
     lengths = np.linalg.norm(expected, axis=1)

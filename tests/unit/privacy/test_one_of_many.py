@@ -100,6 +100,12 @@ def test_a_second_setting_is_refused(data, rng):
     with pytest.raises(ValueError, match=r"setting must be an index into shape \(2,\), got None"):
         run.release()
     first = run.release(1)
+    # The price of five gradients, whatever other settings there are.
+    alone = descend(data, rng, clip_norm=2.0).release()
+    noise = full_batch_noise_std(clip_norm=1.0, rho=BUDGET.rho, sample_size=N, gradients=5)
+    assert alone.budget.rho == pytest.approx(BUDGET.rho, rel=1e-12)
+    assert noise < run.gradient_noise_std[1]
+    assert first.budget.rho == pytest.approx(BUDGET.rho, rel=1e-12)
     np.testing.assert_array_equal(first.value, run.iterates[1])
     np.testing.assert_array_equal(run.release(1).value, first.value)
     for other in (0, (0,)):
