@@ -1,0 +1,51 @@
+"""Settings of a method as text in an artifact, and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
+from privreg.schedules import Harmonic, Polynomial
+
+KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (HuberSettings, FullBatch, OnePass, CorrelatedNoise, AdaSSP, Harmonic, Polynomial)
+}
+
+
+def to_text(method: Any) -> str:
+    """JSON of a dataclass of settings, its kind first.
+
+    Parameters
+    ----------
+    method : dataclass, optional
+        None where the mean is predicted.
+    """
+    return json.dumps(_plain(method))
+
+
+def from_text(text: str) -> Any:
+    """The settings that `to_text` wrote.
+
+    Parameters
+    ----------
+    text : str
+    """
+    return _built(json.loads(text))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        given = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        return {"kind": type(value).__name__} | {name: _plain(each) for name, each in given.items()}
+    return value if value is None or isinstance(value, (bool, int)) else float(value)
+
+
+def _built(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    given = {name: _built(each) for name, each in value.items() if name != "kind"}
+    return KINDS[value["kind"]](**given)
