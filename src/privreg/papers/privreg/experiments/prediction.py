@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import product
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,11 +19,11 @@ if TYPE_CHECKING:
 
     from privreg.experiment.trials import Trials
     from privreg.prediction.problem import Problem
-    from privreg.prediction.result import Prediction
     from privreg.privacy.budget import Budget
 
 PLACE = "The accuracy of predictions"
 LABEL_NOISE_STD = 0.7
+LAWS = 4
 # Privacy's part of a coefficient's variance over the sample's, for least squares without clipping.
 PRICES = (0.5, 2.0, 8.0, 30.0)
 # By sample size: each method meets every law.
@@ -49,27 +47,69 @@ class Parameters(Strict):
     )
 
 
-class Setting(NamedTuple):
-    """A problem, a budget, and a method with the settings of least predicted error."""
+class Place(NamedTuple):
+    """Positions of a setting in the lists of sample sizes, dimensions and laws."""
 
-    problem: Problem
-    budget: Budget
-    name: str
-    method: Any
-    prediction: Prediction
+    size: int
+    width: int
+    law: int
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """Mean excess risk of a trial's runs in each setting, beside what was predicted."""
+def theory(parameters: Parameters) -> xr.Dataset:
+    """What each setting's method is, with the settings of least predicted error, and that error."""
+    import xarray as xr
+
+    from privreg.papers.privreg.written_methods import to_text
+    from privreg.planning.search import search
+    from privreg.prediction.predict import predict_risk
+
+    places, names, settings = _places(parameters), [], []
+    risk, spread, holds = (np.empty(len(places)) for _ in range(3))
+    for at, place in enumerate(places):
+        problem, budget = _problem(parameters, place)
+        first = ROTATIONS[place.size % 4][(place.width + place.law) % 4]
+        for name in (first, *INSTEAD):
+            method: Any = search(
+                name, problem, budget, objective=lambda each: each.excess_risk, intervals=True
+            )
+            found = predict_risk(problem, method, budget)
+            if found.holds and not found.warnings and found.beats_the_mean:
+                break
+        names.append(
+            f"{problem.feature_law}, n = {problem.sample_size}, p = {problem.dimension}, {name}"
+        )
+        settings.append(to_text(method))
+        risk[at], spread[at] = found.excess_risk, found.excess_risk_std
+        holds[at] = found.holds and not found.warnings
+    return xr.Dataset(
+        {
+            "settings": variable("setting", settings, "settings of the method"),
+            "predicted_risk": variable("setting", risk, "predicted excess risk"),
+            "predicted_risk_spread": variable(
+                "setting", spread, "predicted standard deviation of the excess risk over runs"
+            ),
+            "holds": variable(
+                "setting", holds.astype(int), "1 where the theory holds without a warning"
+            ),
+        },
+        coords={"setting": variable("setting", names, "law, sizes and method")},
+    )
+
+
+def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.Dataset:
+    """Mean excess risk of a trial's runs in each setting."""
     import xarray as xr
 
     from privreg.papers.privreg.private_runs import draw, excess_risk, run
+    from privreg.papers.privreg.written_methods import from_text
 
-    settings = _settings(tuple(parameters.sample_sizes), tuple(parameters.dimensions))
-    risk = np.zeros((len(settings), len(trials)))
+    places = _places(parameters)
+    methods = [from_text(str(text)) for text in theory.settings.values]
+    risk = np.zeros((len(places), len(trials)))
     spread = np.zeros_like(risk)
     for at, trial in enumerate(trials):
-        for index, (problem, budget, _, method, _) in enumerate(settings):
+        for index, (place, method) in enumerate(zip(places, methods, strict=True)):
+            problem, budget = _problem(parameters, place)
             wanted = ceil(parameters.coefficients / problem.dimension)
             # Where rows are many and privacy decides, a few sets of them serve many runs.
             runs = min(wanted, 10 if problem.sample_size > 50_000 else 1)
@@ -86,42 +126,27 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
             "squared_excess_risk": variable(
                 ("setting", "trial"), spread, "squared excess risk, mean of a trial"
             ),
-            "predicted_risk": variable(
-                "setting",
-                [each.prediction.excess_risk for each in settings],
-                "predicted excess risk",
-            ),
-            "predicted_risk_spread": variable(
-                "setting",
-                [each.prediction.excess_risk_std for each in settings],
-                "predicted standard deviation of the excess risk over runs",
-            ),
-            "holds": variable(
-                "setting",
-                [int(each.prediction.holds and not each.prediction.warnings) for each in settings],
-                "1 where the theory holds without a warning",
-            ),
         },
-        coords=_coordinates(settings),
+        coords={"setting": theory.setting.variable},
     )
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     """Ratios of predicted to simulated errors, and how many are within a tenth."""
     import xarray as xr
 
     simulated = simulation.excess_risk.values
     mean = simulated.mean(axis=1)
     error = simulated.std(axis=1, ddof=1) / np.sqrt(simulated.shape[1])
-    ratio = simulation.predicted_risk.values / mean
-    holds = simulation.holds.values == 1
+    ratio = theory.predicted_risk.values / mean
+    holds = theory.holds.values == 1
     deviation = np.sqrt(
         np.maximum(simulation.squared_excess_risk.values.mean(axis=1) - mean**2, 0.0)
     )
     return xr.Dataset(
         {
             "simulated_risk": variable("setting", mean, "simulated mean excess risk"),
-            "predicted_risk": simulation.predicted_risk.variable,
+            "predicted_risk": theory.predicted_risk.variable,
             "ratio": variable(
                 "setting",
                 ratio,
@@ -133,7 +158,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
             ),
             "spread_ratio": variable(
                 "setting",
-                simulation.predicted_risk_spread.values / np.maximum(deviation, 1e-300),
+                theory.predicted_risk_spread.values / np.maximum(deviation, 1e-300),
                 "predicted over simulated standard deviation over runs",
             ),
             "within_a_tenth": variable(
@@ -147,46 +172,23 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
     )
 
 
-@lru_cache(maxsize=2)
-def _settings(sample_sizes: tuple[int, ...], dimensions: tuple[int, ...]) -> tuple[Setting, ...]:
-    from privreg.planning.search import search
-    from privreg.prediction.predict import predict_risk
+def _places(parameters: Parameters) -> list[Place]:
+    shape = (len(parameters.sample_sizes), len(parameters.dimensions), LAWS)
+    return [Place(*map(int, place)) for place in np.ndindex(shape)]
+
+
+def _problem(parameters: Parameters, place: Place) -> tuple[Problem, Budget]:
     from privreg.prediction.problem import FEATURE_LAWS, Problem
     from privreg.privacy.budget import Budget
 
-    found = []
-    for (a, n), (b, p), (c, law) in product(
-        enumerate(sample_sizes), enumerate(dimensions), enumerate(FEATURE_LAWS)
-    ):
-        values = np.ones(p) if (a + b + c) % 2 == 0 else np.geomspace(0.1, 1.0, p)
-        signal = 1.0
-        if law == "one_hot":
-            values = np.sqrt(values)
-            values, signal = values / values.sum(), np.sqrt(p)
-        else:
-            values *= p / values.sum()
-        problem = Problem(
-            n, values, signal=signal, label_noise_std=LABEL_NOISE_STD, feature_law=law
-        )
-        price = PRICES[(a + 2 * b + c) % 4]
-        if n >= 10**6:
-            price = max(price, 8.0)
-        budget = Budget.zcdp(2 * p / (n * price))
-        for name in (ROTATIONS[a % 4][(b + c) % 4], *INSTEAD):
-            method: Any = search(
-                name, problem, budget, objective=lambda each: each.excess_risk, intervals=True
-            )
-            prediction = predict_risk(problem, method, budget)
-            if prediction.holds and not prediction.warnings and prediction.beats_the_mean:
-                break
-        found.append(Setting(problem, budget, name, method, prediction))
-    return tuple(found)
-
-
-def _coordinates(settings: tuple[Setting, ...]) -> dict[str, tuple]:
-    names = [
-        f"{each.problem.feature_law}, n = {each.problem.sample_size}, "
-        f"p = {each.problem.dimension}, {each.name}"
-        for each in settings
-    ]
-    return {"setting": variable("setting", names, "law, sizes and method")}
+    n, p = parameters.sample_sizes[place.size], parameters.dimensions[place.width]
+    law, signal = FEATURE_LAWS[place.law], 1.0
+    values = np.ones(p) if sum(place) % 2 == 0 else np.geomspace(0.1, 1.0, p)
+    if law == "one_hot":
+        values = np.sqrt(values)
+        values, signal = values / values.sum(), np.sqrt(p)
+    else:
+        values *= p / values.sum()
+    problem = Problem(n, values, signal=signal, label_noise_std=LABEL_NOISE_STD, feature_law=law)
+    price = PRICES[(place.size + 2 * place.width + place.law) % 4]
+    return problem, Budget.zcdp(2 * p / (n * price))
