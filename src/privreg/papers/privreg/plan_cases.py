@@ -16,7 +16,7 @@ PROBLEM_SEED = 1000
 FEATURE_BOUND, LABEL_BOUND = 4.0, 5.0
 # What is stated of a table: the features explain this share of the labels' variance, evenly over
 # coefficients or over variance; noise is well-behaved, or heavy-tailed and explained in part.
-STATED = ((0.4, "coefficients", "gaussian", 0.0), (0.8, "variance", "student_t3", 0.3))
+STATED = ((0.4, "coefficients", "gaussian", 0.0), (0.9, "variance", "student_t3", 0.3))
 
 
 def synthetic_case(number: int, largest_sample: int) -> Case:

@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 Draw = Callable[[np.random.Generator], tuple[FloatArray, FloatArray]]
 LARGEST = 1e6
 # Settings that are kept for a round, and its runs of each: what is far behind is dropped early.
-ROUNDS = ((106, 3), (24, 9), (6, 28))
+ROUNDS = ((106, 3), (20, 8), (5, 24))
 
 
 @dataclass(frozen=True, eq=False)
