@@ -113,7 +113,7 @@ class Budget:
         Parameters
         ----------
         epsilon : float
-            ε, at least 1e-100 and at most 1e100.
+            ε, at least 1e-100 and at most 1e99.
         delta : float
             δ in (0, 1).
         neighbours : Neighbours

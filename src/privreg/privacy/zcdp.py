@@ -234,7 +234,7 @@ def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[n
     Parameters
     ----------
     epsilon : array_like, shape (...)
-        ε, at least 1e-100 and at most 1e100.
+        ε, at least 1e-100 and at most 1e99.
     delta : array_like, shape (...)
         δ in (0, 1).
 
@@ -251,7 +251,7 @@ def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[n
     ------
     As `to_approximate_tight`, inverted numerically.
     """
-    target, failure = require_real("epsilon", epsilon, least=1e-100, most=1e100), _failure(delta)
+    target, failure = require_real("epsilon", epsilon, least=1e-100, most=1e99), _failure(delta)
     require_broadcast(epsilon=target, delta=failure)
     target, failure = np.broadcast_arrays(target, failure)
     rho = np.empty(target.shape)

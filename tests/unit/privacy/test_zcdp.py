@@ -208,7 +208,7 @@ def test_sensitivities_by_relation():
         (lambda: zcdp.to_approximate(0.1, delta=1.5), "delta"),
         (lambda: zcdp.from_approximate(0.1, delta=1.5), "delta"),
         (lambda: zcdp.from_approximate_tight(9e-101, delta=0.5), "epsilon"),
-        (lambda: zcdp.from_approximate_tight(2e100, delta=0.5), "epsilon"),
+        (lambda: zcdp.from_approximate_tight(2e99, delta=0.5), "epsilon"),
         (lambda: zcdp.to_approximate_tight(2e100, delta=0.5), "rho"),
         (lambda: zcdp.gaussian_noise_std(sensitivity=[1, 2], rho=[1, 2, 3]), "sensitivity and rho"),
     ],
