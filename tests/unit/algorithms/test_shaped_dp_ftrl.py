@@ -147,6 +147,20 @@ def test_one_step_of_a_setting_is_its_gradient_and_both_noises():
     assert clipped.non_private[0] == 0
 
 
+def test_a_block_of_settings_has_some():
+    with pytest.raises(ValueError, match="block must be"):
+        run_settings(
+            np.ones((2, 1)),
+            np.ones(2),
+            inverse_norms=np.ones((1, 2)),
+            noise=[[0.0]],
+            noise_scale=[[0.0]],
+            step_size=[0.5],
+            clip_norm=[1.0],
+            block=0,
+        )
+
+
 def test_a_shared_part_of_the_noise_makes_the_public_shape():
     features, labels = data()
     public = shapes()[2]
@@ -213,6 +227,22 @@ def test_a_diverging_run_is_kept_as_infinite():
     )
     assert run.diverged
     assert np.all(run.average == np.inf)
+
+
+@pytest.mark.parametrize(("size", "nodes"), [(2, 1), (3, 2), (8, 3), (9, 4), (10, 4)])
+def test_all_rows_but_the_last_are_paid_for(size, nodes):
+    """Of N - 1 gradients one is in that many nodes of the tree, each of sensitivity 2 over τ."""
+    budget = Budget.zcdp(0.3)
+    mechanism = ShapedMechanism.for_budget(
+        budget,
+        covariance=identity_covariance(2),
+        correlation=TreeCorrelation(),
+        clipping=FixedClip(1.0),
+        sample_size=size,
+    )
+    assert mechanism.noise_multiplier == pytest.approx(2 * math.sqrt(nodes) / budget.root)
+    assert mechanism.spent() == pytest.approx(2 * nodes / mechanism.noise_multiplier**2)
+    assert mechanism.spent(neighbours="zero-out") == pytest.approx(mechanism.spent() / 4)
 
 
 def test_a_budget_is_spent_to_the_last():
