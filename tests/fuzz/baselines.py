@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import made
+import made_runs
 import numpy as np
 
 from privreg import auditing, models, schedules, spectra
@@ -208,7 +209,7 @@ WORDS: dict[str, Any] = {
     "zcdp_root": 2.0,
 }
 # Results, which functions make and callers read, and a function that takes releases by position.
-RESULTS = {
+RESULTS = made_runs.RESULTS | {
     "auditing.PrivacyLoss",
     "convex_bound.ConvexBound",
     "dp_ftrl.FTRLRun",
@@ -242,27 +243,8 @@ INTERNALS = {
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
 }
-# Rooms and modules whose words have no valid value here yet. They have tests of their own; each
-# leaves this list with the baselines of its functions.
-AWAITED = {
-    "algorithms.huber_descent",
-    "algorithms.huber_fit",
-    "algorithms.huber_scales",
-    "algorithms.huber_settings",
-    "algorithms.huber_sums",
-    "algorithms.private_bounds",
-    "algorithms.records",
-    "algorithms.split_budget",
-    "algorithms.whitening",
-    "estimators",
-    "inference.population_intervals",
-    "inference.shrunk_moments",
-    "planning",
-    "prediction",
-    "theory.huber_descent.known_noise",
-    "theory.huber_descent.last_iterate",
-}
 INSTANCES: dict[str, Callable[[], Any]] = {
+    **made_runs.INSTANCES,
     "auditing.PrivacyLoss": lambda: auditing.audit(
         made.LABELS.repeat(3), made.LABELS.repeat(3) + 1
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import made
+import made_runs
 import numpy as np
 
 from privreg import schedules
@@ -14,6 +15,7 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.theory.shaped_noise.rates import LinearFraction
 
 EXCEPTIONS: dict[str, dict[str, Any]] = {
+    **made_runs.EXCEPTIONS,
     "schedules.Polynomial": {"initial": 1.0},
     "intervals.replicate_weights": {
         "construction": "batch_means",

@@ -72,7 +72,7 @@ def targets() -> tuple[list[Target], list[str]]:
 def _callables() -> Iterator[tuple[str, Callable[..., Any], str]]:
     for module in pkgutil.walk_packages(privreg.__path__, "privreg."):
         room = module.name.split(".")[1]
-        if room in NOT_THE_LIBRARY | NOT_NUMBERS or _is_awaited(module.name):
+        if room in NOT_THE_LIBRARY | NOT_NUMBERS:
             continue
         home = importlib.import_module(module.name)
         for name, value in sorted(vars(home).items()):
@@ -83,13 +83,6 @@ def _callables() -> Iterator[tuple[str, Callable[..., Any], str]]:
                 yield label, value, inspect.getdoc(value) or ""
             elif inspect.isclass(value) and not _is_bare(value):
                 yield from _class(label, value)
-
-
-def _is_awaited(module: str) -> bool:
-    return any(
-        module == f"privreg.{name}" or module.startswith(f"privreg.{name}.")
-        for name in baselines.AWAITED
-    )
 
 
 def _class(label: str, value: type) -> Iterator[tuple[str, Callable[..., Any], str]]:
@@ -103,7 +96,8 @@ def _class(label: str, value: type) -> Iterator[tuple[str, Callable[..., Any], s
             bound = getattr(value, name)
             yield f"{label}.{name}", bound, (inspect.getdoc(bound) or "") + docstring
         elif inspect.isfunction(member) and label in baselines.INSTANCES:
-            bound = getattr(baselines.INSTANCES[label](), name)
+            make = baselines.INSTANCES.get(f"{label}.{name}", baselines.INSTANCES[label])
+            bound = getattr(make(), name)
             yield f"{label}.{name}", bound, (inspect.getdoc(bound) or "") + docstring
         elif inspect.isfunction(member):
             # Left without an object, so that it is reported as missing.

@@ -5,10 +5,7 @@ Hypothesis draws an argument and a hostile value for it; `campaign.py` runs the 
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
-from baselines import AWAITED
 from campaign import call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,11 +20,6 @@ FUZZED, MISSING = targets()
 def test_every_public_function_is_fuzzed():
     """A function with a word that has no valid value is named here."""
     assert not MISSING
-
-
-@pytest.mark.parametrize("name", sorted(AWAITED))
-def test_what_is_awaited_exists(name: str):
-    importlib.import_module(f"privreg.{name}")
 
 
 @pytest.mark.parametrize("target", FUZZED, ids=lambda target: target.name)

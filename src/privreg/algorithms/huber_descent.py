@@ -21,13 +21,19 @@ from privreg.algorithms.huber_scales import (
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import Samples
-from privreg.algorithms.split_budget import NoisyValue, SplitBudget
+from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
 from privreg.algorithms.whitening import Whitening, newton_matrix, whiten
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
-from privreg.validation import require_count, require_instance, require_number
+from privreg.validation import (
+    require_count,
+    require_flag,
+    require_instance,
+    require_number,
+    require_rng,
+)
 
 FloatArray = NDArray[np.float64]
 # Growth of the private residual scale beyond which a warm-up step was noise.
@@ -78,9 +84,10 @@ def huber_descent(
     feature_norm : float
         Largest length of a row, in [1e-50, 1e50]; longer ones are shortened with their labels.
     label_bound : float
-        Largest absolute label; larger ones are clipped, and scales are looked for below 4 times it.
+        Largest absolute label, in [1e-50, 1e50]; larger ones are clipped, and scales are looked for
+        below 4 times it.
     budget : Budget
-        Budget ρ, finite, and its neighbouring relation.
+        Budget ρ in [1e-20, 1e20], and its neighbouring relation.
     settings : HuberSettings
         Chosen without looking at the data: `default_settings`, or a plan.
     rng : Generator
@@ -89,9 +96,9 @@ def huber_descent(
         The person whose row it is: neighbours then differ in all rows of one person, whose summed
         gradient is clipped. Every row is a person of its own by default.
     sample_size : float, optional
-        What sums are divided by, at least 1: a number of records that is public or was released
-        before (`private_count`). By default the number of records, which replace-one and zero-out
-        neighbours share; add-remove ones do not, and must be given it.
+        What sums are divided by, at least 1 and at most 1e15: a number of records that is public or
+        was released before (`private_count`). By default the number of records, which replace-one
+        and zero-out neighbours share; add-remove ones do not, and must be given it.
     intercept : bool
         Whether the first column is one of ones; the others are then centred by their private means.
     threads : int
@@ -128,11 +135,10 @@ def huber_descent(
     variances: Avella-Medina, Bradshaw and Loh (2023). The split, the scales and the averaging of
     the final steps: ours.
     """
-    require_instance("budget", budget, Budget)
+    require_budget(budget)
     require_instance("settings", settings, HuberSettings)
-    require_instance("rng", rng, np.random.Generator)
-    if not np.isfinite(budget.rho):
-        raise ValueError("budget must be finite, got an infinite rho")
+    require_rng("rng", rng)
+    require_flag("intercept", intercept)
     records = Records(
         samples,
         feature_norm,
@@ -144,7 +150,7 @@ def huber_descent(
     if sample_size is None and budget.neighbours is Neighbours.ADD_REMOVE:
         raise ValueError("sample_size must be given under add-remove, which does not share it")
     count = records.count if sample_size is None else sample_size
-    count = require_number("sample_size", count, least=1)
+    count = require_number("sample_size", count, least=1, most=1e15)
     run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))
     return Release(run.fit(), budget, ASSUMPTIONS)
 
@@ -232,7 +238,7 @@ class _Run:
             total = huber_sums.gram_sum(records, whitening, cap=cap)
             gram = purse.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
             last = whiten(gram)
-            whitening = whitening @ last.root
+            whitening = _moderate(whitening @ last.root)
         return whitening, gram, last
 
     def _centring(self) -> FloatArray:
@@ -284,7 +290,7 @@ class _Run:
         clip_norm = self._clip_norm(scale)
         total = huber_sums.gradient_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
         gradient = self.purse.vector(what, share, total, clip_norm, self.sample_size)
-        path.theta = path.theta + whitening @ (matrix @ gradient.value)
+        path.theta = _moderate(path.theta + whitening @ (matrix @ gradient.value))
         path.iterates.append(path.theta)
         path.matrices.append(matrix)
         path.noise_stds.append(gradient.noise_std)
@@ -325,3 +331,13 @@ class _Path:
         self.iterates[-1] = self.iterates[-2] if len(self.iterates) > 1 else 0 * self.theta
         self.matrices[-1] = 0 * self.matrices[-1]
         self.theta = self.iterates[-1]
+
+def _moderate(released: FloatArray) -> FloatArray:
+    """Private values with which sums over rows can go on; refusing them tells nothing more."""
+    largest = float(np.max(np.abs(released)))
+    if not largest <= huber_sums.LARGEST:
+        raise ValueError(
+            "budget must leave iterates and their scales below 1e+90 between these bounds, "
+            f"got {largest:g}"
+        )
+    return released

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from privreg.validation import require_array, require_count, require_number
+
 FloatArray = NDArray[np.float64]
 SCALE_BINS = 34
 QUANTILE_ABOVE = 0.1
@@ -18,12 +20,14 @@ HIDDEN = 0.08
 
 def scale_edges(label_bound: float) -> FloatArray:
     """Grid of residual scales, 4 label bounds and 34 factors √2 down from there."""
-    return label_bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
+    bound = require_number("label_bound", label_bound, least=1e-100, most=1e100)
+    return bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
 
 
 def length_edges(feature_norm: float) -> FloatArray:
     """Grid of row lengths, quarter powers of 2 from below 1/256 to 2 times the declared bound."""
-    return feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
+    bound = require_number("feature_norm", feature_norm, least=1e-100, most=1e100)
+    return bound * 2.0 ** (np.arange(-32, 5) / 4)
 
 
 def white_cap(dimension: int, *, sample_size: float, rho: float) -> float:
@@ -36,9 +40,12 @@ def white_cap(dimension: int, *, sample_size: float, rho: float) -> float:
     ----------
     dimension : int
     sample_size, rho : float
+        More than 0 and at most 1e100.
     """
-    affordable = 0.2 / sqrt(2 * dimension) * sample_size * sqrt(rho)
-    return sqrt(min(max(affordable, 1.2 * dimension + 3), 20.0 * dimension))
+    p = require_count("dimension", dimension)
+    n = require_number("sample_size", sample_size, above=0, most=1e100)
+    affordable = 0.2 / sqrt(2 * p) * n * sqrt(require_number("rho", rho, above=0, most=1e100))
+    return sqrt(min(max(affordable, 1.2 * p + 3), 20.0 * p))
 
 
 def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float) -> float:
@@ -56,18 +63,23 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
     counts : ndarray, shape (bins,)
         Noisy counts h.
     edges : ndarray, shape (bins - 1,)
-        Upper ends of all bins but the last, increasing.
+        Upper ends of all bins but the last, two or more, increasing and in [1e-100, 1e101].
     sample_size : float
-        n.
+        n, at least 1e-9 and at most 1e100.
 
     Returns
     -------
     float
         Between the second and the last edge.
     """
-    candidates, mass = _normal_masses(tuple((edges / edges[-1]).tolist()))
-    score = mass @ (counts / sample_size) - 0.5 * np.sum(mass**2, axis=1)
-    return float(edges[-1] * candidates[np.argmax(score)])
+    ends = require_edges(edges)
+    if ends.size < 2:
+        raise ValueError(f"edges must be two or more, got {ends.size}")
+    found = require_array("counts", counts, shape=(ends.size + 1,), least=-1e100, most=1e100)
+    n = require_number("sample_size", sample_size, least=1e-9, most=1e100)
+    candidates, mass = _normal_masses(tuple((ends / ends[-1]).tolist()))
+    score = mass @ (found / n) - 0.5 * np.sum(mass**2, axis=1)
+    return float(ends[-1] * candidates[np.argmax(score)])
 
 
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
@@ -100,18 +112,31 @@ def length_cap(
     counts : ndarray, shape (bins,)
         Noisy counts.
     edges : ndarray, shape (bins - 1,)
-        Upper ends of all bins but the last, increasing; the last is the largest length.
+        Upper ends of all bins but the last, increasing and in [1e-100, 1e101]; the last is the
+        largest length.
     noise_std : float
-        Noise of a count.
+        Noise of a count, at least 0 and at most 1e100.
     sample_size : float
+        At least 1e-9 and at most 1e100.
     """
-    above = np.cumsum(counts[::-1])[::-1]
+    ends = require_edges(edges)
+    seen = require_array("counts", counts, shape=(ends.size + 1,), least=-1e100, most=1e100)
+    std = require_number("noise_std", noise_std, least=0, most=1e100)
+    n = require_number("sample_size", sample_size, least=1e-9, most=1e100)
+    above = np.cumsum(seen[::-1])[::-1]
     # above[k] counts lengths over edges[k - 1]; the last bin is empty by the records' bound.
-    noise = 2 * noise_std * np.sqrt(np.arange(len(counts), 0, -1))
-    enough = above > np.maximum(QUANTILE_ABOVE * sample_size, noise)
-    found = np.flatnonzero(enough)
+    noise = 2 * std * np.sqrt(np.arange(len(seen), 0, -1))
+    found = np.flatnonzero(above > np.maximum(QUANTILE_ABOVE * n, noise))
     # Nothing seen: too long a cap costs noise, too short a one would stretch the rows for good.
-    return float(edges[min(int(found[-1]), len(edges) - 1)]) if found.size else float(edges[-1])
+    return float(ends[min(int(found[-1]), len(ends) - 1)]) if found.size else float(ends[-1])
+
+
+def require_edges(edges: FloatArray) -> FloatArray:
+    """Upper ends of bins, increasing and in [1e-100, 1e101]."""
+    ends = require_array("edges", edges, shape=(None,), least=1e-100, most=1e101)
+    if not np.all(ends[1:] > ends[:-1]):
+        raise ValueError(f"edges must be increasing, got {ends}")
+    return ends
 
 
 @lru_cache(maxsize=4)

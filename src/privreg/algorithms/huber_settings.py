@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.algorithms.split_budget import require_budget
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
-from privreg.validation import require_count, require_instance, require_number
+from privreg.validation import require_count, require_flag, require_number
 
 FloatArray = NDArray[np.float64]
 # Inverse of the noise in a second moment, relative to its mean, from which a sandwich is worth it.
@@ -99,6 +100,7 @@ class HuberSettings:
         for name in ("norm_share", "gram_share", "scale_share", "warm_up_share", "mean_share"):
             require_number(name, getattr(self, name), above=0, below=1)
         require_number("moment_share", self.moment_share, least=0, below=1)
+        require_flag("common_width", self.common_width)
         if not self.final_share > 0:
             raise ValueError(
                 f"shares must leave something for the final steps, got {1 - self.final_share:g} "
@@ -150,7 +152,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     dimension : int
         Number p of coefficients, the intercept among them.
     budget : Budget
-        What the fit may spend.
+        What the fit may spend, ρ in [1e-20, 1e20].
 
     Returns
     -------
@@ -165,7 +167,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     """
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
-    require_instance("budget", budget, Budget)
+    require_budget(budget)
     settings = HuberSettings()
     root = np.sqrt(settings.moment_share / 2 * budget.rho)
     if n * root < MOMENT_PRICE * (1.2 * p + 3):
@@ -181,11 +183,11 @@ def best_clip_width(privacy_price: float) -> float:
     Parameters
     ----------
     privacy_price : float
-        K, at least 0.
+        K, at least 0 and at most 1e100.
     """
     from scipy.special import ndtr
 
-    price = require_number("privacy_price", privacy_price, least=0)
+    price = require_number("privacy_price", privacy_price, least=0, most=1e100)
     width = np.geomspace(0.25, 2.5, 200)
     inside = 2 * ndtr(width) - 1
     density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)

@@ -12,15 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.algorithms.huber_scales import require_edges
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import row_norms
+from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
+# Entries of parameters and whitenings, and clips: products of all with rows stay numbers.
+LARGEST, NARROWEST, WIDEST = 1e90, 1e-100, 1e100
 
 
 def row_sum(records: Records) -> FloatArray:
     """Sum over records of the mean of their rows, (p,): each adds a vector of `feature_norm`."""
+    require_instance("records", records, Records)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         if starts is None:
@@ -36,6 +41,7 @@ def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray)
 
     One record moves one count.
     """
+    whitening, edges = _map(records, whitening), require_edges(edges)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         white = _whitened(features, whitening)
@@ -49,6 +55,7 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
 
     A record adds a positive semi-definite matrix of Frobenius norm at most cap².
     """
+    whitening, cap = _map(records, whitening), _length("cap", cap)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         white = _whitened(features, whitening)
@@ -67,7 +74,8 @@ def residual_histogram(
 
     One record moves one count.
     """
-    root = np.sqrt(len(parameters))
+    whitening, parameters = _map(records, whitening), _point(records, parameters)
+    edges, root = require_edges(edges), np.sqrt(len(parameters))
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         found = _gradients(records, features, labels, starts, parameters, whitening)
@@ -80,6 +88,8 @@ def gradient_sum(
     records: Records, parameters: FloatArray, whitening: FloatArray, *, clip_norm: float
 ) -> FloatArray:
     """Negative sum of clipped gradients, (p,): each record adds a vector of norm at most γ."""
+    whitening, parameters = _map(records, whitening), _point(records, parameters)
+    clip_norm = _length("clip_norm", clip_norm)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         found = _gradients(records, features, labels, starts, parameters, whitening)
@@ -105,6 +115,8 @@ def curvature_sum(
     several rows with gradient g and C = Σ zzᵀ it is the matrix C, or (γ/‖g‖)(I - ggᵀ/‖g‖²) C where
     it is clipped. Its Frobenius norm is at most cap².
     """
+    whitening, parameters = _map(records, whitening), _point(records, parameters)
+    clip_norm, cap = _length("clip_norm", clip_norm), _length("cap", cap)
     p = len(parameters)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
@@ -138,6 +150,8 @@ def traces(
 
     A record adds a number in [0, cap²] to the first and one in [0, γ²] to the second.
     """
+    whitening, parameters = _map(records, whitening), _point(records, parameters)
+    clip_norm, cap = _length("clip_norm", clip_norm), _length("cap", cap)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         found = _gradients(records, features, labels, starts, parameters, whitening)
@@ -166,7 +180,8 @@ def second_moment_sum(
     records: Records, parameters: FloatArray, whitening: FloatArray, *, clip_norm: float
 ) -> FloatArray:
     """Sum of ggᵀ over records' clipped gradients g, (p, p): Frobenius norm at most γ² each."""
-    p = len(parameters)
+    whitening, parameters = _map(records, whitening), _point(records, parameters)
+    clip_norm, p = _length("clip_norm", clip_norm), len(parameters)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         found = _gradients(records, features, labels, starts, parameters, whitening)
@@ -225,6 +240,20 @@ def _gradients(
     return _Gradients(
         white, residuals, root / np.maximum(norms, root), root * absolute, white[:0], False
     )
+
+
+def _map(records: Records, whitening: FloatArray) -> FloatArray:
+    p = require_instance("records", records, Records).samples.dimension
+    return require_array("whitening", whitening, shape=(p, p), least=-LARGEST, most=LARGEST)
+
+
+def _point(records: Records, parameters: FloatArray) -> FloatArray:
+    shape = (records.samples.dimension,)
+    return require_array("parameters", parameters, shape=shape, least=-LARGEST, most=LARGEST)
+
+
+def _length(name: str, value: float) -> float:
+    return require_number(name, value, least=NARROWEST, most=WIDEST)
 
 
 def _whitened(features: Rows, whitening: FloatArray) -> Rows:

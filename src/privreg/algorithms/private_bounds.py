@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.algorithms.records import require_groups
+from privreg.algorithms.split_budget import require_budget
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
-from privreg.validation import require_array, require_instance
+from privreg.validation import require_array, require_rng
 
 FloatArray = NDArray[np.float64]
 # Sizes from a millionth to a thousand billion, in either direction.
@@ -38,7 +40,7 @@ def private_bounds(
     columns : array_like, shape (n, k)
         Finite values.
     budget : Budget
-        Budget ρ, and its neighbouring relation.
+        Budget ρ in [1e-20, 1e20], and its neighbouring relation.
     rng : Generator
         Source of the noise.
     groups : array_like, shape (n,), optional
@@ -56,7 +58,8 @@ def private_bounds(
     counts are not negative.
     """
     values = require_array("columns", columns, shape=(None, None))
-    require_instance("budget", budget, Budget)
+    require_budget(budget)
+    require_rng("rng", rng)
     weights = _weights(groups, len(values))
     half = budget.share(0.5)
     sizes = [GRID] * values.shape[1]
@@ -104,8 +107,5 @@ def _ranges(counts: FloatArray, grids: list[FloatArray]) -> list[tuple[float, fl
 def _weights(groups: ArrayLike | None, rows: int) -> FloatArray:
     if groups is None:
         return np.ones(rows)
-    names = np.asarray(groups)
-    if names.shape != (rows,):
-        raise ValueError(f"groups must have shape ({rows},), got {names.shape}")
-    _, codes, sizes = np.unique(names, return_inverse=True, return_counts=True)
-    return np.asarray(1.0 / sizes[codes])
+    codes = require_groups(groups, rows)
+    return np.asarray(1.0 / np.bincount(codes)[codes])

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk, Samples, as_samples, row_norms
-from privreg.validation import require_number
+from privreg.validation import (
+    require_callable,
+    require_count,
+    require_counts,
+    require_flag,
+    require_number,
+    require_unmasked,
+)
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
@@ -35,7 +42,7 @@ class Records:
         The rows; longer ones than `feature_norm` are shortened together with their labels, then
         labels are clipped to `label_bound`. Each row is changed by itself.
     feature_norm, label_bound : float
-        Largest length of a row and largest absolute label.
+        Largest length of a row and largest absolute label, each in [1e-50, 1e50].
     groups : array_like, shape (n,), optional
         Whose row it is, for data sets in memory; every row is a record of its own by default.
     threads : int
@@ -63,6 +70,8 @@ class Records:
         for name in ("feature_norm", "label_bound"):
             value = require_number(name, getattr(self, name), least=1e-50, most=1e50)
             object.__setattr__(self, name, value)
+        require_count("threads", self.threads)
+        require_flag("common_width", self.common_width)
         count = self.samples.sample_size if self.groups is None else self._sort_by_group()
         object.__setattr__(self, "count", count)
         if isinstance(self.samples, ArraySamples):
@@ -95,7 +104,15 @@ class Records:
 
         Samples that come in parts are read and summed by several threads, and the parts' sums are
         added in order: the result does not depend on the number of threads.
+
+        Parameters
+        ----------
+        part : callable
+        shape : tuple of int
+            Of what it gives.
         """
+        require_callable("part", part)
+        shape = tuple(require_counts("shape", shape).reshape(-1).tolist())
         if isinstance(self.samples, PartedSamples) and self.threads > 1:
             with ThreadPoolExecutor(self.threads) as pool:
                 sums = pool.map(lambda read: self._sum(part, read(), shape), self.samples.parts())
@@ -105,7 +122,7 @@ class Records:
             return np.asarray(sum(sums, start=np.zeros(shape)))
         result = np.zeros(shape)
         for features, labels, starts in self.chunks():
-            result += part(features, labels, starts)
+            result += _shaped(part(features, labels, starts), shape)
         return result
 
     def _sum(
@@ -114,7 +131,7 @@ class Records:
         result = np.zeros(shape)
         for chunk in chunks:
             rows = self._bounded(chunk)
-            result += part(rows.features, rows.labels, None)
+            result += _shaped(part(rows.features, rows.labels, None), shape)
         return result
 
     def _bounded(self, chunk: Chunk) -> Chunk:
@@ -139,10 +156,8 @@ class Records:
         samples = self.samples
         if not isinstance(samples, ArraySamples):
             raise ValueError("groups must be None for data sets that are not held in memory")
-        names = np.asarray(self.groups)
-        if names.shape != (samples.sample_size,):
-            raise ValueError(f"groups must have shape ({samples.sample_size},), got {names.shape}")
-        _, codes = np.unique(names, return_inverse=True)
+        assert self.groups is not None
+        codes = require_groups(self.groups, samples.sample_size)
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         object.__setattr__(
@@ -150,3 +165,36 @@ class Records:
         )
         object.__setattr__(self, "_starts", starts)
         return int(starts.size)
+
+
+def require_groups(groups: ArrayLike, rows: int) -> NDArray[np.intp]:
+    """Whose row each is, as numbers from 0 on; nobody's row is an error.
+
+    Parameters
+    ----------
+    groups : array_like, shape (rows,)
+        Names or numbers that can be ordered, none of them missing.
+    rows : int
+        Number of rows.
+    """
+    require_unmasked("groups", groups)
+    try:
+        names = np.asarray(groups)
+    except ValueError:
+        raise ValueError("groups must be one name a row, got rows of unequal length") from None
+    if names.shape != (rows,):
+        raise ValueError(f"groups must have shape ({rows},), got {names.shape}")
+    # What is not equal to itself names nobody: two such rows could be one person's.
+    if np.any(names != names):
+        raise ValueError("groups must name a person in every row, got a missing name")
+    try:
+        return np.asarray(np.unique(names, return_inverse=True)[1])
+    except TypeError:
+        kinds = " and ".join(sorted({type(name).__name__ for name in names.tolist()}))
+        raise ValueError(f"groups must be names of one kind, got {kinds}") from None
+
+
+def _shaped(found: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    if np.shape(found) != shape:
+        raise ValueError(f"part must give arrays of shape {shape}, got {np.shape(found)}")
+    return found

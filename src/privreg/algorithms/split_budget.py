@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,13 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.theory.huber_descent.known_noise import symmetric_noise
-from privreg.validation import require_count
+from privreg.validation import (
+    require_array,
+    require_count,
+    require_instance,
+    require_number,
+    require_rng,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -32,16 +40,34 @@ class NoisyValue:
     noise_std: float
 
 
+def require_budget(budget: Budget) -> Budget:
+    """A budget of which every share gives noise that double precision can hold."""
+    found = require_instance("budget", budget, Budget)
+    if not 1e-20 <= found.rho <= 1e20:
+        raise ValueError(f"budget must be finite with rho in [1e-20, 1e20], got {found.rho:g}")
+    return found
+
+
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
     """A number of records, at least 1, under any of the relations.
+
+    Parameters
+    ----------
+    count : int
+        The number itself, at least 1.
+    budget : Budget
+        ρ in [1e-20, 1e20].
+    rng : Generator
+        Source of the noise.
 
     Guarantee
     ---------
     The Gaussian mechanism at sensitivity 1: the number spends the whole budget.
     """
     exact = require_count("count", count)
-    std = float(gaussian_noise_std(sensitivity=1.0, rho=budget.rho))
-    return Release(max(1.0, exact + std * float(rng.standard_normal())), budget)
+    std = float(gaussian_noise_std(sensitivity=1.0, rho=require_budget(budget).rho))
+    noise = std * float(require_rng("rng", rng).standard_normal())
+    return Release(max(1.0, exact + noise), budget)
 
 
 @dataclass
@@ -51,9 +77,24 @@ class SplitBudget:
     Parameters
     ----------
     budget : Budget
-        The whole; shares are parts of its ρ.
+        The whole, ρ in [1e-20, 1e20]; shares are parts of it.
     rng : Generator
         Source of the noise.
+
+    Notes
+    -----
+    The methods take
+
+    what : str
+        What the share is spent on.
+    share : float
+        In [1e-12, 1].
+    counts, total : ndarray
+        The sum over records, at least -1e250 and at most 1e250.
+    bound, sensitivity : float
+        Largest norm of a record's part of it, at least 0 and at most 1e200.
+    n : float
+        What the sum is divided by, at least 1e-9 and at most 1e100.
 
     Guarantee
     ---------
@@ -63,36 +104,62 @@ class SplitBudget:
 
     budget: Budget
     rng: np.random.Generator
-    spent: dict[str, float] = field(default_factory=dict)
+    spent: dict[str, float] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_budget(self.budget)
+        require_rng("rng", self.rng)
 
     @property
     def replaces(self) -> bool:
         return self.budget.neighbours is Neighbours.REPLACE_ONE
 
     def noise_std(self, what: str, share: float, sensitivity: float) -> float:
-        self.spent[what] = self.spent.get(what, 0.0) + share
-        return float(gaussian_noise_std(sensitivity=sensitivity, rho=share * self.budget.rho))
+        require_instance("what", what, str)
+        part = require_number("share", share, least=1e-12, most=1)
+        change = require_number("sensitivity", sensitivity, least=0, most=2e200)
+        std = float(gaussian_noise_std(sensitivity=change, rho=part * self.budget.rho))
+        self.spent[what] = self.spent.get(what, 0.0) + part
+        return std
 
     def spending(self) -> tuple[tuple[str, Budget], ...]:
         return tuple((what, self.budget.share(min(1.0, x))) for what, x in self.spent.items())
 
     def histogram(self, what: str, share: float, counts: FloatArray) -> NoisyValue:
-        std = self.noise_std(what, share, np.sqrt(2.0) if self.replaces else 1.0)
+        counts = _sum("counts", counts, shape=(None,))
+        std = self.noise_std(what, share, sqrt(2.0) if self.replaces else 1.0)
         return NoisyValue(counts + std * self.rng.standard_normal(counts.shape), std)
 
     def semidefinite(
         self, what: str, share: float, total: FloatArray, bound: float, n: float
     ) -> NoisyValue:
-        std = self.noise_std(what, share, bound * (np.sqrt(2.0) if self.replaces else 1.0)) / n
+        total, bound, n = _sum("total", total, shape=(None, None)), _bound(bound), _divisor(n)
+        if len(total) != total.shape[1]:
+            raise ValueError(f"total must be a square matrix, got shape {total.shape}")
+        std = self.noise_std(what, share, bound * (sqrt(2.0) if self.replaces else 1.0)) / n
         noise = symmetric_noise(len(total), noise_std=std, rng=self.rng)
         return NoisyValue((total + total.T) / (2 * n) + noise, std)
 
     def vector(
         self, what: str, share: float, total: FloatArray, bound: float, n: float
     ) -> NoisyValue:
+        total, bound, n = _sum("total", total, shape=(..., None)), _bound(bound), _divisor(n)
         std = self.noise_std(what, share, bound * (2.0 if self.replaces else 1.0)) / n
         return NoisyValue(total / n + std * self.rng.standard_normal(total.shape), std)
 
     def number(self, what: str, share: float, total: float, bound: float, n: float) -> NoisyValue:
+        total, bound, n = float(_sum("total", total, shape=())), _bound(bound), _divisor(n)
         std = self.noise_std(what, share, bound) / n
         return NoisyValue(np.asarray(total / n + std * self.rng.standard_normal()), std)
+
+
+def _sum(name: str, value: Any, *, shape: tuple[Any, ...]) -> FloatArray:
+    return require_array(name, value, shape=shape, least=-1e250, most=1e250)
+
+
+def _bound(value: float) -> float:
+    return require_number("bound", value, least=0, most=1e200)
+
+
+def _divisor(value: float) -> float:
+    return require_number("n", value, least=1e-9, most=1e100)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.theory.huber_descent.known_noise import inverse_root, noise_edge, shrink_to_identity
+from privreg.validation import require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -22,7 +23,7 @@ class Whitening(NamedTuple):
 
 def whiten(gram: NoisyValue) -> Whitening:
     """Inverse root of a noisy second moment, shrunk by its known noise and floored at its edge."""
-    p = len(gram.value)
+    p = len(require_instance("gram", gram, NoisyValue).value)
     shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
     centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
     # Shrinkage leaves a share of the noise; below its edge an eigenvalue is noise.
@@ -32,8 +33,16 @@ def whiten(gram: NoisyValue) -> Whitening:
 
 
 def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
-    """Inverse of a noisy curvature, shrunk by its known noise and kept within reach of its mean."""
-    p = len(curvature.value)
+    """Inverse of a noisy curvature, shrunk by its known noise and kept within reach of its mean.
+
+    Parameters
+    ----------
+    curvature : NoisyValue
+    slope : float
+        Its mean under Gaussian residuals, more than 0 and at most 1.
+    """
+    p = len(require_instance("curvature", curvature, NoisyValue).value)
+    slope = require_number("slope", slope, above=0, most=1)
     matrix = (curvature.value + curvature.value.T) / 2
     mean = float(np.clip(np.trace(matrix) / p, 0.25 * slope, 1.5))
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_array, require_number
+from privreg.validation import require_array, require_count, require_number, require_rng
 
 FloatArray = NDArray[np.float64]
+# Beyond it squares leave double precision.
+LARGEST = 1e140
 
 
 class Shrunk(NamedTuple):
@@ -34,15 +36,17 @@ def symmetric_noise(
     dimension : int
         p.
     noise_std : float
-        s, at least 0.
+        s, at least 0 and at most 1e300.
     rng : Generator
 
     Returns
     -------
     ndarray, shape (p, p)
     """
-    normals = rng.standard_normal((dimension, dimension))
-    return noise_std * (normals + normals.T) / 2
+    p = require_count("dimension", dimension)
+    std = require_number("noise_std", noise_std, least=0, most=1e300)
+    normals = require_rng("rng", rng).standard_normal((p, p))
+    return std * (normals + normals.T) / 2
 
 
 def shrink_to_identity(noisy: ArrayLike, *, noise_std: float, scale: float | None = None) -> Shrunk:
@@ -51,11 +55,11 @@ def shrink_to_identity(noisy: ArrayLike, *, noise_std: float, scale: float | Non
     Parameters
     ----------
     noisy : array_like, shape (p, p)
-        Symmetric.
+        Symmetric, of entries up to 1e140.
     noise_std : float
-        At least 0.
+        At least 0 and at most 1e140.
     scale : float, optional
-        The multiple.
+        The multiple, at least -1e140 and at most 1e140.
 
     Examples
     --------
@@ -63,9 +67,13 @@ def shrink_to_identity(noisy: ArrayLike, *, noise_std: float, scale: float | Non
     Shrunk(matrix=array([[2., 0.],
            [0., 2.]]), weight=0.0)
     """
-    matrix = require_array("noisy", noisy, shape=(None, None))
+    matrix = _symmetric("noisy", noisy)
     p = len(matrix)
-    centre = np.trace(matrix) / p if scale is None else require_number("scale", scale)
+    centre = (
+        np.trace(matrix) / p
+        if scale is None
+        else require_number("scale", scale, least=-LARGEST, most=LARGEST)
+    )
     return shrink_to(centre * np.eye(p), matrix, noise_std=noise_std)
 
 
@@ -82,11 +90,11 @@ def shrink_to(target: ArrayLike, noisy: ArrayLike, *, noise_std: float) -> Shrun
     Parameters
     ----------
     target : array_like, shape (p, p)
-        T.
+        T, symmetric, of entries up to 1e140.
     noisy : array_like, shape (p, p)
-        Y, symmetric.
+        Y, alike.
     noise_std : float
-        s, at least 0.
+        s, at least 0 and at most 1e140.
 
     Returns
     -------
@@ -96,9 +104,11 @@ def shrink_to(target: ArrayLike, noisy: ArrayLike, *, noise_std: float) -> Shrun
     ------
     Ledoit and Wolf (2004), with the noise known instead of estimated.
     """
-    matrix = require_array("noisy", noisy, shape=(None, None))
-    centre = require_array("target", target, shape=matrix.shape)
-    noise = require_number("noise_std", noise_std, least=0)
+    matrix = _symmetric("noisy", noisy)
+    centre = _symmetric("target", target)
+    if centre.shape != matrix.shape:
+        raise ValueError(f"target must have shape {matrix.shape}, got {centre.shape}")
+    noise = require_number("noise_std", noise_std, least=0, most=LARGEST)
     p = len(matrix)
     deviation = matrix - centre
     observed = float(np.sum(deviation**2))
@@ -113,21 +123,40 @@ def inverse_root(matrix: ArrayLike, *, floor: float) -> FloatArray:
     Parameters
     ----------
     matrix : array_like, shape (p, p)
-        Symmetric.
+        Symmetric, of entries up to 1e140.
     floor : float
-        Least eigenvalue, more than 0.
+        Least eigenvalue, more than 0 and at most 1e140.
 
     Returns
     -------
     ndarray, shape (p, p)
     """
-    symmetric = require_array("matrix", matrix, shape=(None, None))
-    least = require_number("floor", floor, above=0)
+    symmetric = _symmetric("matrix", matrix)
+    least = require_number("floor", floor, above=0, most=LARGEST)
     values, vectors = np.linalg.eigh(symmetric)
     root: FloatArray = (vectors / np.sqrt(np.maximum(values, least))) @ vectors.T
     return root
 
 
 def noise_edge(dimension: int, *, noise_std: float) -> float:
-    """Where the spectrum of `symmetric_noise` ends for large p, s √(2p)."""
-    return float(noise_std * np.sqrt(2.0 * dimension))
+    """Where the spectrum of `symmetric_noise` ends for large p, s √(2p).
+
+    Parameters
+    ----------
+    dimension : int
+        p.
+    noise_std : float
+        s, at least 0 and at most 1e300.
+    """
+    p = require_count("dimension", dimension)
+    return float(require_number("noise_std", noise_std, least=0, most=1e300) * np.sqrt(2.0 * p))
+
+
+def _symmetric(name: str, value: ArrayLike) -> FloatArray:
+    matrix = require_array(name, value, shape=(None, None), least=-LARGEST, most=LARGEST)
+    if len(matrix) != matrix.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
+    apart = float(np.max(np.abs(matrix - matrix.T)))
+    if apart > 1e-8 * float(np.max(np.abs(matrix))):
+        raise ValueError(f"{name} must be symmetric, got entries that differ by {apart:g}")
+    return matrix

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_array, require_count, require_number, require_real
+from privreg.validation import require_answer, require_array, require_count, require_number
 
 FloatArray = NDArray[np.float64]
 
 
 def privacy_covariance(
     curvature: ArrayLike,
-    step_matrices: Sequence[ArrayLike],
+    step_matrices: ArrayLike,
     gradient_noise_stds: ArrayLike,
     *,
     start_covariance: ArrayLike,
@@ -31,13 +29,14 @@ def privacy_covariance(
     curvature : array_like, shape (p, p)
         A, the mean derivative of the clipped gradient.
     step_matrices : sequence of array_like, shape (p, p)
-        S_t, step size and preconditioner together.
+        S_t, at least one, step size and preconditioner together.
     gradient_noise_stds : array_like, shape (T,)
-        λ_t, noise of the mean clipped gradient.
+        λ_t, noise of the mean clipped gradient, at least 0.
     start_covariance : array_like, shape (p, p)
         V_0: what the start may be away from the minimiser. Directions that no step reaches keep it.
     curvature_noise : float
-        s: A is only known up to `symmetric_noise` of this standard deviation.
+        s: A is only known up to `symmetric_noise` of this standard deviation, at least 0 and
+        at most 1e150.
 
     Returns
     -------
@@ -47,17 +46,26 @@ def privacy_covariance(
     ------
     brown2024, equation (18), with one matrix and one noise a step. Exact for a linear gradient.
     """
-    slope = require_array("curvature", curvature, shape=(None, None))
-    noise = require_real("gradient_noise_stds", gradient_noise_stds, least=0)
+    slope = _square("curvature", curvature)
+    matrices = require_array("step_matrices", step_matrices, shape=(None, *slope.shape))
+    noise = require_array(
+        "gradient_noise_stds", gradient_noise_stds, shape=(len(matrices),), least=0
+    )
     covariance = require_array("start_covariance", start_covariance, shape=slope.shape)
-    unknown = require_number("curvature_noise", curvature_noise, least=0) ** 2 / 2
+    if np.any(np.diag(covariance) < 0):
+        raise ValueError(
+            "start_covariance must have a diagonal of at least 0, "
+            f"got {np.diag(covariance).min():g}"
+        )
+    unknown = require_number("curvature_noise", curvature_noise, least=0, most=1e150) ** 2 / 2
     identity = np.eye(len(slope))
-    for step, std in zip(step_matrices, noise, strict=True):
-        matrix = require_array("step_matrices", step, shape=slope.shape)
-        kept = identity - matrix @ slope
-        missed = unknown * (np.trace(covariance) * identity + covariance)
-        covariance = kept @ covariance @ kept.T + matrix @ (missed + std**2 * identity) @ matrix.T
-    return covariance
+    with np.errstate(over="ignore", invalid="ignore"):
+        for matrix, std in zip(matrices, noise, strict=True):
+            kept = identity - matrix @ slope
+            missed = unknown * (np.trace(covariance) * identity + covariance)
+            added = matrix @ (missed + std**2 * identity) @ matrix.T
+            covariance = kept @ covariance @ kept.T + added
+    return require_answer("step_matrices, curvature and their noise", covariance)
 
 
 def sandwich(curvature: ArrayLike, second_moment: ArrayLike, *, sample_size: float) -> FloatArray:
@@ -71,7 +79,7 @@ def sandwich(curvature: ArrayLike, second_moment: ArrayLike, *, sample_size: flo
     Parameters
     ----------
     curvature, second_moment : array_like, shape (p, p)
-        A and B.
+        A, invertible, and B.
     sample_size : float
         n, more than 0.
 
@@ -83,11 +91,16 @@ def sandwich(curvature: ArrayLike, second_moment: ArrayLike, *, sample_size: flo
     ------
     Huber (1967); per-record widths are those of Schweppe's generalised M-estimators.
     """
-    slope = require_array("curvature", curvature, shape=(None, None))
+    slope = _square("curvature", curvature)
     middle = require_array("second_moment", second_moment, shape=slope.shape)
     n = require_number("sample_size", sample_size, above=0)
-    half = np.linalg.solve(slope, middle)
-    return np.linalg.solve(slope, half.T).T / n
+    with np.errstate(all="ignore"):
+        try:
+            half = np.linalg.solve(slope, middle)
+            found = np.linalg.solve(slope, half.T).T / n
+        except np.linalg.LinAlgError:
+            raise ValueError("curvature must be invertible, got a singular matrix") from None
+    return require_answer("curvature, second_moment and sample_size", found)
 
 
 def averaging_step_sizes(warm_up_steps: int, final_steps: int) -> FloatArray:
@@ -105,3 +118,10 @@ def averaging_step_sizes(warm_up_steps: int, final_steps: int) -> FloatArray:
     warm = require_count("warm_up_steps", warm_up_steps, least=0)
     final = require_count("final_steps", final_steps)
     return np.concatenate([np.ones(warm), 1.0 / np.arange(1, final + 1)])
+
+
+def _square(name: str, value: ArrayLike) -> FloatArray:
+    matrix = require_array(name, value, shape=(None, None))
+    if len(matrix) != matrix.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
+    return matrix

@@ -1,0 +1,430 @@
+"""Objects that predictions, plans and private regressions take, and valid values for them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import made
+import numpy as np
+from made import Made
+
+from privreg.algorithms import huber_scales, huber_settings, records, split_budget
+from privreg.algorithms.samples import ArraySamples
+from privreg.estimators import bounds, tables
+from privreg.prediction import methods
+from privreg.prediction.problem import Problem
+from privreg.privacy.budget import Budget
+from privreg.schedules import Harmonic
+
+ROWS, P = 200, made.D
+BUDGET = Budget.zcdp(5.0)
+_draws = np.random.Generator(np.random.SFC64(11))
+FEATURES = _draws.uniform(-1, 1, (ROWS, P))
+LABELS = FEATURES @ made.VECTOR + 0.2 * _draws.standard_normal(ROWS)
+SETTINGS = huber_settings.HuberSettings()
+FULL_BATCH = methods.FullBatch(steps=4, step_size=0.5, clip_norm=4.0)
+ONE_PASS = methods.OnePass(Harmonic(1.0, 0.5), 2.0)
+CORRELATED = methods.CorrelatedNoise(10, 0.1, 2.0, 0.1)
+ADASSP = methods.AdaSSP()
+PROBLEM = Problem(400, made.EIGENVALUES, signal=made.VECTOR, label_noise_std=0.3)
+NOISY = split_budget.NoisyValue(np.eye(P) + 0.1, 0.01)
+BOUNDS = np.array([[-1.0, 1.0]] * P)
+LABEL_BOUNDS = np.array([-2.0, 2.0])
+FRAME = bounds.Frame(BOUNDS, LABEL_BOUNDS, True)
+COLUMNS = ("a", "b", "c", "y")
+FEATURE_BOUNDS = {"a": (-1, 1), "b": (-1, 1), "c": ["x", "z"]}
+EDGES = huber_scales.scale_edges(2.0)
+
+
+@lru_cache
+def rows() -> Any:
+    from privreg.prediction.rows import rows_of
+
+    return rows_of(PROBLEM, count=64)
+
+
+def people() -> Any:
+    return records.Records(ArraySamples(FEATURES, LABELS), 2.0, 2.0)
+
+
+def purse() -> Any:
+    return split_budget.SplitBudget(BUDGET, made.RNG.make())
+
+
+@lru_cache
+def fit() -> Any:
+    from privreg.algorithms.huber_descent import huber_descent
+
+    return huber_descent(
+        ArraySamples(FEATURES, LABELS),
+        feature_norm=2.0,
+        label_bound=2.0,
+        budget=BUDGET,
+        settings=SETTINGS,
+        rng=made.RNG.make(),
+    ).value
+
+
+def moments() -> Any:
+    from privreg.inference.shrunk_moments import shrunk_moments
+
+    return shrunk_moments(fit())
+
+
+def intervals() -> Any:
+    from privreg.inference.population_intervals import population_intervals
+
+    return population_intervals(fit())
+
+
+def iterate_law() -> Any:
+    from privreg.inference.population_intervals import last_iterate_law
+
+    return last_iterate_law(fit())
+
+
+def error_moments() -> Any:
+    from privreg.prediction import full_batch
+
+    return full_batch.follow(PROBLEM, rows(), [FULL_BATCH], BUDGET)[0]
+
+
+def outcome() -> Any:
+    from privreg.prediction import huber
+
+    return huber.follow(PROBLEM, rows(), SETTINGS, BUDGET)
+
+
+def prediction() -> Any:
+    from privreg.prediction.predict import predict_risk
+
+    return predict_risk(PROBLEM, ADASSP, BUDGET)
+
+
+@lru_cache
+def plan() -> Any:
+    from privreg.planning.plan import plan_run
+
+    return plan_run(PROBLEM, BUDGET, methods=["adassp"])
+
+
+def regression() -> Any:
+    from privreg.estimators.linear_regression import PrivateLinearRegression
+
+    return PrivateLinearRegression(
+        BUDGET, feature_bounds=(-1, 1), label_bounds=(-2, 2), random_state=1
+    )
+
+
+@lru_cache
+def fitted() -> Any:
+    return regression().fit(FEATURES, LABELS)
+
+
+def table_regression() -> Any:
+    model = regression()
+    model.feature_bounds = FEATURE_BOUNDS
+    return model
+
+
+@lru_cache
+def csv_file() -> Path:
+    folder = tempfile.mkdtemp(prefix="privreg-fuzz-")
+    path = Path(folder) / "table.csv"
+    lines = [
+        f"{row[0]},{row[1]},{'xz'[at % 2]},{label}"
+        for at, (row, label) in enumerate(zip(FEATURES.tolist(), LABELS.tolist(), strict=True))
+    ]
+    path.write_text("\n".join([",".join(COLUMNS), *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+@lru_cache
+def parquet_file() -> Path:
+    import pyarrow
+    from pyarrow import parquet
+
+    path = csv_file().with_suffix(".parquet")
+    columns = dict(
+        zip(COLUMNS, [*FEATURES[:, :2].T, ["x", "z"] * (ROWS // 2), LABELS], strict=True)
+    )
+    parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def table() -> Any:
+    return tables.CSVTable(csv_file())
+
+
+def columns() -> Any:
+    return tables.table_columns(FEATURE_BOUNDS, "y", COLUMNS)
+
+
+def table_samples() -> Any:
+    return tables.TableSamples(table(), columns(), "y", FRAME)
+
+
+def statement() -> Any:
+    return fitted().privacy_
+
+
+class Axes:
+    """What a drawing calls, and nothing is drawn."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+INSTANCES: dict[str, Callable[[], Any]] = {
+    "bounds.Frame": lambda: FRAME,
+    "linear_regression.PrivateLinearRegression": fitted,
+    "linear_regression.PrivateLinearRegression.fit": regression,
+    "linear_regression.PrivateLinearRegression.fit_table": table_regression,
+    "moments.ErrorMoments": error_moments,
+    "population_intervals.CoefficientIntervals": intervals,
+    "population_intervals.LastIterateLaw": iterate_law,
+    "problem.Problem": lambda: PROBLEM,
+    "records.Records": people,
+    "report.PrivacyStatement": statement,
+    "result.Prediction": prediction,
+    "rows.Rows": rows,
+    "shrunk_moments.ShrunkMoments": moments,
+    "split_budget.SplitBudget": purse,
+    "tables.CSVTable": table,
+    "tables.Categories": lambda: tables.Categories("c", ("x", "z")),
+    "tables.Numbers": lambda: tables.Numbers("a", -1.0, 1.0),
+    "tables.ParquetTable": lambda: tables.ParquetTable(parquet_file()),
+    "tables.TableSamples": table_samples,
+}
+WHITENING, GROUPS = np.eye(P), np.arange(ROWS) // 2
+PREDICTED = {"problem": PROBLEM, "rows": Made(rows), "budget": BUDGET}
+SUMS = {"records": Made(people), "whitening": WHITENING, "clip_norm": 0.5, "cap": 2.0}
+FITTED = {"X": FEATURES, "y": LABELS, "groups": None}
+EXCEPTIONS: dict[str, dict[str, Any]] = {
+    "huber_descent.huber_descent": {
+        "samples": ArraySamples(FEATURES, LABELS),
+        "feature_norm": 2.0,
+        "label_bound": 2.0,
+        "budget": BUDGET,
+        "settings": SETTINGS,
+        "groups": None,
+        "sample_size": float(ROWS),
+    },
+    "huber_scales.length_cap": {
+        "counts": np.array([3.0, 50.0, 20.0, 1.0]),
+        "edges": np.array([0.5, 1.0, 2.0]),
+        "noise_std": 1.0,
+        "sample_size": 74.0,
+    },
+    "huber_scales.residual_scale": {
+        "counts": np.full(EDGES.size + 1, 2.0),
+        "edges": EDGES,
+        "sample_size": 74.0,
+    },
+    "huber_scales.scale_edges": {"label_bound": 2.0},
+    "huber_settings.best_clip_width": {"privacy_price": 0.5},
+    **{
+        f"huber_sums.{name}": SUMS
+        for name in (
+            "curvature_sum",
+            "gradient_sum",
+            "gram_sum",
+            "row_sum",
+            "second_moment_sum",
+            "traces",
+        )
+    },
+    "huber_sums.length_histogram": {**SUMS, "edges": EDGES},
+    "huber_sums.residual_histogram": {**SUMS, "edges": EDGES},
+    "private_bounds.private_bounds": {"columns": FEATURES, "budget": BUDGET, "groups": None},
+    "records.Records": {
+        "samples": ArraySamples(FEATURES, LABELS),
+        "feature_norm": 2.0,
+        "label_bound": 2.0,
+        "groups": None,
+    },
+    "records.Records.total": {"part": lambda *_: np.ones(2), "shape": (2,)},
+    "split_budget.SplitBudget.histogram": {
+        "what": "steps",
+        "counts": np.array([3.0, 5.0]),
+        "share": 0.1,
+    },
+    "split_budget.SplitBudget.noise_std": {"what": "steps", "share": 0.1, "sensitivity": 1.0},
+    "split_budget.SplitBudget.number": {
+        "what": "steps",
+        "share": 0.1,
+        "total": 5.0,
+        "bound": 1.0,
+        "n": 20.0,
+    },
+    "split_budget.SplitBudget.semidefinite": {
+        "what": "steps",
+        "share": 0.1,
+        "total": np.eye(P),
+        "bound": 1.0,
+        "n": 20.0,
+    },
+    "split_budget.SplitBudget.vector": {
+        "what": "steps",
+        "share": 0.1,
+        "total": made.VECTOR,
+        "bound": 1.0,
+        "n": 20.0,
+    },
+    "whitening.newton_matrix": {"curvature": NOISY, "slope": 0.7},
+    "whitening.whiten": {"gram": NOISY},
+    "bounds.Frame": {"features": BOUNDS, "label": LABEL_BOUNDS, "intercept": True},
+    "bounds.Frame.rows": {"features": FEATURES},
+    "bounds.Frame.labels": {"labels": LABELS},
+    "bounds.declared": {"name": "bounds", "bounds": (-1.0, 2.0), "columns": 3, "names": None},
+    "linear_regression.PrivateLinearRegression": {
+        "budget": BUDGET,
+        "feature_bounds": (-1.0, 1.0),
+        "label_bounds": (-2.0, 2.0),
+    },
+    "linear_regression.PrivateLinearRegression.confidence_intervals": {"target": "population"},
+    "linear_regression.PrivateLinearRegression.fit": FITTED,
+    "linear_regression.PrivateLinearRegression.fit_table": {"table": Made(table), "label": "y"},
+    "linear_regression.PrivateLinearRegression.predict": FITTED,
+    "report.PrivacyStatement.epsilon": {"delta": 1e-6},
+    "report.write_report": {
+        "format": "text",
+        "names": ["a", "b", "c"],
+        "intervals": Made(intervals),
+        "privacy": Made(statement),
+        "settings": SETTINGS,
+        "bounds": BOUNDS,
+        "label_bounds": LABEL_BOUNDS,
+    },
+    "tables.CSVTable": {"path": Made(csv_file)},
+    "tables.CSVTable.parts": {"names": ("a", "y")},
+    "tables.ParquetTable.parts": {"names": ("a", "y")},
+    "tables.Categories": {"name": "c", "categories": ("x", "z")},
+    "tables.Categories.encode": {"values": np.array(["x", "z"])},
+    "tables.Numbers": {"name": "a", "low": -1.0, "high": 1.0},
+    "tables.Numbers.encode": {"values": made.VECTOR},
+    "tables.ParquetTable": {"path": Made(parquet_file)},
+    "tables.TableSamples": {
+        "table": Made(table),
+        "features": Made(columns),
+        "label": "y",
+        "frame": FRAME,
+    },
+    "tables.held": {"samples": Made(table_samples)},
+    "tables.open_table": {"path": Made(csv_file)},
+    "tables.table_columns": {"bounds": FEATURE_BOUNDS, "label": "y", "available": COLUMNS},
+    "population_intervals.LastIterateLaw.total": {"target": "population"},
+    "population_intervals.last_iterate_law": {"fit": Made(fit), "moments": None},
+    "population_intervals.population_intervals": {
+        "fit": Made(fit),
+        "target": "population",
+        "functionals": np.eye(P),
+        "offset": made.VECTOR,
+    },
+    "shrunk_moments.ShrunkMoments.along": {"fit": Made(fit)},
+    "shrunk_moments.ShrunkMoments.relative_noise": {
+        "sampling": np.eye(P),
+        "privacy": 0.1 * np.eye(P),
+        "target": "population",
+    },
+    "shrunk_moments.shrunk_moments": {"fit": Made(fit)},
+    "least_budget.least_budget": {
+        "problems": PROBLEM,
+        "target_risk": 0.02,
+        "target_length": None,
+        "methods": ["adassp"],
+    },
+    "plan.plan_run": {"problems": PROBLEM, "budget": BUDGET, "methods": ["adassp"]},
+    "report.draw": {"plan": Made(plan), "axes": Made(Axes)},
+    "report.plain": {"plan": Made(plan)},
+    "search.search": {
+        **PREDICTED,
+        "name": "adassp",
+        "objective": lambda found: found.excess_risk,
+        "intervals": True,
+        "goals": (),
+    },
+    "text.settings_text": {"method": FULL_BATCH},
+    "text.table": {"alternatives": Made(lambda: plan().alternatives)},
+    "clipping.clipped_moments": {"width": np.array([0.5, 1.0]), "std": np.array([1.0, 2.0])},
+    "clipping.clipped_residual": {
+        **PREDICTED,
+        "widths": np.full((1, 64), 1.5),
+        "squared_bias": made.VECTOR[None] ** 2,
+        "variance": made.EIGENVALUES[None],
+        "scales": 1.0,
+    },
+    "clipping.finite": {"energy": made.EIGENVALUES},
+    "correlated_noise.follow": {**PREDICTED, "method": CORRELATED},
+    "finite_sample.sampling_inflation": {
+        "widths": np.full((1, 4), 1.5),
+        "weights": np.full(4, 0.25),
+        "ratio": 0.05,
+        "other_variance": 0.1,
+    },
+    "full_batch.follow": {**PREDICTED, "methods": [FULL_BATCH]},
+    "gram_nodes.count_nodes": {"probability": np.array([0.2, 0.8]), "sample_size": 50},
+    "gram_nodes.sample_nodes": {"ratio": 0.1},
+    "huber.follow": {**PREDICTED, "settings": SETTINGS},
+    "huber.nodes_gain": {"whitening": Made(lambda: outcome().whitening), "ratio": 0.1},
+    "huber.whiten": {**PREDICTED, "settings": SETTINGS, "shrink": np.ones(64)},
+    "huber_scales.length_edges": {"feature_norm": 2.0},
+    "huber_scales.white_cap": {"sample_size": 50.0},
+    "methods.CorrelatedNoise": {"batch_size": 10},
+    "moments.ErrorMoments.predictions": PREDICTED,
+    "one_pass.follow": {**PREDICTED, "methods": [ONE_PASS]},
+    "predict.predict_many": {**PREDICTED, "methods": [FULL_BATCH, ADASSP]},
+    "predict.predict_risk": {**PREDICTED, "method": FULL_BATCH},
+    "problem.Problem": {"signal": made.VECTOR, "feature_norm": 2.0, "label_bound": 3.0},
+    "problem.Problem.over": {"signal": (1.0, 2.0), "label_noise_std": (0.5, 1.0)},
+    "regimes.adassp": {**PREDICTED, "found": Made(prediction)},
+    "regimes.correlated": {**PREDICTED, "found": Made(prediction), "method": CORRELATED},
+    "regimes.full_batch": {
+        **PREDICTED,
+        "found": Made(prediction),
+        "unclipped": 0.9,
+        "reach": 0.5,
+    },
+    "regimes.huber": {**PREDICTED, "found": Made(prediction), "outcome": Made(outcome)},
+    "regimes.one_pass": {**PREDICTED, "found": Made(prediction), "method": ONE_PASS},
+    "result.Prediction.with_doubt": {"reason": "because"},
+    "rows.Rows.per_coordinate": {"values": np.ones(64)},
+    "rows.Rows.quadratic": {"variances": made.EIGENVALUES},
+    "rows.Rows.total": {"values": made.EIGENVALUES},
+    "rows.rows_of": {"problem": PROBLEM, "count": 64},
+    "sufficient_statistics.follow": {**PREDICTED, "method": ADASSP},
+    "known_noise.inverse_root": {"matrix": np.eye(P) + 0.1, "floor": 0.5},
+    "known_noise.shrink_to": {"noisy": np.eye(P) + 0.1, "target": np.eye(P)},
+    "known_noise.shrink_to_identity": {"noisy": np.eye(P) + 0.1, "scale": 1.0},
+    "last_iterate.averaging_step_sizes": {"warm_up_steps": 2, "final_steps": 3},
+    "last_iterate.privacy_covariance": {
+        "curvature": np.eye(P),
+        "step_matrices": np.array([np.eye(P), np.eye(P) / 2]),
+        "start_covariance": np.eye(P),
+        "curvature_noise": 0.1,
+    },
+    "last_iterate.sandwich": {
+        "curvature": np.eye(P),
+        "second_moment": np.eye(P),
+        "sample_size": 100.0,
+    },
+}
+RESULTS = {
+    "huber.Outcome",
+    "huber.Whitening",
+    "huber_fit.HuberFit",
+    "moments.ErrorMoments",
+    "population_intervals.CoefficientIntervals",
+    "population_intervals.LastIterateLaw",
+    "report.PrivacyStatement",
+    "result.Alternative",
+    "result.Plan",
+    "result.Prediction",
+    "rows.Rows",
+    "shrunk_moments.ShrunkMoments",
+    "split_budget.NoisyValue",
+}
