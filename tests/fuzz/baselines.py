@@ -231,11 +231,17 @@ RESULTS = made_runs.RESULTS | {
 }
 # Inner loops and their plumbing, which work on what a door of the house has let in.
 INTERNALS = {
+    "clipping.clipped_moments",
+    "clipping.clipped_residual",
     "clipping.descent_of",
+    "clipping.finite",
     "clipping.variance_of",
     "clipped_gradient.sum_clipped",
     "clipped_gradient.tame_chunks",
     "clipped_gradient.tame_samples",
+    "rows.Rows.per_coordinate",
+    "rows.Rows.quadratic",
+    "rows.Rows.total",
     "samples.frozen",
     "samples.is_tame",
     "samples.row_norms",

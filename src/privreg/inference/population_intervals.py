@@ -95,6 +95,7 @@ class LastIterateLaw:
 
     def total(self, target: Target) -> FloatArray:
         """Covariance about the target, (p, p)."""
+        require_choice("target", target, TARGETS)
         return self.sampling + self.privacy if target == "population" else self.privacy
 
 
@@ -116,7 +117,11 @@ def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> Las
     Ours; the factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
     """
     require_instance("fit", fit, HuberFit)
-    moments = shrunk_moments(fit) if moments is None else moments
+    moments = (
+        shrunk_moments(fit)
+        if moments is None
+        else require_instance("moments", moments, ShrunkMoments)
+    )
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
     mean = moments.mean_curvature
@@ -159,7 +164,7 @@ def population_intervals(
         What is to be covered: the minimiser in the population that the records are an independent
         sample of, or that on the same records, for which only the private noise counts.
     functionals : array_like, shape (k, p), optional
-        Rows c of functionals cᵀθ + o; the coefficients by default.
+        Rows c of functionals cᵀθ + o, of entries up to 1e100; the coefficients by default.
     offset : array_like, shape (k,) or ()
         o, public.
 
@@ -180,7 +185,10 @@ def population_intervals(
     p = fit.parameters.size
     rows = np.eye(p)
     if functionals is not None:
-        rows = require_array("functionals", functionals, shape=(None, p))
+        rows = require_array("functionals", functionals, shape=(None, p), least=-1e100, most=1e100)
+    shift = require_real("offset", offset)
+    if shift.shape not in ((), (len(rows),)):
+        raise ValueError(f"offset must have shape ({len(rows)},), got {shift.shape}")
     directions = rows @ fit.whitening
     error, noise = np.zeros(len(rows)), np.zeros(len(rows))
     common = shrunk_moments(fit)
@@ -202,7 +210,7 @@ def population_intervals(
     quantile[finite] = stdtrit(np.minimum(degrees[finite], 1e9), (1 + level) / 2)
     exact = error == 0
     return CoefficientIntervals(
-        centre=rows @ fit.parameters + require_real("offset", offset),
+        centre=rows @ fit.parameters + shift,
         half_width=np.where(exact, 0.0, quantile * np.where(exact, 1.0, error)),
         standard_error=error,
         degrees_of_freedom=degrees,

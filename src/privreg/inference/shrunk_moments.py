@@ -11,7 +11,12 @@ from scipy.special import ndtr
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.theory.huber_descent.known_noise import shrink_to, shrink_to_identity
-from privreg.validation import require_instance
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_choice,
+    require_instance,
+)
 
 FloatArray = NDArray[np.float64]
 # Of a direction's own noise: what it must exceed to be seen, and how far shrinkage may take it.
@@ -64,15 +69,24 @@ class ShrunkMoments:
         Parameters
         ----------
         direction : ndarray, shape (p,)
-            u.
+            u, not 0, of entries up to 1e100.
         sampling, privacy : ndarray, shape (p, p)
-            The two parts of C.
+            The two parts of C, of entries up to 1e100.
         target : {"population", "empirical"}
         """
+        require_choice("target", target, ("population", "empirical"))
+        direction = self._unit(direction)
+        square = {"shape": self.curvature.shape, "least": -1e100, "most": 1e100}
+        sampling = require_array("sampling", sampling, **square)
+        privacy = require_array("privacy", privacy, **square)
         population = target == "population"
         covariance = sampling + privacy if population else privacy
         a, c = np.linalg.solve(self.curvature, direction), covariance @ direction
         whole = float(direction @ c)
+        if not whole > 0:
+            raise ValueError(
+                f"sampling and privacy must leave a variance along the direction, got {whole:g}"
+            )
         parts = np.array([direction @ sampling @ direction, direction @ privacy @ direction])
         variance = 2 * self.curvature_noise**2 * ((a @ a) * (c @ c) + (a @ c) ** 2)
         shape = float(direction @ self.gram_noise @ direction) / float(direction @ direction)
@@ -81,7 +95,8 @@ class ShrunkMoments:
             middle = float(a @ self.second_moment @ a)
             variance += (parts[0] * self.second_moment_noise * (a @ a) / middle) ** 2
         thinness = self.mean_curvature * float(a @ direction) / float(direction @ direction)
-        return float(np.sqrt(variance + (shape * thinness) ** 2)) / whole
+        noise = np.asarray(np.sqrt(variance + (shape * thinness) ** 2)) / whole
+        return float(require_answer("sampling and privacy", noise))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
         """The same moments for what is asked along a direction; None where it cannot be seen.
@@ -89,8 +104,16 @@ class ShrunkMoments:
         Shrinkage looks at all entries at once and can hide a single thin direction. So the value
         along this one stays within a standard deviation of its own noisy one, and where that is
         no more than noise would be, nothing bounds a coefficient along it.
+
+        Parameters
+        ----------
+        fit : HuberFit
+            The one that the moments are of.
+        direction : ndarray, shape (p,)
+            Not 0, of entries up to 1e100.
         """
-        unit = direction / np.linalg.norm(direction)
+        require_instance("fit", fit, HuberFit)
+        unit = self._unit(direction)
         shrunk = float(unit @ self.curvature @ unit)
         if fit.curvature is not None:
             found, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
@@ -113,6 +136,16 @@ class ShrunkMoments:
         if fit.curvature is not None:
             return replace(corrected, curvature_noise=std)
         return replace(corrected, gram_noise=std / self.mean_curvature * np.eye(len(unit)))
+
+    def _unit(self, direction: FloatArray) -> FloatArray:
+        found = require_array(
+            "direction", direction, shape=(len(self.curvature),), least=-1e100, most=1e100
+        )
+        largest = float(np.max(np.abs(found)))
+        if largest == 0:
+            raise ValueError("direction must not be zero, got zeros")
+        found = found / largest
+        return np.asarray(found / np.linalg.norm(found))
 
 
 def shrunk_moments(fit: HuberFit) -> ShrunkMoments:

@@ -19,9 +19,10 @@ from privreg.prediction.methods import CorrelatedNoise
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows
+from privreg.prediction.rows import Rows, require_setting
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
+from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
 PASSES, STALE = 2, 0.05
@@ -39,6 +40,8 @@ def follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budget
     budget : Budget
         For replace-one or zero-out neighbours.
     """
+    require_setting(problem, rows, budget)
+    require_instance("method", method, CorrelatedNoise)
     batch, eta = min(method.batch_size, problem.sample_size), method.step_size
     steps = ceil(problem.sample_size / batch)
     coefficients = damped_square_root(steps, damping=method.damping)

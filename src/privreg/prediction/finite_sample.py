@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.prediction.clipping import noise_moments
-from privreg.prediction.problem import LabelNoiseLaw
+from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
+from privreg.validation import require_array, require_choice, require_number, require_real
 
 FloatArray = NDArray[np.float64]
 ITERATIONS = 12
@@ -33,17 +34,17 @@ def sampling_inflation(
     Parameters
     ----------
     widths : ndarray, shape (settings, rows)
-        w, the clip of each row's residual.
+        w, the clip of each row's residual, at least 0; `inf` clips nothing.
     weights : ndarray, shape (rows,)
-        Of sum 1.
+        At least 0, of sum 1.
     ratio : float
-        κ = p / n, at least 0 and less than 1.
+        κ = p / n, at least 0 and at most 1e12.
     label_noise_std : float
-        σ.
+        σ, at least 1e-9 and at most 1e9.
     law : str
         Of the label noise.
     other_variance : float or ndarray, shape (settings,)
-        v of predictions, independent of these rows.
+        v of predictions, independent of these rows, at least 0 and at most 1e100.
 
     Returns
     -------
@@ -54,8 +55,16 @@ def sampling_inflation(
     ------
     El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.
     """
-    settings = len(widths)
-    other = np.broadcast_to(other_variance, (settings,))
+    widths = require_array("widths", widths, shape=(None, None), least=0, infinite=True)
+    settings, rows = widths.shape
+    weights = require_array("weights", weights, shape=(rows,), least=0, most=1)
+    ratio = require_number("ratio", ratio, least=0, most=1e12)
+    label_noise_std = require_number("label_noise_std", label_noise_std, least=1e-9, most=1e9)
+    require_choice("law", law, LABEL_NOISE_LAWS)
+    other = require_real("other_variance", other_variance, least=0, most=1e100)
+    if other.shape not in ((), (settings,)):
+        raise ValueError(f"other_variance must have shape ({settings},), got {other.shape}")
+    other = np.broadcast_to(other, (settings,))
 
     def moments(reach: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         share, square = noise_moments(
@@ -63,11 +72,14 @@ def sampling_inflation(
         )
         return share @ weights, square @ weights
 
-    plain = moments(widths, np.zeros(settings))[1] / moments(widths, other)[0] ** 2
-    if ratio == 0:
+    if ratio < 1e-12:
         return np.ones(settings)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Where nothing is left of the residuals there is no minimiser.
+        plain = moments(widths, np.zeros(settings))[1] / moments(widths, other)[0] ** 2
     # The privacy noise's part of r is no part of the score at θ*.
-    tau, c = ratio * plain, ratio / np.maximum(moments(widths, other)[0], ratio)
+    tau = np.minimum(ratio * np.nan_to_num(plain, nan=np.inf), 1e200)
+    c = ratio / np.maximum(moments(widths, other)[0], ratio)
     for _ in range(ITERATIONS):
         inside = moments(widths * (1 + c)[:, None], other + tau)[0]
         grown = ratio / np.maximum(inside, 1e-12)
@@ -75,4 +87,5 @@ def sampling_inflation(
         reach = widths * np.minimum(1 + c, 1e6)[:, None]
         score = moments(reach, tau)[1]
         tau = (np.minimum(c, 1e6) / (1 + np.minimum(c, 1e6))) ** 2 * score / ratio
-    return np.where(np.isfinite(c), tau / (ratio * plain), np.inf)
+    solved = np.isfinite(c) & np.isfinite(plain) & (plain > 0)
+    return np.where(solved, tau / (ratio * np.where(solved, plain, 1.0)), np.inf)

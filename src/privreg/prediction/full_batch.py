@@ -28,11 +28,11 @@ from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.prediction.clipping import clipped_residual, finite, noise_moments
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
-from privreg.prediction.methods import FullBatch
+from privreg.prediction.methods import FullBatch, require_methods
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows
+from privreg.prediction.rows import Rows, require_setting
 from privreg.privacy.budget import Budget
 
 FloatArray = NDArray[np.float64]
@@ -73,6 +73,8 @@ def follow(
     reach : ndarray, shape (settings,)
         Largest ηAh at the last step; beyond 2 a direction diverges.
     """
+    require_setting(problem, rows, budget)
+    methods = require_methods(methods, FullBatch)
     n, sigma = problem.sample_size, problem.label_noise_std
     steps, sizes, clips = (
         np.array([getattr(each, name) for each in methods])

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from privreg.validation import require_array, require_count, require_number
+
 FloatArray = NDArray[np.float64]
 NODES = 7
 
@@ -24,13 +26,15 @@ def sample_nodes(
     Parameters
     ----------
     ratio : float
-        κ = p / n, at least 0 and less than 1.
+        κ = p / n, at least 0 and at most 1e12.
     extra_variance : float
-        Of an independent symmetric error, at least 0.
+        Of an independent symmetric error, at least 0 and at most 1e12.
     nodes : int
         At least 1.
     """
-    variance = ratio + extra_variance
+    ratio = require_number("ratio", ratio, least=0, most=1e12)
+    extra = require_number("extra_variance", extra_variance, least=0, most=1e12)
+    nodes, variance = require_count("nodes", nodes), ratio + extra
     shift = ratio**2 / variance if variance > 0 else 0.0
     diagonal = np.concatenate([[1.0], np.full(nodes - 1, 1 + shift)])
     beside = np.full(nodes - 1, np.sqrt(variance))
@@ -46,12 +50,15 @@ def count_nodes(
     Parameters
     ----------
     probability : ndarray, shape (groups,)
-        Of a category.
+        Of a category, at least 0 and at most 1; nodes are 0 where it is not expected to be seen.
     sample_size : int
         Number of rows.
     nodes : int
         Number of equal cells of probability.
     """
+    probability = require_array("probability", probability, shape=(None,), least=0, most=1 + 1e-6)
+    sample_size, nodes = require_count("sample_size", sample_size), require_count("nodes", nodes)
     levels = (np.arange(nodes) + 0.5) / nodes
-    counts = binom.ppf(levels, sample_size, probability[:, None])
-    return counts / counts.mean(axis=1, keepdims=True), np.full(nodes, 1 / nodes)
+    counts = binom.ppf(levels, sample_size, np.minimum(probability, 1.0)[:, None])
+    means = np.maximum(counts.mean(axis=1, keepdims=True), 1 / nodes)
+    return counts / means, np.full(nodes, 1 / nodes)

@@ -31,11 +31,12 @@ from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import LabelNoiseLaw, Problem
-from privreg.prediction.rows import Rows
+from privreg.prediction.rows import Rows, require_setting
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.theory.huber_descent.known_noise import noise_edge
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
+from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 HISTOGRAM_ROWS, MIXTURE_ROWS = 256, 32
@@ -109,6 +110,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     settings : HuberSettings
     budget : Budget
     """
+    require_setting(problem, rows, budget)
+    require_instance("settings", settings, HuberSettings)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     replace = budget.neighbours is Neighbours.REPLACE_ONE
     shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
@@ -220,8 +223,11 @@ def whiten(
     problem, rows, settings, budget
         As for `follow`.
     shrink : ndarray, shape (rows,)
-        What rows beyond the declared bound are multiplied by.
+        What rows beyond the declared bound are multiplied by, at least 1e-100 and at most 1.
     """
+    require_setting(problem, rows, budget)
+    require_instance("settings", settings, HuberSettings)
+    shrink = require_array("shrink", shrink, shape=rows.norms.shape, least=1e-100, most=1)
     n, p = problem.sample_size, problem.dimension
     replace = budget.neighbours is Neighbours.REPLACE_ONE
     edges = length_edges(problem.feature_norm)
@@ -256,7 +262,16 @@ def whiten(
 
 
 def nodes_gain(whitening: Whitening, ratio: float) -> float:
-    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix."""
+    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix.
+
+    Parameters
+    ----------
+    whitening : Whitening
+    ratio : float
+        p / n, at least 0 and at most 1e12.
+    """
+    require_instance("whitening", whitening, Whitening)
+    ratio = require_number("ratio", ratio, least=0, most=1e12)
     points, weights = sample_nodes(
         whitening.weight**2 * ratio, extra_variance=min(whitening.variance, 0.15)
     )

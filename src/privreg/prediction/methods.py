@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
 from privreg.schedules import Schedule, require_schedule
 from privreg.validation import require_count, require_number, require_real
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -105,3 +109,14 @@ class AdaSSP:
 
     def __post_init__(self) -> None:
         require_number("ridge_failure", self.ridge_failure, above=0, below=1)
+
+
+def require_methods(methods: Any, *kinds: type[T]) -> Sequence[T]:
+    """Settings of given kinds, at least one."""
+    names = ", ".join(kind.__name__ for kind in kinds)
+    if not isinstance(methods, (list, tuple)) or not methods:
+        raise ValueError(f"methods must be a list of {names}, got {methods!r}")
+    for method in methods:
+        if type(method) not in kinds:
+            raise ValueError(f"methods must be of {names}, got {type(method).__name__}")
+    return methods

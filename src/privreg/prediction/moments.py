@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction, Regime
-from privreg.prediction.rows import Rows
+from privreg.prediction.rows import Rows, require_setting
 
 FloatArray = NDArray[np.float64]
 
@@ -32,6 +32,7 @@ class ErrorMoments:
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
         """A prediction for each setting; what is not finite has diverged."""
+        require_setting(problem, rows)
         with np.errstate(over="ignore", invalid="ignore"):
             energy = self.squared_bias + self.variance
             risk = rows.total(rows.eigenvalues * energy) / 2

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.prediction.clipping import clipped_residual, finite
-from privreg.prediction.methods import OnePass
+from privreg.prediction.methods import OnePass, require_methods
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows
+from privreg.prediction.rows import Rows, require_setting
 from privreg.privacy.budget import Budget
 
 FloatArray = NDArray[np.float64]
@@ -44,6 +44,8 @@ def follow(
     budget : Budget
         For replace-one neighbours.
     """
+    require_setting(problem, rows, budget)
+    methods = require_methods(methods, OnePass)
     n = problem.sample_size
     times = _times(n)
     rates = np.array(

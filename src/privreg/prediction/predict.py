@@ -8,7 +8,13 @@ from typing import Any
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.prediction import correlated_noise, full_batch, huber, one_pass, regimes
 from privreg.prediction import sufficient_statistics as statistics
-from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
+from privreg.prediction.methods import (
+    AdaSSP,
+    CorrelatedNoise,
+    FullBatch,
+    OnePass,
+    require_methods,
+)
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
 from privreg.prediction.rows import Rows, rows_of
@@ -57,6 +63,9 @@ def predict_risk(problem: Problem, method: Method, budget: Budget) -> Prediction
     choquettechoo2024, Section 2.3 (correlated noise); the terms for clipping, finite samples and
     AdaSSP are derived in `privreg.prediction`.
     """
+    if type(method) not in _PREDICTORS:
+        names = ", ".join(kind.__name__ for kind in _PREDICTORS)
+        raise ValueError(f"method must be one of {names}, got {type(method).__name__}")
     return predict_many(problem, [method], budget)[0]
 
 
@@ -76,7 +85,8 @@ def predict_many(
     """
     require_instance("problem", problem, Problem)
     require_instance("budget", budget, Budget)
-    rows = rows_of(problem) if rows is None else rows
+    methods = require_methods(methods, *_PREDICTORS)
+    rows = rows_of(problem) if rows is None else require_instance("rows", rows, Rows)
     found: dict[int, Prediction] = {}
     for kind, predict in _PREDICTORS.items():
         places = [at for at, method in enumerate(methods) if type(method) is kind]
@@ -84,12 +94,6 @@ def predict_many(
             continue
         chosen = [methods[at] for at in places]
         found.update(zip(places, predict(problem, rows, chosen, budget), strict=True))
-    unknown = [type(method).__name__ for at, method in enumerate(methods) if at not in found]
-    if unknown:
-        raise ValueError(
-            "method must be HuberSettings, FullBatch, OnePass, CorrelatedNoise or AdaSSP, "
-            f"got {unknown[0]}"
-        )
     return [found[at] for at in range(len(methods))]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -16,6 +15,7 @@ from privreg.validation import (
     require_count,
     require_instance,
     require_number,
+    require_real,
 )
 
 FloatArray = NDArray[np.float64]
@@ -103,7 +103,7 @@ class Problem:
                 "eigenvalues must be the categories' probabilities of sum 1 with one-hot rows, "
                 f"got a sum of {values.sum():g}"
             )
-        coefficients = np.asarray(signal, dtype=float)
+        coefficients = require_real("signal", signal)
         if coefficients.ndim == 0:
             norm = require_number("signal", signal, least=0, most=1e12)
             coefficients = np.full(values.size, norm / np.sqrt(values.size))
@@ -166,8 +166,8 @@ class Problem:
     def over(
         self,
         *,
-        signal: Iterable[float] = (1.0,),
-        label_noise_std: Iterable[float] = (1.0,),
+        signal: ArrayLike = (1.0,),
+        label_noise_std: ArrayLike = (1.0,),
         noise_shapes: Iterable[tuple[str, float]] | None = None,
     ) -> tuple[Problem, ...]:
         """Problems over a range of what is not known: every combination.
@@ -176,7 +176,7 @@ class Problem:
 
         Parameters
         ----------
-        signal, label_noise_std : iterable of float
+        signal, label_noise_std : array_like, shape (k,)
             Factors, more than 0, that multiply the problem's.
         noise_shapes : iterable of (label_noise_law, misfit), optional
             Shapes of the label noise; the problem's own by default.
@@ -188,8 +188,11 @@ class Problem:
         >>> len(problem.over(signal=(0.5, 2.0), noise_shapes=shapes))
         4
         """
-        scales = [require_number("signal", factor, above=0) for factor in signal]
-        noises = [require_number("label_noise_std", factor, above=0) for factor in label_noise_std]
+        factors = {"above": 0, "most": 1e100}
+        scales = require_array("signal", signal, shape=(None,), **factors).tolist()
+        noises = require_array(
+            "label_noise_std", label_noise_std, shape=(None,), **factors
+        ).tolist()
         shapes = [
             (require_choice("noise_shapes", law, LABEL_NOISE_LAWS), misfit)
             for law, misfit in noise_shapes or [(self.label_noise_law, self.misfit)]

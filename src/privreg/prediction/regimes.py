@@ -10,7 +10,8 @@ from privreg.prediction.huber import Outcome
 from privreg.prediction.methods import CorrelatedNoise, OnePass
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction, Regime
-from privreg.prediction.rows import Rows
+from privreg.prediction.rows import Rows, require_setting
+from privreg.validation import require_instance, require_number
 
 # Above these the expansions' next terms are no longer a few percent.
 MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.11, 0.25
@@ -30,10 +31,13 @@ def full_batch(
     problem : Problem
     found : Prediction
     unclipped : float
-        Share of gradients that are not clipped at the end.
+        Share of gradients that are not clipped at the end, at least 0 and at most 1.
     reach : float
-        Largest step times curvature at the end.
+        Largest step times curvature at the end, at least 0; `inf` where it overflows.
     """
+    _require(problem, found)
+    unclipped = require_number("unclipped", unclipped, least=0, most=1 + 1e-9)
+    reach = require_number("reach", reach, least=0, infinite=True)
     if not np.isfinite(found.excess_risk):
         return found
     if reach > MOST_REACH:
@@ -63,6 +67,8 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
     outcome : Outcome
         Of following it.
     """
+    _require(problem, found)
+    require_instance("outcome", outcome, Outcome)
     if not np.isfinite(found.excess_risk):
         return found.with_doubt(
             "too few rows or too small a budget: the descent does not come near"
@@ -96,6 +102,9 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
 
 def one_pass(problem: Problem, rows: Rows, method: OnePass, found: Prediction) -> Prediction:
     """Regime of one-pass DP-GD: Gaussian rows of concentrated norm, rates below the cap."""
+    _require(problem, found)
+    require_setting(problem, rows)
+    require_instance("method", method, OnePass)
     if not np.isfinite(found.excess_risk):
         return found
     rate = float(np.asarray(method.schedule.amplitude).reshape(())) * float(
@@ -115,6 +124,8 @@ def one_pass(problem: Problem, rows: Rows, method: OnePass, found: Prediction) -
 
 def correlated(problem: Problem, method: CorrelatedNoise, found: Prediction) -> Prediction:
     """Regime of one epoch with correlated noise: small steps, mild clipping."""
+    _require(problem, found)
+    require_instance("method", method, CorrelatedNoise)
     if not np.isfinite(found.excess_risk):
         return found
     return _marked(found, Regime.EXTENDED, "second moments of linear descent, clipping on average")
@@ -122,6 +133,7 @@ def correlated(problem: Problem, method: CorrelatedNoise, found: Prediction) -> 
 
 def adassp(problem: Problem, found: Prediction) -> Prediction:
     """Regime of AdaSSP: the noise must leave the Gram matrix invertible."""
+    _require(problem, found)
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("the noise may make the Gram matrix singular")
     if problem.dimension / problem.sample_size > MOST_RATIO:
@@ -129,6 +141,11 @@ def adassp(problem: Problem, found: Prediction) -> Prediction:
             f"too few rows: {problem.sample_size} for {problem.dimension} features"
         )
     return _marked(found, Regime.EXTENDED, "deterministic equivalent of a deformed Wigner matrix")
+
+
+def _require(problem: Problem, found: Prediction) -> None:
+    require_instance("problem", problem, Problem)
+    require_instance("found", found, Prediction)
 
 
 def _marked(found: Prediction, regime: Regime, reason: str) -> Prediction:

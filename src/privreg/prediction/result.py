@@ -7,6 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from privreg.validation import require_instance
+
 
 class Regime(StrEnum):
     """How far the theory behind a prediction holds for the problem and settings at hand."""
@@ -65,5 +67,12 @@ class Prediction:
         return bool(self.excess_risk < self.null_risk)
 
     def with_doubt(self, reason: str) -> Prediction:
-        """The same numbers, marked as not to be relied on."""
+        """The same numbers, marked as not to be relied on.
+
+        Parameters
+        ----------
+        reason : str
+            Why not.
+        """
+        require_instance("reason", reason, str)
         return replace(self, regime=Regime.OUTSIDE, reason=reason)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.prediction.problem import FeatureLaw, Problem
+from privreg.privacy.budget import Budget
+from privreg.validation import require_count, require_instance
 
 FloatArray = NDArray[np.float64]
 ROWS, SEED = 2048, 20250516
@@ -71,6 +73,8 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     count : int
         Number of rows to draw of a law that has no finite list of them.
     """
+    require_instance("problem", problem, Problem)
+    count = require_count("count", count)
     order = np.argsort(problem.eigenvalues)
     values, signal = problem.eigenvalues[order], problem.signal[order]
     # Equal widths in the logarithm.
@@ -85,6 +89,19 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     )
     norms = np.sqrt(energies.sum(axis=1))
     return Rows(weights, energies, norms, means, counts, energy)
+
+
+def require_setting(problem: Problem, rows: Rows, *budgets: Budget) -> None:
+    """A problem, rows that may be its own, and a budget if there is one."""
+    require_instance("problem", problem, Problem)
+    require_instance("rows", rows, Rows)
+    if rows.multiplicities.sum() != problem.dimension:
+        raise ValueError(
+            f"rows must be those of the problem in {problem.dimension} dimensions, "
+            f"got {rows.multiplicities.sum():g}"
+        )
+    for budget in budgets:
+        require_instance("budget", budget, Budget)
 
 
 @lru_cache(maxsize=64)

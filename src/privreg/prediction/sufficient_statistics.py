@@ -22,8 +22,9 @@ from privreg.prediction.clipping import noise_moments
 from privreg.prediction.methods import AdaSSP
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows
+from privreg.prediction.rows import Rows, require_setting
 from privreg.privacy.budget import Budget
+from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
 RIDGE_NODES = 9
@@ -41,6 +42,8 @@ def follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Erro
     method : AdaSSP
     budget : Budget
     """
+    require_setting(problem, rows, budget)
+    require_instance("method", method, AdaSSP)
     n, p = problem.sample_size, problem.dimension
     limits = sensitivities(
         Bounds(problem.feature_norm, problem.label_bound), neighbours=budget.neighbours
