@@ -248,6 +248,8 @@ INTERNALS = {
     "samples.tamed",
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
+    "tables.Categories.encode",
+    "tables.Numbers.encode",
 }
 INSTANCES: dict[str, Callable[[], Any]] = {
     **made_runs.INSTANCES,

@@ -94,11 +94,11 @@ def _class(label: str, value: type) -> Iterator[tuple[str, Callable[..., Any], s
             continue
         if isinstance(member, classmethod):
             bound = getattr(value, name)
-            yield f"{label}.{name}", bound, (inspect.getdoc(bound) or "") + docstring
+            yield f"{label}.{name}", bound, f"{inspect.getdoc(bound) or ''}\n\n{docstring}"
         elif inspect.isfunction(member) and label in baselines.INSTANCES:
             make = baselines.INSTANCES.get(f"{label}.{name}", baselines.INSTANCES[label])
             bound = getattr(make(), name)
-            yield f"{label}.{name}", bound, (inspect.getdoc(bound) or "") + docstring
+            yield f"{label}.{name}", bound, f"{inspect.getdoc(bound) or ''}\n\n{docstring}"
         elif inspect.isfunction(member):
             # Left without an object, so that it is reported as missing.
             yield f"{label}.{name}", member, ""

@@ -9,9 +9,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.validation import require_real
+from privreg.validation import (
+    require_count,
+    require_flag,
+    require_frozen,
+    require_instance,
+    require_real,
+    require_unmasked,
+)
 
 FloatArray = NDArray[np.float64]
+LARGEST, NARROWEST = 1e15, 1e-15
 
 
 @dataclass(frozen=True)
@@ -25,9 +33,9 @@ class Frame:
     Parameters
     ----------
     features : ndarray, shape (p, 2)
-        Lower and upper bounds.
+        Lower and upper bounds, at least -1e15 and at most 1e15.
     label : ndarray, shape (2,)
-        Lower and upper bound.
+        Lower and upper bound, alike.
     intercept : bool
         Whether a column of ones comes first.
     """
@@ -35,6 +43,16 @@ class Frame:
     features: FloatArray
     label: FloatArray
     intercept: bool
+
+    def __post_init__(self) -> None:
+        ends = {"least": -LARGEST, "most": LARGEST}
+        features = require_frozen("features", self.features, shape=(None, 2), **ends)
+        label = require_frozen("label", self.label, shape=(2,), **ends)
+        _require_width("features", features)
+        _require_width("label", label[None])
+        object.__setattr__(self, "features", features)
+        object.__setattr__(self, "label", label)
+        require_flag("intercept", self.intercept)
 
     @property
     def dimension(self) -> int:
@@ -47,8 +65,19 @@ class Frame:
         return float(np.sqrt(self.dimension))
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Mapped rows (n, dimension) in the precision of the features (n, p)."""
-        kind = features.dtype if features.dtype.kind == "f" else np.dtype(np.float64)
+        """Mapped rows (n, dimension) in the precision of the features.
+
+        Parameters
+        ----------
+        features : ndarray, shape (n, p)
+            None of them missing; `inf` is beyond every bound, and clipped as others are.
+        """
+        features = _real("features", features)
+        if features.ndim != 2 or features.shape[1] != len(self.features):
+            raise ValueError(
+                f"features must have shape (any, {len(self.features)}), got {features.shape}"
+            )
+        kind = features.dtype
         low, high = self.features.astype(kind).T
         centre, half = (each.astype(kind) for each in _scale(self.features, self.intercept))
         # In the order of the features, whichever it is: a column at a time is contiguous in a file.
@@ -56,6 +85,7 @@ class Frame:
         mapped = np.empty((len(features), self.dimension), dtype=kind, order=order)
         inside = mapped[:, int(self.intercept) :]
         np.clip(features, low, high, out=inside)
+        _require_present("features", inside)
         inside -= centre
         inside *= 1 / half
         if self.intercept:
@@ -63,11 +93,20 @@ class Frame:
         return mapped
 
     def labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Mapped labels (n,)."""
+        """Mapped labels (n,).
+
+        Parameters
+        ----------
+        labels : ndarray, shape (n,)
+            None of them missing; `inf` is beyond every bound, and clipped as others are.
+        """
+        labels = _real("labels", labels)
+        if labels.ndim != 1:
+            raise ValueError(f"labels must have shape (any), got {labels.shape}")
         centre, half = _scale(self.label, self.intercept)
-        kind = labels.dtype if labels.dtype.kind == "f" else np.dtype(np.float64)
         clipped = np.clip(labels, *self.label)
-        return np.asarray((clipped - centre) / half, dtype=kind)
+        _require_present("labels", clipped)
+        return np.asarray((clipped - centre) / half, dtype=labels.dtype)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
         """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""
@@ -98,6 +137,12 @@ def declared(
     names : sequence of str, optional
         Names of the columns, which a mapping needs.
     """
+    if not require_instance("name", name, str):
+        raise ValueError("name must be a text, got an empty one")
+    columns = require_count("columns", columns)
+    listed = isinstance(names, (list, tuple, np.ndarray)) and len(names) > 0
+    if names is not None and not (listed and all(isinstance(each, str) for each in names)):
+        raise ValueError(f"names must be a list of columns or None, got {names!r}")
     if isinstance(bounds, Mapping):
         if names is None:
             raise ValueError(f"{name} must be a pair, got a mapping but columns without names")
@@ -113,21 +158,52 @@ def declared(
 
 
 def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
-    if bounds is None or isinstance(bounds, str) or np.ndim(bounds) == 0 or len(bounds) != 2:
+    if not isinstance(bounds, (Sequence, np.ndarray)) or len(bounds) != 2 or _is_text(bounds):
         raise ValueError(
             f"{name} must be declared as (low, high), got {bounds!r}: bounds are never read from "
             "the data in silence"
         )
-    ends = [require_real(name, end, least=-1e15, most=1e15) for end in bounds]
+    require_unmasked(name, bounds)
+    if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be numbers, got {bounds.dtype}")
+    ends = [require_real(name, end, least=-LARGEST, most=LARGEST) for end in bounds]
     for end in ends:
         if end.shape not in ((), (columns,)):
             raise ValueError(f"{name} must hold numbers or {columns} each, got shape {end.shape}")
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
-    narrow = pairs[:, 1] - pairs[:, 0] < 1e-15
+    _require_width(name, pairs)
+    return pairs
+
+
+def _is_text(bounds: Any) -> bool:
+    return isinstance(bounds, (str, bytes))
+
+
+def _require_width(name: str, pairs: FloatArray) -> None:
+    narrow = pairs[:, 1] - pairs[:, 0] < NARROWEST
     if np.any(narrow):
         low, high = pairs[narrow][0]
         raise ValueError(f"{name} must have low less than high, got ({low:g}, {high:g})")
-    return pairs
+
+
+def _real(name: str, values: Any) -> NDArray[Any]:
+    """Numbers in single precision where they come so, else in double."""
+    require_unmasked(name, values)
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be numbers, got rows of unequal length") from None
+    if found.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be numbers, got {found.dtype}")
+    kind = np.float32 if found.dtype == np.float32 else np.float64
+    with np.errstate(over="ignore"):
+        return found.astype(kind, copy=False)
+
+
+def _require_present(name: str, values: NDArray[Any]) -> None:
+    # The least of some numbers is NaN if one of them is.
+    if np.isnan(np.min(values, initial=0.0)):
+        raise ValueError(f"{name} must hold no missing values, got NaN")
 
 
 def _scale(bounds: FloatArray, intercept: bool) -> tuple[FloatArray, FloatArray]:

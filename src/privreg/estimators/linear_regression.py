@@ -15,9 +15,11 @@ from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.private_bounds import private_bounds
+from privreg.algorithms.records import require_groups
 from privreg.algorithms.samples import ArraySamples, Samples
 from privreg.algorithms.split_budget import private_count
 from privreg.estimators.bounds import Frame, declared
+from privreg.estimators.doors import named
 from privreg.estimators.report import PrivacyStatement, write_report
 from privreg.estimators.tables import Table, TableSamples, held, open_table, table_columns
 from privreg.inference.population_intervals import (
@@ -29,7 +31,13 @@ from privreg.noise.source import Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
-from privreg.validation import require_choice, require_instance, require_number
+from privreg.validation import (
+    require_answer,
+    require_choice,
+    require_count,
+    require_instance,
+    require_number,
+)
 
 FloatArray = NDArray[np.float64]
 COUNT_SHARE = 0.01
@@ -150,7 +158,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self
         """
         budget = self._require_budget()
-        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
+        with named("X and y"):
+            X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
         rng = self._generator()
         spent: list[Release[Any]] = []
@@ -161,7 +170,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             left = budget.share(1 - share)
         else:
             self._declare_bounds(X.shape[1])
-        count = float(len(y) if groups is None else len(np.unique(np.asarray(groups))))
+        count = float(len(y) if groups is None else require_groups(groups, len(y)).max() + 1)
         if budget.neighbours is Neighbours.ADD_REMOVE:
             counted = private_count(int(count), budget=left.share(COUNT_SHARE), rng=rng)
             count, left = counted.value, left.share(1 - COUNT_SHARE)
@@ -189,6 +198,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             (low, high), or to a list of declared categories: one feature for each but the first.
         """
         budget = self._require_budget()
+        require_count("threads", threads)
         source = table if isinstance(table, Table) else open_table(table)
         columns = table_columns(self.feature_bounds, label, source.columns)
         names = [name for column in columns for name in column.names]
@@ -208,8 +218,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Predicted labels, shape (n,), of features (n, p)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_ + self.intercept_)
+        with named("X"):
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return require_answer("X", np.asarray(X @ self.coef_ + self.intercept_))
 
     def confidence_intervals(
         self, level: float = 0.95, target: Target = "population"

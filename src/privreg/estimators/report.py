@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.privacy.budget import Budget
-from privreg.validation import require_choice
+from privreg.validation import require_array, require_choice, require_instance
 
 FloatArray = NDArray[np.float64]
 # Title, head of a table, its rows, and sentences.
@@ -84,7 +84,7 @@ def write_report(
     Parameters
     ----------
     format : {"text", "html"}
-    names : sequence of str
+    names : list of str
         Of the coefficients, the intercept last.
     intervals : CoefficientIntervals
     privacy : PrivacyStatement
@@ -93,6 +93,14 @@ def write_report(
     label_bounds : ndarray, shape (2,)
     """
     require_choice("format", format, ("text", "html"))
+    require_instance("intervals", intervals, CoefficientIntervals)
+    require_instance("privacy", privacy, PrivacyStatement)
+    require_instance("settings", settings, HuberSettings)
+    require_instance("names", names, list)
+    if len(names) != intervals.centre.size or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"names must be {intervals.centre.size} texts, got {names!r}")
+    bounds = require_array("bounds", bounds, shape=(None, 2))
+    label_bounds = require_array("label_bounds", label_bounds, shape=(2,))
     coefficients: list[tuple[str, ...]] = [
         (name, f"{centre:.5g}", f"{error:.3g}", f"{low:.5g}", f"{high:.5g}")
         for name, centre, error, low, high in zip(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk
 from privreg.estimators.bounds import Frame, declared
-from privreg.validation import require_choice
+from privreg.validation import require_choice, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 Columns = list[NDArray[Any]]
@@ -42,9 +42,16 @@ class Table(Protocol):
         """Readers of consecutive parts; each yields batches of the named columns."""
 
 
-def open_table(path: str | Path) -> Table:
-    """A Parquet (`.parquet`, needs pyarrow) or CSV (`.csv`) file as a table."""
-    file = Path(path)
+def open_table(table: str | Path) -> Table:
+    """A Parquet (`.parquet`, needs pyarrow) or CSV (`.csv`) file as a table.
+
+    Parameters
+    ----------
+    table : str or Path
+    """
+    if not isinstance(table, (str, Path)):
+        raise ValueError(f"table must be a path or a Table, got {table!r}")
+    file = Path(table)
     if not file.is_file():
         raise ValueError(f"table must be a file, got {str(file)!r}")
     kind = require_choice("table's ending", file.suffix.lower(), (".csv", ".parquet"))
@@ -61,12 +68,14 @@ class ParquetTable:
     groups: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        _require_file(self.path)
         with _parquet(self.path) as file:
             object.__setattr__(self, "columns", tuple(file.schema_arrow.names))
             object.__setattr__(self, "row_count", int(file.metadata.num_rows))
             object.__setattr__(self, "groups", int(file.metadata.num_row_groups))
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Columns]]]:
+        _require_columns(names, self.columns)
         return [partial(self._read, group, tuple(names)) for group in range(self.groups)]
 
     def _read(self, group: int, names: tuple[str, ...]) -> Iterator[Columns]:
@@ -87,6 +96,7 @@ class CSVTable:
     row_count: int = field(init=False)
 
     def __post_init__(self) -> None:
+        _require_file(self.path)
         with self.path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             header = next(reader, None)
@@ -96,6 +106,7 @@ class CSVTable:
             object.__setattr__(self, "row_count", sum(1 for row in reader if row))
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Columns]]]:
+        _require_columns(names, self.columns)
         return [partial(self._read, tuple(names))]
 
     def _read(self, names: tuple[str, ...]) -> Iterator[Columns]:
@@ -116,11 +127,26 @@ class CSVTable:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A column of numbers with its bounds."""
+    """A column of numbers with its bounds.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    low, high : float
+        At least -1e15 and at most 1e15.
+    """
 
     name: str
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        require_instance("name", self.name, str)
+        low = require_number("low", self.low, least=-1e15, most=1e15)
+        high = require_number("high", self.high, least=-1e15, most=1e15)
+        if not low < high:
+            raise ValueError(f"high must be more than low, got {low:g} and {high:g}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -134,12 +160,7 @@ class Numbers:
 
     def encode(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         """The features, each an array of numbers."""
-        if values.dtype.kind == "f":
-            return [values]
-        try:
-            return [values.astype(np.float64)]
-        except (TypeError, ValueError):
-            raise ValueError(f"column {self.name!r} must hold numbers, got other values") from None
+        return [_numbers(self.name, values)]
 
 
 @dataclass(frozen=True)
@@ -147,10 +168,27 @@ class Categories:
     """A column of declared categories: one feature of zeros and ones for each but the first.
 
     A value that is not declared counts as the first.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    categories : tuple of str
+        Two or more different ones.
     """
 
     name: str
     categories: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        require_instance("name", self.name, str)
+        require_instance("categories", self.categories, tuple)
+        texts = all(isinstance(each, str) for each in self.categories)
+        if not texts or len(set(self.categories)) < max(2, len(self.categories)):
+            raise ValueError(
+                f"categories of {self.name!r} must be two or more different texts, "
+                f"got {self.categories!r}"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -187,6 +225,20 @@ class TableSamples:
     label: str
     frame: Frame
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, Table):
+            raise ValueError(f"table must be a Table, got {type(self.table).__name__}")
+        require_instance("features", self.features, tuple)
+        if not all(isinstance(each, (Numbers, Categories)) for each in self.features):
+            raise ValueError(f"features must be Numbers and Categories, got {self.features!r}")
+        require_choice("label", self.label, self.table.columns)
+        require_instance("frame", self.frame, Frame)
+        count = sum(len(each.names) for each in self.features)
+        if count != len(self.frame.features):
+            raise ValueError(
+                f"frame must have bounds for {count} features, got {len(self.frame.features)}"
+            )
+
     @property
     def sample_size(self) -> int:
         return self.table.row_count
@@ -211,48 +263,53 @@ class TableSamples:
                 for column, values in zip(self.features, columns, strict=False)
                 for feature in column.encode(values)
             ]
-            label = Numbers(self.label, 0.0, 0.0).encode(columns[-1])[0]
+            label = _numbers(self.label, columns[-1])
             kind = np.result_type(*(each.dtype for each in encoded), np.float32)
             block = np.empty((len(label), len(encoded)), dtype=kind, order="F")
             for place, values in enumerate(encoded):
                 block[:, place] = values
-            rows = self.frame.rows(block)
-            labels = self.frame.labels(label).astype(kind, copy=False)
+            try:
+                rows = self.frame.rows(block)
+                labels = self.frame.labels(label).astype(kind, copy=False)
+            except ValueError:
+                raise ValueError(
+                    "table must have no missing values in the columns that are used"
+                ) from None
             norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-            # Bounded rows are finite; what is not was missing in the table.
-            if not (np.all(np.isfinite(norms)) and np.all(np.isfinite(labels))):
-                raise ValueError("table must have no missing values in the columns that are used")
             yield Chunk(rows, labels, norms)
 
 
 def table_columns(
-    bounds: Any, label: str, available: Sequence[str]
+    feature_bounds: Any, label: str, available: Sequence[str]
 ) -> tuple[Numbers | Categories, ...]:
     """Columns that a mapping of bounds declares, checked against a table's.
 
     Parameters
     ----------
-    bounds : mapping
+    feature_bounds : mapping
         {column: (low, high)} or {column: [category, ...]}.
     label : str
         Column of the label, none of the features.
-    available : sequence of str
+    available : tuple of str
         The table's columns.
     """
-    if not isinstance(bounds, Mapping) or not bounds:
+    require_instance("available", available, tuple)
+    if not isinstance(feature_bounds, Mapping) or not feature_bounds:
         raise ValueError(
             "feature_bounds must be a mapping from columns to (low, high) or to categories, "
-            f"got {bounds!r}"
+            f"got {feature_bounds!r}"
         )
-    for column in (label, *bounds):
-        require_choice("column", column, available)
-    if label in bounds:
+    require_choice("label", label, available)
+    for column in feature_bounds:
+        require_choice("feature_bounds: a column", column, available)
+    if label in feature_bounds:
         raise ValueError(f"label must be none of the features, got {label!r}")
-    return tuple(_column(name, declaration) for name, declaration in bounds.items())
+    return tuple(_column(name, declaration) for name, declaration in feature_bounds.items())
 
 
 def held(samples: TableSamples) -> ArraySamples:
     """The rows of a table in memory."""
+    require_instance("samples", samples, TableSamples)
     chunks = list(samples.chunks())
     if not chunks:
         raise ValueError("table must have rows, got none")
@@ -267,11 +324,30 @@ def _column(name: str, declaration: Any) -> Numbers | Categories:
         declaration = declaration["categories"]
     texts = isinstance(declaration, (list, tuple)) and [*map(str, declaration)]
     if texts and any(isinstance(each, str) for each in declaration):
-        if len(texts) < 2 or len(set(texts)) < len(texts):
-            raise ValueError(f"categories of {name!r} must be two or more different ones")
         return Categories(name, tuple(texts))
     low, high = declared(f"feature_bounds[{name!r}]", declaration, columns=1)[0]
     return Numbers(name, float(low), float(high))
+
+
+def _numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype.kind == "f":
+        return values
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"column {name!r} must hold numbers, got other values") from None
+
+
+def _require_file(path: Path) -> None:
+    if not isinstance(path, Path) or not path.is_file():
+        raise ValueError(f"path must be that of a file, got {path!r}")
+
+
+def _require_columns(names: Sequence[str], available: Sequence[str]) -> None:
+    if not isinstance(names, (list, tuple)) or not names:
+        raise ValueError(f"names must be a list of columns, got {names!r}")
+    for name in names:
+        require_choice("names: a column", name, available)
 
 
 def _cells(rows: list[list[str]], places: list[int]) -> Columns:
@@ -286,4 +362,9 @@ def _parquet(path: Path) -> Any:
         from pyarrow.parquet import ParquetFile
     except ImportError:
         raise ImportError("Parquet files need pyarrow: pip install privreg[tables]") from None
-    return ParquetFile(path, pre_buffer=False)
+    from pyarrow import ArrowException
+
+    try:
+        return ParquetFile(path, pre_buffer=False)
+    except ArrowException:
+        raise ValueError(f"table must be a Parquet file, got {path.name!r}") from None

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import exp, log
 
-from privreg.planning.plan import Objective, plan_run
+from privreg.planning.plan import Objective, names_of, plan_run
 from privreg.planning.result import Plan
-from privreg.planning.search import METHODS
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
@@ -64,17 +63,21 @@ def least_budget(
     True
     """
     if (target_risk is None) == (target_length is None):
-        raise ValueError("one of target_risk and target_length must be given, got both or none")
+        found = "none" if target_risk is None else "both"
+        raise ValueError(
+            f"target_risk: one of target_risk and target_length must be given, got {found}"
+        )
     name = "target_risk" if target_length is None else "target_length"
     stated = target_risk if target_length is None else target_length
     target = require_number(name, stated, above=0) / MARGIN
     objective: Objective = "excess_risk" if target_length is None else "interval_length"
-    names = list(METHODS if methods is None else methods)
+    names = names_of(methods)
+    relation = Neighbours(neighbours)
 
     def plan_at(logarithm: float) -> Plan:
         return plan_run(
             problems,
-            Budget.zcdp(exp(logarithm), neighbours=neighbours),
+            Budget.zcdp(exp(logarithm), neighbours=relation),
             methods=names,
             objective=objective,
         )

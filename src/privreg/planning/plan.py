@@ -14,7 +14,7 @@ from privreg.prediction.predict import predict_many
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
 from privreg.privacy.budget import Budget
-from privreg.validation import require_choice, require_instance
+from privreg.validation import require_choice, require_flag, require_instance
 
 Objective = Literal["excess_risk", "parameter_error", "interval_length"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -66,16 +66,16 @@ def plan_run(
     >>> plan.best.name, plan.worthwhile
     ('huber', True)
     """
-    stated = (problems,) if isinstance(problems, Problem) else tuple(problems)
-    if not stated:
-        raise ValueError("problems must have at least one entry, got none")
+    stated = (problems,) if isinstance(problems, Problem) else problems
+    if not isinstance(stated, Sequence) or not stated:
+        raise ValueError(f"problems must be a Problem or a list of some, got {problems!r}")
+    stated = tuple(stated)
     for problem in stated:
         require_instance("problems", problem, Problem)
     require_instance("budget", budget, Budget)
     require_choice("objective", objective, OBJECTIVES)
-    names = list(METHODS if methods is None else methods)
-    for name in names:
-        require_choice("methods", name, METHODS)
+    require_flag("intervals", intervals)
+    names = names_of(methods)
     candidates = _candidates(stated, budget, names, objective=objective, intervals=intervals)
     if not candidates:
         raise ValueError(
@@ -105,6 +105,20 @@ def plan_run(
     best = alternatives[0]
     worthwhile = best.holds and any(each.beats_the_mean for each in best.predictions)
     return Plan(stated, budget, alternatives, worthwhile, _verdict(stated, budget, best))
+
+
+def names_of(methods: Iterable[str] | None) -> list[str]:
+    """Names of methods, all of them for None."""
+    if methods is None:
+        return list(METHODS)
+    if not isinstance(methods, Iterable) or isinstance(methods, (str, bytes)):
+        raise ValueError(f"methods must be a list of names, got {methods!r}")
+    names = list(methods)
+    if not names:
+        raise ValueError("methods must name at least one, got none")
+    for name in names:
+        require_choice("methods", name, METHODS)
+    return names
 
 
 def _candidates(

@@ -9,6 +9,7 @@ import numpy as np
 
 from privreg.planning.result import Plan
 from privreg.planning.text import settings_text
+from privreg.validation import require_instance
 
 
 def plain(plan: Plan) -> dict[str, Any]:
@@ -18,6 +19,7 @@ def plain(plan: Plan) -> dict[str, Any]:
     ----------
     plan : Plan
     """
+    require_instance("plan", plan, Plan)
     return {
         "rho": plan.budget.rho,
         "neighbours": plan.budget.neighbours.value,
@@ -47,6 +49,9 @@ def draw(plan: Plan, axes: Any) -> None:
     axes : matplotlib.axes.Axes
         Of the caller, so that this library needs no Matplotlib.
     """
+    require_instance("plan", plan, Plan)
+    if not hasattr(axes, "errorbar"):
+        raise ValueError(f"axes must be Matplotlib's, got {axes!r}")
     names = [each.name.replace("_", " ") for each in plan.alternatives]
     places = np.arange(len(names))[::-1]
     for place, each in zip(places, plan.alternatives, strict=True):

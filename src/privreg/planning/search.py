@@ -18,6 +18,7 @@ from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.schedules import Harmonic, Polynomial
+from privreg.validation import require_callable, require_choice, require_flag, require_instance
 
 Objective = Callable[[Prediction], float]
 SEARCH_ROWS = 192
@@ -50,8 +51,15 @@ def search(
     intervals : bool
         Whether the fit must release what its intervals need.
     goals : sequence of (Problem, float)
-        Problems with the least objective known of each: the largest ratio to it is minimised.
+        Problems with the least objective known of each: the largest ratio to it is minimised; empty
+        for the problem alone.
     """
+    require_choice("name", name, METHODS)
+    require_instance("problem", problem, Problem)
+    require_instance("budget", budget, Budget)
+    require_callable("objective", objective)
+    require_flag("intervals", intervals)
+    _require_goals(goals)
     searcher, relations = METHODS[name]
     if budget.neighbours not in relations:
         return None
@@ -69,6 +77,14 @@ def search(
         return [float(value) for value in worst]
 
     return _widened(searcher(problem, budget, values, intervals), values)
+
+
+def _require_goals(goals: Sequence[tuple[Problem, float]]) -> None:
+    if not isinstance(goals, (list, tuple)):
+        raise ValueError(f"goals must be a list of pairs, got {goals!r}")
+    for goal in goals:
+        if not isinstance(goal, tuple) or len(goal) != 2 or not isinstance(goal[0], Problem):
+            raise ValueError(f"goals must be pairs of a Problem and a number, got {goal!r}")
 
 
 def _widened(best: Any, values: Callable[..., list[float]]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ def table(alternatives: Sequence[Any]) -> str:
     ----------
     alternatives : sequence of Alternative
     """
+    listed = isinstance(alternatives, (list, tuple)) and len(alternatives) > 0
+    if not listed or not all(hasattr(each, "worst") for each in alternatives):
+        raise ValueError(f"alternatives must be a list of Alternative, got {alternatives!r}")
     header = ("method", "excess risk", "± run", "interval", "regret", "theory", "settings")
     lines = [
         (
@@ -44,6 +47,8 @@ def table(alternatives: Sequence[Any]) -> str:
 
 def settings_text(method: Any) -> str:
     """Settings as one line: names and numbers of three digits."""
+    if not is_dataclass(method) or isinstance(method, type):
+        raise ValueError(f"method must be a method's settings, got {method!r}")
     parts = []
     for each in fields(method):
         if not each.init:

@@ -65,7 +65,7 @@ def predict_risk(problem: Problem, method: Method, budget: Budget) -> Prediction
     """
     if type(method) not in _PREDICTORS:
         names = ", ".join(kind.__name__ for kind in _PREDICTORS)
-        raise ValueError(f"method must be one of {names}, got {type(method).__name__}")
+        raise ValueError(f"method must be {names}, got {type(method).__name__}")
     return predict_many(problem, [method], budget)[0]
 
 

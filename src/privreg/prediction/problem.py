@@ -13,6 +13,7 @@ from privreg.validation import (
     require_array,
     require_choice,
     require_count,
+    require_frozen,
     require_instance,
     require_number,
     require_real,
@@ -95,7 +96,7 @@ class Problem:
         label_noise_law: str = "gaussian",
         misfit: float = 0.0,
     ) -> None:
-        values = require_array("eigenvalues", eigenvalues, shape=(None,), least=1e-12, most=1e12)
+        values = require_frozen("eigenvalues", eigenvalues, shape=(None,), least=1e-12, most=1e12)
         law = require_choice("feature_law", feature_law, FEATURE_LAWS)
         one_hot = law == "one_hot"
         if one_hot and not np.isclose(values.sum(), 1.0, rtol=1e-6):
@@ -107,7 +108,7 @@ class Problem:
         if coefficients.ndim == 0:
             norm = require_number("signal", signal, least=0, most=1e12)
             coefficients = np.full(values.size, norm / np.sqrt(values.size))
-        coefficients = require_array(
+        coefficients = require_frozen(
             "signal", coefficients, shape=values.shape, least=-1e12, most=1e12
         )
         noise = require_number("label_noise_std", label_noise_std, least=1e-9, most=1e9)
