@@ -338,7 +338,7 @@ def _numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
         raise ValueError(f"column {name!r} must hold numbers, got other values") from None
 
 
-def _require_file(path: Path) -> None:
+def _require_file(path: Any) -> None:
     if not isinstance(path, Path) or not path.is_file():
         raise ValueError(f"path must be that of a file, got {path!r}")
 

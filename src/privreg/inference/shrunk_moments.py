@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +77,7 @@ class ShrunkMoments:
         """
         require_choice("target", target, ("population", "empirical"))
         direction = self._unit(direction)
-        square = {"shape": self.curvature.shape, "least": -1e100, "most": 1e100}
+        square: dict[str, Any] = {"shape": self.curvature.shape, "least": -1e100, "most": 1e100}
         sampling = require_array("sampling", sampling, **square)
         privacy = require_array("privacy", privacy, **square)
         population = target == "population"

@@ -66,9 +66,9 @@ def plan_run(
     >>> plan.best.name, plan.worthwhile
     ('huber', True)
     """
-    stated = (problems,) if isinstance(problems, Problem) else problems
+    stated: Any = (problems,) if isinstance(problems, Problem) else problems
     if not isinstance(stated, Sequence) or not stated:
-        raise ValueError(f"problems must be a Problem or a list of some, got {problems!r}")
+        raise ValueError(f"problems must have at least one entry of a list, got {problems!r}")
     stated = tuple(stated)
     for problem in stated:
         require_instance("problems", problem, Problem)
@@ -107,8 +107,14 @@ def plan_run(
     return Plan(stated, budget, alternatives, worthwhile, _verdict(stated, budget, best))
 
 
-def names_of(methods: Iterable[str] | None) -> list[str]:
-    """Names of methods, all of them for None."""
+def names_of(methods: Any) -> list[str]:
+    """Names of methods.
+
+    Parameters
+    ----------
+    methods : iterable of str, optional
+        All of them by default.
+    """
     if methods is None:
         return list(METHODS)
     if not isinstance(methods, Iterable) or isinstance(methods, (str, bytes)):

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from privreg.prediction.problem import LabelNoiseLaw
+from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
+from privreg.validation import require_choice
 
 FloatArray = NDArray[np.float64]
 DEGREES = {"student_t5": 5.0, "student_t3": 3.0}
@@ -22,7 +23,6 @@ DEGREES = {"student_t5": 5.0, "student_t3": 3.0}
 CUTS = (0.0, 0.002, 0.015, 0.06, 0.16, 0.32, 0.52, 0.72, 0.88, 1.0)
 
 
-@lru_cache(maxsize=8)
 def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     r"""Values of S² and their probabilities, so that :math:`\mathbb E S^2 = 1` exactly.
 
@@ -39,8 +39,14 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     -------
     squares, weights : ndarray, shape (cells,)
     """
+    require_choice("law", law, LABEL_NOISE_LAWS)
     if law == "gaussian":
         return np.ones(1), np.ones(1)
+    return _cells(law)
+
+
+@lru_cache(maxsize=8)
+def _cells(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     degrees = DEGREES[law]
     edges = chi2.ppf(CUTS, degrees)
     weights = np.diff(CUTS)

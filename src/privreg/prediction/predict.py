@@ -78,13 +78,15 @@ def predict_many(
     ----------
     problem : Problem
     methods : sequence
-        Settings of any kind.
+        Settings of any kind; empty for none.
     budget : Budget
     rows : Rows, optional
         Those of the problem, where a search takes fewer than `rows_of` does by itself.
     """
     require_instance("problem", problem, Problem)
     require_instance("budget", budget, Budget)
+    if isinstance(methods, (list, tuple)) and not methods:
+        return []
     methods = require_methods(methods, *_PREDICTORS)
     rows = rows_of(problem) if rows is None else require_instance("rows", rows, Rows)
     found: dict[int, Prediction] = {}

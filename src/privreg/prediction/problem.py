@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -169,7 +170,7 @@ class Problem:
         *,
         signal: ArrayLike = (1.0,),
         label_noise_std: ArrayLike = (1.0,),
-        noise_shapes: Iterable[tuple[str, float]] | None = None,
+        noise_shapes: Sequence[tuple[str, float]] | None = None,
     ) -> tuple[Problem, ...]:
         """Problems over a range of what is not known: every combination.
 
@@ -179,7 +180,7 @@ class Problem:
         ----------
         signal, label_noise_std : array_like, shape (k,)
             Factors, more than 0, that multiply the problem's.
-        noise_shapes : iterable of (label_noise_law, misfit), optional
+        noise_shapes : sequence of (label_noise_law, misfit), optional
             Shapes of the label noise; the problem's own by default.
 
         Examples
@@ -194,9 +195,17 @@ class Problem:
         noises = require_array(
             "label_noise_std", label_noise_std, shape=(None,), **factors
         ).tolist()
+        if noise_shapes is None:
+            noise_shapes = [(self.label_noise_law, self.misfit)]
+        if not isinstance(noise_shapes, (list, tuple)) or not noise_shapes:
+            raise ValueError(f"noise_shapes must be a list of pairs, got {noise_shapes!r}")
+        if not all(isinstance(each, (list, tuple)) and len(each) == 2 for each in noise_shapes):
+            raise ValueError(
+                f"noise_shapes must be pairs of a law and a misfit, got {noise_shapes!r}"
+            )
         shapes = [
             (require_choice("noise_shapes", law, LABEL_NOISE_LAWS), misfit)
-            for law, misfit in noise_shapes or [(self.label_noise_law, self.misfit)]
+            for law, misfit in noise_shapes
         ]
         return tuple(
             replace(

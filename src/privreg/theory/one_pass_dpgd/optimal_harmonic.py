@@ -108,7 +108,7 @@ def least_risk(
     Parameters
     ----------
     aspect_ratio : float
-        gamma = d / n, more than 0.
+        gamma = d / n, more than 0; `start` times it at least 1e-28.
     clip_constant : float
         Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
     label_noise_std : float
@@ -132,6 +132,9 @@ def least_risk(
         start=start,
     )
     _positive(label_noise_std=label_noise_std)
+    if initial * gamma < 1e-28 or initial < 1e-28:
+        # Risks along the way would be smaller than the factors' formulas keep their digits for.
+        raise ValueError(f"start must be at least 1e-28 beside gamma = {gamma:g}, got {initial:g}")
     depth = np.linspace(0.0, math.log(1e3 + 1e3 / gamma), 20001)
     risk = initial * np.exp(-depth)
     density = variance_factor(
