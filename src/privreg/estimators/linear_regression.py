@@ -37,6 +37,7 @@ from privreg.validation import (
     require_count,
     require_instance,
     require_number,
+    require_unmasked,
 )
 
 FloatArray = NDArray[np.float64]
@@ -158,6 +159,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self
         """
         budget = self._require_budget()
+        require_unmasked("X", X)
+        require_unmasked("y", y)
         with named("X and y"):
             X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
@@ -218,6 +221,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Predicted labels, shape (n,), of features (n, p)."""
         check_is_fitted(self)
+        require_unmasked("X", X)
         with named("X"):
             X = validate_data(self, X, dtype=np.float64, reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
