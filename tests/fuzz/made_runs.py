@@ -360,6 +360,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "huber.nodes_gain": {"whitening": Made(lambda: outcome().whitening), "ratio": 0.1},
     "huber.whiten": {**PREDICTED, "settings": SETTINGS, "shrink": np.ones(64)},
     "huber_scales.length_edges": {"feature_norm": 2.0},
+    "huber_scales.scale_is_hidden": {"sample_size": 74.0},
     "huber_scales.white_cap": {"sample_size": 50.0},
     "methods.CorrelatedNoise": {"batch_size": 10},
     "moments.ErrorMoments.predictions": PREDICTED,

@@ -332,6 +332,7 @@ class _Path:
         self.matrices[-1] = 0 * self.matrices[-1]
         self.theta = self.iterates[-1]
 
+
 def _moderate(released: FloatArray) -> FloatArray:
     """Private values with which sums over rows can go on; refusing them tells nothing more."""
     largest = float(np.max(np.abs(released)))

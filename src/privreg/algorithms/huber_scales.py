@@ -92,11 +92,12 @@ def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     Parameters
     ----------
     noise_std : float
-        Noise s of a count.
+        Noise s of a count, at least 0 and at most 1e100.
     sample_size : float
-        n.
+        n, more than 0 and at most 1e100.
     """
-    return noise_std > HIDDEN * sample_size
+    std = require_number("noise_std", noise_std, least=0, most=1e100)
+    return std > HIDDEN * require_number("sample_size", sample_size, above=0, most=1e100)
 
 
 def length_cap(
