@@ -130,6 +130,25 @@ def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
         np.testing.assert_array_equal(counts, np.histogram(lengths / 2, [0, 0.1, 1.0, np.inf])[0])
 
 
+def test_lengths_and_second_moments_of_rows(table, whitening):
+    white, records = table.features @ whitening, records_of(table)
+    lengths = np.linalg.norm(white, axis=1)
+    counts = huber_sums.length_histogram(records, whitening, np.array([1.5, 2.5]))
+    np.testing.assert_array_equal(counts, np.histogram(lengths, [0, 1.5, 2.5, np.inf])[0])
+    shorter = white * np.minimum(1, CAP / lengths)[:, None]
+    gram = huber_sums.gram_sum(records, whitening, cap=CAP)
+    np.testing.assert_allclose(gram, shorter.T @ shorter, atol=1e-11)
+
+
+@pytest.mark.parametrize("cap", [CAP, 1e6])
+def test_traces_are_those_of_the_matrices_at_one_width(table, whitening, rng, cap):
+    arguments = (records_of(table, common_width=True), rng.standard_normal(4) / 2, whitening)
+    found = huber_sums.traces(*arguments, clip_norm=CLIP, cap=cap)
+    curvature = huber_sums.curvature_sum(*arguments, clip_norm=CLIP, cap=cap)
+    square = huber_sums.second_moment_sum(*arguments, clip_norm=CLIP)
+    assert found == pytest.approx((np.trace(curvature), np.trace(square)), rel=1e-10)
+
+
 def test_one_width_for_all_rows_shortens_long_ones(table, whitening, rng):
     theta = rng.standard_normal(4) / 2
     white, residuals = table.features @ whitening, table.labels - table.features @ theta
