@@ -232,7 +232,7 @@ def tamed(chunk: Chunk) -> Chunk:
 
     A row longer than 1e50 is shortened to it together with its label, which keeps the gradient's
     direction, and its length where it is clipped. A row shorter than 1e-50 is lengthened to it, and
-    its label divided by as much: :math:`\|x\|y` stays, and beside it :math:`\|x\|^2	heta` is
+    its label divided by as much: :math:`\|x\|y` stays, and beside it :math:`\|x\|^2\theta` is
     nothing. A label beyond 1e110 is set to it; at these lengths its gradient is clipped either way.
     Each row is changed by itself, whatever rows are beside it.
     """
