@@ -34,6 +34,7 @@ def recorded(monkeypatch, values, budget, groups=None):
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "_noisy_counts", spy)
+        patch.setattr(module, "require_rng", lambda _, rng: rng)
         private_bounds(values, budget=budget, rng=Silent(), groups=groups)
     return seen
 
@@ -100,8 +101,9 @@ def test_beyond_all_sizes_counts_at_the_ends():
 
 
 @pytest.mark.parametrize(("deviations", "certain"), [(4.4, False), (4.6, True)])
-def test_what_noise_could_be_is_not_certain(deviations, certain):
+def test_what_noise_could_be_is_not_certain(monkeypatch, deviations, certain):
     """Ten equal values are so many deviations of the noise of a count under replacement."""
+    monkeypatch.setattr(module, "require_rng", lambda _, rng: rng)
     budget = Budget.zcdp(2 * (deviations / 10) ** 2)
     values = np.full((10, 1), 1.5)
     found = private_bounds(values, budget=budget, rng=Silent()).value
