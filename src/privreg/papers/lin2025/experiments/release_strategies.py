@@ -102,8 +102,11 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                         )
                         worst[s, v] = max(worst[s, v], value)
             profile[:, :, p, at] = worst
-    by_trial = np.moveaxis(profile, -1, -2)
-    loss = shuffled_loss(by_trial, weights, horizon=design.horizon, order=order)
+    # One trial at a time: how a product rounds depends on how many it has beside it.
+    loss = np.empty((*profile.shape[:2], len(trials)))
+    for at in range(len(trials)):
+        of_trial = np.ascontiguousarray(profile[..., at])
+        loss[..., at] = shuffled_loss(of_trial, weights, horizon=design.horizon, order=order)
     dims = ("strategy", "variant")
     return xr.Dataset(
         {
