@@ -139,7 +139,9 @@ def scaled(image: bytes, *, width: int, colours: int) -> bytes:
         height = round(picture.height * width / picture.width)
         picture = picture.resize((width, height), Image.Resampling.LANCZOS)
     stream = io.BytesIO()
-    picture.quantize(colours, dither=Image.Dither.NONE).save(stream, "PNG", optimize=True)
+    # Cells of equal numbers of pixels would mix the colours of lines, which cover few.
+    few = picture.quantize(colours, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
+    few.save(stream, "PNG", optimize=True)
     return stream.getvalue()
 
 

@@ -158,7 +158,8 @@ def declared(
 
 
 def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
-    if not isinstance(bounds, (Sequence, np.ndarray)) or len(bounds) != 2 or _is_text(bounds):
+    listed = isinstance(bounds, (Sequence, np.ndarray)) and not isinstance(bounds, (str, bytes))
+    if not listed or len(bounds) != 2:
         raise ValueError(
             f"{name} must be declared as (low, high), got {bounds!r}: bounds are never read from "
             "the data in silence"
@@ -173,10 +174,6 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
     _require_width(name, pairs)
     return pairs
-
-
-def _is_text(bounds: Any) -> bool:
-    return isinstance(bounds, (str, bytes))
 
 
 def _require_width(name: str, pairs: FloatArray) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk
-from privreg.estimators.bounds import Frame, declared
+from privreg.estimators.bounds import LARGEST, Frame, declared
 from privreg.validation import require_choice, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
@@ -143,8 +143,8 @@ class Numbers:
 
     def __post_init__(self) -> None:
         require_instance("name", self.name, str)
-        low = require_number("low", self.low, least=-1e15, most=1e15)
-        high = require_number("high", self.high, least=-1e15, most=1e15)
+        low = require_number("low", self.low, least=-LARGEST, most=LARGEST)
+        high = require_number("high", self.high, least=-LARGEST, most=LARGEST)
         if not low < high:
             raise ValueError(f"high must be more than low, got {low:g} and {high:g}")
 

@@ -1,12 +1,15 @@
 """The page: each entry is there, nothing of it is markup, nothing comes from elsewhere."""
 
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from PIL import Image
 from pydantic import TypeAdapter
 
 from privreg.claims.checks import Check
@@ -123,6 +126,21 @@ def test_the_page_is_self_contained_and_deterministic() -> None:
     assert drawn() == text
     # An image is there once, wherever its figure is looked at.
     assert text.count("data:image/png") == 1
+
+
+def test_a_palette_keeps_the_colours_of_few_pixels() -> None:
+    shades = np.random.default_rng(1).integers(0, 256, (200, 300, 1), dtype=np.uint8)
+    pixels = np.repeat(shades, 3, axis=2)
+    colours = [(0, 114, 178), (0, 158, 115), (230, 159, 0), (213, 94, 0)]
+    for at, colour in enumerate(colours):
+        pixels[5:10, 10 * at : 10 * at + 5] = colour
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, "PNG")
+    palette = Image.open(io.BytesIO(scaled(stream.getvalue(), width=300, colours=32)))
+    assert palette.mode == "P"
+    found = np.asarray(palette.convert("RGB"), dtype=int)
+    for at, colour in enumerate(colours):
+        assert np.abs(found[7, 10 * at + 2] - colour).max() < 8
 
 
 def test_an_image_is_scaled_down() -> None:

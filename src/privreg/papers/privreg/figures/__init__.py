@@ -101,9 +101,15 @@ def planning(simulation: xr.Dataset) -> Figure:
     figure, axes = panels(1, 2, height=2.8)
     regrets = np.sort(simulation.regret.values)
     axes[0].plot(np.arange(1, len(regrets) + 1), regrets, color=BLUE, ls="", marker="o", ms=3.5)
-    for level in (1.0, 1.1, 1.5):
-        axes[0].axhline(level, color="0.6", lw=0.8, ls="-" if level == 1 else ":", zorder=0)
-    axes[0].set(xlabel="problem, by its regret", ylabel="error of the plan over the grid's best")
+    axes[0].axhline(1.0, color="0.6", lw=0.8, zorder=0)
+    for level, line, name in ((1.1, ":", "bound of the median"), (1.5, "--", "of the worst")):
+        axes[0].axhline(level, color="0.6", lw=0.8, ls=line, zorder=0, label=f"{name}, {level}")
+    axes[0].set(
+        yscale="log",
+        xlabel="problem, by its regret",
+        ylabel="error of the plan over the grid's best",
+    )
+    axes[0].legend(loc="upper left")
     over = simulation.risk_over_target
     axes[1].errorbar(
         np.arange(1, over.size + 1),
