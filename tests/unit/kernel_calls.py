@@ -54,9 +54,11 @@ def data() -> tuple[Any, Any]:
     return features, features[:, 0] - features[:, 1] + 0.3 * features[:, 2]
 
 
-def mechanism(exponent: float) -> one_pass_dpgd.Mechanism:
+def mechanism(
+    exponent: float, amplitudes: tuple[float, ...] = (1.0, 3.0, 9.0)
+) -> one_pass_dpgd.Mechanism:
     return one_pass_dpgd.Mechanism.from_schedule(
-        Polynomial(np.array([1.0, 3.0, 9.0]), exponent),
+        Polynomial(np.array(amplitudes), exponent),
         sample_size=SIZE,
         dimension=DIMENSION,
         budget=Budget.half_square(1.0),
@@ -211,6 +213,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "isotropic, noise on every step": partial(isotropic, 0.5),
     "one-pass DP-GD, given samples": lambda: one_pass_dpgd.fit(
         mechanism(0.5), *data(), generator()
+    ),
+    "one-pass DP-GD, one setting": lambda: one_pass_dpgd.fit(
+        mechanism(0.5, (3.0,)), *data(), generator()
     ),
     "clipped gradients": clipped,
     "noisy SGD": noisy,

@@ -39,7 +39,7 @@ from privreg.validation import (
     require_rng,
 )
 
-CHUNK = 32
+CHUNK, ROWS_OF_ONE = 32, 1024
 # Steps, norms and their products up to here stay far from overflow in every intermediate.
 LARGEST, LARGEST_STEP = 1e50, 1e30
 
@@ -172,7 +172,8 @@ def fit(
     """Run every setting of a mechanism over given samples, with the same private noise directions.
 
     Blocks of samples go through matrix products: inside a block a prediction depends on earlier
-    samples only through inner products that all settings share.
+    samples only through inner products that all settings share. One setting alone has nothing to
+    share and goes from sample to sample; the two ways agree up to rounding.
 
     Parameters
     ----------
@@ -199,6 +200,8 @@ def fit(
     mechanism = rechecked(require_instance("mechanism", mechanism, Mechanism))
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, sample_size=mechanism.sample_size)
+    if mechanism.settings == 1:
+        return _fit_one(mechanism, features, labels, rng)
     dimension = features.shape[1]
     parameters = np.zeros((mechanism.settings, dimension))
     adds_noise = mechanism.noise_shape > 0
@@ -382,6 +385,36 @@ def isotropic_risk_path(
         risk,
     )
     return risk
+
+
+def _fit_one(
+    mechanism: Mechanism,
+    features: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    dimension = features.shape[1]
+    parameters = np.zeros(dimension)
+    for start in range(0, mechanism.sample_size, ROWS_OF_ONE):
+        block = slice(start, start + ROWS_OF_ONE)
+        rows, targets = np.ascontiguousarray(features[block]), labels[block]
+        noise = mechanism.noise_shape[block]
+        directions = rng.standard_normal(rows.shape if noise.any() else (0, dimension))
+        for tame in (False, True):
+            if kernels.step_rows(
+                rows,
+                targets,
+                directions,
+                mechanism.step_shape[block],
+                noise,
+                mechanism.amplitude[0],
+                mechanism.clip_norm[0],
+                tame,
+                parameters,
+            ):
+                break
+            rows, targets, _ = tamed(Chunk(rows, targets, row_norms(rows)))
+    return parameters[None]
 
 
 def _recorded(

@@ -118,6 +118,47 @@ def step_block(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def step_rows(  # type: ignore[no-untyped-def]
+    rows,
+    labels,
+    directions,
+    step_shape,
+    noise_shape,
+    amplitude,
+    clip_norm,
+    tame,
+    parameters,
+):
+    """One setting, sample by sample; `parameters` (d,) are moved in place.
+
+    `directions` (sample_size, d) are those of the private noise, of no row if there is none.
+
+    Returns whether all rows and labels are of a size that `samples.is_tame` allows; where not,
+    nothing is moved.
+    """
+    squared_norms = np.empty(len(rows))
+    for k in range(len(rows)):
+        squared_norms[k] = inner_product(rows[k], rows[k])
+        if not tame and not (1e-100 <= squared_norms[k] <= 1e100 and abs(labels[k]) <= 1e110):
+            return False
+    for k in range(len(rows)):
+        row = rows[k]
+        if squared_norms[k] > 0:
+            residual = inner_product(row, parameters) - labels[k]
+            rate = min(amplitude * step_shape[k], 2 / squared_norms[k])
+            threshold = clip_norm / math.sqrt(squared_norms[k])
+            move = rate * max(-threshold, min(threshold, residual))
+            for i in range(len(row)):
+                parameters[i] -= move * row[i]
+        if len(directions) > 0:
+            spread = 2 * clip_norm * amplitude * noise_shape[k]
+            direction = directions[k]
+            for i in range(len(row)):
+                parameters[i] += spread * direction[i]
+    return True
+
+
+@njit(cache=True, nogil=True)
 def isotropic_steps(  # type: ignore[no-untyped-def]
     rng,
     dimension,

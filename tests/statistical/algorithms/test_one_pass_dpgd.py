@@ -59,6 +59,25 @@ def test_fit_is_algorithm_1(schedule):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+def test_fit_of_one_setting_is_algorithm_1(schedule, monkeypatch):
+    sample_size, dimension = 101, 7
+    mechanism = mechanism_for(schedule, sample_size, dimension, clip_constant=0.3)
+    model = LinearModel.even_target(np.linspace(0.2, 1.8, dimension), label_noise_std=0.5)
+    features, labels = model.sample(sample_size, generator(1))
+    labels[50] = 1e150
+    rng, directions = generator(2), np.zeros((sample_size, dimension))
+    for start in range(0, sample_size, 40):
+        block = slice(start, start + 40)
+        if np.any(mechanism.noise_shape[block] > 0):
+            directions[block] = rng.standard_normal(directions[block].shape)
+    expected = plain_run(mechanism, 0, features, labels, directions)
+    monkeypatch.setattr(one_pass_dpgd, "ROWS_OF_ONE", 40)
+    for rows in (features, np.asfortranarray(features)):
+        (found,) = one_pass_dpgd.fit(mechanism, rows, labels, generator(2))
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_risk_path_is_algorithm_1(schedule):
     sample_size, dimension = 60, 5
     eigenvalues = np.linspace(0.5, 1.5, dimension)

@@ -74,20 +74,30 @@ def test_the_smallest_case_that_moved_an_output_by_1e128():
         np.testing.assert_allclose(moved.ravel(), [0.25, 0.0], rtol=1e-12)
 
 
-def test_one_pass_steps_are_bounded_for_every_finite_row():
+# One setting goes from row to row, several go through products of blocks.
+settings = pytest.mark.parametrize("settings", [1, 2])
+
+
+@settings
+def test_one_pass_steps_are_bounded_for_every_finite_row(settings):
     """A step of η on a gradient clipped to C moves at most η C, and later rows contract."""
-    mechanism = one_pass_dpgd.Mechanism(np.full(2, 0.1), np.zeros(2), [1.0], [0.5], Budget(np.inf))
+    mechanism = one_pass_dpgd.Mechanism(
+        np.full(2, 0.1), np.zeros(2), [1.0] * settings, [0.5] * settings, Budget(np.inf)
+    )
     for row in ROWS:
         for label in LABELS:
             for other in ([0.0, 0.0], [3.0, 1.0], [1e300, 0.0]):
                 moved = one_pass_dpgd.fit(
                     mechanism, np.array([row, other]), [label, 0.0], np.random.default_rng(0)
                 )
-                assert np.linalg.norm(moved) <= 0.05 * (1 + 1e-12)
+                assert np.all(np.linalg.norm(moved, axis=1) <= 0.05 * (1 + 1e-12))
 
 
-def test_one_pass_short_and_long_rows_move_what_real_numbers_say():
-    mechanism = one_pass_dpgd.Mechanism([0.1], [0.0], [1.0], [0.5], Budget(np.inf))
+@settings
+def test_one_pass_short_and_long_rows_move_what_real_numbers_say(settings):
+    mechanism = one_pass_dpgd.Mechanism(
+        [0.1], [0.0], [1.0] * settings, [0.5] * settings, Budget(np.inf)
+    )
     cases = [
         ([1e-170, 0.0], 1e300, 0.05),
         ([1e-170, 0.0], 1e169, 0.01),
@@ -96,18 +106,21 @@ def test_one_pass_short_and_long_rows_move_what_real_numbers_say():
     ]
     for row, label, expected in cases:
         moved = one_pass_dpgd.fit(mechanism, [row], [label], np.random.default_rng(0))
-        assert moved[0, 0] == pytest.approx(expected, rel=1e-9, abs=1e-90)
+        assert moved[-1, 0] == pytest.approx(expected, rel=1e-9, abs=1e-90)
 
 
-def test_a_row_too_long_to_move_anything_leaves_later_steps_alone():
+@settings
+def test_a_row_too_long_to_move_anything_leaves_later_steps_alone(settings):
     """Its products with other rows are infinite or no numbers before it is tamed."""
-    mechanism = one_pass_dpgd.Mechanism(np.full(2, 0.1), np.zeros(2), [1.0], [0.5], Budget(np.inf))
+    mechanism = one_pass_dpgd.Mechanism(
+        np.full(2, 0.1), np.zeros(2), [1.0] * settings, [0.5] * settings, Budget(np.inf)
+    )
     for wild in ([1e300, 1e300], [-1e300, 1e300]):
         moved = one_pass_dpgd.fit(
             mechanism, [wild, [1e20, 0.0]], [1.0, 1.0], np.random.default_rng(0)
         )
         # The second step is at the cap: 2/|x|² times a gradient of 0.5.
-        np.testing.assert_allclose(moved[0], [1e-40, 0.0], rtol=1e-9, atol=1e-80)
+        np.testing.assert_allclose(moved[-1], [1e-40, 0.0], rtol=1e-9, atol=1e-80)
 
 
 def test_the_cap_makes_every_step_a_contraction():
