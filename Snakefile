@@ -23,6 +23,7 @@ from privreg.pipeline.closure import code_of
 from privreg.pipeline.config import with_arguments
 from privreg.pipeline.costs import Needs
 from privreg.pipeline.expected import Expected
+from privreg.pipeline.layout import PEERS_FILES
 from privreg.pipeline.opening import guarded, require_usable
 from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
 from privreg.pipeline.registry import paper_files
@@ -64,6 +65,7 @@ include: "workflow/rules/simulation.smk"
 include: "workflow/rules/intervals.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/claims.smk"
+include: "workflow/rules/peers.smk"
 
 
 rule all:

@@ -2,7 +2,8 @@
 
 Environments of their own below build/peers, since versions conflict; the same tables, bounds and
 budgets for all; each fits in a process of its own that holds no held-out row. Writes
-benchmarks/peers/measured.json, the marked parts of docs/comparison.md and docs/comparison.png.
+benchmarks/peers/measured.json, the marked parts of docs/comparison.md and docs/comparison.png; or
+the same into another folder, which is what `snakemake peers` does.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ def main() -> None:
         help="whom to fit; what the others have fitted is kept",
     )
     arguments.add_argument("--folder", type=Path, default=ROOT / "build/peers")
+    arguments.add_argument(
+        "--output",
+        type=Path,
+        help="folder for measured.json, tables.md and comparison.png; the page stays as it is",
+    )
     options = arguments.parse_args()
     folder = options.folder
     for table in compared_tables():
@@ -49,8 +55,18 @@ def main() -> None:
     if options.seeds < SEEDS:
         print("\n".join(judge.error_table(found)))
         return
-    (HERE / "measured.json").write_text(json.dumps(found, indent=1) + "\n")
-    publish(found)
+    if options.output is None:
+        (HERE / "measured.json").write_text(as_text(found))
+        publish(found)
+        return
+    options.output.mkdir(parents=True, exist_ok=True)
+    (options.output / "measured.json").write_text(as_text(found))
+    (options.output / "tables.md").write_text(judge.all_tables(found))
+    figure.draw(found, options.output / "comparison.png")
+
+
+def as_text(found: dict) -> str:
+    return json.dumps(found, indent=1) + "\n"
 
 
 def publish(found: dict) -> None:

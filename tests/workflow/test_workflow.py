@@ -202,7 +202,7 @@ def test_the_linter_is_content(whole):
 
 def test_every_rule_for_people_and_jobs_has_a_description(whole):
     listed = snakemake(whole, "--list-rules")
-    for rule in RULES | {"all", "claims", "claim", "table"}:
+    for rule in RULES | {"all", "claims", "claim", "table", "peers"}:
         assert re.search(rf"^{rule} \(.+\.\)$", listed, re.MULTILINE), rule
 
 

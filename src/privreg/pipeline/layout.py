@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FIGURE_FORMATS = ("pdf", "png")
+PEERS_FILES = ("measured.json", "tables.md", "comparison.png")
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ class Layout:
 
     def page(self) -> str:
         return f"{self.root}/index.html"
+
+    def peers(self, file: str) -> str:
+        """One of `PEERS_FILES`, which compare other libraries with this one."""
+        return f"{self.root}/peers/{file}"
 
     def benchmarks(self) -> str:
         return f"{self.root}/benchmarks"

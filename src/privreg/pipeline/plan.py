@@ -259,6 +259,11 @@ class Plan:
         files = closure(f"privreg.pipeline.{module}:{stage}")
         return _posix((*files, *(Path(os.path.relpath(path)) for path in templates)))
 
+    def peers_sources(self) -> list[str]:
+        """Source files that the comparison with other libraries runs."""
+        module = "privreg.papers.privreg.compared_"
+        return _posix(closure(f"{module}methods", f"{module}tables", "privreg.data"))
+
     def environment(self, source: Path, *, conda: bool) -> str:
         """Shell prefix that makes `python -m privreg` this checkout's package, on pinned loops.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from privreg.experiment.parameters import ConfigError
 from privreg.pipeline.falsify import wrong_versions
-from privreg.pipeline.layout import Layout
+from privreg.pipeline.layout import PEERS_FILES, Layout
 from privreg.pipeline.plan import Plan
 
 
@@ -81,6 +81,7 @@ def files_made(plan: Plan) -> set[str]:
     found = {*plan.figures(), *plan.tables(), *plan.ledgers.verdicts()}
     found |= {layout.ledger("csv"), layout.ledger("json"), layout.findings(), layout.page()}
     found |= {layout.crate(), layout.gate(), layout.caught()}
+    found |= {layout.peers(name) for name in PEERS_FILES}
     found |= {layout.data(name) for name in plan.config.data}
     for paper, block in plan.config.papers.items():
         found |= {layout.claim(paper, entry) for entry in plan.ledgers.by_paper[paper].entries}
@@ -112,6 +113,6 @@ def _hint(path: str, plan: Plan, made: set[str]) -> str:
     names = beside or [file for file in made if "/benchmarks/" not in file]
     close = difflib.get_close_matches(here, names, n=1, cutoff=0.6)
     if not path.startswith("results"):
-        people = ["all", "claims", "falsify", "docs", *plan.config.papers]
+        people = ["all", "claims", "falsify", "docs", "peers", *plan.config.papers]
         close = difflib.get_close_matches(path, people, n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else ""

@@ -34,6 +34,13 @@ def test_the_page_says_what_was_measured(measured):
     assert judge.page(page, measured) == page, "run `make peers`"
 
 
+def test_the_tables_by_themselves_are_those_of_the_page(measured):
+    page, tables = (ROOT / "docs/comparison.md").read_text(), judge.all_tables(measured)
+    for name in judge.PARTS:
+        part = page.partition(f"<!-- {name} -->\n")[2].partition(f"<!-- end of {name} -->")[0]
+        assert part in tables + "\n"
+
+
 def test_exceptions_come_before_all_errors(measured):
     page = (ROOT / "docs/comparison.md").read_text()
     assert page.index("<!-- exceptions -->") < page.index("<!-- errors -->")

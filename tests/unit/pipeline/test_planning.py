@@ -201,6 +201,8 @@ def test_a_wrong_entry_is_named_with_each_other_one(tmp_path, capsys):
         ),
         ("brwn2024", "did you mean brown2024"),
         ("al", "did you mean all"),
+        ("peer", "did you mean peers"),
+        ("results/peers/measure.json", "did you mean results/peers/measured.json"),
         ("", "'' is neither a rule nor made by one"),
     ],
 )
@@ -214,5 +216,6 @@ def test_what_nothing_makes_is_refused(whole, name, words):
 def test_what_is_made_is_let_through(whole):
     made = ["all", "results/figures/brown2024/fig5.pdf", "./results/claims.json"]
     made += ["results/simulation/brown2024/coverage/1.nc", "results/data/mnist.nc"]
-    made += [str(ROOT / "README.md"), *whole.figures(), *whole.ledgers.verdicts()]
+    made += ["results/peers/comparison.png", str(ROOT / "README.md")]
+    made += [*whole.figures(), *whole.ledgers.verdicts()]
     targets.require_made(made, whole, RULES)
