@@ -20,6 +20,8 @@ FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 # The one native double; byte-swapped ones are other types.
 _DOUBLE = np.dtype(np.float64)
+# Up to this many numbers a call costs more than looking at them.
+FEW = 4096
 
 
 def require_real(
@@ -99,6 +101,8 @@ def require_count(name: str, value: Any, *, least: int = 1) -> int:
     Traceback (most recent call last):
     ValueError: steps must be a whole number, at least 1, got 0
     """
+    if type(value) is int and value >= least:
+        return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
     if not whole or value < least:
         raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
@@ -129,18 +133,16 @@ def require_array(
     ValueError: weights must have shape (..., 3), got (1, 2)
     """
     array = _floats(name, value)
-    lengths = shape[1:] if shape[:1] == (...,) else shape
-    ahead = array.ndim - len(lengths)
-    fits = (ahead >= 0 if len(lengths) < len(shape) else ahead == 0) and all(
-        found >= 1 if wanted is None else found == wanted
-        for found, wanted in zip(array.shape[ahead:], lengths, strict=True)
-    )
-    if not fits or 0 in array.shape[:ahead]:
+    if array.shape != shape and not _fits(array.shape, shape):
         words = ", ".join(
             "any" if each is None else "..." if each is ... else str(each) for each in shape
         )
         raise ValueError(f"{name} must have shape ({words}), got {array.shape}")
-    return np.ascontiguousarray(require_real(name, array, **bounds)).reshape(array.shape)
+    if not _inside(array, **bounds):
+        require_real(name, array, **bounds)
+    if array.flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def require_frozen(
@@ -271,6 +273,8 @@ def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
     ValueError: bias and std must have shapes that broadcast, got (3,) and (2,)
     """
     shapes = [np.shape(array) for array in arrays.values()]
+    if len(set(shapes)) == 1:
+        return shapes[0]
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -291,6 +295,9 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
     infinite : bool
         Whether an infinity is an answer too.
     """
+    doubles = type(answer) is np.ndarray and answer.dtype is _DOUBLE
+    if doubles and _inside(answer, infinite=infinite):
+        return answer
     sound = ~np.isnan(answer) if infinite else np.isfinite(answer)
     if not np.all(sound):
         raise ValueError(
@@ -334,6 +341,8 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
         raise ValueError(
             f"{name} must be an array of numbers, got rows of unequal length"
         ) from None
+    if array.dtype is _DOUBLE:
+        return array
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be real numbers, got {_short(value)}")
     # A wider type may hold finite numbers that double precision does not.
@@ -341,19 +350,40 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
         return array.astype(np.float64, copy=False)
 
 
+def _fits(found: tuple[int, ...], wanted: tuple[int | EllipsisType | None, ...]) -> bool:
+    ahead = len(found) - len(wanted)
+    if wanted and wanted[0] is ...:
+        ahead, wanted = ahead + 1, wanted[1:]
+    elif ahead:
+        return False
+    if ahead < 0 or 0 in found[:ahead]:
+        return False
+    for length, expected in zip(found[ahead:], wanted, strict=True):
+        if length != expected and (expected is not None or length < 1):
+            return False
+    return True
+
+
 def _inside(
     array: FloatArray,
-    above: float | None,
-    least: float | None,
-    below: float | None,
-    most: float | None,
-    infinite: bool,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
 ) -> bool:
-    """Whether no entry is out of range, from the two extremes alone: no array is made."""
-    if array.size == 0:
+    """Whether no entry is out of range, from the two extremes alone."""
+    size = array.size
+    if size == 0:
         return True
-    low, high = np.minimum.reduce(array, axis=None), np.maximum.reduce(array, axis=None)
-    return _between(float(low), float(high), above, least, below, most, infinite)
+    if size <= FEW:
+        # A quarter of a reduction's time; the first NaN counts as either extreme.
+        low, high = array.item(array.argmin()), array.item(array.argmax())
+    else:
+        # No array is made, however the entries lie in memory.
+        low = float(np.minimum.reduce(array, axis=None))
+        high = float(np.maximum.reduce(array, axis=None))
+    return _between(low, high, above, least, below, most, infinite)
 
 
 def _between(

@@ -251,6 +251,7 @@ INTERNALS = {
     "samples.tamed",
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
+    "screening.screen_rows",
     "tables.Categories.encode",
     "tables.Numbers.encode",
 }

@@ -87,9 +87,9 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
         with np.errstate(over="ignore"):
             rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
         gram += rows.T @ rows
-        moment += rows.T @ np.clip(labels, -bounds.label, bounds.label)
+        moment += rows.T @ labels.clip(-bounds.label, bounds.label)
     for array in (gram, moment):
-        array.flags.writeable = False
+        array.setflags(write=False)
     return ClippedSums(bounds, gram, moment)
 
 
@@ -300,14 +300,13 @@ def _fit(
     rng: np.random.Generator,
 ) -> FloatArray:
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
-    bounds = require_bounds(bounds)
     require_rng("rng", rng)
+    limits = sensitivities(bounds, neighbours=neighbours)
     sums = samples if isinstance(samples, ClippedSums) else clipped_sums(samples, bounds=bounds)
     if sums.bounds != bounds:
         raise ValueError(f"bounds must be those of the sums, {sums.bounds}, got {bounds}")
     gram, moment = sums.gram, sums.moment
     p = len(moment)
-    limits = sensitivities(bounds, neighbours=neighbours)
     smallest = float(np.linalg.eigvalsh(gram)[0])
     eigenvalue = smallest + multiplier * limits.eigenvalue * (
         rng.standard_normal() - eigenvalue_shift

@@ -97,7 +97,7 @@ def sum_clipped(
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """As `clipped_gradient_sum`, for chunks that `tame_chunks` has seen and checked numbers."""
     lanes = theta.shape[1]
-    sums = np.zeros_like(theta)
+    sums = np.zeros(theta.shape)
     clipped = np.zeros(lanes, dtype=np.int64)
     block = max(16, min(ROWS_PER_CHUNK, 32768 // lanes))
     buffer = np.empty((block, lanes))
@@ -152,20 +152,20 @@ def tame_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
     return _TameSamples(samples, clip_norm)
 
 
-def require_clip_norm(clip_norm: ArrayLike) -> FloatArray:
+def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
     """Clipping norms that products with tamed rows can hold, or infinite ones.
 
     Parameters
     ----------
     clip_norm : array_like
         At least 1e-50 and at most 1e50; or `inf`.
+    name : str
+        What the caller calls them.
     """
-    bounds = require_real("clip_norm", clip_norm, above=0, infinite=True)
-    if not np.all(np.isinf(bounds) | ((bounds >= SHORTEST) & (bounds <= LONGEST))):
-        raise ValueError(
-            f"clip_norm must be at least {SHORTEST:g} and at most {LONGEST:g}, or infinite, "
-            f"got {bounds}"
-        )
+    bounds = require_real(name, clip_norm, least=SHORTEST, infinite=True)
+    beyond = bounds[bounds > LONGEST]
+    if beyond.size and not np.all(np.isinf(beyond)):
+        raise ValueError(f"{name} must be at most {LONGEST:g}, or infinite, got {bounds}")
     return bounds
 
 

@@ -16,7 +16,7 @@ from privreg.algorithms.clipped_gradient import (
     tame_samples,
 )
 from privreg.algorithms.samples import Samples, as_samples
-from privreg.algorithms.screening import ScreenedSamples, screen
+from privreg.algorithms.screening import ScreenedSamples, screen_rows
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
@@ -203,7 +203,7 @@ def full_batch_dpgd(
     runs : int
         Number of independent runs on the same data.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data; 0 by default.
+        θ_0, independent of the data, at least -1e40 and at most 1e40; 0 by default.
     times : array_like of int, shape (k,), optional
         Steps in 1..T to return, increasing, may be empty; all by default.
     screening : bool or ScreenedSamples
@@ -237,17 +237,21 @@ def full_batch_dpgd(
     """
     noise = require_real("gradient_noise_std", gradient_noise_std, least=0, most=1e50)
     bounds = require_clip_norm(clip_norm)
-    require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
-    bounds, noise = np.broadcast_arrays(bounds, noise)
+    if bounds.shape != noise.shape:
+        require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
+        bounds, noise = np.broadcast_arrays(bounds, noise)
+    # Copies that stay as they are: a release will be accounted with them.
+    bounds, noise = bounds.copy(), noise.copy()
+    bounds.setflags(write=False)
+    noise.setflags(write=False)
     if bounds.size == 0:
         raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_number("step_size", step_size, above=0, most=1e50)
     require_rng("rng", rng)
     n, p = as_samples(samples).sample_size, samples.dimension
-    origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,))
-    if np.max(np.abs(origin)) > LARGEST_PARAMETER:
-        raise ValueError(f"start must be at most {LARGEST_PARAMETER:g}, got {np.max(origin)}")
+    limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
+    origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
     wanted = _checked_times(times, steps)
     if not isinstance(screening, (bool, np.bool_, ScreenedSamples)):
         raise ValueError(f"screening must be a truth value or ScreenedSamples, got {screening!r}")
@@ -255,23 +259,23 @@ def full_batch_dpgd(
         raise ValueError(f"progress must be callable, got {progress!r}")
 
     settings, lanes = bounds.size, bounds.size * runs
-    lane_clip_norm = np.repeat(bounds.ravel(), runs)
+    lane_clip_norm = bounds.repeat(runs)
     scale = step_size * noise.reshape(1, settings, 1)
     screened = screening if isinstance(screening, ScreenedSamples) else None
     if screened is not None:
         _check_screening(screened, samples, float(np.min(bounds)))
     if screened is None and screening:
-        screened = screen(
+        screened = screen_rows(
             samples,
-            clip_norm=float(np.min(lane_clip_norm)),
+            clip_norm=float(bounds.min()),
             step_size=step_size,
-            gradient_noise_std=float(np.max(noise)),
+            gradient_noise_std=float(noise.max()),
             steps=steps,
             lanes=lanes,
             start=origin,
         )
     tame = tame_samples(samples, lane_clip_norm)
-    theta = np.repeat(origin[:, None], lanes, axis=1)
+    theta = origin[:, None].repeat(lanes, axis=1)
     iterates = np.empty((lanes, wanted.size, p))
     clipped_fraction = np.empty((lanes, steps))
     slot = 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import erfc, exp, inf, pi, sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.algorithms.clipped_gradient import require_clip_norm
 from privreg.algorithms.noisy_sgd_kernel import one_pass
 from privreg.algorithms.samples import Chunk, checked_data, row_norms, tamed
 from privreg.privacy import assumptions
@@ -136,9 +137,12 @@ class LinearRecords:
         point = require_array(
             "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
         )
+        return np.asarray(self._risk(point, self._label_noise_square))
+
+    def _risk(self, point: NDArray[np.float64], label_noise_square: float) -> Any:
         error = point - self.target
-        excess = error**2 @ self.std**2 + (error @ self.mean) ** 2
-        return np.asarray(0.5 * (excess + self._label_noise_square))
+        excess = (error**2).dot(self.std**2) + error.dot(self.mean) ** 2
+        return 0.5 * (excess + label_noise_square)
 
     def sample(
         self, count: int, rng: np.random.Generator
@@ -365,15 +369,13 @@ def _steps(step_sizes: ArrayLike) -> NDArray[np.float64]:
     return require_array("step_sizes", step_sizes, shape=(None,), least=0, most=LARGEST)
 
 
-def _clip_norms(clip_norms: ArrayLike) -> NDArray[np.float64]:
-    norms = require_real("clip_norms", clip_norms, above=0, infinite=True)
-    finite = norms[np.isfinite(norms)]
-    if norms.ndim > 1 or norms.size == 0 or np.any((finite < 1 / LARGEST) | (finite > LARGEST)):
-        raise ValueError(
-            f"clip_norms must be a vector of numbers from {1 / LARGEST:g} to {LARGEST:g}, or `inf`,"
-            f" got {clip_norms!r}"
-        )
-    return norms
+def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One number or several, in an array of its own: a release will be accounted with them."""
+    if numbers.ndim > 1 or numbers.size == 0:
+        raise ValueError(f"{name} must be a number or a vector of them, got {numbers.shape}")
+    vector = numbers.reshape(-1).copy()
+    vector.setflags(write=False)
+    return vector
 
 
 def _run(
@@ -390,51 +392,46 @@ def _run(
     start = require_array(
         "initial", initial, shape=(records.dimension,), least=-LARGEST, most=LARGEST
     )
-    noises = np.atleast_1d(
-        require_real("gradient_noise_stds", gradient_noise_stds, least=0, most=LARGEST)
+    noises = _vector(
+        "gradient_noise_stds",
+        require_real("gradient_noise_stds", gradient_noise_stds, least=0, most=LARGEST),
     )
-    require_array("gradient_noise_stds", noises, shape=(None,))
-    clip_norms = np.atleast_1d(_clip_norms(clip_norms))
+    clip_norms = _vector("clip_norms", require_clip_norm(clip_norms, name="clip_norms"))
     ridge = require_number("ridge", ridge, least=0, most=LARGEST)
     require_rng("rng", rng)
-    if len(labels):
-        clips = np.isfinite(clip_norms)
-        tame = tamed(Chunk(rows, labels, row_norms(rows)))
-        if tame.features is not rows or tame.labels is not labels:
-            if not np.all(clips):
-                raise ValueError(
-                    "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
-                    "most 1e110 where a gradient is not clipped, got others"
-                )
-            rows, labels = tame.features, tame.labels
     settings = noises.size * clip_norms.size
-    iterate = np.tile(start, (settings, 1))
+    iterate = start[None].repeat(settings, axis=0)
+    label_noise_square = records._label_noise_square
     risk = np.empty((settings, steps.size + 1))
-    risk[:, 0] = records.risk(start)
-    clipped = np.zeros(settings, dtype=np.int64)
-    one_pass(
-        rng,
-        rows,
-        labels,
-        records.shape == "uniform",
-        records.mean,
-        records.std,
-        records.target,
-        records.label_noise_std,
-        records.label_noise_clip,
-        records._label_noise_square,
-        steps,
-        np.repeat(noises, clip_norms.size),
-        np.tile(clip_norms, noises.size),
-        float(ridge),
-        iterate,
-        risk,
-        clipped,
-    )
+    risk[:, 0] = records._risk(start, label_noise_square)
+    clipped = np.zeros(settings)
+    # A row that is not tame is rare, and found where its square is formed anyhow.
+    for tame in (False, True):
+        if one_pass(
+            rng,
+            rows,
+            labels,
+            records.shape == "uniform",
+            records.mean,
+            records.std,
+            records.target,
+            records.label_noise_std,
+            records.label_noise_clip,
+            label_noise_square,
+            steps,
+            noises,
+            clip_norms,
+            ridge,
+            iterate,
+            risk,
+            clipped,
+            tame,
+        ):
+            break
+        rows, labels = _tamed(rows, labels, clip_norms)
     require_answer("step_sizes and initial", iterate)
     shape = (noises.size, clip_norms.size)
-    # Without a step nothing was clipped.
-    fraction = clipped.reshape(shape) / max(steps.size, 1)
+    fraction = clipped.reshape(shape) / steps.size
     return NoisySGDRuns(
         iterate.reshape(*shape, -1),
         Diagnostic(risk.reshape(*shape, -1), "population risk along the path"),
@@ -443,3 +440,16 @@ def _run(
         clip_norms,
         OneOfMany(shape),
     )
+
+
+def _tamed(
+    rows: NDArray[np.float64], labels: NDArray[np.float64], clip_norms: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    given = Chunk(rows, labels, row_norms(rows))
+    tame = tamed(given)
+    if tame is not given and not np.all(np.isfinite(clip_norms)):
+        raise ValueError(
+            "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
+            "most 1e110 where a gradient is not clipped, got others"
+        )
+    return tame.features, tame.labels

@@ -32,16 +32,31 @@ def one_pass(
     ridge: float,
     iterate: NDArray[np.float64],
     risk: NDArray[np.float64],
-    clipped: NDArray[np.int64],
-) -> None:
+    clipped: NDArray[np.float64],
+    tame: bool,
+) -> bool:
     """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
+
+    A setting is a noise and a norm, all norms at the first noise first.
 
     Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
     in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
     whose gradient was longer than the norm.
+
+    Returns whether all rows and labels are of a size that `samples.is_tame` allows, which is not
+    looked at if `tame` says so; where not, nothing has been drawn or written.
     """
     settings, dimension = iterate.shape
     given = rows.shape[0] > 0
+    if given and not tame:
+        for k in range(step_sizes.size):
+            square = inner_product(rows[k], rows[k])
+            if not (1e-100 <= square <= 1e100 and abs(labels[k]) <= 1e110):
+                return False
+    noise_std, clip_norm = np.empty(settings), np.empty(settings)
+    for s in range(settings):
+        noise_std[s] = gradient_noise_stds[s // clip_norms.size]
+        clip_norm[s] = clip_norms[s % clip_norms.size]
     width = math.sqrt(3.0)
     row = np.empty(dimension)
     noise = np.empty(dimension)
@@ -71,7 +86,7 @@ def one_pass(
             fitted = inner_product(row, x)
             residual = fitted - label
             scale = 1.0
-            if clip_norms[s] < math.inf:
+            if clip_norm[s] < math.inf:
                 pulled = residual * residual * square
                 held = ridge * ridge * inner_product(x, x)
                 total = pulled + 2.0 * ridge * residual * fitted + held
@@ -83,12 +98,12 @@ def one_pass(
                         part = residual * row[i] + ridge * x[i]
                         total += part * part
                 norm = math.sqrt(total)
-                if norm > clip_norms[s]:
-                    scale = clip_norms[s] / norm
+                if norm > clip_norm[s]:
+                    scale = clip_norm[s] / norm
                     clipped[s] += 1
             shrink = 1.0 - step * scale * ridge
             pull = step * scale * residual
-            kick = step * gradient_noise_stds[s]
+            kick = step * noise_std[s]
             for i in range(dimension):
                 x[i] = shrink * x[i] - pull * row[i] - kick * noise[i]
                 error[i] = x[i] - target[i]
@@ -96,3 +111,4 @@ def one_pass(
             along = inner_product(mean, error)
             spread = inner_product(scaled, scaled)
             risk[s, k + 1] = 0.5 * (spread + along * along + label_noise_square)
+    return True

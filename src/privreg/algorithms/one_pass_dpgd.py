@@ -205,6 +205,7 @@ def fit(
     dimension = features.shape[1]
     parameters = np.zeros((mechanism.settings, dimension))
     adds_noise = mechanism.noise_shape > 0
+    scale = (2 * mechanism.clip_norm * mechanism.amplitude)[:, None]
     # Squares of rows that are not tame may overflow; such blocks are done again.
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, mechanism.sample_size, CHUNK):
@@ -232,8 +233,7 @@ def fit(
                 rows, targets, _ = tamed(Chunk(rows, targets, row_norms(rows)))
             parameters -= steps.T @ rows
             if noisy:
-                scale = 2 * mechanism.clip_norm * mechanism.amplitude
-                parameters += scale[:, None] * (noise @ directions)
+                parameters += scale * (noise @ directions)
     return parameters
 
 

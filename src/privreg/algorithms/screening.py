@@ -118,8 +118,28 @@ def screen(
     gradient_noise_std = require_number(
         "gradient_noise_std", gradient_noise_std, least=0, most=1e50
     )
-    steps, lanes = require_count("steps", steps), require_count("lanes", lanes)
-    start = require_array("start", start, shape=(samples.dimension,))
+    return screen_rows(
+        samples,
+        clip_norm=clip_norm,
+        step_size=step_size,
+        gradient_noise_std=gradient_noise_std,
+        steps=require_count("steps", steps),
+        lanes=require_count("lanes", lanes),
+        start=require_array("start", start, shape=(samples.dimension,)),
+    )
+
+
+def screen_rows(
+    samples: Samples,
+    *,
+    clip_norm: float,
+    step_size: float,
+    gradient_noise_std: float,
+    steps: int,
+    lanes: int,
+    start: FloatArray,
+) -> ScreenedSamples | None:
+    """As `screen`, for checked numbers."""
     source = samples
     samples = tame_samples(samples, np.array([clip_norm]))
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -188,7 +208,7 @@ def _tube(
     lanes: int,
     start: FloatArray,
 ) -> tuple[float, FloatArray]:
-    pilot = _Pilot(samples)
+    pilot = samples if samples.sample_size <= PILOT_ROWS else _Pilot(samples)
     covariance, moment = (total / pilot.sample_size for total in moments(pilot))
     if not (np.all(np.isfinite(covariance)) and np.all(np.isfinite(moment))):
         return np.inf, start[None]

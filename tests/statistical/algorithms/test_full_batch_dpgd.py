@@ -172,7 +172,7 @@ def test_outside_the_tube_the_whole_data_set_is_used(monkeypatch):
         empty = type(screened.kept)(np.empty((0, 5)), np.empty(0), np.empty(0))
         return dataclasses.replace(screened, gram=gram, moment=moment, kept=empty, radius=1e-9)
 
-    monkeypatch.setattr(room, "screen", narrow)
+    monkeypatch.setattr(room, "screen_rows", narrow)
     fast = full_batch_dpgd(data, **arguments, rng=np.random.default_rng(1))
     # Only the first gradient, at the start itself, may use the sums, and there some rows do clip.
     np.testing.assert_array_equal(

@@ -152,3 +152,20 @@ def test_diagnostics_of_runs_stay_in_the_house(data, rng):
         adassp.release(data, bounds=bounds, budget=BUDGET)
     with pytest.raises(ValueError, match="noise must be Secret"):
         adassp.release(data, bounds=bounds.non_private, budget=BUDGET, noise=3)
+
+
+@pytest.mark.parametrize("algorithm", ["noisy SGD", "full batch"])
+def test_a_release_costs_what_its_noise_did(data, rng, algorithm):
+    """Whatever the caller does with the arrays of a call afterwards."""
+    noise, bound = np.array([2.0]), np.array([1.0])
+    if algorithm == "noisy SGD":
+        run = sgd(data, rng, gradient_noise_stds=noise, clip_norms=bound)
+    else:
+        run = full_batch_dpgd(
+            data, clip_norm=bound, step_size=0.1, gradient_noise_std=noise, steps=5, rng=rng
+        )
+    noise[:], bound[:] = 1e3, 1e-3
+    rho = 2 * (1 / 2) ** 2 if algorithm == "noisy SGD" else 5 * (2 / N / 2) ** 2 / 2
+    assert run.release().budget.rho == pytest.approx(rho, rel=1e-12)
+    held = run.gradient_noise_stds if algorithm == "noisy SGD" else run.gradient_noise_std
+    assert not held.flags.writeable

@@ -1,0 +1,100 @@
+"""The doors: what they let in, and what the quick ways of looking must not overlook."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privreg.validation import FEW, require_answer, require_array, require_broadcast, require_real
+
+BAD = (np.nan, -np.nan, np.inf, -np.inf)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 33, 64, 65, FEW, FEW + 1])
+def test_no_place_hides_a_number_that_is_not_finite(size: int) -> None:
+    places = range(size) if size < 100 else (0, 1, size // 2, size - 2, size - 1)
+    for bad in BAD:
+        for place in places:
+            array = np.linspace(-1.0, 1.0, size)
+            array[place] = bad
+            for door in (require_real, lambda *given: require_array(*given, shape=(None,))):
+                with pytest.raises(ValueError, match=r"x must be finite, got -?(nan|inf)"):
+                    door("x", array)
+            with pytest.raises(ValueError, match=r"got an answer of -?(nan|inf)"):
+                require_answer("x", array)
+
+
+@pytest.mark.parametrize("size", [1, 9, FEW + 1])
+@pytest.mark.parametrize(
+    ("end", "inside", "outside"),
+    [
+        ("above", np.nextafter(1.0, 2.0), 1.0),
+        ("least", 1.0, np.nextafter(1.0, 0.0)),
+        ("below", np.nextafter(1.0, 0.0), 1.0),
+        ("most", 1.0, np.nextafter(1.0, 2.0)),
+    ],
+)
+def test_ends_of_a_range_are_exact(size: int, end: str, inside: float, outside: float) -> None:
+    array = np.full(size, inside)
+    assert require_real("x", array, **{end: 1.0}) is array
+    array[-1] = outside
+    with pytest.raises(ValueError, match=r"x must be finite and .* 1, got "):
+        require_real("x", array, **{end: 1.0})
+
+
+@pytest.mark.parametrize("size", [4, FEW])
+@pytest.mark.parametrize("view", ["strided", "reversed", "fortran", "byteswapped", "unaligned"])
+def test_views_are_seen_whole(size: int, view: str) -> None:
+    plain = np.linspace(0.0, 1.0, 4 * size).reshape(2, 2 * size)
+    plain[1, -2 if view == "strided" else -1] = np.nan
+    raw = np.zeros(plain.nbytes + 1, dtype=np.uint8)
+    shifted = raw[1:].view(np.float64).reshape(plain.shape)
+    shifted[...] = plain
+    seen = {
+        "strided": plain[:, ::2],
+        "reversed": plain[::-1, ::-1],
+        "fortran": np.asfortranarray(plain),
+        "byteswapped": plain.astype(plain.dtype.newbyteorder()),
+        "unaligned": shifted,
+    }[view]
+    with pytest.raises(ValueError, match="x must be finite, got nan"):
+        require_array("x", seen, shape=(None, None))
+    seen[np.isnan(seen)] = 0.5
+    taken = require_array("x", seen, shape=(2, None))
+    np.testing.assert_array_equal(taken, seen)
+    assert taken.flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted", "fits"),
+    [
+        ((), (), True),
+        ((3,), (), False),
+        ((), (None,), False),
+        ((3,), (3,), True),
+        ((3,), (None,), True),
+        ((0,), (None,), False),
+        ((0,), (0,), True),
+        ((2, 3), (None, 3), True),
+        ((2, 3), (3, None), False),
+        ((2, 3), (..., 3), True),
+        ((3,), (..., 3), True),
+        ((), (..., 3), False),
+        ((4, 2, 3), (..., None, 3), True),
+        ((0, 3), (..., 3), False),
+        ((2, 3), (3,), False),
+    ],
+)
+def test_shapes(shape: tuple[int, ...], wanted: tuple, fits: bool) -> None:
+    if fits:
+        assert require_array("x", np.ones(shape), shape=wanted).shape == shape
+    else:
+        with pytest.raises(ValueError, match=r"x must have shape \("):
+            require_array("x", np.ones(shape), shape=wanted)
+
+
+def test_shapes_that_broadcast() -> None:
+    assert require_broadcast(a=np.ones(3), b=np.ones(3)) == (3,)
+    assert require_broadcast(a=np.ones((2, 1)), b=np.ones(3), c=1.0) == (2, 3)
+    with pytest.raises(ValueError, match="a and b must have shapes that broadcast"):
+        require_broadcast(a=np.ones(2), b=np.ones(3))
