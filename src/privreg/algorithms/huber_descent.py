@@ -328,7 +328,8 @@ class _Path:
 
     def take_back(self) -> None:
         """Undo the last step: one of size 0, as far as the law of the iterates goes."""
-        self.iterates[-1] = self.iterates[-2] if len(self.iterates) > 1 else 0 * self.theta
+        start = np.zeros_like(self.theta)
+        self.iterates[-1] = self.iterates[-2] if len(self.iterates) > 1 else start
         self.matrices[-1] = 0 * self.matrices[-1]
         self.theta = self.iterates[-1]
 

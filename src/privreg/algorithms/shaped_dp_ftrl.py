@@ -361,7 +361,7 @@ def _fixed(
     scale = np.full((dimension, 1), strength)
     steps = mechanism.sample_size - 1
     stream = mechanism.correlation.stream(covariance.draws, steps=steps, rng=rng)
-    none, one = np.zeros((0, dimension)), np.ones(1)
+    none = np.zeros((0, dimension))
     for features, labels in _rows_but_last(samples):
         if noisy:
             noise = covariance.root_multiply(stream.draw(len(features)))
@@ -375,9 +375,9 @@ def _fixed(
             noise,
             none,
             scale,
-            0 * one,
-            step_size * one,
-            clipping.clip_norm * one,
+            np.zeros(1),
+            np.array([step_size]),
+            np.array([clipping.clip_norm]),
             parameters,
             total,
             clipped,

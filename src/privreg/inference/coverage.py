@@ -180,10 +180,7 @@ def _replicates(
             "covariance must be positive definite, got a matrix that is not"
         ) from error
     shift = require_real("bias", bias)
-    if (
-        shift.ndim > matrix.ndim - 1
-        or require_broadcast(bias=shift, covariance=matrix[..., 0]) != (matrix.shape[:-1])
-    ):
+    if require_broadcast(bias=shift, covariance=matrix[..., 0]) != matrix.shape[:-1]:
         raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
     scale = np.sqrt(largest)
     with np.errstate(over="ignore"):

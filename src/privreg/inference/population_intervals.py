@@ -207,11 +207,10 @@ def population_intervals(
         degrees = 2 / np.maximum(noise, 1e-6) ** 2
     finite = degrees > LEAST_DEGREES
     quantile = np.full(len(rows), np.inf)
-    quantile[finite] = stdtrit(np.minimum(degrees[finite], 1e9), (1 + level) / 2)
-    exact = error == 0
+    quantile[finite] = stdtrit(degrees[finite], (1 + level) / 2)
     return CoefficientIntervals(
         centre=rows @ fit.parameters + shift,
-        half_width=np.where(exact, 0.0, quantile * np.where(exact, 1.0, error)),
+        half_width=quantile * error,
         standard_error=error,
         degrees_of_freedom=degrees,
         level=level,

@@ -90,12 +90,12 @@ class ShrunkMoments:
             )
         parts = np.array([direction @ sampling @ direction, direction @ privacy @ direction])
         variance = 2 * self.curvature_noise**2 * ((a @ a) * (c @ c) + (a @ c) ** 2)
-        shape = float(direction @ self.gram_noise @ direction) / float(direction @ direction)
+        shape = float(direction @ self.gram_noise @ direction)
         shape *= float(population) * parts[0] + 2 * parts[1]
         if population and self.second_moment_noise > 0:
             middle = float(a @ self.second_moment @ a)
             variance += (parts[0] * self.second_moment_noise * (a @ a) / middle) ** 2
-        thinness = self.mean_curvature * float(a @ direction) / float(direction @ direction)
+        thinness = self.mean_curvature * float(a @ direction)
         noise = np.asarray(np.sqrt(variance + (shape * thinness) ** 2)) / whole
         return float(require_answer("sampling and privacy", noise))
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from privreg.algorithms import huber_sums
 from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_scales import length_cap, residual_scale, scale_edges
-from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
+from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.split_budget import SplitBudget, private_count
@@ -264,51 +261,6 @@ def test_a_group_of_one_row_each_is_no_group(table):
     plain = fit(table, Budget.zcdp(0.5), settings).value
     grouped = fit(table, Budget.zcdp(0.5), settings, groups=np.arange(300)).value
     np.testing.assert_allclose(plain.parameters, grouped.parameters, rtol=1e-9)
-
-
-def test_the_scale_is_found_wherever_it_lies(rng):
-    """Half a bin of √2 at n = 20,000 and noise of 100 a bin, over five orders of magnitude."""
-    edges = scale_edges(10.0)
-    for scale in 10.0 ** np.arange(-3, 2):
-        values = scale * np.abs(rng.standard_normal(20_000))
-        counts = np.bincount(np.searchsorted(edges, values), minlength=edges.size + 1)
-        noisy = counts + 100 * rng.standard_normal(counts.size)
-        assert residual_scale(noisy, edges, sample_size=20_000) == pytest.approx(scale, rel=0.1)
-
-
-def test_the_cap_leaves_a_tenth_above_or_what_noise_hides(rng):
-    lengths = np.linspace(0, 1, 10_000)
-    edges = 2.0 ** (np.arange(-32, 1) / 4)
-    counts = np.bincount(np.searchsorted(edges, lengths), minlength=34).astype(float)
-    assert 0.8 < length_cap(counts, edges, noise_std=0.0, sample_size=10_000) <= 1.0
-    hidden = length_cap(counts, edges, noise_std=900.0, sample_size=10_000)
-    assert 0.1 < hidden < 0.9
-    assert length_cap(0 * counts, edges, noise_std=900.0, sample_size=10_000) == 1.0
-
-
-def test_the_clip_is_narrow_where_privacy_decides():
-    widths = [best_clip_width(price) for price in (0.0, 0.1, 1.0, 10.0)]
-    assert widths == sorted(widths, reverse=True)
-    assert widths[0] == pytest.approx(2.5)
-    settings = [
-        default_settings(sample_size=n, dimension=10, budget=Budget.zcdp(0.1))
-        for n in (1_000, 100_000)
-    ]
-    assert [each.moment_share > 0 for each in settings] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"clip_width": float("nan")}, "clip_width must be"),
-        ({"final_steps": 0}, "final_steps must be a whole number, at least 1, got 0"),
-        ({"gram_share": 0.0}, "gram_share must be more than 0"),
-        ({"gram_share": 0.8}, "shares must leave something for the final steps"),
-    ],
-)
-def test_settings_are_refused_by_name(change, message):
-    with pytest.raises(ValueError, match=message):
-        replace(HuberSettings(), **change)
 
 
 def test_an_infinite_budget_is_refused(table):

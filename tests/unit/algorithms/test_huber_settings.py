@@ -1,0 +1,147 @@
+"""Settings of private Huber regression: shares add up, and the clip minimises what it says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq, minimize_scalar
+from scipy.stats import norm
+
+from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+
+# Neighbours on the grid of widths: 200 of them over a factor of 10.
+STEP = 10 ** (1 / 199)
+SHARES = ("norm_share", "gram_share", "scale_share", "warm_up_share", "mean_share")
+
+
+def test_the_clip_is_narrow_where_privacy_decides():
+    widths = [best_clip_width(price) for price in (0.0, 0.1, 1.0, 10.0)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] == pytest.approx(2.5)
+    settings = [
+        default_settings(sample_size=n, dimension=10, budget=Budget.zcdp(0.1))
+        for n in (1_000, 100_000)
+    ]
+    assert [each.moment_share > 0 for each in settings] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"clip_width": float("nan")}, "clip_width must be"),
+        ({"clip_width": 0.9e-3}, "clip_width must be"),
+        ({"clip_width": 1001.0}, "clip_width must be"),
+        ({"final_steps": 0}, "final_steps must be a whole number, at least 1, got 0"),
+        ({"warm_up_steps": 0}, "warm_up_steps must be a whole number, at least 1, got 0"),
+        ({"gram_rounds": 0}, "gram_rounds must be a whole number, at least 1, got 0"),
+        *(({share: 0.0}, f"{share} must be more than 0") for share in SHARES),
+        *(({share: 1.0}, f"{share} must be .*less than 1") for share in SHARES),
+        ({"moment_share": -1e-9}, "moment_share must be at least 0"),
+        ({"moment_share": 1.0}, "moment_share must be .*less than 1"),
+        ({"gram_share": 0.8}, "shares must leave something for the final steps"),
+    ],
+)
+def test_settings_are_refused_by_name(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(HuberSettings(), **change)
+
+
+def test_nothing_may_be_left_over_but_not_nothing_for_the_final_steps():
+    quarters = dict.fromkeys(("norm_share", "gram_share", "scale_share"), 0.25)
+    eighths = dict.fromkeys(("warm_up_share", "mean_share"), 0.125)
+    with pytest.raises(ValueError, match="got 1 of the budget before them"):
+        HuberSettings(**quarters, **eighths, moment_share=0.0)
+    left = HuberSettings(**(quarters | {"gram_share": 0.125}), **eighths, moment_share=0.0)
+    assert left.final_share == 0.125
+
+
+def test_the_narrowest_and_the_widest_clip_are_taken():
+    assert [HuberSettings(clip_width=width).clip_width for width in (1e-3, 1e3)] == [1e-3, 1e3]
+
+
+def test_shares_add_up_and_later_rounds_have_more():
+    settings = HuberSettings(gram_rounds=4, gram_share=0.2, moment_share=0.05)
+    shares = [getattr(settings, share) for share in SHARES]
+    assert sum(shares) + settings.moment_share + settings.final_share == pytest.approx(1.0)
+    assert settings.gram_shares == pytest.approx([0.02, 0.04, 0.06, 0.08])
+    assert settings.steps == settings.warm_up_steps + settings.final_steps == 7
+
+
+def variance(width, price):
+    """Of a Huber estimate at the standard normal law, by quadrature, in units of 1/n."""
+    square = 2 * quad(lambda x: min(x, width) ** 2 * norm.pdf(x), 0, 12, points=[width])[0]
+    return (square + price * width**2) / (norm.cdf(width) - norm.cdf(-width)) ** 2
+
+
+def narrow_width(price):
+    return minimize_scalar(
+        variance, args=(price,), bounds=(0.25, 2.5), method="bounded", options={"xatol": 1e-9}
+    ).x
+
+
+@pytest.mark.parametrize("price", [0.003, 0.02, 0.05])
+def test_a_wide_clip_is_the_minimiser(price):
+    narrow = narrow_width(price)
+    assert narrow > 1.15
+    # Of the grid: neither neighbour is better, so that it lies within one step.
+    assert 1 / STEP < best_clip_width(price) / narrow < STEP
+
+
+def test_a_clip_is_widened_to_what_skewed_errors_like():
+    price = 0.2
+    assert narrow_width(price) < 1.05
+    assert variance(1.09, price) < 1.01 * variance(narrow_width(price), price)
+    assert best_clip_width(price) == 1.09
+
+
+@pytest.mark.parametrize("price", [3.0, 100.0, 1e100])
+def test_a_clip_is_widened_by_a_hundredth_of_the_variance_at_most(price):
+    least = variance(narrow_width(price), price)
+    widest = brentq(lambda width: variance(width, price) / least - 1.01, narrow_width(price), 1.09)
+    assert 1 / STEP < best_clip_width(price) / widest <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("price", [-1e-9, 1.1e100, np.nan])
+def test_a_price_is_refused_by_name(price):
+    with pytest.raises(ValueError, match="privacy_price must be"):
+        best_clip_width(price)
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_the_clip_is_that_of_the_noise_in_the_final_steps(neighbours):
+    """γ = w√p; a mean moves by 2γ/n under replace-one and by γ/n otherwise."""
+    budget = Budget.zcdp(0.1, neighbours=neighbours)
+    settings = default_settings(sample_size=20_000, dimension=12, budget=budget)
+    moved = (2 if neighbours is Neighbours.REPLACE_ONE else 1) * np.sqrt(12) / 20_000
+    noise_variance = moved**2 / (2 * 0.1 * settings.final_share)
+    assert settings.clip_width == pytest.approx(best_clip_width(20_000 * noise_variance), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rho", "n", "paid"), [(20, 119, False), (20, 120, True), (5, 239, False), (5, 240, True)]
+)
+def test_second_moments_are_paid_where_their_noise_is_an_eighth(rho, n, paid):
+    """Noise √2 R²/(n √(2ρ)) of a mean near 1, at R² = 1.2 p + 3 = 15 and half a tenth of ρ."""
+    settings = default_settings(sample_size=n, dimension=10, budget=Budget.zcdp(rho))
+    assert (settings.moment_share > 0) == paid
+    assert settings.gram_share == (0.10 if paid else 0.16)
+    assert settings.final_share == pytest.approx(0.63 if paid else 0.67)
+
+
+def test_defaults_are_those_of_many_errors_and_much_noise():
+    settings = HuberSettings()
+    assert (settings.clip_width, settings.gram_rounds) == (1.0, 3)
+    assert settings.common_width
+
+
+def test_public_numbers_are_refused_by_name():
+    with pytest.raises(ValueError, match="sample_size must be"):
+        default_settings(sample_size=0, dimension=1, budget=Budget.zcdp(1.0))
+    with pytest.raises(ValueError, match="dimension must be"):
+        default_settings(sample_size=1, dimension=0, budget=Budget.zcdp(1.0))
+    assert default_settings(sample_size=1, dimension=1, budget=Budget.zcdp(1.0)).clip_width > 0
