@@ -134,3 +134,14 @@ def test_beyond_ten_thousand_errors_nothing_is_covered_by_a_short_interval():
     with pytest.raises(ValueError, match="bias must be at most 10000 standard errors"):
         independent_coverage([2e4, 0.0], 1.0, replicates=2, level=long)
     assert independent_coverage(9e3 / np.sqrt(2), 1.0, replicates=2, level=long) < 0.02
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 1.5, np.nan])
+def test_a_level_lies_between_nothing_and_certainty(level):
+    for call in (
+        lambda: t_interval_coverage(0.0, np.eye(2), level=level),
+        lambda: expected_half_width(0.0, np.eye(2), level=level),
+        lambda: independent_coverage(0.0, 1.0, replicates=2, level=level),
+    ):
+        with pytest.raises(ValueError, match="level must be"):
+            call()
