@@ -247,6 +247,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "label_bound": 2.0,
         "groups": None,
     },
+    "records.Persons": {"groups": GROUPS, "rows": ROWS},
     "records.Records.total": {"part": lambda *_: np.ones(2), "shape": (2,)},
     "split_budget.SplitBudget.histogram": {
         "what": "steps",

@@ -19,7 +19,7 @@ from privreg.algorithms.huber_scales import (
     white_cap,
 )
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.algorithms.records import Records
+from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
 from privreg.algorithms.whitening import Whitening, newton_matrix, whiten
@@ -55,7 +55,7 @@ def huber_descent(
     budget: Budget,
     settings: HuberSettings,
     rng: np.random.Generator,
-    groups: ArrayLike | None = None,
+    groups: ArrayLike | Persons | None = None,
     sample_size: float | None = None,
     intercept: bool = False,
     threads: int = 1,

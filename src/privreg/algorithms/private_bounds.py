@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.records import require_groups
+from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.split_budget import require_budget
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
@@ -27,7 +27,7 @@ def private_bounds(
     *,
     budget: Budget,
     rng: np.random.Generator,
-    groups: ArrayLike | None = None,
+    groups: ArrayLike | Persons | None = None,
 ) -> Release[FloatArray]:
     r"""Lower and upper bounds that hold most of each column.
 
@@ -104,8 +104,8 @@ def _ranges(counts: FloatArray, grids: list[FloatArray]) -> list[tuple[float, fl
     return ranges
 
 
-def _weights(groups: ArrayLike | None, rows: int) -> FloatArray:
+def _weights(groups: ArrayLike | Persons | None, rows: int) -> FloatArray:
     if groups is None:
         return np.ones(rows)
-    codes = require_groups(groups, rows)
+    codes = require_groups(groups, rows).codes
     return np.asarray(1.0 / np.bincount(codes)[codes])

@@ -59,7 +59,7 @@ class Records:
     samples: Samples
     feature_norm: float
     label_bound: float
-    groups: ArrayLike | None = None
+    groups: ArrayLike | Persons | None = None
     threads: int = 1
     common_width: bool = False
     count: int = field(init=False)
@@ -157,7 +157,7 @@ class Records:
         if not isinstance(samples, ArraySamples):
             raise ValueError("groups must be None for data sets that are not held in memory")
         assert self.groups is not None
-        codes = require_groups(self.groups, samples.sample_size)
+        codes = require_groups(self.groups, samples.sample_size).codes
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
         object.__setattr__(
@@ -167,16 +167,49 @@ class Records:
         return int(starts.size)
 
 
-def require_groups(groups: ArrayLike, rows: int) -> NDArray[np.intp]:
-    """Whose row each is, as numbers from 0 on; nobody's row is an error.
+class Persons:
+    """Whose row each is, looked at once; nobody's row is an error.
 
     Parameters
     ----------
     groups : array_like, shape (rows,)
-        Names or numbers that can be ordered, none of them missing.
+        Names or numbers that can be ordered, `inf` among them, none missing.
+    rows : int
+        Number of rows, at least 1.
+
+    Attributes
+    ----------
+    codes : ndarray, shape (rows,)
+        The same persons as numbers from 0 on.
+    """
+
+    def __init__(self, groups: ArrayLike, rows: int) -> None:
+        codes = _codes(groups, require_count("rows", rows))
+        self.codes: NDArray[np.intp] = np.frombuffer(codes.tobytes(), dtype=codes.dtype)
+
+    @property
+    def count(self) -> int:
+        """Number of persons."""
+        return int(np.max(self.codes)) + 1
+
+
+def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
+    """Persons of so many rows; those that were looked at before are not looked at again.
+
+    Parameters
+    ----------
+    groups : array_like, shape (rows,), or Persons
     rows : int
         Number of rows.
     """
+    if not isinstance(groups, Persons):
+        return Persons(groups, rows)
+    if len(groups.codes) != rows:
+        raise ValueError(f"groups must have shape ({rows},), got ({len(groups.codes)},)")
+    return groups
+
+
+def _codes(groups: ArrayLike, rows: int) -> NDArray[np.intp]:
     require_unmasked("groups", groups)
     try:
         names = np.asarray(groups)

@@ -15,7 +15,7 @@ from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.private_bounds import private_bounds
-from privreg.algorithms.records import require_groups
+from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples, Samples
 from privreg.algorithms.split_budget import private_count
 from privreg.estimators.bounds import Frame, declared
@@ -164,23 +164,24 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         with named("X and y"):
             X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
+        persons = None if groups is None else require_groups(groups, len(y))
         rng = self._generator()
         spent: list[Release[Any]] = []
         left = budget
         if "private" in (self._word("feature_bounds"), self._word("label_bounds")):
             share = require_number("bounds_share", self.bounds_share, above=0, below=1)
-            spent.append(self._private_bounds(X, y, budget.share(share), rng, groups))
+            spent.append(self._private_bounds(X, y, budget.share(share), rng, persons))
             left = budget.share(1 - share)
         else:
             self._declare_bounds(X.shape[1])
-        count = float(len(y) if groups is None else require_groups(groups, len(y)).max() + 1)
+        count = float(len(y) if persons is None else persons.count)
         if budget.neighbours is Neighbours.ADD_REMOVE:
             counted = private_count(int(count), budget=left.share(COUNT_SHARE), rng=rng)
             count, left = counted.value, left.share(1 - COUNT_SHARE)
             spent.append(counted)
         frame = self._frame()
         samples = ArraySamples(frame.rows(X), frame.labels(y))
-        return self._fit(samples, frame, count, left, rng, spent, groups)
+        return self._fit(samples, frame, count, left, rng, spent, persons)
 
     def fit_table(self, table: str | Path | Table, *, label: str, threads: int = 2) -> Self:
         """Fit a file of any length in memory that does not grow with it.
@@ -280,7 +281,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         budget: Budget,
         rng: np.random.Generator,
         spent: list[Release[Any]],
-        groups: ArrayLike | None,
+        persons: Persons | None,
         threads: int = 1,
     ) -> Self:
         settings = self._chosen(max(1, round(count)), frame.dimension, budget)
@@ -291,12 +292,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             budget=budget,
             settings=settings,
             rng=rng,
-            groups=groups,
+            groups=persons,
             sample_size=count,
             intercept=frame.intercept,
             threads=threads,
         )
-        self._keep(release, frame, spent, by_person=groups is not None)
+        self._keep(release, frame, spent, by_person=persons is not None)
         return self
 
     def _keep(
@@ -347,13 +348,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         y: FloatArray,
         budget: Budget,
         rng: np.random.Generator,
-        groups: ArrayLike | None,
+        persons: Persons | None,
     ) -> Release[FloatArray]:
         features, label = (
             self._word(name) == "private" for name in ("feature_bounds", "label_bounds")
         )
         columns = [*(X.T if features else []), *([y] if label else [])]
-        found = private_bounds(np.array(columns).T, budget=budget, rng=rng, groups=groups)
+        found = private_bounds(np.array(columns).T, budget=budget, rng=rng, groups=persons)
         names = getattr(self, "feature_names_in_", None)
         p = X.shape[1]
         self.feature_bounds_ = (

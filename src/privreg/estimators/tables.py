@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk
-from privreg.estimators.bounds import LARGEST, Frame, declared
+from privreg.estimators.bounds import LARGEST, Frame, MissingValue, declared
 from privreg.validation import require_choice, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
@@ -271,7 +271,7 @@ class TableSamples:
             try:
                 rows = self.frame.rows(block)
                 labels = self.frame.labels(label).astype(kind, copy=False)
-            except ValueError:
+            except MissingValue:
                 raise ValueError(
                     "table must have no missing values in the columns that are used"
                 ) from None

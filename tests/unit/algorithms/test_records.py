@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.algorithms.records import Records
+from privreg.algorithms.records import Records, require_groups
 from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
 
 ROWS = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-6.0, 8.0], [1e300, 1e300]])
@@ -133,3 +133,15 @@ def test_takes_the_ends_of_its_ranges(bound):
     ((features, labels, _),) = records.chunks()
     assert np.all(row_norms(features) <= bound * (1 + 1e-14))
     assert np.all(np.abs(labels) <= bound)
+
+
+def test_persons_are_kept_as_they_were_looked_at():
+    names = np.array(["b", "a", "b"])
+    persons = require_groups(names, 3)
+    names[:] = "c"
+    assert (persons.codes.tolist(), persons.count) == ([1, 0, 1], 2)
+    assert require_groups(persons, 3) is persons
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        persons.codes.flags.writeable = True
+    with pytest.raises(ValueError, match=r"groups must have shape \(4,\), got \(3,\)"):
+        require_groups(persons, 4)

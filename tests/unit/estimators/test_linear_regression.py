@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privreg import Budget, PrivateLinearRegression
+from privreg.algorithms import records
 from privreg.algorithms.huber_settings import HuberSettings
 
 BUDGET = Budget.zcdp(1.0)
@@ -214,3 +215,18 @@ def test_importing_the_package_does_not_load_scikit_learn():
     script = "import privreg, sys; print('sklearn' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("bounds", [(-1, 1), "private"])
+def test_persons_are_looked_at_once(rng, monkeypatch, bounds):
+    """Names of a million persons take seconds to sort."""
+    looked = []
+    once = records._codes
+    monkeypatch.setattr(records, "_codes", lambda *given: looked.append(given) or once(*given))
+    features = rng.uniform(-1, 1, (400, 2))
+    names = [f"person {row // 2}" for row in range(400)]
+    model = PrivateLinearRegression(
+        Budget.zcdp(1.0), feature_bounds=bounds, label_bounds=(-4, 4), random_state=1
+    ).fit(features, features[:, 0], groups=names)
+    assert len(looked) == 1
+    assert model._fitted.sample_size == 200

@@ -155,6 +155,21 @@ def test_broken_files_are_refused(tmp_path, model):
         open_table(other)
 
 
+def test_a_table_that_gives_too_few_columns_is_not_said_to_miss_values():
+    """A reader of the caller's own: the error says what is wrong, not what is usual."""
+
+    class Narrow:
+        columns, row_count = ("price", "size"), 2
+
+        def parts(self, names):
+            return [lambda: iter([[np.ones(2)]])]
+
+    wide = Frame(np.array([[-1.0, 1.0]] * 2), np.array([-1.0, 1.0]), True)
+    both = (Numbers("size", -1, 1), Numbers("rooms", -1, 1))
+    with pytest.raises(ValueError, match=r"features must have shape \(any, 2\), got \(2, 1\)"):
+        next(TableSamples(Narrow(), both, "price", wide).chunks())
+
+
 def test_an_undeclared_category_counts_as_the_first():
     found = Categories("place", ("town", "coast")).encode(np.array(["coast", "moon", "town"]))
     assert [each.tolist() for each in found] == [[1, 0, 0]]
