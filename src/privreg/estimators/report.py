@@ -19,9 +19,12 @@ FloatArray = NDArray[np.float64]
 # Title, head of a table, its rows, and sentences.
 Part = tuple[str, tuple[str, ...] | None, list[tuple[str, ...]], list[str]]
 DELTA = 1e-6
-STYLE = (
-    "font-family:system-ui,sans-serif;border-collapse:collapse;margin:.5em 0;"
-    "font-variant-numeric:tabular-nums"
+STYLE = "border-collapse:collapse;margin:.5em 0;font-variant-numeric:tabular-nums"
+NUMBER = "text-align:right;padding-left:1.5em"
+# A browser that is told no encoding takes one in which accents of column names are others.
+OPENING = (
+    '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Private linear regression</title>\n'
+    '<section class="privreg-report" style="font-family:system-ui,sans-serif">'
 )
 
 
@@ -167,17 +170,16 @@ def _text(parts: Sequence[Part]) -> str:
 
 
 def _html(parts: Sequence[Part]) -> str:
-    found = ['<section class="privreg-report">']
+    found = [OPENING]
     for title, head, rows, sentences in parts:
         found.append(f"<h3>{escape(title)}</h3>")
         if head is not None:
-            cells = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head)
+            cells = "".join(
+                f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head
+            )
             found.append(f'<table style="{STYLE}"><thead><tr>{cells}</tr></thead><tbody>')
             for row in rows:
-                inside = "".join(
-                    f'<td style="text-align:right;padding-left:1em">{escape(cell)}</td>'
-                    for cell in row[1:]
-                )
+                inside = "".join(f'<td style="{NUMBER}">{escape(cell)}</td>' for cell in row[1:])
                 name = f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
                 found.append(f"<tr>{name}{inside}</tr>")
             found.append("</tbody></table>")
