@@ -6,7 +6,7 @@ import argparse
 
 import numpy as np
 
-from privreg.prediction.problem import FEATURE_LAWS, Problem
+from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 
@@ -31,6 +31,15 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         default="1",
         metavar="STD",
         help="standard deviation of the label noise; LOW:HIGH for a range (default 1)",
+    )
+    group.add_argument(
+        "--label-noise-law",
+        nargs="+",
+        default=["gaussian"],
+        metavar="LAW[:MISFIT]",
+        help=f"{', '.join(LABEL_NOISE_LAWS)}; after it how far, from 0 to 1, the features explain "
+        "what clipping takes away (default 0); several where it is not known, such as gaussian "
+        "student_t3:0.3",
     )
     group.add_argument("--feature-law", choices=FEATURE_LAWS, default="gaussian")
     group.add_argument("--feature-norm", type=float, help="declared bound on a row's norm")
@@ -80,6 +89,7 @@ def problems_of(options: argparse.Namespace) -> tuple[Problem, ...]:
     return largest.over(
         signal=[signal / signals[-1] if signals[-1] else 1.0 for signal in signals],
         label_noise_std=[noise / noises[-1] for noise in noises],
+        noise_shapes=[_shape(text) for text in options.label_noise_law],
     )
 
 
@@ -88,6 +98,19 @@ def budget_of(options: argparse.Namespace) -> Budget:
     if options.rho is not None:
         return Budget.zcdp(options.rho, neighbours=options.neighbours)
     return Budget.approximate(options.epsilon, options.delta, neighbours=options.neighbours)
+
+
+def _shape(text: str) -> tuple[str, float]:
+    law, colon, misfit = text.partition(":")
+    if law not in LABEL_NOISE_LAWS:
+        raise ValueError(
+            f"--label-noise-law must be {', '.join(LABEL_NOISE_LAWS)} or one of them with "
+            f":MISFIT, got {text}"
+        )
+    try:
+        return law, float(misfit) if colon else 0.0
+    except ValueError:
+        raise ValueError(f"--label-noise-law must be LAW:MISFIT, got {text}") from None
 
 
 def _range(name: str, text: str) -> list[float]:

@@ -102,7 +102,8 @@ def _text(problem: Problem, found: Prediction) -> str:
     lines = [
         f"n = {problem.sample_size:,}, p = {problem.dimension}, "
         f"excess risk of predicting the mean {problem.null_risk:.4g}, "
-        f"label noise {problem.label_noise_std:.4g}",
+        f"label noise {problem.label_noise_std:.4g} ({problem.label_noise_law}, "
+        f"misfit {problem.misfit:g})",
         f"excess risk      {found.excess_risk:.4g} ± {found.excess_risk_std:.2g} over runs",
         f"parameter error  {found.parameter_error:.4g} (squared)",
         f"95 % interval    {found.interval_length:.4g} long",

@@ -4,8 +4,10 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+from privreg import Budget, FullBatch, Problem, predict_risk
 from privreg.command_line.main import main
 
 PROBLEM = ["--sample-size", "5000", "--dimension", "5"]
@@ -33,6 +35,22 @@ def test_predict_over_a_range_as_json(capsys):
     assert len(found) == 2
     assert found[0]["null_risk"] == pytest.approx(0.125)
     assert found[1]["null_risk"] == pytest.approx(2.0)
+
+
+def test_predict_over_laws_of_the_label_noise(capsys):
+    words = ["--method", "full_batch", "--set", "steps=20", "step_size=0.5", "clip_norm=3"]
+    laws = ["--label-noise-law", "gaussian", "student_t3:0.3", "student_t5"]
+    status, out, _ = asked(capsys, "predict", *PROBLEM, "--rho", "0.2", *laws, "--json", *words)
+    assert status == 0
+    problem = Problem(5000, np.ones(5), signal=1.0, label_noise_std=1.0)
+    shapes = [("gaussian", 0.0), ("student_t3", 0.3), ("student_t5", 0.0)]
+    method = FullBatch(steps=20, step_size=0.5, clip_norm=3.0)
+    expected = [
+        predict_risk(each, method, Budget.zcdp(0.2)).excess_risk
+        for each in problem.over(noise_shapes=shapes)
+    ]
+    assert [each["excess_risk"] for each in json.loads(out)] == pytest.approx(expected)
+    assert len(set(expected)) == 3
 
 
 def test_predict_takes_a_schedule(capsys):
@@ -86,6 +104,9 @@ def test_plan_finds_a_budget(capsys):
             ["predict", *PROBLEM[:2], "--eigenvalues", "1,x", "--rho", "1", "--method", "adassp"],
             "--eigenvalues must be numbers",
         ),
+        (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "cauchy"], "student_t3 or one"),
+        (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "gaussian:x"], "LAW:MISFIT"),
+        (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "gaussian:2"], "misfit must be"),
         (["plann"], "did you mean 'plan'"),
     ],
 )
