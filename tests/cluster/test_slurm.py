@@ -16,7 +16,7 @@ from tests.workflow import twice
 QUICK = "config/quick.yaml"
 TARGETS = ["all"]
 # Everything of a kind in a few submissions: a tiny job costs SLURM and Snakemake's polling seconds.
-GROUPS = ["theory=60", "trials=80", "summaries=80", "drawings=80", "verdicts=120"]
+GROUPS = ["theory=20", "trials=40", "summaries=60", "drawings=20", "verdicts=70"]
 
 pytestmark = [
     pytest.mark.long,
@@ -57,7 +57,7 @@ def submit(folder, cluster, *arguments):
     environment.pop("NUMBA_CACHE_DIR", None)
     command = [
         *(sys.executable, "-m", "snakemake", *arguments),
-        *("--profile", "profiles/slurm", "--cores", "2", "--group-components", *GROUPS),
+        *("--profile", "profiles/slurm", "--cores", "1", "--group-components", *GROUPS),
         *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
         *("--default-resources", "slurm_partition=short", "slurm_account=none"),
     ]

@@ -58,7 +58,7 @@ class Needs:
     """What the rules ask of a cluster for their jobs."""
 
     def __init__(self, plan: Plan, costs: Path = COSTS) -> None:
-        self.costs = predict(plan, costs)
+        self._plan, self._measured = plan, read_costs(costs)
 
     def memory_mb(self, stage: str) -> Callable[[Any, int], int]:
         """Memory of a stage's job, in megabytes, twice as much each time that it was killed."""
@@ -75,7 +75,11 @@ class Needs:
         )
 
     def _cost(self, stage: str, wildcards: Any) -> Cost:
-        return self.costs[f"{stage}/{wildcards.paper}/{wildcards.experiment}"]
+        # One at a time: the process of a job asks for its own alone.
+        key = f"{stage}/{wildcards.paper}/{wildcards.experiment}"
+        return _predicted(
+            self._measured.get(key), self._plan, wildcards.paper, wildcards.experiment
+        )
 
 
 def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
@@ -121,14 +125,15 @@ def took(benchmarks: Path, key: str) -> Cost | None:
 
 def predict(plan: Plan, costs: Path = COSTS) -> dict[str, Cost]:
     """Costs of each experiment's stages under a plan, by `stage/paper/experiment`."""
-    measured = {key: Cost(**values) for key, values in json.loads(costs.read_text()).items()}
-    found = {}
-    for key, paper, name in _stages(plan):
-        if key in measured:
-            found[key] = _scaled(measured[key], plan, paper, name)
-        else:
-            found[key] = UNMEASURED
-    return found
+    measured = read_costs(costs)
+    return {
+        key: _predicted(measured.get(key), plan, paper, name) for key, paper, name in _stages(plan)
+    }
+
+
+def read_costs(path: Path) -> dict[str, Cost]:
+    """What was measured, by `stage/paper/experiment`."""
+    return {key: Cost(**values) for key, values in json.loads(path.read_text()).items()}
 
 
 def asked_for(plan: Plan) -> set[str]:
@@ -218,7 +223,10 @@ def merged(*configs: Path) -> dict[str, Any]:
     return raw
 
 
-def _scaled(measured: Cost, plan: Plan, paper: str, name: str) -> Cost:
+def _predicted(measured: Cost | None, plan: Plan, paper: str, name: str) -> Cost:
+    """A stage's cost under a plan, scaled from the measured one."""
+    if measured is None:
+        return UNMEASURED
     experiment = plan.experiment(paper, name)
     same = _digest(plan, paper, name) == measured.parameters
     if measured.trials is None:
