@@ -18,7 +18,7 @@ from .campaign import ROOT, SEED
 pytestmark = [pytest.mark.workflow, pytest.mark.long]
 # Of what Snakemake takes to say its version, a second of a core that nobody shares.
 MOST_STARTS = 3.0
-LEFT_OUT = (".*", "results", "tests", "docs", "__pycache__", "*.egg-info", "build", "benchmarks")
+LEFT_OUT = (".*", "results", "tests", "docs", "*.egg-info", "build", "benchmarks")
 SHARED = Path("config/config.yaml")
 PAPER = Path("config/papers/brown2024.yaml")
 TOPIC = Path("config/claims/brown2024")

@@ -54,7 +54,7 @@ def snakemake(
 
 def whole_checkout(folder: Path) -> Path:
     """A copy of everything that is not generated."""
-    ignored = shutil.ignore_patterns(".*", "results", "tests", "__pycache__", "*.egg-info", "build")
+    ignored = shutil.ignore_patterns(".*", "results", "tests", "*.egg-info", "build")
     shutil.copytree(ROOT, folder, ignore=ignored, dirs_exist_ok=True)
     return folder
 

@@ -18,7 +18,7 @@ from privreg.pipeline.config import require_address
 
 NETCDF = (b"\x89HDF", b"CDF\x01", b"CDF\x02", b"CDF\x05")
 MOST_TRIALS = 1_000_000
-MOST_SHOWN = 300
+MOST_SHOWN = 400
 
 
 class OneLineParser(argparse.ArgumentParser):
