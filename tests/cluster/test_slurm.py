@@ -1,7 +1,6 @@
 """The whole quick DAG through a real SLURM, with accidents, equals a local build byte for byte."""
 
 import filecmp
-import json
 import os
 import shutil
 import subprocess
@@ -12,11 +11,12 @@ from pathlib import Path
 import pytest
 from tests.cluster.one_node import missing, one_node
 from tests.workflow import twice
+from tests.workflow.checkout import whole_checkout
 
 QUICK = "config/quick.yaml"
 TARGETS = ["all"]
 # Everything of a kind in a few submissions: a tiny job costs SLURM and Snakemake's polling seconds.
-GROUPS = ["theory=20", "trials=40", "summaries=60", "drawings=20", "verdicts=70"]
+GROUPS = ["theory=20", "trials=38", "summaries=32", "drawings=16"]
 
 pytestmark = [
     pytest.mark.long,
@@ -25,15 +25,12 @@ pytestmark = [
 
 
 def test_slurm_with_accidents_gives_the_bytes_of_a_local_build(tmp_path):
-    here, there = tmp_path / "here", tmp_path / "there"
-    twice.build(here, TARGETS, cores=2, configs=[QUICK])
-    shards = tmp_path / "shards.json"
-    shards.write_text(json.dumps(twice.sharded_otherwise("quick")))
+    here, there = whole_checkout(tmp_path / "here"), tmp_path / "there"
+    twice.run(here, TARGETS, cores=2, configs=[QUICK])
     # Times of files are kept, so that what is compiled already counts.
-    left_out = shutil.ignore_patterns("results", ".snakemake")
-    shutil.copytree(here, there, ignore=left_out)
+    shutil.copytree(here, there, ignore=shutil.ignore_patterns("results", ".snakemake"))
     with one_node(tmp_path / "slurm") as cluster:
-        run = submit(there, cluster, *TARGETS, "--configfile", QUICK, str(shards))
+        run = submit(there, cluster, *TARGETS, "--configfile", QUICK)
         cancelled = cancel_one(cluster, run)
         restarted = restart_node(cluster, run)
         output, _ = run.communicate(timeout=3000)
@@ -57,7 +54,7 @@ def submit(folder, cluster, *arguments):
     environment.pop("NUMBA_CACHE_DIR", None)
     command = [
         *(sys.executable, "-m", "snakemake", *arguments),
-        *("--profile", "profiles/slurm", "--cores", "1", "--group-components", *GROUPS),
+        *("--profile", "profiles/slurm", "--group-components", *GROUPS),
         *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
         *("--default-resources", "slurm_partition=short", "slurm_account=none"),
     ]

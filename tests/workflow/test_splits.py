@@ -31,7 +31,7 @@ def whole(checkout):
     return run(checkout, shards=1, cores=1)
 
 
-@pytest.mark.parametrize(("shards", "cores"), [(1, 2), (3, 1), (8, 2)])
+@pytest.mark.parametrize(("shards", "cores"), [(3, 1), (8, 2)])
 def test_any_split_gives_the_same_bytes(checkout, whole, shards, cores):
     split = run(checkout, shards=shards, cores=cores)
     assert split.keys() == whole.keys()

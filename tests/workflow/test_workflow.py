@@ -134,16 +134,6 @@ def test_a_moved_copy_reruns_nothing(built, tmp_path):
     assert would_run(moved) == set()
 
 
-@pytest.mark.long
-def test_artifacts_do_not_depend_on_cores_or_shards(built, tmp_path):
-    folder = small_checkout(tmp_path)
-    shards = "bombari2025={experiments: {housing_heat_maps: {quick: {shards: 2}}}}"
-    snakemake(folder, *ARTIFACTS, *QUICK, "--cores", "1", "--config", shards)
-    assert len(list((folder / QUICK_RESULTS).glob("simulation/*/housing_heat_maps/*.nc"))) == 2
-    for path in ARTIFACTS:
-        assert (folder / path).read_bytes() == (built / path).read_bytes(), path
-
-
 # What is said when it cannot run
 
 

@@ -85,6 +85,11 @@ def sharded_otherwise(scale: str) -> dict[str, Any]:
 
 def build(folder: Path, targets: list[str], cores: int, configs: list[str]) -> None:
     subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+    run(folder, targets, cores, configs)
+
+
+def run(folder: Path, targets: list[str], cores: int, configs: list[str]) -> None:
+    """Build in a checkout, with no kernel but its own."""
     environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
     environment.pop("NUMBA_CACHE_DIR", None)
     command = [sys.executable, "-m", "snakemake", *targets, "--cores", str(cores)]

@@ -130,8 +130,8 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def scaled(image: bytes, *, width: int, colours: int) -> bytes:
-    """A PNG that is at most this wide, with a palette of this many colours."""
+def scaled(image: bytes, *, width: int) -> bytes:
+    """A PNG that is at most this wide, with a palette."""
     from PIL import Image
 
     picture = Image.open(io.BytesIO(image)).convert("RGB")
@@ -140,8 +140,8 @@ def scaled(image: bytes, *, width: int, colours: int) -> bytes:
         picture = picture.resize((width, height), Image.Resampling.LANCZOS)
     stream = io.BytesIO()
     # Cells of equal numbers of pixels would mix the colours of lines, which cover few.
-    few = picture.quantize(colours, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
-    few.save(stream, "PNG", optimize=True)
+    drawn = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    drawn.save(stream, "PNG", optimize=True)
     return stream.getvalue()
 
 
@@ -187,7 +187,7 @@ def _cost(benchmarks: Path | None, paper: str, artifacts: Sequence[str]) -> str:
 
 
 def _embedded(image: bytes) -> dict[str, Any]:
-    small = scaled(image, width=1100, colours=64)
+    small = scaled(image, width=1100)
     width, height = (int.from_bytes(small[start : start + 4], "big") for start in (16, 20))
     return {
         "address": "data:image/png;base64," + base64.b64encode(small).decode(),

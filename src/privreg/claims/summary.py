@@ -16,7 +16,7 @@ from privreg.claims.ledger import Ledger
 from privreg.claims.records import CROSS_CHECK_VERDICTS, KINDS, SEVERITIES, STATEMENT_VERDICTS
 
 COUNTS = ("<!-- counts: begin -->", "<!-- counts: end -->")
-WIDTH, COLOURS = 640, 32
+WIDTH = 640
 
 
 def render(
@@ -124,7 +124,7 @@ def small_pictures(images: Iterable[Path], folder: Path) -> list[Path]:
     for image in images:
         path = folder / image.parent.name / image.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(scaled(image.read_bytes(), width=WIDTH, colours=COLOURS))
+        path.write_bytes(scaled(image.read_bytes(), width=WIDTH))
         written.append(path)
     return written
 

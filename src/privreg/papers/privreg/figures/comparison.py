@@ -49,6 +49,8 @@ def curves_by_table(
     columns: int,
 ) -> Figure:
     """Up to six tables' curves; a style is a colour, a marker, a line and a label."""
+    from matplotlib.ticker import NullFormatter
+
     figure, axes = panels(2, 3, height=height, sharex=True)
     for panel, (title, curves) in zip(axes.flat, found.items(), strict=False):
         for name, (colour, marker, line, label) in styles.items():
@@ -57,6 +59,7 @@ def curves_by_table(
             )
         panel.axhline(1.0, color=PURPLE, lw=0.7, ls="-.", label="predicting the mean")
         panel.set(xscale="log", yscale="log", title=title)
+        panel.xaxis.set_minor_formatter(NullFormatter())
     for panel in axes.flat[len(found) :]:
         panel.axis("off")
     for panel in axes[-1]:
