@@ -149,7 +149,7 @@ def test_a_shape_that_can_be_written_to_is_made_anew(rows):
 
 
 def test_noise_is_none_or_what_double_precision_holds():
-    for multiplier in (0.0, 1e-50, 1.5e-50, 1e50):
+    for multiplier in (0.0, 1 / 1e50, 1.5e-50, 1e50):
         found = mechanism_of(FixedClip(1.0), noise_multiplier=multiplier)
         assert found.noise_multiplier == multiplier
     for multiplier in (0.9e-50, 1.1e50, -1e-9, math.nan):
