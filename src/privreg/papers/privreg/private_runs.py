@@ -22,19 +22,24 @@ FloatArray = NDArray[np.float64]
 
 
 def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Features and labels of a problem."""
+    """Features and labels of a problem, which nobody can write to and so nobody has to copy."""
     n, p = problem.sample_size, problem.dimension
     if problem.feature_law == "one_hot":
         rows = np.zeros((n, p))
         shares = problem.eigenvalues / problem.eigenvalues.sum()
         rows[np.arange(n), rng.choice(p, size=n, p=shares)] = 1.0
-    elif problem.feature_law == "uniform":
-        rows = rng.uniform(-np.sqrt(3), np.sqrt(3), (n, p)) * np.sqrt(problem.eigenvalues)
-    elif problem.feature_law == "student_t5":
-        rows = rng.standard_t(5, (n, p)) * np.sqrt(0.6 * problem.eigenvalues)
     else:
-        rows = rng.standard_normal((n, p)) * np.sqrt(problem.eigenvalues)
+        if problem.feature_law == "uniform":
+            rows = rng.uniform(-np.sqrt(3), np.sqrt(3), (n, p))
+        elif problem.feature_law == "student_t5":
+            rows = rng.standard_t(5, (n, p))
+            rows *= np.sqrt(0.6)
+        else:
+            rows = rng.standard_normal((n, p))
+        rows *= np.sqrt(problem.eigenvalues)
     labels = rows @ problem.signal + problem.label_noise_std * rng.standard_normal(n)
+    for array in (rows, labels):
+        array.flags.writeable = False
     return rows, labels
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import Count, Dimension, Rising, SampleSize
+from privreg.experiment.quantities import Count, Dimension, Rising, SampleSize, Some
 
 if TYPE_CHECKING:
     from typing import Any
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 PLACE = "The accuracy of predictions"
 LABEL_NOISE_STD = 0.7
-LAWS, MANY_ROWS = 4, 50_000
+LAWS = 4
+# From so many rows on a trial estimates this share of the coefficients.
+SHARES = ((500_000, 1 / 3), (50_000, 1 / 2), (0, 1))
+MOST_RUNS = 10
 # Privacy's part of a coefficient's variance over the sample's, for least squares without clipping.
 PRICES = (0.5, 2.0, 8.0, 30.0)
 # By sample size: each method meets every law.
@@ -37,13 +40,20 @@ ROTATIONS = (
 INSTEAD = ("one_pass_harmonic", "full_batch", "one_pass_constant", "huber", "adassp")
 
 
-class Parameters(Strict):
-    """Every sample size meets every dimension and every law of the features."""
+class Size(Strict):
+    """A number of rows, and the numbers of features that it meets."""
 
-    sample_sizes: Rising[SampleSize] = Field(description="Numbers of rows.")
+    sample_size: SampleSize = Field(description="Number of rows.")
     dimensions: Rising[Dimension] = Field(description="Numbers of features.")
+
+
+class Parameters(Strict):
+    """Every sample size meets its dimensions and every law of the features."""
+
+    sizes: Some[Size] = Field(description="Numbers of rows and of features.")
     coefficients: Count = Field(
-        description="Coefficients a trial estimates in a setting; half of it over 50,000 rows."
+        description="Coefficients a trial estimates in a setting: half of it from 50,000 rows on, "
+        "a third from 500,000."
     )
 
 
@@ -110,10 +120,10 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
     for at, trial in enumerate(trials):
         for index, (place, method) in enumerate(zip(places, methods, strict=True)):
             problem, budget = _problem(parameters, place)
+            share = next(share for rows, share in SHARES if problem.sample_size >= rows)
+            wanted = ceil(parameters.coefficients * share / problem.dimension)
             # Where rows are many and privacy decides, fewer sets of them serve more runs.
-            many = problem.sample_size > MANY_ROWS
-            wanted = ceil(parameters.coefficients / problem.dimension / (2 if many else 1))
-            runs = min(wanted, 10 if many else 1)
+            runs = min(wanted, MOST_RUNS, ceil(2 * _price(place))) if share < 1 else 1
             found = []
             for _ in range(ceil(wanted / runs)):
                 rows, labels = draw(problem, trial.rng)
@@ -174,15 +184,24 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
 
 
 def _places(parameters: Parameters) -> list[Place]:
-    shape = (len(parameters.sample_sizes), len(parameters.dimensions), LAWS)
-    return [Place(*map(int, place)) for place in np.ndindex(shape)]
+    return [
+        Place(size, width, law)
+        for size, each in enumerate(parameters.sizes)
+        for width in range(len(each.dimensions))
+        for law in range(LAWS)
+    ]
+
+
+def _price(place: Place) -> float:
+    return PRICES[(place.size + 2 * place.width + place.law) % 4]
 
 
 def _problem(parameters: Parameters, place: Place) -> tuple[Problem, Budget]:
     from privreg.prediction.problem import FEATURE_LAWS, Problem
     from privreg.privacy.budget import Budget
 
-    n, p = parameters.sample_sizes[place.size], parameters.dimensions[place.width]
+    size = parameters.sizes[place.size]
+    n, p = size.sample_size, size.dimensions[place.width]
     law, signal = FEATURE_LAWS[place.law], 1.0
     values = np.ones(p) if sum(place) % 2 == 0 else np.geomspace(0.1, 1.0, p)
     if law == "one_hot":
@@ -191,5 +210,4 @@ def _problem(parameters: Parameters, place: Place) -> tuple[Problem, Budget]:
     else:
         values *= p / values.sum()
     problem = Problem(n, values, signal=signal, label_noise_std=LABEL_NOISE_STD, feature_law=law)
-    price = PRICES[(place.size + 2 * place.width + place.law) % 4]
-    return problem, Budget.zcdp(2 * p / (n * price))
+    return problem, Budget.zcdp(2 * p / (n * _price(place)))
