@@ -20,6 +20,8 @@ FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 # The one native double; byte-swapped ones are other types.
 _DOUBLE = np.dtype(np.float64)
+# Every whole number up to here is a double.
+LARGEST_COUNT = 2**53
 # Up to this many numbers a call costs more than looking at them.
 FEW = 4096
 
@@ -92,20 +94,25 @@ def require_number(name: str, value: Any, **bounds: Any) -> float:
     return float(require_real(name, array, **bounds))
 
 
-def require_count(name: str, value: Any, *, least: int = 1) -> int:
-    """A whole number that is at least `least`.
+def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
+    """A whole number that is at least `least` and at most `most`, by default what doubles count to.
 
     Examples
     --------
     >>> require_count("steps", 0)
     Traceback (most recent call last):
     ValueError: steps must be a whole number, at least 1, got 0
+    >>> require_count("steps", 10**18)
+    Traceback (most recent call last):
+    ValueError: steps must be a whole number, at most 9007199254740992, got 1000000000000000000
     """
-    if type(value) is int and value >= least:
+    if type(value) is int and least <= value <= most:
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
     if not whole or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {_short(value)}")
+    if value > most:
+        raise ValueError(f"{name} must be a whole number, at most {most}, got {_short(value)}")
     return int(value)
 
 
@@ -429,5 +436,8 @@ def _range(
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, int) and value.bit_length() > 128:
+        # Python writes none of more than 4,300 digits.
+        return f"one of {value.bit_length()} bits"
     text = repr(value)
     return text if len(text) < 60 else f"{text[:57]}..."

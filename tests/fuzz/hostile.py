@@ -24,7 +24,7 @@ NUMBERS = (
     1.7e308,
     -1.7e308,
 )
-COUNTS = (-1, 0, 2.5, np.nan, np.inf, True, -(2**63), np.int64(-3))
+COUNTS = (-1, 0, 2.5, np.nan, np.inf, True, -(2**63), np.int64(-3), 10**18, 10**400)
 WRONG_TYPES = ("text", None, 1j, b"1", {}, object(), [[1.0], [1.0, 2.0]], np.datetime64("2020"))
 
 
@@ -54,7 +54,7 @@ def holds_nan(value: Any) -> bool:
     """Whether a hostile value is or contains NaN."""
     try:
         return bool(np.any(np.isnan(np.asarray(value, dtype=np.float64))))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 
@@ -66,6 +66,9 @@ def numbers(value: Any) -> np.ndarray | None:
         array = np.asarray(value)
     except ValueError:
         return None
+    if isinstance(value, int) and array.dtype.kind == "O":
+        # Beyond 64 bits, and beyond doubles.
+        return np.array(1.7e308 if value > 0 else -1.7e308)
     return array.astype(np.float64) if array.dtype.kind in "iufb" else None
 
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, isqrt, sqrt
+from math import ceil, inf, isqrt, sqrt
 from typing import Any, NamedTuple
 
 import numba as nb
@@ -141,7 +141,7 @@ def integer_noise_std(*, square_sensitivity: int, rho: float) -> int:
     ------
     Canonne, Kamath and Steinke (2020), Theorem 4.
     """
-    square = require_count("square_sensitivity", square_sensitivity)
+    square = require_count("square_sensitivity", square_sensitivity, most=inf)
     budget = Fraction(require_number("rho", rho, above=0))
     ratio = Fraction(square) / (2 * budget)
     least = -(-ratio.numerator // ratio.denominator)
@@ -178,7 +178,7 @@ def add_integer_noise(sums: ArrayLike, *, std: int) -> IntArray:
         raise ValueError("sums must be integers, got rows of unequal length") from None
     if exact.dtype.kind not in "iu" or (exact.dtype.kind == "u" and exact.dtype.itemsize == 8):
         raise ValueError(f"sums must be integers of 64 bits, got {exact.dtype}")
-    std = require_count("std", std)
+    std = require_count("std", std, most=inf)
     if std >= LARGEST_STD:
         raise ValueError(f"std must be less than 2**53, got {std}")
     noisy = _discrete_gaussian(std)(exact.ravel().tolist()) if exact.size else []
@@ -224,7 +224,7 @@ def square_sum_sensitivity(
     reach: int, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> int:
     """Exact square of `sum_sensitivity` for integer vectors of norm at most `reach`."""
-    reach = require_count("reach", reach)
+    reach = require_count("reach", reach, most=inf)
     return (4 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1) * reach**2
 
 
@@ -238,7 +238,7 @@ def require_exact_sum(sample_size: int, largest: int) -> None:
     """
     sample_size, largest = (
         require_count("sample_size", sample_size),
-        require_count("largest", largest),
+        require_count("largest", largest, most=inf),
     )
     if sample_size * largest >= LARGEST_SUM:
         raise ValueError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class Seeded:
     seed: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "seed", require_count("seed", self.seed, least=0))
+        object.__setattr__(self, "seed", require_count("seed", self.seed, least=0, most=inf))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
