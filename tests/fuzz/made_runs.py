@@ -125,6 +125,33 @@ def fitted() -> Any:
     return regression().fit(FEATURES, LABELS)
 
 
+def fitted_at_once(
+    budget: Any,
+    *,
+    feature_bounds: Any,
+    label_bounds: Any,
+    bounds_share: Any,
+    fit_intercept: Any,
+    settings: Any,
+    release: Any,
+    random_state: Any,
+) -> Any:
+    """The estimator stores its settings unseen, as scikit-learn wants, and looks in `fit`."""
+    from privreg.estimators.linear_regression import PrivateLinearRegression
+
+    model = PrivateLinearRegression(
+        budget,
+        feature_bounds=feature_bounds,
+        label_bounds=label_bounds,
+        bounds_share=bounds_share,
+        fit_intercept=fit_intercept,
+        settings=settings,
+        release=release,
+        random_state=random_state,
+    ).fit(FEATURES[:40], LABELS[:40])
+    return model.coef_, model.intercept_, model.privacy_.rho
+
+
 def table_regression() -> Any:
     model = regression()
     model.feature_bounds = FEATURE_BOUNDS
@@ -200,6 +227,8 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "tables.ParquetTable": lambda: tables.ParquetTable(parquet_file()),
     "tables.TableSamples": table_samples,
 }
+# Called in place of a constructor that looks at nothing.
+IN_PLACE = {"linear_regression.PrivateLinearRegression": fitted_at_once}
 WHITENING, GROUPS = np.eye(P), np.arange(ROWS) // 2
 PREDICTED = {"problem": PROBLEM, "rows": Made(rows), "budget": BUDGET}
 SUMS = {"records": Made(people), "whitening": WHITENING, "clip_norm": 0.5, "cap": 2.0}
@@ -282,6 +311,16 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "bounds.Frame.rows": {"features": FEATURES},
     "bounds.Frame.labels": {"labels": LABELS},
     "bounds.declared": {"name": "bounds", "bounds": (-1.0, 2.0), "columns": 3, "names": None},
+    "linear_regression.PrivateLinearRegression": {
+        "budget": BUDGET,
+        "feature_bounds": [-1.0, 1.0],
+        "label_bounds": "private",
+        "bounds_share": 0.1,
+        "fit_intercept": True,
+        "settings": None,
+        "release": "last",
+        "random_state": 1,
+    },
     "linear_regression.PrivateLinearRegression.confidence_intervals": {"target": "population"},
     "linear_regression.PrivateLinearRegression.fit": FITTED,
     "linear_regression.PrivateLinearRegression.fit_table": {"table": Made(table), "label": "y"},
@@ -400,8 +439,6 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 RESULTS = {
-    # Stores its settings, as scikit-learn wants, and looks at them in `fit`: `chains.regression`.
-    "linear_regression.PrivateLinearRegression",
     "huber.Outcome",
     "huber.Whitening",
     "huber_fit.HuberFit",

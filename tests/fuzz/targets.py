@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import baselines
+import made_runs
 from exceptions import EXCEPTIONS
 from made import fresh
 
@@ -88,7 +89,7 @@ def _callables() -> Iterator[tuple[str, Callable[..., Any], str]]:
 def _class(label: str, value: type) -> Iterator[tuple[str, Callable[..., Any], str]]:
     docstring = inspect.getdoc(value) or ""
     if not inspect.isabstract(value):
-        yield label, value, docstring
+        yield label, made_runs.IN_PLACE.get(label, value), docstring
     for name, member in sorted(vars(value).items()):
         if name.startswith("_"):
             continue

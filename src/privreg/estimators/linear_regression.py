@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -35,8 +36,10 @@ from privreg.validation import (
     require_answer,
     require_choice,
     require_count,
+    require_flag,
     require_instance,
     require_number,
+    require_rng,
     require_unmasked,
 )
 
@@ -67,7 +70,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     label_bounds : (low, high) or "private"
         Bounds of the label.
     bounds_share : float
-        Share of the budget, in (0, 1), that bounds cost where they are "private".
+        Share of the budget, at least 1e-100 and less than 1, that bounds cost where they are
+        "private".
     fit_intercept : bool
         Whether to fit β_0.
     settings : HuberSettings, optional
@@ -77,8 +81,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     release : {"last", "all"}
         Whether the fitted object keeps the last iterate or all of them; both cost the same.
     random_state : int, optional
-        Seed of the noise, for tests. By default the noise comes from the operating system and
-        nobody can repeat the fit.
+        Seed of the noise, at least 0, for tests. By default the noise comes from the operating
+        system and nobody can repeat the fit.
 
     Attributes
     ----------
@@ -168,8 +172,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         rng = self._generator()
         spent: list[Release[Any]] = []
         left = budget
+        share = require_number("bounds_share", self.bounds_share, least=1e-100, below=1)
         if "private" in (self._word("feature_bounds"), self._word("label_bounds")):
-            share = require_number("bounds_share", self.bounds_share, above=0, below=1)
             spent.append(self._private_bounds(X, y, budget.share(share), rng, persons))
             left = budget.share(1 - share)
         else:
@@ -368,7 +372,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return found
 
     def _frame(self) -> Frame:
-        return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
+        intercept = require_flag("fit_intercept", self.fit_intercept)
+        return Frame(self.feature_bounds_, self.label_bounds_, intercept)
 
     def _word(self, name: str) -> str | None:
         value = getattr(self, name)
@@ -390,8 +395,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if self.random_state is None:
             return Secret().generator()
         if isinstance(self.random_state, np.random.Generator):
-            return self.random_state
-        return Seeded(self.random_state).generator()
+            return require_rng("random_state", self.random_state)
+        seed = require_count("random_state", self.random_state, least=0, most=inf)
+        return Seeded(seed).generator()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

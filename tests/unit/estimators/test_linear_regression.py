@@ -94,7 +94,11 @@ def test_bounds_are_enforced(rng):
         ({"budget": 1.0}, "budget must be a Budget"),
         ({"release": "first"}, "release must be one of"),
         ({"bounds_share": 1.0, "label_bounds": "private"}, "bounds_share must be"),
-        ({"random_state": -1}, "seed must be"),
+        ({"bounds_share": float("nan")}, "bounds_share must be"),
+        ({"random_state": -1}, "random_state must be"),
+        ({"random_state": np.random.RandomState(1)}, "random_state must be"),
+        ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
+        ({"fit_intercept": float("nan")}, "fit_intercept must be True or False"),
     ],
 )
 def test_parameters_are_refused_by_name(rng, change, message):
