@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import baselines
+import made_commands
 import made_runs
 from exceptions import EXCEPTIONS
 from made import fresh
@@ -84,6 +85,7 @@ def _callables() -> Iterator[tuple[str, Callable[..., Any], str]]:
                 yield label, value, inspect.getdoc(value) or ""
             elif inspect.isclass(value) and not _is_bare(value):
                 yield from _class(label, value)
+    yield from made_commands.callables()
 
 
 def _class(label: str, value: type) -> Iterator[tuple[str, Callable[..., Any], str]]:
@@ -115,7 +117,7 @@ def _is_bare(value: type) -> bool:
 
 
 def _arguments(name: str, function: Callable[..., Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    own = EXCEPTIONS.get(name, {})
+    own = (EXCEPTIONS | made_commands.EXCEPTIONS).get(name, {})
     arguments: dict[str, Any] = {}
     positional = []
     for parameter in inspect.signature(function).parameters.values():

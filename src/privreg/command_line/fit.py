@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from privreg.command_line.options import add_budget, budget_of
+from privreg.validation import require_choice
 
 SUMMARY = "fit a table in a file under a privacy budget, with intervals"
 
@@ -37,8 +38,7 @@ def run(options: argparse.Namespace) -> str:
     from privreg.estimators.linear_regression import PrivateLinearRegression
 
     bounds = read_bounds(options.bounds)
-    if options.label not in bounds:
-        raise ValueError(f"bounds must hold the label {options.label!r}, got {list(bounds)}")
+    require_choice("--label", options.label, bounds)
     label_bounds = bounds.pop(options.label)
     model = PrivateLinearRegression(
         budget_of(options),

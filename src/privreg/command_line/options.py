@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
+from math import isinf
+from typing import Any
 
 import numpy as np
 
 from privreg.prediction.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, Problem
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+from privreg.validation import require_count, require_number
+
+# As many numbers are held.
+MOST_FEATURES = 10_000_000
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
@@ -65,9 +72,7 @@ def problems_of(options: argparse.Namespace) -> tuple[Problem, ...]:
     signals = _range("--signal", options.signal)
     noises = _range("--label-noise-std", options.label_noise_std)
     if options.eigenvalues is None:
-        if options.dimension < 1:
-            raise ValueError(f"--dimension must be at least 1, got {options.dimension}")
-        values = np.ones(options.dimension)
+        values = np.ones(require_count("--dimension", options.dimension, most=MOST_FEATURES))
         if options.feature_law == "one_hot":
             values /= options.dimension
     else:
@@ -94,7 +99,8 @@ def problems_of(options: argparse.Namespace) -> tuple[Problem, ...]:
 
 
 def budget_of(options: argparse.Namespace) -> Budget:
-    """The stated budget."""
+    """The stated budget; δ is looked at even where ρ needs none."""
+    require_number("--delta", options.delta, above=0, below=1)
     if options.rho is not None:
         return Budget.zcdp(options.rho, neighbours=options.neighbours)
     return Budget.approximate(options.epsilon, options.delta, neighbours=options.neighbours)
@@ -111,6 +117,19 @@ def _shape(text: str) -> tuple[str, float]:
         return law, float(misfit) if colon else 0.0
     except ValueError:
         raise ValueError(f"--label-noise-law must be LAW:MISFIT, got {text}") from None
+
+
+def as_json(value: Any) -> str:
+    """Plain types as JSON, which has no infinity: null stands for it."""
+    return json.dumps(_finite(value), indent=1, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and isinf(value) else value
 
 
 def _range(name: str, text: str) -> list[float]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
-from privreg.command_line.options import add_budget, add_problem, budget_of, problems_of
+from privreg.command_line.options import (
+    add_budget,
+    add_problem,
+    as_json,
+    budget_of,
+    problems_of,
+)
 from privreg.planning.least_budget import least_budget
 from privreg.planning.plan import OBJECTIVES, plan_run
 from privreg.planning.report import draw, plain
@@ -54,7 +59,7 @@ def run(options: argparse.Namespace) -> str:
     if options.figure is not None:
         _save(plan, options.figure)
     if options.json:
-        return json.dumps(plain(plan), indent=1)
+        return as_json(plain(plan))
     budget = plan.budget
     return "\n".join(
         [

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict, fields
 from typing import Any
 
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
-from privreg.command_line.options import add_budget, add_problem, budget_of, problems_of
+from privreg.command_line.options import (
+    add_budget,
+    add_problem,
+    as_json,
+    budget_of,
+    problems_of,
+)
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.prediction.predict import predict_risk
 from privreg.prediction.problem import Problem
@@ -50,7 +55,7 @@ def run(options: argparse.Namespace) -> str:
     method = method_of(options.method, options.settings, problems[0], budget)
     found = [predict_risk(problem, method, budget) for problem in problems]
     if options.json:
-        return json.dumps([_plain(each) for each in found], indent=1)
+        return as_json([_plain(each) for each in found])
     return "\n\n".join(_text(problem, each) for problem, each in zip(problems, found, strict=True))
 
 
@@ -76,7 +81,7 @@ def method_of(name: str, assignments: list[str], problem: Problem, budget: Budge
     known = [each.name for each in fields(kind) if each.init]
     whole = {"steps", "batch_size", "warm_up_steps", "final_steps", "gram_rounds"}
     stated: dict[str, Any] = {
-        key: int(value) if key in whole and value == int(value) else value
+        key: int(value) if key in whole and value.is_integer() else value
         for key, value in values.items()
     }
     if name == "huber":

@@ -9,8 +9,10 @@ import pytest
 
 from privreg import Budget, FullBatch, Problem, predict_risk
 from privreg.command_line.main import main
+from privreg.command_line.options import as_json
 
 PROBLEM = ["--sample-size", "5000", "--dimension", "5"]
+FULL_BATCH = ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch"]
 
 
 def asked(capsys, *words):
@@ -51,6 +53,13 @@ def test_predict_over_laws_of_the_label_noise(capsys):
     ]
     assert [each["excess_risk"] for each in json.loads(out)] == pytest.approx(expected)
     assert len(set(expected)) == 3
+
+
+def test_what_is_infinite_is_null_in_json():
+    assert json.loads(as_json({"a": [1.5, float("inf")], "b": ("c", None, True)})) == {
+        "a": [1.5, None],
+        "b": ["c", None, True],
+    }
 
 
 def test_predict_takes_a_schedule(capsys):
@@ -107,6 +116,18 @@ def test_plan_finds_a_budget(capsys):
         (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "cauchy"], "student_t3 or one"),
         (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "gaussian:x"], "LAW:MISFIT"),
         (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "gaussian:2"], "misfit must be"),
+        *(
+            (
+                [*FULL_BATCH, "--set", f"steps={steps}", "step_size=1", "clip_norm=2"],
+                "steps must be a whole number",
+            )
+            for steps in ("inf", "nan", "2.5", "1e300")
+        ),
+        (["plan", *PROBLEM, "--rho", "1", "--delta", "nan"], "--delta must be more than 0"),
+        (
+            ["plan", *PROBLEM[:2], "--dimension", "1" + "0" * 18, "--rho", "1"],
+            "--dimension must be a whole number, at most 10000000",
+        ),
         (["plann"], "did you mean 'plan'"),
     ],
 )

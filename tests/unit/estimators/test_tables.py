@@ -192,4 +192,4 @@ def test_the_command(csv_file, tmp_path, capsys, ending):
     )
     assert report.read_text().startswith("<section")
     assert main([*words[:3], "cost", *words[4:]]) == 1
-    assert "bounds must hold the label 'cost'" in capsys.readouterr().err
+    assert "--label must be one of" in capsys.readouterr().err
