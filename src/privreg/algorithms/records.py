@@ -112,7 +112,7 @@ class Records:
             Of what it gives.
         """
         require_callable("part", part)
-        shape = tuple(require_counts("shape", shape).reshape(-1).tolist())
+        shape = tuple(require_counts("shape", shape).ravel().tolist())
         if isinstance(self.samples, PartedSamples) and self.threads > 1:
             with ThreadPoolExecutor(self.threads) as pool:
                 sums = pool.map(lambda read: self._sum(part, read(), shape), self.samples.parts())

@@ -74,3 +74,29 @@ def test_a_private_count_is_the_count_and_noise_but_at_least_one() -> None:
     assert min(counts) == 1.0 < max(counts)
     with pytest.raises(ValueError, match="count must be"):
         private_count(0, budget=Budget.zcdp(1.0), rng=rng)
+
+
+def test_ranges_are_those_that_are_said() -> None:
+    """The ends are taken, what is beyond them is refused by name."""
+    for rho in (1e-20, 1e20):
+        purse = SplitBudget(Budget.zcdp(rho), generator())
+        assert purse.number("it", 1.0, 0.5, 0.5, 0.5).noise_std == pytest.approx(
+            1 / np.sqrt(2 * rho)
+        )
+    for rho in (0.9e-20, 1.1e20):
+        with pytest.raises(ValueError, match="budget must be finite"):
+            SplitBudget(Budget.zcdp(rho), generator())
+    purse = SplitBudget(Budget.zcdp(RHO), generator())
+    assert purse.number("it", 1e-12, 0.0, 0.0, 1e-9).noise_std == 0
+    for share in (0.9e-12, 1.5):
+        with pytest.raises(ValueError, match="share must be"):
+            purse.number("it", share, 0.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="bound must be"):
+        purse.number("it", SHARE, 0.0, -1e-9, 1.0)
+    with pytest.raises(ValueError, match="n must be"):
+        purse.number("it", SHARE, 0.0, 1.0, 0.9e-9)
+
+
+def test_nothing_is_spent_before_the_start() -> None:
+    with pytest.raises(TypeError, match="spent"):
+        SplitBudget(Budget.zcdp(RHO), generator(), spent={"it": 0.5})

@@ -90,3 +90,11 @@ def test_newton_matrices_stay_within_reach(
 ) -> None:
     found = newton_matrix(NoisyValue(turned(*pair), noise_std), slope)
     np.testing.assert_allclose(np.diag(TURN.T @ np.linalg.inv(found) @ TURN), expected, rtol=1e-9)
+
+
+def test_a_slope_is_a_share() -> None:
+    curvature = NoisyValue(np.eye(2), 0.0)
+    for wrong in (0.0, 1.5, np.nan):
+        with pytest.raises(ValueError, match="slope must be"):
+            newton_matrix(curvature, wrong)
+    np.testing.assert_allclose(newton_matrix(curvature, 1.0), np.eye(2), rtol=1e-12)
