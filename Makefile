@@ -1,7 +1,7 @@
 # make          set up, then rebuild everything on all cores
 # make quick    the same, made small
 # make test     set up, then the linters, the type checker and the tests
-# make test-all   the same, and the tests that take minutes
+# make test-all   the same, and the tests that take minutes, which make test-long runs alone
 # make archive    results and what Snakemake needs to trust them, for another checkout
 # make mutants  every small mistake in what keeps the promises, and which of them no test notices;
 #               FILES="privacy/zcdp.py algorithms/adassp.py" are some, an hour of one core is all
@@ -21,7 +21,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test test-all archive mutants peers twice setup lint schema reference costs lock benchmarks clean
+.PHONY: all quick test test-all test-long archive mutants peers twice setup lint schema reference costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -32,7 +32,9 @@ quick: setup
 test: setup lint
 	python -m pytest --numprocesses 2 --dist loadfile
 
-test-all: test
+test-all: test test-long
+
+test-long: setup
 	python -m pytest -m long --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 10
 
 archive: setup
