@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+UP = {"idle", "mixed", "allocated"}
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "squeue", "sinfo")
 CONFIGURATION = Path("/etc/slurm/slurm.conf")
 SETTINGS = """\
@@ -107,7 +108,7 @@ class OneNode:
     def start_node(self) -> None:
         self.run("slurmd", "-c", "-f", str(self.configuration), "-N", self.host)
         deadline = time.monotonic() + 30
-        while self.run("sinfo", "--noheader", "--format=%T").strip() not in {"idle", "mixed"}:
+        while self.run("sinfo", "--noheader", "--format=%T").strip() not in UP:
             if time.monotonic() > deadline:
                 raise TimeoutError((self.folder / "slurmd.log").read_text()[-2000:])
             time.sleep(0.2)
