@@ -15,8 +15,9 @@ from tests.workflow.checkout import whole_checkout
 
 QUICK = "config/quick.yaml"
 TARGETS = ["all"]
-# Everything of a kind in a few submissions: a tiny job costs SLURM and Snakemake's polling seconds.
-GROUPS = ["theory=20", "trials=38", "summaries=32", "drawings=16"]
+# Enough in a group that its submission does not count, few enough that its end is soon seen:
+# the executor asks ten seconds later each time that nothing has ended.
+GROUPS = ["theory=10", "trials=19", "summaries=16", "drawings=10"]
 
 pytestmark = [
     pytest.mark.long,
