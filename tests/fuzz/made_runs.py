@@ -14,7 +14,7 @@ from made import Made
 
 from privreg.algorithms import huber_scales, huber_settings, records, split_budget
 from privreg.algorithms.samples import ArraySamples
-from privreg.estimators import bounds, tables
+from privreg.estimators import bounds, outlook, tables
 from privreg.prediction import methods
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
@@ -325,13 +325,15 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "linear_regression.PrivateLinearRegression.fit": FITTED,
     "linear_regression.PrivateLinearRegression.fit_table": {"table": Made(table), "label": "y"},
     "linear_regression.PrivateLinearRegression.predict": FITTED,
+    "outlook.outlook": {"sample_size": 50, "dimension": 3, "settings": SETTINGS},
+    "outlook.advice": {"sample_size": 50, "dimension": 3},
     "report.PrivacyStatement.epsilon": {"delta": 1e-6},
     "report.write_report": {
         "format": "text",
         "names": ["a", "b", "c"],
         "intervals": Made(intervals),
         "privacy": Made(statement),
-        "settings": SETTINGS,
+        "outlook": Made(lambda: outlook.outlook(50, 3, BUDGET, settings=SETTINGS)),
         "bounds": BOUNDS,
         "label_bounds": LABEL_BOUNDS,
     },
@@ -397,8 +399,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "gram_nodes.count_nodes": {"probability": np.array([0.2, 0.8]), "sample_size": 50},
     "gram_nodes.sample_nodes": {"ratio": 0.1},
     "huber.follow": {**PREDICTED, "settings": SETTINGS},
-    "huber.nodes_gain": {"whitening": Made(lambda: outcome().whitening), "ratio": 0.1},
-    "huber.whiten": {**PREDICTED, "settings": SETTINGS, "shrink": np.ones(64)},
+    "gram_rounds.nodes_gain": {"whitening": Made(lambda: outcome().whitening), "ratio": 0.1},
+    "gram_rounds.whiten": {**PREDICTED, "settings": SETTINGS, "shrink": np.ones(64)},
     "huber_scales.length_edges": {"feature_norm": 2.0},
     "huber_scales.scale_is_hidden": {"sample_size": 74.0},
     "huber_scales.white_cap": {"sample_size": 50.0},
@@ -440,9 +442,10 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
 }
 RESULTS = {
     "huber.Outcome",
-    "huber.Whitening",
+    "gram_rounds.Whitening",
     "huber_fit.HuberFit",
     "moments.ErrorMoments",
+    "outlook.Outlook",
     "population_intervals.CoefficientIntervals",
     "population_intervals.LastIterateLaw",
     "report.PrivacyStatement",

@@ -16,17 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from privreg.algorithms.huber_scales import (
-    length_cap,
-    length_edges,
-    residual_scale,
-    scale_edges,
-    white_cap,
-)
+from privreg.algorithms.huber_scales import residual_scale, scale_edges, white_cap
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.prediction.clipping import clipped_residual, finite, noise_moments
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
+from privreg.prediction.gram_rounds import Whitening, nodes_gain, whiten
 from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
@@ -34,42 +29,13 @@ from privreg.prediction.problem import LabelNoiseLaw, Problem
 from privreg.prediction.rows import Rows, require_setting
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
-from privreg.theory.huber_descent.known_noise import noise_edge
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
-from privreg.validation import require_array, require_instance, require_number
+from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
 HISTOGRAM_ROWS, MIXTURE_ROWS = 256, 32
 # Share of the records in the fullest bin of a residual histogram.
 TALLEST_BIN = 0.27
-
-
-@dataclass(frozen=True, eq=False)
-class Whitening:
-    """What the rounds of the private Gram matrix leave.
-
-    Attributes
-    ----------
-    squares : ndarray, shape (groups,)
-        Squared entries of the diagonal whitening.
-    weight : float
-        Of the noisy matrix in the last shrunk one: 0 where noise hid it.
-    variance : float
-        Of the last matrix's noise, relative, summed over a row.
-    mean_noise : float
-        Largest relative noise of a matrix's mean eigenvalue, which sets the length of steps.
-    length_noise : float
-        Share of the records that the noise of the histogram of lengths can hide.
-    thinness : float
-        Edge of the first matrix's noise over the smallest eigenvalue in it.
-    """
-
-    squares: FloatArray
-    weight: float
-    variance: float
-    mean_noise: float
-    length_noise: float
-    thinness: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,71 +177,6 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         arrival=path[settings.warm_up_steps] / sigma**2,
         whitening=whitening,
     )
-
-
-def whiten(
-    problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget, shrink: FloatArray
-) -> Whitening:
-    """Expected whitening of each group.
-
-    Parameters
-    ----------
-    problem, rows, settings, budget
-        As for `follow`.
-    shrink : ndarray, shape (rows,)
-        What rows beyond the declared bound are multiplied by, at least 1e-100 and at most 1.
-    """
-    require_setting(problem, rows, budget)
-    require_instance("settings", settings, HuberSettings)
-    shrink = require_array("shrink", shrink, shape=rows.norms.shape, least=1e-100, most=1)
-    n, p = problem.sample_size, problem.dimension
-    replace = budget.neighbours is Neighbours.REPLACE_ONE
-    edges = length_edges(problem.feature_norm)
-    bins = np.searchsorted(edges, rows.norms * shrink, side="left")
-    counts = n * np.bincount(bins, rows.weights, len(edges) + 1).astype(float)
-    noise = (sqrt(2.0) if replace else 1.0) / sqrt(2 * settings.norm_share * budget.rho)
-    cap = length_cap(counts, edges, noise_std=noise, sample_size=n)
-    energies = rows.energies * shrink[:, None] ** 2
-    squares, weight, variance = np.ones(len(rows.eigenvalues)), 0.0, 0.0
-    mean_noise, thinness = 0.0, 0.0
-    for number, share in enumerate(settings.gram_shares):
-        spent = share * budget.rho
-        cap = white_cap(p, sample_size=n, rho=spent) if number else cap
-        white = energies * squares
-        capped = np.minimum(1.0, cap**2 / np.maximum(white.sum(axis=1), 1e-300))
-        values = (rows.weights * capped) @ white / rows.multiplicities
-        std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
-        centre = float(values @ rows.multiplicities) / p
-        if number == 0:
-            thinness = noise_edge(p, noise_std=std) / float(values.min())
-        mean_noise = max(mean_noise, std / (centre * sqrt(p)))
-        hidden = std**2 * p * (p + 1) / 2
-        seen = float((values - centre) ** 2 @ rows.multiplicities) + centre**2 * p * (p + 1) / n
-        weight = seen / (seen + hidden)
-        # The noisy matrix estimates the weight; below its own spread it is 0 half of the time.
-        floor = min(weight * noise_edge(p, noise_std=std), centre)
-        shrunk = np.maximum(centre + weight * (values - centre), floor)
-        variance = (weight * std / centre) ** 2 * p / 2
-        squares = squares / shrunk
-    hidden_rows = 2 * noise * sqrt(len(counts)) / n
-    return Whitening(squares, weight, variance, mean_noise, hidden_rows, thinness)
-
-
-def nodes_gain(whitening: Whitening, ratio: float) -> float:
-    """Mean of WᵀΣW over its nominal value: the whitening inverts a noisy matrix.
-
-    Parameters
-    ----------
-    whitening : Whitening
-    ratio : float
-        p / n, at least 0 and at most 1e12.
-    """
-    require_instance("whitening", whitening, Whitening)
-    ratio = require_number("ratio", ratio, least=0, most=1e12)
-    points, weights = sample_nodes(
-        whitening.weight**2 * ratio, extra_variance=min(whitening.variance, 0.15)
-    )
-    return float(weights @ (1 / np.maximum(points, 0.15)))
 
 
 def _nodes(

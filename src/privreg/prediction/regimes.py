@@ -15,8 +15,9 @@ from privreg.validation import require_instance, require_number
 
 # Above these the expansions' next terms are no longer a few percent.
 MOST_RATIO, MOST_RATIO_WHOLE, LEAST_UNCLIPPED = 0.15, 0.11, 0.25
-MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_MEAN_NOISE = 0.1, 0.2, 0.08
-MOST_LENGTH_NOISE, MOST_THINNESS = 0.25, 8.0
+MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_THINNESS = 0.1, 0.2, 8.0
+# Share of the mean error that runs may have which go astray and end near predicting the mean.
+MOST_ASTRAY = 0.1
 MOST_EXCURSION, MOST_ARRIVAL = 1.3, 1.8
 MOST_REACH, LONGEST_STEP = 1.75, 0.3
 
@@ -83,8 +84,7 @@ def huber(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
         return found.with_doubt("the budget is too small for a private residual scale")
     if (
         outcome.whitening.variance > MOST_WHITENING_NOISE
-        or outcome.whitening.mean_noise > MOST_MEAN_NOISE
-        or outcome.whitening.length_noise > MOST_LENGTH_NOISE
+        or outcome.whitening.astray * problem.null_risk > MOST_ASTRAY * found.excess_risk
     ):
         return found.with_doubt("the budget is too small for a private Gram matrix")
     if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:
