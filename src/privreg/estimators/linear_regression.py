@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -14,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.huber_settings import HuberSettings, default_settings
+from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.private_bounds import private_bounds
 from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples, Samples
 from privreg.algorithms.split_budget import private_count
 from privreg.estimators.bounds import Frame, declared
 from privreg.estimators.doors import named
+from privreg.estimators.outlook import Outlook, advice, outlook
 from privreg.estimators.report import PrivacyStatement, write_report
 from privreg.estimators.tables import Table, TableSamples, held, open_table, table_columns
 from privreg.inference.population_intervals import (
@@ -76,8 +78,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Whether to fit β_0.
     settings : HuberSettings, optional
         Steps, clip and budget shares, chosen without looking at the data, such as those of
-        `plan_run(problem, budget, methods=["huber"])`. By default `default_settings` computes them
-        from the budget, the number of records and the number of features.
+        `plan_run(problem, budget, methods=["huber"])`. By default they are planned from the budget,
+        the number of records and the number of features (`estimators.outlook`).
     release : {"last", "all"}
         Whether the fitted object keeps the last iterate or all of them; both cost the same.
     random_state : int, optional
@@ -94,6 +96,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         What was spent on what, ε at δ, ρ, μ, and what the guarantee assumes.
     settings_ : HuberSettings
         What was used.
+    outlook_ : Outlook
+        The error that was predicted before the fit, from what is public.
     feature_bounds_, label_bounds_ : ndarray
         Bounds that were used, (p, 2) and (2,).
     iterates_ : ndarray, shape (T, p)
@@ -272,7 +276,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             names=names,
             intervals=self.confidence_intervals(level),
             privacy=self.privacy_,
-            settings=self.settings_,
+            outlook=self.outlook_,
             bounds=self.feature_bounds_,
             label_bounds=self.label_bounds_,
         )
@@ -288,13 +292,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         persons: Persons | None,
         threads: int = 1,
     ) -> Self:
-        settings = self._chosen(max(1, round(count)), frame.dimension, budget)
+        self.outlook_ = self._foreseen(max(1, round(count)), frame, budget)
         release = huber_descent(
             samples,
             feature_norm=frame.feature_norm,
             label_bound=1.0,
             budget=budget,
-            settings=settings,
+            settings=self.outlook_.settings,
             rng=rng,
             groups=persons,
             sample_size=count,
@@ -334,10 +338,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             assumptions=tuple(dict.fromkeys(assumptions)),
         )
 
-    def _chosen(self, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
-        if self.settings is None:
-            return default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
-        return require_instance("settings", self.settings, HuberSettings)
+    def _foreseen(self, sample_size: int, frame: Frame, budget: Budget) -> Outlook:
+        if self.settings is not None:
+            require_instance("settings", self.settings, HuberSettings)
+        if budget.neighbours is Neighbours.ADD_REMOVE:
+            # A noisy number: a plan for two digits of it serves many fits.
+            sample_size = max(1, int(float(f"{sample_size:.2g}")))
+        size = sample_size, frame.dimension, budget
+        found = outlook(*size, intercept=frame.intercept, settings=self.settings)
+        if found.predictions and not found.worthwhile:
+            what_to_do = advice(*size, intercept=frame.intercept)
+            warnings.warn(f"{found.doubt}: {what_to_do}", UserWarning, stacklevel=4)
+        return found
 
     def _declare_bounds(self, columns: int) -> None:
         names = getattr(self, "feature_names_in_", None)

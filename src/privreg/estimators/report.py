@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.estimators.outlook import Outlook
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.privacy.budget import Budget
 from privreg.validation import require_array, require_choice, require_instance
@@ -78,7 +78,7 @@ def write_report(
     names: Sequence[str],
     intervals: CoefficientIntervals,
     privacy: PrivacyStatement,
-    settings: HuberSettings,
+    outlook: Outlook,
     bounds: FloatArray,
     label_bounds: FloatArray,
 ) -> str:
@@ -91,14 +91,15 @@ def write_report(
         Of the coefficients, the intercept last.
     intervals : CoefficientIntervals
     privacy : PrivacyStatement
-    settings : HuberSettings
+    outlook : Outlook
+        Settings, and the error that was predicted before the fit.
     bounds : ndarray, shape (p, 2)
     label_bounds : ndarray, shape (2,)
     """
     require_choice("format", format, ("text", "html"))
     require_instance("intervals", intervals, CoefficientIntervals)
     require_instance("privacy", privacy, PrivacyStatement)
-    require_instance("settings", settings, HuberSettings)
+    require_instance("outlook", outlook, Outlook)
     require_instance("names", names, list)
     if len(names) != intervals.centre.size or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names must be {intervals.centre.size} texts, got {names!r}")
@@ -130,6 +131,7 @@ def write_report(
         f"{privacy.sentence[0].upper()}{privacy.sentence[1:]}.",
         f"zCDP with rho = {privacy.rho:.4g}; Gaussian DP with mu = {privacy.mu:.4g}.",
     ]
+    settings = outlook.settings
     chosen = [
         f"{settings.warm_up_steps} + {settings.final_steps} steps, "
         f"clip width {settings.clip_width:.3g}",
@@ -142,6 +144,7 @@ def write_report(
     target = f"Intervals are for the {intervals.target} coefficients; all noise is counted."
     parts: list[Part] = [
         ("Coefficients", head, coefficients, [target]),
+        ("Predicted before the fit", None, [], outlook.sentences),
         ("Privacy", None, [], guarantee),
         ("Spent on", ("", "rho", "share"), spending, []),
         ("Assumed", None, [], list(privacy.assumptions)),

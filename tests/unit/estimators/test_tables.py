@@ -190,6 +190,6 @@ def test_the_command(csv_file, tmp_path, capsys, ending):
     assert sum(each["rho"] for each in found["privacy"]["spent"]) == pytest.approx(
         found["privacy"]["rho"]
     )
-    assert report.read_text().startswith("<section")
+    assert report.read_text().startswith("<!DOCTYPE html>")
     assert main([*words[:3], "cost", *words[4:]]) == 1
     assert "--label must be one of" in capsys.readouterr().err

@@ -1,0 +1,261 @@
+r"""Settings of the estimator and the error that they will have, from what is public alone.
+
+What is public before a fit is the number n of records, the number p of coefficients and the budget.
+The rest is stated by convention, as one declares bounds: they hold four standard deviations of the
+labels and of each feature, and the features explain between 40 and 90 % of the labels' variance.
+Private Huber regression whitens its features and finds its own scale, so that little depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
+from privreg.planning.search import CAREFUL, DOUBT, WORTH
+from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.predict import predict_many
+from privreg.prediction.problem import Problem
+from privreg.prediction.regimes import MOST_RATIO
+from privreg.prediction.result import Prediction
+from privreg.prediction.rows import rows_of
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.validation import require_count, require_flag, require_instance
+
+# Share of the labels' variance that is explained: where settings are compared, and the range.
+MIDDLE, RANGE = 0.65, (0.4, 0.9)
+# Bounds hold so many standard deviations.
+DEVIATIONS = 4.0
+ROWS = 96
+# Budgets that are asked for the least one that is worth it: so many doublings.
+DOUBLINGS = 24
+MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
+    tuple({"gram_share": share} for share in (0.05, 0.16, 0.3)),
+    tuple({"scale_share": share} for share in (0.02, 0.08, 0.15)),
+    tuple(
+        {"warm_up_steps": steps, "warm_up_share": share}
+        for steps, share in ((2, 0.1), (2, 0.2), (4, 0.2), (6, 0.3))
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a fit will be worth.
+
+    Attributes
+    ----------
+    settings : HuberSettings
+        What is run.
+    predictions : tuple of Prediction
+        One for each end of the range, in units of the label's bounds.
+    """
+
+    settings: HuberSettings
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the theory covers both ends of the range."""
+        return all(each.holds for each in self.predictions)
+
+    @property
+    def missed(self) -> tuple[float, ...]:
+        """Excess risk over that of predicting the mean, at each end of the range."""
+        return tuple(each.excess_risk / each.null_risk for each in self.predictions)
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether the fit is predicted to be better than predicting the mean."""
+        return any(each.holds and each.beats_the_mean for each in self.predictions)
+
+    @property
+    def doubt(self) -> str:
+        """Why the fit may be worth nothing; empty where it is predicted to be worth something."""
+        if self.worthwhile:
+            return ""
+        found = "the fit is not predicted to be better than predicting the mean"
+        reasons = sorted({each.reason for each in self.predictions if not each.holds})
+        return f"{found} ({reasons[0]})" if reasons else found
+
+    @property
+    def sentences(self) -> list[str]:
+        """The prediction for a report."""
+        if not self.predictions:
+            return []
+        found = [
+            f"Where the features explain {share:.0%} of the labels' variance and bounds hold four "
+            f"standard deviations, the fit misses {missed:.2g} of what they explain; predicting "
+            "the mean misses all of it, 1."
+            for share, missed in zip(RANGE, self.missed, strict=True)
+            if np.isfinite(missed)
+        ]
+        doubts = {each.reason for each in self.predictions if not each.holds}
+        return [*found, *(f"Not to be relied on: {doubt}." for doubt in sorted(doubts))]
+
+
+def outlook(
+    sample_size: int,
+    dimension: int,
+    budget: Budget,
+    *,
+    intercept: bool = True,
+    settings: HuberSettings | None = None,
+) -> Outlook:
+    """Settings for a fit, unless they are given, with their prediction.
+
+    `default_settings` are kept unless a short search finds settings whose theory holds, and which
+    are predicted to be more than 10 % better if that of the default holds as well. What intervals
+    need is never given up for the rest.
+
+    Parameters
+    ----------
+    sample_size : int
+        Number n of records, at least 1.
+    dimension : int
+        Number p of coefficients, the intercept among them.
+    budget : Budget
+        What the fit may spend.
+    intercept : bool
+        Whether the first column is one of ones.
+    settings : HuberSettings, optional
+        Those of the caller, which are predicted alone.
+    """
+    n = require_count("sample_size", sample_size)
+    p = require_count("dimension", dimension)
+    require_instance("budget", budget, Budget)
+    require_flag("intercept", intercept)
+    if settings is not None:
+        require_instance("settings", settings, HuberSettings)
+    return _outlook(n, p, budget, intercept, settings)
+
+
+@lru_cache(maxsize=256)
+def _outlook(
+    n: int, p: int, budget: Budget, intercept: bool, settings: HuberSettings | None
+) -> Outlook:
+    if n < 2 or not 1e-12 <= budget.rho <= 1e12:
+        # Beyond what the theory's numbers can hold, and any use.
+        chosen = settings or default_settings(sample_size=n, dimension=p, budget=budget)
+        return Outlook(chosen, ())
+    chosen = _chosen(n, p, budget, intercept) if settings is None else settings
+    return Outlook(
+        chosen,
+        tuple(_predicted(_problem(n, p, share, intercept), [chosen], budget)[0] for share in RANGE),
+    )
+
+
+def advice(sample_size: int, dimension: int, budget: Budget, *, intercept: bool = True) -> str:
+    """What to do where a fit is predicted to be no better than predicting the mean.
+
+    Parameters
+    ----------
+    sample_size, dimension, budget, intercept
+        As for `outlook`.
+    """
+    n = require_count("sample_size", sample_size)
+    p = require_count("dimension", dimension)
+    require_instance("budget", budget, Budget)
+    require_flag("intercept", intercept)
+    found = _least_budget(n, p, budget, intercept)
+    fewer = "declare fewer features or coarser categories, or bring more records"
+    if found is None:
+        return f"no larger budget changes that: {fewer}"
+    epsilon = found.epsilon(delta=1e-6)
+    return f"it takes rho = {found.rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6), or {fewer}"
+
+
+def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> HuberSettings:
+    default = default_settings(sample_size=n, dimension=p, budget=budget)
+    middle = _problem(n, p, MIDDLE, intercept)
+    (first,) = _predicted(middle, [default], budget)
+    settled = first.holds and first.excess_risk <= WORTH * _floor(middle, budget)
+    if settled or p > MOST_RATIO * n:
+        return default
+    best, found = default, first
+    careful = {"warm_up_steps": 2, "warm_up_share": 0.2, "gram_rounds": 1}
+    starts = tuple(careful | {"gram_share": gram, "scale_share": scale} for gram, scale in CAREFUL)
+    for choices in (starts, *MOVES):
+        tried = [_changed(best, changes, n, p, budget) for changes in choices]
+        predictions = [found, *_predicted(middle, tried, budget)]
+        at = int(np.argmin([_value(each) for each in predictions]))
+        best, found = [best, *tried][at], predictions[at]
+    # Numbers that are not to be relied on are no reason to leave what is known to be sound.
+    better = found.holds and _value(first) > WORTH * _value(found)
+    return best if better else default
+
+
+def _value(found: Prediction) -> float:
+    # What does not hold counts for more than anything that does.
+    return found.excess_risk * (1.0 if found.holds else DOUBT)
+
+
+def _changed(
+    settings: HuberSettings, changes: dict[str, Any], n: int, p: int, budget: Budget
+) -> HuberSettings:
+    """Settings with other shares, and the clip that is best for what is left."""
+    try:
+        changed = replace(settings, **changes)
+    except ValueError:
+        # Shares that leave nothing for the final steps.
+        return settings
+    price = _change(budget) ** 2 * p / (2 * n * budget.rho * changed.final_share)
+    return replace(changed, clip_width=best_clip_width(price))
+
+
+def _least_budget(n: int, p: int, budget: Budget, intercept: bool) -> Budget | None:
+    """The least of a few doublings of a budget at which a fit is worth it, if one is."""
+
+    def worth(doublings: int) -> bool:
+        larger = Budget(budget.rho * 2.0**doublings, budget.neighbours)
+        return _outlook(n, p, larger, intercept, None).worthwhile
+
+    if p > MOST_RATIO * n or not worth(DOUBLINGS):
+        return None
+    low, high = 0, DOUBLINGS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if worth(middle) else (middle, high)
+    return Budget(budget.rho * 2.0**high, budget.neighbours)
+
+
+def _problem(n: int, p: int, share: float, intercept: bool) -> Problem:
+    """In units of the bounds: the features explain a share of the variance, evenly."""
+    variance = DEVIATIONS**-2
+    values = np.full(p, variance)
+    if intercept:
+        values[0] = 1.0
+    return Problem(
+        n,
+        values,
+        signal=np.sqrt(share * variance / (p * values)),
+        label_noise_std=float(np.sqrt((1 - share) * variance)),
+        feature_norm=float(np.sqrt(p)),
+        label_bound=1.0,
+    )
+
+
+def _predicted(
+    problem: Problem, methods: Sequence[HuberSettings], budget: Budget
+) -> list[Prediction]:
+    with np.errstate(all="ignore"):
+        return predict_many(problem, list(methods), budget, rows=rows_of(problem, count=ROWS))
+
+
+def _floor(problem: Problem, budget: Budget) -> float:
+    """Excess risk if the final steps had the whole budget and scales were free."""
+    width = np.geomspace(0.1, 4.0, 60)
+    share, square = clipped_moments(width, np.ones_like(width))
+    n, p = problem.sample_size, problem.dimension
+    price = _change(budget) ** 2 * p / (2 * n * budget.rho)
+    least = float(np.min((square + price * width**2) / share**2))
+    return problem.label_noise_std**2 * p / (2 * n) * least
+
+
+def _change(budget: Budget) -> float:
+    return 2.0 if budget.neighbours is Neighbours.REPLACE_ONE else 1.0
