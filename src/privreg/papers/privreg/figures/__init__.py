@@ -99,8 +99,16 @@ def prediction(simulation: xr.Dataset) -> Figure:
 def planning(simulation: xr.Dataset) -> Figure:
     """Regrets in increasing order, and errors at budgets that were found for a target."""
     figure, axes = panels(1, 2, height=2.8)
-    regrets = np.sort(simulation.regret.values)
-    axes[0].plot(np.arange(1, len(regrets) + 1), regrets, color=BLUE, ls="", marker="o", ms=3.5)
+    order = np.argsort(simulation.regret.values)
+    axes[0].errorbar(
+        np.arange(1, len(order) + 1),
+        simulation.regret.values[order],
+        simulation.regret_standard_error.values[order],
+        color=BLUE,
+        ls="",
+        marker="o",
+        ms=3.5,
+    )
     axes[0].axhline(1.0, color="0.6", lw=0.8, zorder=0)
     for level, line, name in ((1.1, ":", "bound of the median"), (1.5, "--", "of the worst")):
         axes[0].axhline(level, color="0.6", lw=0.8, ls=line, zorder=0, label=f"{name}, {level}")
