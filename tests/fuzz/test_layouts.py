@@ -18,6 +18,8 @@ FUZZED, _ = targets()
 ON_PURPOSE = {
     ("auditing.audit", parameter, "truth values") for parameter in ("outputs", "neighbour_outputs")
 }
+# Whatever can be ordered names a person, and a command takes text.
+NAMES = {("records.Persons", "groups")}
 # scikit-learn makes numbers of these, and its own checks ask that an estimator takes them.
 SCIKIT_LEARN = {"objects", "text", "truth values", "times", "structured", "records", "complex"}
 
@@ -55,10 +57,12 @@ def test_containers_of_the_same_numbers_answer_alike(target: Target):
 @pytest.mark.parametrize("target", FUZZED, ids=lambda target: target.name)
 def test_impostors_are_refused(target: Target):
     for parameter, valid in target.arguments.items():
-        if anything_goes(target, parameter):
+        if anything_goes(target, parameter) or target.name.startswith("command_line."):
             continue
         for name, value in impostors(fresh(valid)):
             if (target.name, parameter, name) in ON_PURPOSE:
+                continue
+            if (target.name, parameter) in NAMES and not name.startswith("masked"):
                 continue
             if "PrivateLinearRegression" in target.name and name in SCIKIT_LEARN:
                 continue
