@@ -373,7 +373,7 @@ def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """One number or several, in an array of its own: a release will be accounted with them."""
     if numbers.ndim > 1 or numbers.size == 0:
         raise ValueError(f"{name} must be a number or a vector of them, got {numbers.shape}")
-    vector = numbers.reshape(-1).copy()
+    vector = numbers.flatten()
     vector.setflags(write=False)
     return vector
 

@@ -362,3 +362,34 @@ def test_noise_of_one_gradient_and_without_a_bound():
     options = {"rho": 0.5, "sample_size": 10}
     assert full_batch_noise_std(clip_norm=1.0, gradients=1, **options) == pytest.approx(0.2)
     assert full_batch_noise_std(clip_norm=np.inf, gradients=1, **options) == np.inf
+
+
+def test_a_run_starts_where_it_is_told():
+    """One step without noise from either side of 0, and nowhere beyond 1e40."""
+    data, rng = make_data(20, 2), np.random.Generator(np.random.SFC64(0))
+    options = {"clip_norm": 0.5, "step_size": 0.1, "gradient_noise_std": 0.0, "steps": 1}
+    for start in (np.array([3.0, -2.0]), np.array([-3.0, 2.0])):
+        found = full_batch_dpgd(data, **options, rng=rng, start=start).iterates.ravel()
+        moved = 0.1 / 20 * clipped_sum_by_rows(data, start, 0.5)
+        np.testing.assert_allclose(found, start + moved, rtol=1e-12)
+    for wrong in ([1.1e40, 0.0], [0.0, -1.1e40]):
+        with pytest.raises(ValueError, match="start must be"):
+            full_batch_dpgd(data, **options, rng=rng, start=wrong)
+
+
+def test_what_a_run_was_made_with_stays():
+    """A release is accounted with the noise and the bound that the run had."""
+    bounds, noise = np.array([0.5, 0.7]), np.array([0.1, 0.2])
+    found = full_batch_dpgd(
+        make_data(20, 2),
+        clip_norm=bounds,
+        step_size=0.1,
+        gradient_noise_std=noise,
+        steps=1,
+        rng=np.random.Generator(np.random.SFC64(0)),
+    )
+    bounds[:] = noise[:] = 9.0
+    assert (found.clip_norm.tolist(), found.gradient_noise_std.tolist()) == ([0.5, 0.7], [0.1, 0.2])
+    for kept in (found.clip_norm, found.gradient_noise_std):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 9.0

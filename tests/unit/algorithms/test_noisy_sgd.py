@@ -12,6 +12,7 @@ from privreg.algorithms.noisy_sgd import (
     clipped_normal_variance,
     run_noisy_sgd,
 )
+from privreg.algorithms.noisy_sgd_kernel import one_pass
 
 MEAN, STD, TARGET = np.array([0.2, -0.1]), np.array([0.5, 0.3]), np.array([1.0, 2.0])
 
@@ -109,3 +110,36 @@ def test_little_noise_has_a_price_too() -> None:
     """ρ = 2c²/σ²."""
     release = run([[1.0, 0.0]], [1.0], gradient_noise_stds=[0.5]).release()
     assert release.budget.rho == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "label", "tame"),
+    [
+        ([0.9e-49, 0.0], 1.0, True),
+        ([0.0, 0.9e50], -1.0, True),
+        ([1.0, 0.0], 0.9e110, True),
+        ([0.9e-50, 0.0], 1.0, False),
+        ([0.0, 1.1e50], 1.0, False),
+        ([1.0, 0.0], -1.1e110, False),
+    ],
+)
+def test_the_kernel_takes_tame_rows_and_touches_nothing_for_others(row, label, tame) -> None:
+    """Wherever the row stands; told that all are tame it does not look."""
+    for at in (0, 1):
+        rows, labels = np.ones((2, 2)), np.ones(2)
+        rows[at], labels[at] = row, label
+        rng, ones = generator(), np.ones(1)
+        iterate, risk, clipped = np.zeros((1, 2)), np.zeros((1, 3)), np.zeros(1)
+        given = (rng, rows, labels, False, MEAN, STD, TARGET, 0.0, 1.0, 0.0, np.full(2, 0.1))
+        state = (ones, ones, 0.0, iterate, risk, clipped)
+        assert one_pass(*given, *state, False) == tame
+        untouched = rng.random() == generator().random()
+        assert untouched == (not np.any(iterate)) == (not tame)
+        assert one_pass(*given, *state, True)
+
+
+def test_a_row_of_zeros_moves_nothing() -> None:
+    """Nor is it taken for one of a size that has to be tamed, wherever it stands."""
+    rows, labels = np.array([[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]), np.array([3.0, -4.0, 5.0])
+    found = run(rows, labels, clip_norms=[np.inf]).iterate
+    np.testing.assert_allclose(found.ravel(), -0.1 * 4.0 * np.array([1.0, 2.0]), rtol=1e-12)
