@@ -14,6 +14,7 @@ from privreg.algorithms.adassp import (
     adassp_zcdp,
     bounds_from_data,
     clipped_sums,
+    release,
     sensitivities,
 )
 from privreg.algorithms.ols import ols
@@ -317,7 +318,7 @@ def test_epsilon_is_refused_where_the_noise_would_not_keep_it():
     limit = 6 * log_term * (1 - np.sqrt(2 / 3 * np.log(1 / delta) / log_term))
     options = {"bounds": bounds, "delta": delta, "rng": stream()}
     adassp(make_data(300, 2), epsilon=0.999 * limit, **options)
-    with pytest.raises(ValueError, match="epsilon must be at most"):
+    with pytest.raises(ValueError, match=f"epsilon must be at most {limit:.3g}, "):
         adassp(make_data(300, 2), epsilon=1.001 * limit, **options)
     for out in (1.0, 1.5):
         with pytest.raises(ValueError, match="delta must be more than 0 and less than 1"):
@@ -339,3 +340,15 @@ def test_least_squares_refuses_features_that_are_all_but_dependent(rng, gap):
     features[:, 1] = features[:, 0] + gap * features[:, 1]
     with pytest.raises(ValueError, match="samples must have linearly independent features"):
         ols(ArraySamples(features, np.ones(40)))
+
+
+def test_sums_of_private_rows_are_no_release():
+    assert clipped_sums(make_data(20, 2), bounds=Bounds(1.0, 1.0)).not_private
+
+
+def test_a_release_takes_any_budget_that_adds_noise():
+    options = {"bounds": Bounds(1.0, 1.0)}
+    found = release(make_data(20, 2), **options, budget=Budget.zcdp(0.5))
+    assert found.budget == Budget.zcdp(0.5)
+    with pytest.raises(ValueError, match="budget must be"):
+        release(make_data(20, 2), **options, budget=Budget(np.inf))
