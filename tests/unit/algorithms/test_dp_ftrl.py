@@ -322,3 +322,46 @@ def test_a_decoder_looks_at_no_later_noise():
     ahead[3, 4] = 0.1
     with pytest.raises(ValueError, match="decoder must be lower triangular"):
         FTRLMechanism(ahead, 1.0, 1.0, 10)
+
+
+def test_a_start_of_either_sign_shrinks_by_the_ridge_alone():
+    """Blank rows: the penalty is all that moves, by the same factor in each of ten steps."""
+    start = np.array([-1e40, 3.0])
+    run = dp_ftrl(
+        ArraySamples(np.zeros((10, 2)), np.zeros(10)),
+        mechanism=QUIET,
+        step_size=0.1,
+        rng=generator(),
+        ridge=0.5,
+        start=start,
+    )
+    np.testing.assert_allclose(run.iterates[0], 0.95**10 * start, rtol=1e-14)
+    for far in ([-1.1e40, 0.0], [0.0, 1.1e40]):
+        with pytest.raises(ValueError, match="start"):
+            attempt(start=far)
+
+
+def test_an_overflow_after_the_last_wanted_step_is_refused():
+    """The penalty multiplies by -1e100 a step: the second iterate is finite, the tenth is not."""
+    overflow = {"ridge": 1e50, "step_size": 1e50, "start": [1.0, 1.0]}
+    with pytest.raises(ValueError, match="step_size must be small enough"):
+        attempt(times=[2], **overflow)
+
+
+def test_noise_for_a_budget_reaches_from_the_least_clip_norm_to_the_most_noise():
+    """With B = I, zero-out and 2ρ = 1 the noise is the clip norm itself, both bounds included."""
+    budget = Budget.half_square(1.0, neighbours="zero-out")
+
+    def std(clip_norm, budget=budget):
+        found = FTRLMechanism.for_budget(
+            identity(10), clip_norm=clip_norm, budget=budget, sample_size=10
+        )
+        return found.gradient_noise_std
+
+    assert std(1e-50) == 1e-50
+    assert std(1e50) == 1e50
+    for clip_norm in (0.9e-50, 1.1e50):
+        with pytest.raises(ValueError, match="clip_norm"):
+            std(clip_norm)
+    with pytest.raises(ValueError, match="noise of at most 1e50"):
+        std(1e50, Budget.half_square(0.9, neighbours="zero-out"))
