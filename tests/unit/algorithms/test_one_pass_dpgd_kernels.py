@@ -79,3 +79,14 @@ def test_rows_of_zeros_move_nothing(budget_free_noise: float) -> None:
             theta = theta - 0.2 * gradient * min(1.0, 0.5 / length)
         theta = theta + 2 * 0.5 * budget_free_noise * kick
     np.testing.assert_allclose(found, theta, rtol=1e-12)
+
+
+@pytest.mark.parametrize("settings", [1, 2])
+def test_a_row_alone_moves_by_its_gradient_and_its_noise(settings: int) -> None:
+    mechanism = one_pass_dpgd.Mechanism(
+        [0.2], [0.3], np.ones(settings), np.full(settings, 0.5), Budget(np.inf)
+    )
+    found = one_pass_dpgd.fit(mechanism, np.array([[3.0, 4.0]]), np.array([1.0]), generator(4))
+    # The step is the cap 2/25, the gradient 5 long, the noise 2 · 0.5 · 0.3 along one draw.
+    expected = 2 / 25 * 0.5 * np.array([0.6, 0.8]) + 0.3 * generator(4).standard_normal(2)
+    np.testing.assert_allclose(found, np.tile(expected, (settings, 1)), rtol=1e-12)
