@@ -21,6 +21,7 @@ from privreg.pipeline.sources import origin_of, put_back, real_tables_kept, tabl
 
 # A disk with less space than this is full for what a run writes.
 LEAST_FREE_BYTES = 20_000_000
+DEFAULT_RATE = (100, 1)
 
 
 def guarded(workflow: Any, layout: Layout) -> Callable[..., None]:
@@ -50,9 +51,21 @@ def guarded(workflow: Any, layout: Layout) -> Callable[..., None]:
                 except (ValueError, OSError) as error:
                     sys.exit(f"error: {error}")
                 stack.enter_context(real_tables_kept(layout, unfinished))
+                look_at_jobs_once(workflow.scheduling_settings)
             execute(executor_plugin=executor_plugin, **options)
 
     return guarded_execute
+
+
+def look_at_jobs_once(settings: Any) -> None:
+    """Take Snakemake's default limit of 100 jobs a second away; one that was asked for stays.
+
+    With any limit each look at the jobs that are ready plans one more in a second's time, so that
+    every job that ends adds an endless row of them: late in a run of 500 jobs they fill a core.
+    """
+    limit = settings.max_jobs_per_timespan
+    if limit is not None and (limit.max_jobs, limit.timespan) == DEFAULT_RATE:
+        settings.max_jobs_per_timespan = None
 
 
 def require_usable(folder: Path) -> None:
