@@ -90,3 +90,19 @@ def test_a_row_alone_moves_by_its_gradient_and_its_noise(settings: int) -> None:
     # The step is the cap 2/25, the gradient 5 long, the noise 2 · 0.5 · 0.3 along one draw.
     expected = 2 / 25 * 0.5 * np.array([0.6, 0.8]) + 0.3 * generator(4).standard_normal(2)
     np.testing.assert_allclose(found, np.tile(expected, (settings, 1)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("settings", [1, 2])
+def test_long_rows_alone_leave_the_noise_as_it_is(settings: int) -> None:
+    """As they are, the product of such a row with earlier noise overflows in both directions."""
+    rows = np.tile([1.7e308, -1.7e308], (40, 1))
+    mechanism = one_pass_dpgd.Mechanism(
+        np.full(40, 0.2),
+        np.full(40, 3.0),
+        np.ones(settings),
+        np.full(settings, 0.5),
+        Budget(np.inf),
+    )
+    found = one_pass_dpgd.fit(mechanism, rows, np.zeros(40), generator(5))
+    noise = 3.0 * generator(5).standard_normal((40, 2)).sum(axis=0)
+    np.testing.assert_allclose(found, np.tile(noise, (settings, 1)), rtol=1e-12)
