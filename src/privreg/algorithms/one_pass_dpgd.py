@@ -399,7 +399,12 @@ def _fit_one(
         block = slice(start, start + ROWS_OF_ONE)
         rows, targets = np.ascontiguousarray(features[block]), labels[block]
         noise = mechanism.noise_shape[block]
-        directions = rng.standard_normal(rows.shape if noise.any() else (0, dimension))
+        # The same draws as for several settings: none for a chunk without noise.
+        noisy = np.logical_or.reduceat(noise > 0, np.arange(0, len(noise), CHUNK))
+        drawn = noisy.repeat(CHUNK)[: len(noise)]
+        directions = np.zeros(rows.shape if drawn.any() else (0, dimension))
+        if len(directions):
+            directions[drawn] = rng.standard_normal((np.count_nonzero(drawn), dimension))
         for tame in (False, True):
             if kernels.step_rows(
                 rows,

@@ -146,6 +146,24 @@ def test_settings_share_draws_and_do_not_mix():
     np.testing.assert_allclose(both[1], second[0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("noisy", [[], [1999], [40, 1100], range(2000)])
+def test_one_setting_alone_draws_what_it_does_beside_others(noisy):
+    """Whatever steps have noise: a chunk without any draws nothing."""
+    rng = generator(6)
+    features, labels = rng.standard_normal((2000, 3)), rng.standard_normal(2000)
+    noise = np.zeros(2000)
+    noise[list(noisy)] = 0.1
+    alone, beside = (
+        one_pass_dpgd.Mechanism(
+            np.full(2000, 0.02), noise, np.ones(count), np.full(count, 0.5), Budget(np.inf)
+        )
+        for count in (1, 2)
+    )
+    found = one_pass_dpgd.fit(alone, features, labels, generator(7))
+    expected = one_pass_dpgd.fit(beside, features, labels, generator(7))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-9, atol=1e-12)
+
+
 def test_a_mechanism_over_its_budget_is_refused():
     good = mechanism_for(SCHEDULES[1], 50, 6)
     with pytest.raises(ValueError, match=r"spends a root of 0\.625"):
