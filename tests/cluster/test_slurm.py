@@ -55,7 +55,7 @@ def submit(folder, cluster, *arguments):
     environment.pop("NUMBA_CACHE_DIR", None)
     command = [
         *(sys.executable, "-m", "snakemake", *arguments),
-        *("--profile", "profiles/slurm", "--group-components", *GROUPS),
+        *("--profile", "profiles/slurm", "--cores", "1", "--group-components", *GROUPS),
         *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
         *("--default-resources", "slurm_partition=short", "slurm_account=none"),
     ]
