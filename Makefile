@@ -35,7 +35,7 @@ test: setup lint
 test-all: test test-long
 
 test-long: setup
-	python -m pytest -m long --numprocesses 3 --dist loadfile --no-loadscope-reorder --durations 10
+	python -m pytest -m long --numprocesses 3 --dist worksteal --durations 10
 
 archive: setup
 	snakemake all --dry-run 2>&1 | grep -q "Nothing to be done" || { echo "Build first: make"; exit 1; }
