@@ -288,9 +288,13 @@ def test_integer_sums_are_exact_over_chunks_and_blocks(rng):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
-def test_adassp_audit(neighbours):
-    """The pairs of `test_audits`, of which an estimate shows 1/√2 and √(2/3) of the promise."""
+@pytest.mark.parametrize(("neighbours", "least"), [("replace-one", 0.4), ("add-remove", 0.5)])
+def test_adassp_audit(neighbours, least):
+    """The pairs of `test_audits`, of which an estimate shows 1/√2 and √(2/3) of the promise.
+
+    Secret noise has no seed. Of 400 audits of the Gaussian mechanism in its place the shares were
+    0.566 ± 0.030 and 0.658 ± 0.030; `least` is five standard deviations below.
+    """
     budget, n = Budget.gaussian_dp(4.0, neighbours=neighbours), 400
     if neighbours == "replace-one":
         others, theirs = np.repeat(0.5 * np.eye(2), n, axis=0), np.repeat([-1.0, 1.0], n)
@@ -308,7 +312,7 @@ def test_adassp_audit(neighbours):
         ]
         outputs.append(np.sum(runs, axis=1))
     loss = audit(*outputs)
-    assert 0.5 < loss.share(budget) <= np.sqrt(2 / 3)
+    assert least < loss.share(budget) <= np.sqrt(2 / 3)
     assert loss.share(Budget.gaussian_dp(1.5, neighbours=neighbours)) > 1
 
 
