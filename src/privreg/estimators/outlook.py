@@ -24,7 +24,7 @@ from privreg.prediction.regimes import MOST_RATIO
 from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.neighbours import sum_sensitivity
 from privreg.validation import require_count, require_flag, require_instance
 
 # Share of the labels' variance that is explained: where settings are compared, and the range.
@@ -204,7 +204,11 @@ def _changed(
     except ValueError:
         # Shares that leave nothing for the final steps.
         return settings
-    price = _change(budget) ** 2 * p / (2 * n * budget.rho * changed.final_share)
+    price = (
+        sum_sensitivity(1.0, neighbours=budget.neighbours) ** 2
+        * p
+        / (2 * n * budget.rho * changed.final_share)
+    )
     return replace(changed, clip_width=best_clip_width(price))
 
 
@@ -252,10 +256,6 @@ def _floor(problem: Problem, budget: Budget) -> float:
     width = np.geomspace(0.1, 4.0, 60)
     share, square = clipped_moments(width, np.ones_like(width))
     n, p = problem.sample_size, problem.dimension
-    price = _change(budget) ** 2 * p / (2 * n * budget.rho)
+    price = sum_sensitivity(1.0, neighbours=budget.neighbours) ** 2 * p / (2 * n * budget.rho)
     least = float(np.min((square + price * width**2) / share**2))
     return problem.label_noise_std**2 * p / (2 * n) * least
-
-
-def _change(budget: Budget) -> float:
-    return 2.0 if budget.neighbours is Neighbours.REPLACE_ONE else 1.0

@@ -83,7 +83,12 @@ def whiten(
     shrink = require_array("shrink", shrink, shape=rows.norms.shape, least=1e-100, most=1)
     n, p = problem.sample_size, problem.dimension
     change = sqrt(2.0) if budget.neighbours is Neighbours.REPLACE_ONE else 1.0
-    likely, caps, chances = _caps(rows.norms * shrink, rows.weights, problem, settings, budget)
+    likely, caps, chances = _caps(
+        rows.norms * shrink,
+        rows.weights,
+        problem,
+        change / sqrt(2 * settings.norm_share * budget.rho),
+    )
     # The first run has the likely cap and no noise in its mean; the others are all that may happen.
     cap = np.concatenate([[likely], np.repeat(caps, len(DEVIATIONS))])
     deviations = np.concatenate([[0.0], np.tile(DEVIATIONS, len(caps))])
@@ -150,13 +155,10 @@ def _caps(
     lengths: FloatArray,
     weights: FloatArray,
     problem: Problem,
-    settings: HuberSettings,
-    budget: Budget,
+    noise: float,
 ) -> tuple[float, FloatArray, FloatArray]:
     """The first round's cap without noise in its histogram; all caps with noise, and chances."""
     n = problem.sample_size
-    change = sqrt(2.0) if budget.neighbours is Neighbours.REPLACE_ONE else 1.0
-    noise = change / sqrt(2 * settings.norm_share * budget.rho)
     edges = length_edges(problem.feature_norm)
     bins = np.searchsorted(edges, lengths, side="left")
     counts = n * np.bincount(bins, weights, len(edges) + 1).astype(float)
