@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -34,7 +35,9 @@ def plan_run(
 
     Settings are searched on predictions, for each problem by itself and for all of them together;
     of all that were found, each method's alternative is the one of least regret: the largest ratio
-    over the problems of its objective to the least that any alternative has there.
+    over the problems of its objective to the least that any alternative has there. Problems whose
+    noise differs stand for all noise between them: the regret is also over each of them with every
+    other combination of the laws and misfits that are stated.
 
     Parameters
     ----------
@@ -83,7 +86,8 @@ def plan_run(
             f"got {budget.neighbours.value!r}"
         )
     predictions = [
-        predict_many(problem, [method for _, method in candidates], budget) for problem in stated
+        predict_many(problem, [method for _, method in candidates], budget)
+        for problem in _corners(stated)
     ]
     values = np.array([[getattr(each, objective) for each in row] for row in predictions])
     held = np.array([[each.holds for each in row] for row in predictions])
@@ -91,6 +95,7 @@ def plan_run(
     least = np.where(np.isfinite(trusted), trusted, values.min(axis=1))
     with np.errstate(invalid="ignore"):
         regret = np.nan_to_num((values / least[:, None]).max(axis=0), nan=np.inf)
+    predictions, held = predictions[: len(stated)], held[: len(stated)]
     order = sorted(
         range(len(candidates)), key=lambda at: (not held[:, at].all(), float(regret[at]))
     )
@@ -105,6 +110,19 @@ def plan_run(
     best = alternatives[0]
     worthwhile = best.holds and any(each.beats_the_mean for each in best.predictions)
     return Plan(stated, budget, alternatives, worthwhile, _verdict(stated, budget, best))
+
+
+def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """The problems, then each with the noises that combine what others state of law and misfit."""
+    laws = dict.fromkeys(problem.label_noise_law for problem in stated)
+    misfits = dict.fromkeys(problem.misfit for problem in stated)
+    known = {(problem.label_noise_law, problem.misfit) for problem in stated}
+    return stated + tuple(
+        replace(problem, label_noise_law=law, misfit=misfit)
+        for law, misfit in product(laws, misfits)
+        if (law, misfit) not in known
+        for problem in stated
+    )
 
 
 def names_of(methods: Any) -> list[str]:

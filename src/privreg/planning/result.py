@@ -24,7 +24,8 @@ class Alternative:
     predictions : tuple of Prediction
         One for each problem that was stated, in order.
     regret : float
-        Largest ratio, over the problems, of its objective to the least one of any alternative.
+        Largest ratio of its objective to the least one of any alternative, over what is stated as
+        `plan_run` takes it.
     """
 
     name: str
@@ -54,7 +55,8 @@ class Plan:
     budget : Budget
         What any alternative costs.
     alternatives : tuple of Alternative
-        The best settings of each method; those whose theory holds come first, then by regret.
+        The best settings of each method, those whose theory holds first, as `plan_run`
+        orders them.
     worthwhile : bool
         Whether the best is predicted to do better than predicting the mean for some problem.
     verdict : str

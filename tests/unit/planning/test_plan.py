@@ -1,10 +1,12 @@
 """Plans: what is chosen, what is said, what is refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from privreg.planning import plan as planning
 from privreg.planning.least_budget import MARGIN, least_budget
 from privreg.planning.plan import plan_run
 from privreg.planning.report import draw, plain
@@ -67,6 +69,37 @@ def test_over_a_range_no_case_is_forgotten():
             assert plan.best.regret <= worst * WORTH
     # What no single case would choose does better in all of them together.
     assert plan.best.regret < 3
+
+
+def test_noises_stated_together_stand_for_their_combinations(monkeypatch):
+    """A plan told of two corners is better where law and misfit change places than without."""
+    common = {"n": 10_000, "p": 20}
+    # The features explain 40 or 90 % of the labels' variance.
+    stated = (
+        problem(**common, signal=0.4**0.5, label_noise_std=0.6**0.5),
+        problem(
+            **common,
+            signal=0.9**0.5,
+            label_noise_std=0.1**0.5,
+            label_noise_law="student_t3",
+            misfit=0.3,
+        ),
+    )
+    budget = Budget.zcdp(0.02)
+    crossed = [
+        *(replace(each, label_noise_law="gaussian", misfit=0.3) for each in stated),
+        *(replace(each, label_noise_law="student_t3", misfit=0.0) for each in stated),
+    ]
+
+    def errors():
+        best = plan_run(stated, budget, methods=["huber"], intervals=False).best
+        assert len(best.predictions) == len(stated)
+        return np.array([predict_risk(each, best.method, budget).excess_risk for each in crossed])
+
+    together = errors()
+    monkeypatch.setattr(planning, "_corners", lambda problems: problems)
+    apart = errors()
+    assert np.max(apart / together) > 1.1 * np.max(together / apart)
 
 
 def test_a_budget_that_is_too_small_is_said_plainly():
