@@ -16,7 +16,6 @@ BIN := $(CURDIR)/$(VENV)/bin
 # The package runs from this checkout, whatever else is installed.
 export PATH := $(BIN):$(PATH)
 export PYTHONPATH := $(CURDIR)/src
-# Byte-code is compiled below, once; a job without it imports three times as long.
 export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
@@ -58,6 +57,7 @@ $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)
 	pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@# A job without byte-code imports three times as long.
 	python -m compileall -q -j 0 $(VENV)/lib src
 	touch $@
 

@@ -204,11 +204,7 @@ def _changed(
     except ValueError:
         # Shares that leave nothing for the final steps.
         return settings
-    price = (
-        sum_sensitivity(1.0, neighbours=budget.neighbours) ** 2
-        * p
-        / (2 * n * budget.rho * changed.final_share)
-    )
+    price = _noise_price(n, p, budget) / changed.final_share
     return replace(changed, clip_width=best_clip_width(price))
 
 
@@ -256,6 +252,12 @@ def _floor(problem: Problem, budget: Budget) -> float:
     width = np.geomspace(0.1, 4.0, 60)
     share, square = clipped_moments(width, np.ones_like(width))
     n, p = problem.sample_size, problem.dimension
-    price = sum_sensitivity(1.0, neighbours=budget.neighbours) ** 2 * p / (2 * n * budget.rho)
+    price = _noise_price(n, p, budget)
     least = float(np.min((square + price * width**2) / share**2))
     return problem.label_noise_std**2 * p / (2 * n) * least
+
+
+def _noise_price(n: int, p: int, budget: Budget) -> float:
+    """Variance of a step by private noise over that by rows, for each squared clip width."""
+    change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
+    return change**2 * p / (2 * n * budget.rho)
