@@ -15,6 +15,8 @@ from privreg.prediction.rows import Rows
 FloatArray = NDArray[np.float64]
 # Beyond 40 standard deviations nothing is clipped.
 WIDEST = 40.0
+# Of a residual of variance 1 about 0, both signs together.
+DENSITY = np.sqrt(2 / np.pi)
 
 
 class ClippedResidual(NamedTuple):
@@ -52,12 +54,14 @@ def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, Flo
     share, second_moment : ndarray, shape (...)
     """
     ratio = np.minimum(width / std, WIDEST)
-    share = 1 - 2 * ndtr(-ratio)
-    density = np.exp(-(ratio**2) / 2) * np.sqrt(2 / np.pi)
+    squared, beyond = ratio * ratio, 2 * ndtr(-ratio)
+    share = 1 - beyond
+    inside = share - ratio * (DENSITY * np.exp(-0.5 * squared))
     # The difference keeps its digits: below this ratio its series is exact to 1e-9.
     small = ratio < 1e-2
-    inside = np.where(small, np.sqrt(2 / np.pi) * ratio**3 / 3, share - ratio * density)
-    return share, std**2 * (inside + ratio**2 * (1 - share))
+    if np.any(small):
+        inside = np.where(small, DENSITY / 3 * squared * ratio, inside)
+    return share, std * std * (inside + squared * beyond)
 
 
 def noise_moments(
