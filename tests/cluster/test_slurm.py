@@ -17,7 +17,7 @@ QUICK = "config/quick.yaml"
 TARGETS = ["all"]
 # Enough in a group that its submission does not count, few enough that its end is soon seen:
 # the executor asks ten seconds later each time that nothing has ended.
-GROUPS = ["theory=10", "trials=19", "summaries=16"]
+GROUPS = ["theory=10", "trials=19", "intervals=4"]
 
 pytestmark = [
     pytest.mark.long,

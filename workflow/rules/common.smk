@@ -29,6 +29,7 @@ shell.prefix(
 # What needs the network, or is done in a second by the process that waits: never sent to a cluster.
 localrules:
     data,
+    summarise,
     figure,
     table,
     judge,
