@@ -96,19 +96,26 @@ def prediction(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def planning(simulation: xr.Dataset) -> Figure:
+def planning(simulation: xr.Dataset, california: xr.Dataset, digits: xr.Dataset) -> Figure:
     """Regrets in increasing order, and errors at budgets that were found for a target."""
     figure, axes = panels(1, 2, height=2.8)
-    order = np.argsort(simulation.regret.values)
-    axes[0].errorbar(
-        np.arange(1, len(order) + 1),
-        simulation.regret.values[order],
-        simulation.regret_standard_error.values[order],
-        color=BLUE,
-        ls="",
-        marker="o",
-        ms=3.5,
+    regret, error, names = (
+        np.concatenate([each[variable].values for each in (simulation, california, digits)])
+        for variable in ("regret", "regret_standard_error", "problem")
     )
+    order = np.argsort(regret)
+    synthetic = np.char.startswith(names[order].astype(str), "synthetic")
+    for chosen, name, colour in ((synthetic, "synthetic", BLUE), (~synthetic, "tables", GREEN)):
+        axes[0].errorbar(
+            1 + np.flatnonzero(chosen),
+            regret[order][chosen],
+            error[order][chosen],
+            color=colour,
+            ls="",
+            marker="o",
+            ms=3.5,
+            label=name,
+        )
     axes[0].axhline(1.0, color="0.6", lw=0.8, zorder=0)
     for level, line, name in ((1.1, ":", "bound of the median"), (1.5, "--", "of the worst")):
         axes[0].axhline(level, color="0.6", lw=0.8, ls=line, zorder=0, label=f"{name}, {level}")
@@ -117,6 +124,9 @@ def planning(simulation: xr.Dataset) -> Figure:
         xlabel="problem, by its regret",
         ylabel="error of the plan over the grid's best",
     )
+    ticks = [0.6, 0.8, 1.0, 1.2, 1.5, 2.0]
+    axes[0].set_yticks(ticks, labels=[f"{tick:g}" for tick in ticks])
+    axes[0].minorticks_off()
     axes[0].legend(loc="upper left")
     over = simulation.risk_over_target
     axes[1].errorbar(
