@@ -10,6 +10,7 @@ import contextlib
 import heapq
 import io
 import logging
+import os
 import random
 import resource
 import shutil
@@ -21,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 from privreg.claims import ledger as ledgers_read
 from privreg.experiment import yaml_files
@@ -66,7 +68,9 @@ def main() -> int:
 def campaign(sample: int | None = None) -> Iterator[Tried]:
     """All cases, or a seeded sample of each kind."""
     rng = random.Random(SEED)
-    with tempfile.TemporaryDirectory() as folder, quiet():
+    # Local tables are read by each plan, and are not what is tried.
+    nowhere = mock.patch.dict(os.environ, {"PRIVREG_DATA": ""})
+    with tempfile.TemporaryDirectory() as folder, nowhere, quiet():
         for kind, cases in (
             ("configuration", wrong_configurations()),
             ("ledger", wrong_ledgers(Path(folder))),
