@@ -2,6 +2,7 @@
 # make quick    the same, made small
 # make test     set up, then the linters, the type checker and the tests
 # make test-all   the same, and the tests that take minutes, which make test-long runs alone
+# make cluster  brings what hands jobs to SLURM: docs/cluster.md
 # make archive    results and what Snakemake needs to trust them, for another checkout
 # make mutants  every small mistake in what keeps the promises, and which of them no test notices;
 #               FILES="privacy/zcdp.py algorithms/adassp.py" are some, an hour of one core is all
@@ -20,7 +21,10 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-.PHONY: all quick test test-all test-long archive mutants peers twice setup lint schema reference costs lock benchmarks clean
+LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+INSTALL := pip install --quiet --disable-pip-version-check
+
+.PHONY: all quick test test-all test-long cluster archive mutants peers twice setup lint schema reference costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -33,15 +37,23 @@ test: setup lint
 
 test-all: test test-long
 
-test-long: setup
+test-long: build/cluster
 	python -m pytest -m long --numprocesses 3 --dist worksteal --durations 10
+
+cluster: setup
+	$(INSTALL) --no-deps --require-hashes --requirement cluster.lock
+
+# Apart from the environment, each of whose starts of Snakemake would import it.
+build/cluster: cluster.lock | setup
+	$(INSTALL) --no-deps --require-hashes --upgrade --target $@ --requirement $<
+	touch $@
 
 archive: setup
 	snakemake all --dry-run 2>&1 | grep -q "Nothing to be done" || { echo "Build first: make"; exit 1; }
 	tar -czf privreg-results.tar.gz results .snakemake/metadata
 
 mutants: setup
-	pip install --quiet --disable-pip-version-check --target build/mutation 'cosmic-ray>=8.7,<9'
+	$(INSTALL) --target build/mutation 'cosmic-ray>=8.7,<9'
 	PYTHONPATH=$(CURDIR)/src:$(CURDIR)/build/mutation python tests/mutation/run.py $(FILES)
 
 peers: setup
@@ -55,8 +67,8 @@ setup: $(VENV)/installed
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv --clear $(VENV)
-	pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
-	pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(INSTALL) --require-hashes --requirement requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@# A job without byte-code imports three times as long.
 	python -m compileall -q -j 0 $(VENV)/lib src
 	touch $@
@@ -83,8 +95,9 @@ costs: setup
 	python -m privreg measure results/benchmarks --output workflow/costs.json
 
 lock:
-	uv pip compile pyproject.toml --extra workflow --extra cluster --extra dev --universal --python-version 3.11 \
-		--generate-hashes --no-header --no-annotate --output-file requirements.lock
+	$(LOCK) pyproject.toml --extra workflow --extra dev --output-file requirements.lock
+	printf '%s\n' snakemake-executor-plugin-slurm snakemake-executor-plugin-slurm-jobstep | \
+		$(LOCK) - --no-deps --output-file cluster.lock
 
 benchmarks: setup
 	for file in benchmarks/*.py; do echo "$$file" && python "$$file" || exit 1; done

@@ -133,13 +133,14 @@ def test_no_kernel_may_be_reordered():
     assert kernels > 20
 
 
-def locked():
-    text = (ROOT / "requirements.lock").read_text()
+def locked(lock):
+    text = (ROOT / lock).read_text()
     return dict(re.findall(r"^([a-z0-9-]+)==([^ \\]+)", text, re.MULTILINE))
 
 
-def test_the_lock_pins_everything_with_hashes_and_names_no_index():
-    text = (ROOT / "requirements.lock").read_text()
+@pytest.mark.parametrize("lock", ["requirements.lock", "cluster.lock"])
+def test_a_lock_pins_everything_with_hashes_and_names_no_index(lock):
+    text = (ROOT / lock).read_text()
     assert "://" not in text
     assert "index" not in text
     entries = re.split(r"\n(?=[a-z])", text.strip())
@@ -153,10 +154,11 @@ def test_pyproject_lock_and_environment_agree():
     def names(entries):
         return {re.match(r"[A-Za-z0-9-]+", entry)[0].lower() for entry in entries}
 
-    versions = locked()
+    versions = locked("requirements.lock")
     # What `make` needs is locked, tests included; of it the environment holds what rules run with.
     wanted = names(project["dependencies"]) | names(extras["workflow"])
     assert wanted | names(extras["dev"]) <= set(versions)
+    assert names(extras["cluster"]) <= set(locked("cluster.lock"))
     assert names(extras["convex"]) <= names(extras["workflow"])
     assert names(extras["sound"]) <= names(extras["dev"])
     conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
