@@ -91,14 +91,10 @@ def mark(figure: Figure, *, scale: str, stand_ins: Sequence[str]) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Save as the suffix says, without date, host or version in the file.
-
-    The first file's layout is that of the next ones: finding it costs as much as drawing.
-    """
+    """Save as the suffix says, without date, host or version in the file."""
     kind = path.suffix.removeprefix(".")
     metadata: dict[str, None] = {"pdf": {"CreationDate": None}, "png": {"Software": None}}.get(
         kind, {"Date": None}
     )
     with datasets.atomic(path) as partial:
         figure.savefig(partial, format=kind, metadata=metadata)
-    figure.set_layout_engine("none")
