@@ -11,7 +11,7 @@ from privreg.algorithms.samples import Samples, as_samples
 from privreg.noise.source import SECRET, NoiseSource, require_source
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.neighbours import Neighbours, gram_sensitivity, sum_sensitivity
 from privreg.privacy.release import Diagnostic, Release
 from privreg.privacy.zcdp import to_approximate
 from privreg.validation import require_answer, require_instance, require_number, require_rng
@@ -117,12 +117,11 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
     Wang (2018), Algorithm 2, for add-remove; replace-one derived as above.
     """
     bounds = require_bounds(bounds)
-    replace = Neighbours(neighbours) is Neighbours.REPLACE_ONE
     square = bounds.feature_norm**2
     return Sensitivities(
         eigenvalue=square,
-        gram=square * (np.sqrt(2.0) if replace else 1.0),
-        moment=bounds.feature_norm * bounds.label * (2.0 if replace else 1.0),
+        gram=float(gram_sensitivity(square, neighbours=neighbours)),
+        moment=float(sum_sensitivity(bounds.feature_norm * bounds.label, neighbours=neighbours)),
     )
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.split_budget import require_budget
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.neighbours import sum_sensitivity
 from privreg.validation import require_count, require_flag, require_number
 
 FloatArray = NDArray[np.float64]
@@ -172,8 +172,8 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
     root = np.sqrt(settings.moment_share / 2 * budget.rho)
     if n * root < MOMENT_PRICE * (1.2 * p + 3):
         settings = replace(settings, gram_share=0.16, moment_share=0.0)
-    factor = 2.0 if budget.neighbours is Neighbours.REPLACE_ONE else 1.0
-    price = factor**2 * p / (2 * n * budget.rho * settings.final_share)
+    change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
+    price = change**2 * p / (2 * n * budget.rho * settings.final_share)
     return replace(settings, clip_width=best_clip_width(price))
 
 

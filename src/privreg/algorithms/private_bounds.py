@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.split_budget import require_budget
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.neighbours import gram_sensitivity
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.validation import require_array, require_rng
@@ -79,8 +79,8 @@ def _noisy_counts(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Counts over their noise, (k, cells): what lies outside a grid counts in its end cells."""
-    factor = 2.0 if budget.neighbours is Neighbours.REPLACE_ONE else 1.0
-    std = float(gaussian_noise_std(sensitivity=np.sqrt(factor * values.shape[1]), rho=budget.rho))
+    change = gram_sensitivity(np.sqrt(values.shape[1]), neighbours=budget.neighbours)
+    std = float(gaussian_noise_std(sensitivity=change, rho=budget.rho))
     counts = np.array(
         [
             np.bincount(

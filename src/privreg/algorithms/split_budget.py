@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.neighbours import gram_sensitivity, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.theory.huber_descent.known_noise import symmetric_noise
@@ -110,10 +109,6 @@ class SplitBudget:
         require_budget(self.budget)
         require_rng("rng", self.rng)
 
-    @property
-    def replaces(self) -> bool:
-        return self.budget.neighbours is Neighbours.REPLACE_ONE
-
     def noise_std(self, what: str, share: float, sensitivity: float) -> float:
         require_instance("what", what, str)
         part = require_number("share", share, least=1e-12, most=1)
@@ -127,7 +122,8 @@ class SplitBudget:
 
     def histogram(self, what: str, share: float, counts: FloatArray) -> NoisyValue:
         counts = _sum("counts", counts, shape=(None,))
-        std = self.noise_std(what, share, sqrt(2.0) if self.replaces else 1.0)
+        change = float(gram_sensitivity(1.0, neighbours=self.budget.neighbours))
+        std = self.noise_std(what, share, change)
         return NoisyValue(counts + std * self.rng.standard_normal(counts.shape), std)
 
     def semidefinite(
@@ -136,7 +132,8 @@ class SplitBudget:
         total, bound, n = _sum("total", total, shape=(None, None)), _bound(bound), _divisor(n)
         if len(total) != total.shape[1]:
             raise ValueError(f"total must be a square matrix, got shape {total.shape}")
-        std = self.noise_std(what, share, bound * (sqrt(2.0) if self.replaces else 1.0)) / n
+        change = float(gram_sensitivity(bound, neighbours=self.budget.neighbours))
+        std = self.noise_std(what, share, change) / n
         noise = symmetric_noise(len(total), noise_std=std, rng=self.rng)
         return NoisyValue((total + total.T) / (2 * n) + noise, std)
 
@@ -144,7 +141,8 @@ class SplitBudget:
         self, what: str, share: float, total: FloatArray, bound: float, n: float
     ) -> NoisyValue:
         total, bound, n = _sum("total", total, shape=(..., None)), _bound(bound), _divisor(n)
-        std = self.noise_std(what, share, bound * (2.0 if self.replaces else 1.0)) / n
+        change = float(sum_sensitivity(bound, neighbours=self.budget.neighbours))
+        std = self.noise_std(what, share, change) / n
         return NoisyValue(total / n + std * self.rng.standard_normal(total.shape), std)
 
     def number(self, what: str, share: float, total: float, bound: float, n: float) -> NoisyValue:

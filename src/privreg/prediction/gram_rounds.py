@@ -27,7 +27,7 @@ from privreg.prediction.gram_nodes import sample_nodes
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows, require_setting
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.neighbours import gram_sensitivity
 from privreg.theory.huber_descent.known_noise import noise_edge
 from privreg.validation import require_array, require_instance, require_number
 
@@ -82,7 +82,7 @@ def whiten(
     require_instance("settings", settings, HuberSettings)
     shrink = require_array("shrink", shrink, shape=rows.norms.shape, least=1e-100, most=1)
     n, p = problem.sample_size, problem.dimension
-    change = sqrt(2.0) if budget.neighbours is Neighbours.REPLACE_ONE else 1.0
+    change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
     likely, caps, chances = _caps(
         rows.norms * shrink,
         rows.weights,

@@ -28,7 +28,7 @@ from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import LabelNoiseLaw, Problem
 from privreg.prediction.rows import Rows, require_setting
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.neighbours import gram_sensitivity, sum_sensitivity
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
 from privreg.validation import require_instance
 
@@ -79,7 +79,6 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     require_setting(problem, rows, budget)
     require_instance("settings", settings, HuberSettings)
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
-    replace = budget.neighbours is Neighbours.REPLACE_ONE
     shrink = np.minimum(1.0, problem.feature_norm / np.maximum(rows.norms, 1e-300))
     whitening = whiten(problem, rows, settings, budget, shrink)
     white = rows.energies * shrink[:, None] ** 2 * whitening.squares
@@ -100,7 +99,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     private, sampling = np.zeros_like(bias), np.zeros(len(signal))
     warm_up = settings.warm_up_share / settings.warm_up_steps
     final = settings.final_share / settings.final_steps
-    change = 2.0 if replace else 1.0
+    change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
     unclipped = np.zeros_like(lengths)
     scale, path = 0.0, []
     for step, size in enumerate(sizes):
@@ -166,7 +165,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         ((bias**2 @ weights) * signal * back)[None] + moved,
         (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
     )
-    histogram = (sqrt(2.0) if replace else 1.0) / sqrt(
+    histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(
         2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho
     )
     return Outcome(
@@ -196,10 +195,10 @@ def _nodes(
     left = ratio * ((1 - whitening.weight) ** 2 + 1 / slope - 1) + whitening.variance
     known, newton_noise = 0.0, 0.0
     if settings.moment_share > 0:
-        replace = budget.neighbours is Neighbours.REPLACE_ONE
         spent = settings.moment_share / 2 * budget.rho
         cap = white_cap(p, sample_size=n, rho=spent)
-        std = cap**2 * (sqrt(2.0) if replace else 1.0) / (n * sqrt(2 * spent))
+        change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
+        std = cap**2 * change / (n * sqrt(2 * spent))
         seen = slope**2 * p * left
         known = seen / (seen + std**2 * p * (p + 1) / 2)
         newton_noise = (known * std / slope) ** 2 * p / 2

@@ -55,7 +55,42 @@ def sum_sensitivity(
     ------
     brown2024, Claim A.5 (replace-one). Divide by n for a mean: 2γ/n for the mean clipped gradient.
     """
+    return _change(bound, 2.0, Neighbours(neighbours))
+
+
+def gram_sensitivity(
+    bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
+) -> NDArray[np.float64]:
+    r"""ℓ2 sensitivity of a sum of terms of bounded norm, no two of which point apart.
+
+    .. math::
+        \Delta = \sqrt2\, b \text{ (replace-one)}, \qquad
+        \Delta = b \text{ (add-remove, zero-out)}
+
+    Matrices xxᵀ and the counts of a histogram are such terms: an inner product of two is not
+    negative, so ‖u - v‖² is at most ‖u‖² + ‖v‖².
+
+    Parameters
+    ----------
+    bound : array_like, shape (...)
+        Largest norm b of a record's term, for a matrix that of Frobenius, at least 0; `inf` is
+        unbounded.
+    neighbours : Neighbours
+        Neighbouring relation.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        `inf` without a bound.
+
+    Source
+    ------
+    Derived as above; Wang (2018), Algorithm 2, has the add-remove case.
+    """
+    return _change(bound, np.sqrt(2.0), Neighbours(neighbours))
+
+
+def _change(bound: ArrayLike, replaced: float, neighbours: Neighbours) -> NDArray[np.float64]:
     norm = require_real("bound", bound, least=0, infinite=True)
-    factor = 2.0 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1.0
     with np.errstate(over="ignore"):
-        return factor * norm
+        return norm * (replaced if neighbours is Neighbours.REPLACE_ONE else 1.0)

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 from scipy.special import log_ndtr
 
 from privreg.privacy import zcdp
-from privreg.privacy.neighbours import Neighbours, sum_sensitivity
+from privreg.privacy.neighbours import Neighbours, gram_sensitivity, sum_sensitivity
 
 RHOS = np.array([1e-4, 0.015, 0.05, 0.5, 3.0])
 DELTAS = np.array([[1e-12], [1e-6], [1e-2]])
@@ -178,20 +178,34 @@ def test_composition_over_each_axis_and_none():
             zcdp.compose(budgets, axis=axis)
 
 
-def test_sensitivities_by_relation():
-    """A record replaced moves a sum by twice its bound, one taken away or blanked by the bound."""
-    expected = {"replace-one": 2.0, "add-remove": 1.0, "zero-out": 1.0}
+@pytest.mark.parametrize(
+    ("sensitivity", "replaced"), [(sum_sensitivity, 2.0), (gram_sensitivity, np.sqrt(2.0))]
+)
+def test_sensitivities_by_relation(sensitivity, replaced):
+    """A record taken away or blanked moves a sum by its bound, one replaced by more."""
+    expected = {"replace-one": replaced, "add-remove": 1.0, "zero-out": 1.0}
     for neighbours, factor in expected.items():
         for relation in (neighbours, Neighbours(neighbours)):
             np.testing.assert_array_equal(
-                sum_sensitivity([0.0, 3.0, np.inf], neighbours=relation),
+                sensitivity([0.0, 3.0, np.inf], neighbours=relation),
                 [0.0, 3 * factor, np.inf],
             )
-    assert sum_sensitivity(3.0) == 6.0
+    assert sensitivity(3.0) == 3 * replaced
     with pytest.raises(ValueError, match="bound must be"):
-        sum_sensitivity(-1.0)
+        sensitivity(-1.0)
     with pytest.raises(ValueError, match="'replace-one', 'add-remove', 'zero-out', got 'both'"):
-        sum_sensitivity(1.0, neighbours="both")
+        sensitivity(1.0, neighbours="both")
+
+
+def test_what_a_replaced_record_moves_is_reached_and_never_passed():
+    rng = np.random.default_rng(11)
+    vectors = rng.standard_normal((400, 3))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ends = np.concatenate([vectors, [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]])
+    grams = np.einsum("ki,kj->kij", ends, ends).reshape(len(ends), -1)
+    for terms, sensitivity in ((ends, sum_sensitivity), (grams, gram_sensitivity)):
+        moves = np.linalg.norm(terms[:, None] - terms[None], axis=2)
+        assert moves.max() == pytest.approx(sensitivity(1.0), rel=1e-12)
 
 
 @pytest.mark.parametrize(
