@@ -32,6 +32,8 @@ from privreg.pipeline.targets import checked
 
 # What is imported by here stays: the collector of garbage need not look at it time and again.
 gc.freeze()
+# No parameter of a rule is a table, to compare which Snakemake would import pandas at each start.
+sys.modules.setdefault("pandas", None)
 stop_in_one_line(require_usable)(SOURCE)
 # Read before Snakemake does, for which two keys of one name are one.
 for overlay in ("config/config.yaml", *workflow.config_settings.configfiles):

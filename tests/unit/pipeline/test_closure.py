@@ -42,6 +42,25 @@ def test_a_function_brings_what_it_reaches(package):
     assert names("house.recipe") == {"recipe", "always", "one", "two", "three"}
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        "try:\n{}\nexcept ValueError:\n    pass",
+        "try:\n    pass\nexcept ValueError:\n{}",
+        "try:\n    pass\nfinally:\n{}",
+        "for _ in ():\n    pass\nelse:\n{}",
+        "while True:\n{}",
+        "if 0:\n    pass\nelif 1:\n{}",
+        "with open('x'):\n{}",
+        "match 1:\n  case 1:\n{}",
+        "class A:\n  async def b():\n{}",
+    ],
+)
+def test_an_import_is_seen_wherever_a_statement_may_stand(package, around):
+    (package / "two.py").write_text(around.format("    import house.one") + "\n")
+    assert names("house.two") == {"two", "one"}
+
+
 def test_the_digest_follows_what_is_reached_and_nothing_else(package):
     before = walk.digest("house.recipe:second")
     (package / "one.py").write_text("# An edit.\n")
