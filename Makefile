@@ -38,7 +38,7 @@ test: setup lint
 test-all: test test-long
 
 test-long: build/cluster
-	python -m pytest -m long --numprocesses 3 --dist worksteal --durations 10
+	python -m pytest -m long --numprocesses 2 --dist worksteal --durations 10
 
 cluster: setup
 	$(INSTALL) --no-deps --require-hashes --requirement cluster.lock
