@@ -38,7 +38,10 @@ test: setup lint
 test-all: test test-long
 
 test-long: build/cluster
-	python -m pytest -m long --numprocesses 2 --dist worksteal --durations 10
+	@# A SLURM has the machine to itself: it hands out all cores.
+	python -m pytest -m long --ignore tests/unit --ignore tests/cluster \
+		--numprocesses 2 --dist worksteal --durations 10
+	python -m pytest -m long tests/cluster
 
 cluster: setup
 	$(INSTALL) --no-deps --require-hashes --requirement cluster.lock

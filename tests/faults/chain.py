@@ -69,6 +69,15 @@ def chain_checkout(folder: Path) -> Path:
     return folder
 
 
+def built_checkout(folder: Path) -> Path:
+    """A checkout of the chain whose artifacts one undisturbed run has made."""
+    chain_checkout(folder)
+    first = run(folder)
+    if first.status:
+        raise RuntimeError(first.output)
+    return folder
+
+
 def real_files(folder: Path) -> Path:
     """A folder for PRIVREG_DATA with the files that the checkout takes for the real ones."""
     path = folder / "california_housing" / "cal_housing.data"

@@ -64,12 +64,8 @@ class Outcome:
         )
 
 
-def campaign(folder: Path, *, kills: int, seed: int, workers: int) -> Outcome:
+def campaign(built: Path, folder: Path, *, kills: int, seed: int, workers: int) -> Outcome:
     """Kill so often, in as many copies of one built chain as there are workers."""
-    built = chain.chain_checkout(folder / "built")
-    first = chain.run(built)
-    if first.status:
-        raise RuntimeError(first.output)
     expected = chain.artifacts(built)
     share = [kills // workers + (worker < kills % workers) for worker in range(workers)]
 
@@ -140,9 +136,11 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        built = chain.built_checkout(folder / "built")
         outcome = campaign(
-            Path(folder), kills=arguments.kills, seed=arguments.seed, workers=arguments.workers
+            built, folder, kills=arguments.kills, seed=arguments.seed, workers=arguments.workers
         )
     print(outcome, *outcome.problems, sep="\n")
     print(f"{time.monotonic() - started:.0f} s")

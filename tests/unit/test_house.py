@@ -133,6 +133,12 @@ def test_no_kernel_may_be_reordered():
     assert kernels > 20
 
 
+def test_long_tests_are_not_here():
+    # `make test-long` passes this folder by: to collect it takes as long as a test.
+    files = Path(__file__).parent.rglob("*.py")
+    assert not [path.name for path in files if re.search(r"mark\.long", path.read_text())]
+
+
 def locked(lock):
     text = (ROOT / lock).read_text()
     return dict(re.findall(r"^([a-z0-9-]+)==([^ \\]+)", text, re.MULTILINE))

@@ -48,6 +48,8 @@ def _workflow(words: Sequence[str]) -> int:
     if meant:
         print(f"privreg: did you mean {meant[0]!r}? got {words[0]!r}", file=sys.stderr)
         return 2
+    # pandas takes it wherever it is installed, a tenth of a job's start; no stage reads Parquet.
+    sys.modules.setdefault("pyarrow", None)  # type: ignore[arg-type]
     try:
         from privreg.pipeline import cli
     except ImportError as error:
