@@ -21,11 +21,16 @@ NOT_SHOWN = {"__init__", "__main__", "sums", "validation", "version", "command_l
 NOT_SHOWN |= REPRODUCTION_ROOMS
 
 
-def loaded_after(code):
-    """Top-level modules, and those of the package, that a fresh interpreter has loaded."""
+def modules_after(code):
+    """Modules that a fresh interpreter has loaded."""
     script = f"{code}\nimport sys\nprint(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    names = run.stdout.split()
+    return run.stdout.split()
+
+
+def loaded_after(code):
+    """Top-level modules, and those of the package, that a fresh interpreter has loaded."""
+    names = modules_after(code)
     return {name.partition(".")[0] for name in names}, {n for n in names if "privreg" in n}
 
 
@@ -33,6 +38,13 @@ def test_importing_it_loads_nothing():
     outside, inside = loaded_after("import privreg")
     assert not outside & (HEAVY | REPRODUCTION)
     assert inside == {"privreg"}
+
+
+def test_a_plan_waits_for_no_statistics():
+    # Either takes longer to import than all that a plan needs.
+    loaded = modules_after("import privreg.planning.search")
+    assert "privreg.prediction.correlated_noise" in loaded
+    assert not {"scipy.stats", "scipy.signal"} & set(loaded)
 
 
 def test_a_budget_loads_no_compiler():

@@ -11,7 +11,7 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import fftconvolve
+from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.prediction.clipping import clipped_residual, finite
@@ -78,7 +78,9 @@ def follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budget
             after = np.cumprod(contractions[::-1], axis=0)
             loads = eta * np.concatenate([np.ones((1, len(signal))), after[:-1]])
             # Reversed in time, so that the transposed product is a convolution.
-            loads = fftconvolve(loads, coefficients[:, None], axes=0)[:steps]
+            size = next_fast_len(2 * steps - 1, real=True)
+            spectrum = rfft(coefficients, size)[:, None] * rfft(loads, size, axis=0)
+            loads = np.asarray(irfft(spectrum, size, axis=0))[:steps]
             private = std**2 * np.sum(loads**2, axis=0)
     moved = squared_shift(problem, rows, widths[None], covered=1 - bias)[0]
     return ErrorMoments((bias**2 * signal + moved)[None], (sampling + private)[None])

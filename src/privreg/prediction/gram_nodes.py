@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from privreg.validation import require_array, require_count, require_number
 
@@ -58,6 +57,8 @@ def count_nodes(
     """
     probability = require_array("probability", probability, shape=(None,), least=0, most=1 + 1e-6)
     sample_size, nodes = require_count("sample_size", sample_size), require_count("nodes", nodes)
+    from scipy.stats import binom  # a second, for one-hot rows alone
+
     levels = (np.arange(nodes) + 0.5) / nodes
     counts = binom.ppf(levels, sample_size, np.minimum(probability, 1.0)[:, None])
     means = np.maximum(counts.mean(axis=1, keepdims=True), 1 / nodes)

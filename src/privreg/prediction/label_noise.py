@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtr, gammaincinv
 
 from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
 from privreg.validation import require_choice
@@ -48,8 +48,8 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
 @lru_cache(maxsize=8)
 def _cells(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     degrees = DEGREES[law]
-    edges = chi2.ppf(CUTS, degrees)
+    edges = 2 * gammaincinv(degrees / 2, CUTS)
     weights = np.diff(CUTS)
-    squares = np.diff(chi2.cdf(edges, degrees - 2)) / weights
+    squares = np.diff(chdtr(degrees - 2, edges)) / weights
     squares.flags.writeable = False
     return squares, weights
