@@ -68,8 +68,6 @@ def submit(folder, cluster, *arguments):
         *("--profile", "profiles/slurm", "--cores", "1", "--group-components", *GROUPS),
         *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
         *("--default-resources", "slurm_partition=short", "slurm_account=none"),
-        # The node's two cores are this machine's.
-        *("--resources", "local_jobs=1"),
     ]
     return subprocess.Popen(
         command,
