@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import sys
 from pathlib import Path
@@ -14,9 +15,15 @@ import chain
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory):
-    """A built checkout, which no test changes."""
-    return chain.built_checkout(tmp_path_factory.mktemp("undisturbed") / "checkout")
+def undisturbed(tmp_path_factory, worker_id):
+    """A built checkout, which no test changes; the first worker that asks builds it for all."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "undisturbed"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "results/gate.txt").exists():
+            chain.built_checkout(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

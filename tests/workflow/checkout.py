@@ -59,17 +59,17 @@ def whole_checkout(folder: Path) -> Path:
     return folder
 
 
-def small_checkout(folder: Path) -> Path:
-    """A copy whose configuration and ledgers are the parts in `SMALL`, and that has no network."""
+def small_checkout(folder: Path, parts: dict[str, dict[str, list[str]]] = SMALL) -> Path:
+    """A copy whose configuration and ledgers are these parts alone, and that has no network."""
     whole_checkout(folder)
     shared = folder / "config/config.yaml"
     config = yaml.safe_load(shared.read_text())
     for source in config["data"].values():
         source["mirrors"] = DEAD_MIRROR
     del config["papers"]
-    listed = "".join(f"  - {paper}\n" for paper in SMALL)
+    listed = "".join(f"  - {paper}\n" for paper in parts)
     shared.write_text(f"{yaml.safe_dump(config)}papers:\n{listed}")
-    for paper, kept in SMALL.items():
+    for paper, kept in parts.items():
         file = folder / f"config/papers/{paper}.yaml"
         block = yaml.safe_load(file.read_text())[paper]
         for kind in ("experiments", "figures"):
