@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import chain
 
-IN_A_ROW = 13
+IN_A_ROW = 10
 # What is taken away, from the last artifacts to all: a level goes with those before it in the list.
 LEVELS = (
     ["gate.txt", "ro-crate-metadata.json", "index.html"],
@@ -39,6 +39,8 @@ LEVELS = (
 )
 # How often each level is the deepest.
 WEIGHTS = (6, 5, 4, 3, 2, 2, 1)
+# About how long a start of Snakemake and a job take, in seconds.
+START, JOB = 1.5, 1.0
 STARTING = "Building DAG"
 LAUNCHED = "Execute"
 
@@ -112,13 +114,13 @@ def _kill_once(folder: Path, rng: random.Random, outcome: Outcome) -> bool:
     started = chain.start(folder, folder / "killed.log", "--cores", "1")
     phase = rng.choice(["starting", "planning", "running", "running", "running"])
     if phase == "starting":
-        time.sleep(rng.uniform(0, 2))
+        time.sleep(rng.uniform(0, START))
     elif phase == "planning":
         started.wait_for(STARTING)
-        time.sleep(rng.uniform(0, 1))
+        time.sleep(rng.uniform(0, START / 2))
     else:
         started.wait_for(LAUNCHED, rng.choice([1, 1, 1, 2, 2, 3]))
-        time.sleep(rng.uniform(0, 1.5))
+        time.sleep(rng.uniform(0, JOB))
     alive = started.process.poll() is None
     started.hit(signal.SIGKILL)
     ended = started.end()
