@@ -11,7 +11,12 @@ from privreg.experiment.trials import shard_of
 from privreg.noise.toeplitz import dense_matrix
 from privreg.papers.choquettechoo2024.experiments import private_training
 from privreg.papers.choquettechoo2024.experiments.private_training import Parameters
-from privreg.papers.choquettechoo2024.features import FEATURE_MAPS, feature_map
+from privreg.papers.choquettechoo2024.features import (
+    FEATURE_MAPS,
+    PUBLIC_CONSTANTS,
+    _wavelets,
+    feature_map,
+)
 from privreg.papers.choquettechoo2024.mechanisms import prefix_errors
 from privreg.papers.choquettechoo2024.private_runs import TRAINED, Runs, correlated
 from privreg.papers.choquettechoo2024.training import (
@@ -175,6 +180,17 @@ def test_features_have_norm_one_and_look_at_one_image(name, dataset, pixels, rng
     np.testing.assert_allclose(found[1:2], alone, atol=1e-5)
     assert np.ptp(found, axis=0).max() > 1e-2
     assert np.all(np.isfinite(feature_map(name, images * 0, dataset=dataset, scale=255.0)))
+
+
+@pytest.mark.parametrize(("dataset", "side"), [("mnist_digits", 28), ("cifar10", 32)])
+def test_no_weight_times_a_pixel_leaves_the_normal_numbers(dataset, side):
+    means, stds = (np.array(constants) for constants in PUBLIC_CONSTANTS[dataset])
+    greys = np.arange(256)[:, None] / 255
+    least = np.abs((greys - means) / stds).min()
+    weights = np.abs(_wavelets(side, len(means)))
+    assert weights[weights > 0].min() * least > np.finfo(np.float32).tiny
+    # What is left of a channel's window is all of it that single precision shows.
+    assert np.isclose(weights[:, : (side // 2) ** 2].sum(axis=0).max(), 1, rtol=1e-6)
 
 
 def test_wavelets_see_direction_and_no_brightness():
