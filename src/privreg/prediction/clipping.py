@@ -59,7 +59,7 @@ def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, Flo
     inside = share - ratio * (DENSITY * np.exp(-0.5 * squared))
     # The difference keeps its digits: below this ratio its series is exact to 1e-9.
     small = ratio < 1e-2
-    if np.any(small):
+    if small.any():
         inside = np.where(small, DENSITY / 3 * squared * ratio, inside)
     return share, std * std * (inside + squared * beyond)
 
@@ -162,5 +162,5 @@ def _about(widths: FloatArray, mean: FloatArray, std: FloatArray) -> ClippedResi
 
 
 def finite(energy: FloatArray) -> FloatArray:
-    """What has diverged stays so, but residuals need a number."""
-    return np.minimum(np.nan_to_num(energy, nan=1e100, posinf=1e100), 1e100)
+    """What has diverged, infinite or no number, stays so; but residuals need a number."""
+    return np.fmin(energy, 1e100)
