@@ -20,6 +20,11 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
+# A share of where something started that no sum shows any more. What only shrinks would end among
+# subnormal numbers, where some processors are a hundred times slower.
+GONE = 1e-280
+# Steps after which it is looked for.
+ROUND = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +34,7 @@ class ErrorCurve:
     Attributes
     ----------
     initial : ndarray, shape (steps + 1,)
-        What is left of the start's error.
+        What is left of the start's error; 0 once that is less than a share of 1e-280.
     private : ndarray, shape (steps + 1,)
         From private noise of standard deviation 1 at its white source; multiply by its variance.
     label : ndarray, shape (steps + 1,)
@@ -133,6 +138,7 @@ def _second_moments(
 ) -> FloatArray:
     """Half of q for the start's error, for unit private noise and for unit label noise."""
     steps, d = decoder.size, values.size
+    largest = np.max(np.abs(decoder))
     halves = np.zeros((3, steps + 1))
     moments = np.zeros((d, 3))
     contraction, decay, own = np.empty(d), np.empty(d), np.empty(d)
@@ -146,9 +152,16 @@ def _second_moments(
         moments[j, 0] = start[j]
         q0 += values[j] * start[j]
     halves[0, 0] = 0.5 * q0
-    previous = 0.0
+    at_start, previous = q0, 0.0
     for step in range(steps):
-        beta = decoder[step]
+        if step % ROUND == 0:
+            for j in range(d):
+                if abs(memory[j]) < GONE * largest:
+                    memory[j] = 0.0
+            if q0 < GONE * at_start:
+                q0 = 0.0
+                moments[:, 0] = 0.0
+        beta = decoder[step] if abs(decoder[step]) >= GONE * largest else 0.0
         new0, new1, new2 = 0.0, 0.0, 0.0
         for j in range(d):
             memory[j] = contraction[j] * (memory[j] + previous)

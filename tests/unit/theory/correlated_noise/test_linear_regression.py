@@ -79,6 +79,30 @@ def test_curve_tends_to_the_closed_form(family, law):
     assert 0.5 * EIGENVALUES @ limit.variances == pytest.approx(limit.excess_risk, rel=1e-13)
 
 
+def test_what_dies_out_ends_at_nothing_and_never_among_subnormal_numbers():
+    steps, rate = 5000, 0.5
+    curve = error_curve(
+        [1.0],
+        step_size=rate,
+        coefficients=damped_square_root(steps, damping=0.5),
+        steps=steps,
+        initial_error=[1e10],
+    )
+    exact = 0.5e20 * (1 - 2 * rate + 3 * rate**2) ** np.arange(steps + 1.0)
+    seen = exact > 1e-270 * exact[0]
+    np.testing.assert_allclose(curve.initial[seen], exact[seen], rtol=1e-11)
+    assert curve.initial[-1] == 0
+    assert curve.initial[curve.initial > 0].min() > np.finfo(float).tiny
+    limit = stationary_error(
+        [1.0],
+        step_size=rate,
+        noise=StationaryNoise.damped_square_root(0.5),
+        gradient_noise_std=1.0,
+        label_noise_std=0.0,
+    )
+    assert curve.private[-1] == pytest.approx(limit.private, rel=1e-12)
+
+
 def test_short_coefficients_are_continued_by_zeros():
     short = error_curve(EIGENVALUES, step_size=0.1, coefficients=[1.0, -0.9], steps=50)
     full = damped_anti_pgd(50, damping=0.1)
