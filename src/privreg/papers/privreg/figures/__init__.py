@@ -88,11 +88,13 @@ def prediction(simulation: xr.Dataset) -> Figure:
         )
     ends = [simulation.simulated_risk.values.min(), simulation.simulated_risk.values.max()]
     axes[0].plot(ends, ends, color="0.6", lw=0.8, zorder=0)
-    axes[0].set(xscale="log", yscale="log", xlabel="simulated", ylabel="predicted excess risk")
+    axes[0].set(xscale="log", yscale="log", ylabel="predicted excess risk")
     axes[0].legend(loc="upper left")
     axes[1].axhspan(0.9, 1.1, color="0.93", zorder=-1)
     axes[1].axhline(1.0, color="0.6", lw=0.8, zorder=0)
-    axes[1].set(xscale="log", xlabel="simulated excess risk", ylabel="predicted over simulated")
+    axes[1].set(xscale="log", ylabel="predicted over simulated")
+    for each in axes:
+        each.set_xlabel("simulated excess risk")
     return figure
 
 
