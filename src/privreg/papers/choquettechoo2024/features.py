@@ -22,7 +22,7 @@ PUBLIC_CONSTANTS = {
 MOST_PIXELS = 200
 ORIENTATIONS = 4
 # A weight that no sum of pixels in single precision shows. Smaller ones fall, with their products,
-# out of the range of normal numbers, where some processors are a hundred times slower.
+# out of the range of normal numbers, where some processors are many times slower.
 NEGLIGIBLE = 1e-30
 _BLOCK = 4096
 

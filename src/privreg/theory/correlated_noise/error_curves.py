@@ -20,11 +20,10 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-# A share of where something started that no sum shows any more. What only shrinks would end among
-# subnormal numbers, where some processors are a hundred times slower.
-GONE = 1e-280
-# Steps after which it is looked for.
-ROUND = 256
+# What has shrunk to this share counts as nothing. It would end among subnormal numbers, at which
+# some processors are many times slower.
+NEGLIGIBLE_SHARE = 1e-280
+CHECKED_EVERY = 256  # steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +84,8 @@ def error_curve(
     step_size : float
         η, more than 0. An unstable one gives growing errors.
     coefficients : array_like, shape (at most steps,)
-        Decoder β from `privreg.noise.toeplitz`; what is missing is 0.
+        Decoder β from `privreg.noise.toeplitz`; what is missing, or below a share of 1e-280 of
+        the largest, is 0.
     steps : int
         T.
     initial_error : array_like, shape (d,), optional
@@ -121,8 +121,9 @@ def error_curve(
     start = np.zeros(values.size) if initial_error is None else initial_error
     error = require_array("initial_error", start, shape=(values.size,))
     decoder = np.zeros(count)
-    decoder[: given.size] = given
-    parts = _second_moments(values, eta, decoder, error**2)
+    least = NEGLIGIBLE_SHARE * np.abs(given).max()
+    decoder[: given.size] = np.where(np.abs(given) < least, 0.0, given)
+    parts = _second_moments(values, eta, decoder, error**2, least)
     if not np.all(np.isfinite(parts)):
         first = int(np.argmin(np.all(np.isfinite(parts), axis=0)))
         raise ValueError(
@@ -134,11 +135,13 @@ def error_curve(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _second_moments(
-    values: FloatArray, eta: float, decoder: FloatArray, start: FloatArray
+    values: FloatArray, eta: float, decoder: FloatArray, start: FloatArray, least: float
 ) -> FloatArray:
-    """Half of q for the start's error, for unit private noise and for unit label noise."""
+    """Half of q for the start's error, for unit private noise and for unit label noise.
+
+    What the noise's memory holds below `least` is dropped.
+    """
     steps, d = decoder.size, values.size
-    largest = np.max(np.abs(decoder))
     halves = np.zeros((3, steps + 1))
     moments = np.zeros((d, 3))
     contraction, decay, own = np.empty(d), np.empty(d), np.empty(d)
@@ -154,14 +157,14 @@ def _second_moments(
     halves[0, 0] = 0.5 * q0
     at_start, previous = q0, 0.0
     for step in range(steps):
-        if step % ROUND == 0:
+        if step % CHECKED_EVERY == 0:
             for j in range(d):
-                if abs(memory[j]) < GONE * largest:
+                if abs(memory[j]) < least:
                     memory[j] = 0.0
-            if q0 < GONE * at_start:
+            if q0 < NEGLIGIBLE_SHARE * at_start:
                 q0 = 0.0
                 moments[:, 0] = 0.0
-        beta = decoder[step] if abs(decoder[step]) >= GONE * largest else 0.0
+        beta = decoder[step]
         new0, new1, new2 = 0.0, 0.0, 0.0
         for j in range(d):
             memory[j] = contraction[j] * (memory[j] + previous)
