@@ -33,6 +33,7 @@ LIBRARY = (
     "schedules",
     "sums",
     "validation",
+    "accuracy",
 )
 KINDS = ("data", "theory", "simulation", "intervals")
 FENCE = "```"
