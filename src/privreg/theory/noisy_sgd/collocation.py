@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from privreg.validation import require_answer, require_array, require_count, require_real
 
+# Of the panels of `diffusion`: order 23 at their ends.
+STAGES = 12
+
 
 def radau_nodes(stages: int) -> NDArray[np.float64]:
     """The right Radau nodes on (0, 1], ascending, the last of them 1, shape (stages,).
