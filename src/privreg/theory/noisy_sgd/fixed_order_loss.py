@@ -1,7 +1,7 @@
 """The exact Rényi loss of unclipped noisy SGD's last iterate between two given data sets.
 
 With the records held fixed the iterate is a linear map of Gaussian noise, so its law is
-Gaussian and no diffusion limit is needed. This is the yardstick for `hsgd_privacy`.
+Gaussian and no diffusion limit is needed. This is the yardstick for `renyi_loss`.
 """
 
 from __future__ import annotations

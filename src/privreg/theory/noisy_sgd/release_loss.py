@@ -187,7 +187,7 @@ def release_loss(
     )
     if shuffled:
         width = 1.0 / d if finest is None else finest
-        positions, weights = position_quadrature(times, finest=width)
+        positions, weights = position_quadrature(times, finest=width, schedule=schedule)
     else:
         # The iterate after k steps lies at k/d and does not know record k, counted from 0.
         positions, weights = np.nextafter([index / d], np.inf), np.array([law.horizon])

@@ -1,6 +1,6 @@
 """Which pair of observed records loses most: the search over all ordered pairs.
 
-The losses are those of `hsgd_privacy`: approximations by a conjecture over observed pairs, not a
+The losses are those of `renyi_loss`: approximations by a conjecture over observed pairs, not a
 guarantee. A supremum over the observed pairs bounds nothing over records that were not observed.
 """
 
@@ -137,7 +137,7 @@ class PairSearch:
         lin2025, equations (15) and (24).
         """
         width = 1.0 / self.law.problem.dimension if finest is None else finest
-        positions, weights = position_quadrature(times, finest=width)
+        positions, weights = position_quadrature(times, finest=width, schedule=self.law.schedule)
         suprema = [self.worst(times=times, position=s, order=order).divergence for s in positions]
         return float(shuffled_loss(suprema, weights, horizon=self.law.horizon, order=order))
 
