@@ -182,7 +182,9 @@ def solve(
         grid = np.union1d(_geometric_ends(*ends), reported)
         risk[members], error[members] = _extrapolate(integrate, members, grid, rtol)
         for member in members[~(error[members] < rtol)]:
-            graded = _graded(schedule, settings[:2, member], grid, smallest=min(ends))
+            graded = _graded(
+                schedule, settings[:2, member], grid, reported, speed=2 * eigenvalues[-1], rtol=rtol
+            )
             found, left = _extrapolate(integrate, np.array([member]), graded, rtol)
             if left[0] < error[member]:
                 risk[member], error[member] = found[0], left[0]
@@ -235,13 +237,16 @@ def _graded(
     schedule: Schedule,
     setting: NDArray[np.float64],
     grid: NDArray[np.float64],
+    reported: NDArray[np.float64],
     *,
-    smallest: float,
+    speed: float,
+    rtol: float,
 ) -> NDArray[np.float64]:
-    """The grid, halved where the rate taken or its square is not a line, and both sides of a jump.
+    """The grid, halved where the rate taken or its square is not a line, both sides of a jump.
 
-    Intervals shorter than `smallest` are followed to the jump alone, whose two sides are
-    neighbouring doubles.
+    It is geometric before each reported time, as before the end: a fast mode remembers the noise
+    of a layer alone. Intervals shorter than that layer are followed to a jump and not kept, but for
+    its two sides, which are neighbouring doubles.
     """
     amplitude, gamma = setting
 
@@ -250,13 +255,18 @@ def _graded(
         taken = np.minimum(rate, 2 / gamma)
         return np.stack([taken, rate**2])
 
+    largest = np.maximum(np.max(curve(grid), axis=1, keepdims=True), 1e-300)
+    smallest = min(max(rtol**0.5 / (speed * largest[0, 0]), 1e-12), 0.1)
+    before = grid[np.maximum(np.searchsorted(grid, reported) - 1, 0)]
+    halves = 0.5 ** np.arange(1, math.ceil(-math.log2(smallest)) + 1)
+    layers = reported - np.multiply.outer(halves, reported - before)
+    grid = np.union1d(grid, layers[layers < reported - smallest])
     left, right = grid[:-1], grid[1:]
-    scale = BEND * np.maximum(np.max(curve(grid), axis=1, keepdims=True), 1e-300)
     kept = [grid]
     while left.size:
         middle = (left + right) / 2
         bend = np.abs(curve(middle) - (curve(left) + curve(right)) / 2)
-        bent = np.any(bend > scale, axis=0)
+        bent = np.any(bend > BEND * largest, axis=0)
         left, middle, right = left[bent], middle[bent], right[bent]
         last = (middle <= left) | (middle >= right)
         kept += [left[last], right[last], middle[~last & (right - left > 2 * smallest)]]
