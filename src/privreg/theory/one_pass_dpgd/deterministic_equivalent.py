@@ -30,6 +30,7 @@ from privreg.validation import require_answer, require_array, require_instance, 
 PANELS_PER_DECADE = 3
 FINEST_LEVEL = 9
 GAIN_BY_HALVING = 8  # of an error of order 3
+MOST_DECAYS = 2048  # that a graded grid resolves one by one
 BEND = 1e-5  # of a rate, that a graded grid leaves between neighbours
 
 
@@ -185,6 +186,8 @@ def solve(
             graded = _graded(
                 schedule, settings[:2, member], grid, reported, speed=2 * eigenvalues[-1], rtol=rtol
             )
+            if len(graded) == len(grid):
+                continue
             found, left = _extrapolate(integrate, np.array([member]), graded, rtol)
             if left[0] < error[member]:
                 risk[member], error[member] = found[0], left[0]
@@ -244,9 +247,10 @@ def _graded(
 ) -> NDArray[np.float64]:
     """The grid, halved where the rate taken or its square is not a line, both sides of a jump.
 
-    It is geometric before each reported time, as before the end: a fast mode remembers the noise
-    of a layer alone. Intervals shorter than that layer are followed to a jump and not kept, but for
-    its two sides, which are neighbouring doubles.
+    It resolves the decay times of the fastest mode, and is geometric before each reported time, as
+    before the end: a fast mode remembers the noise of a layer alone. Intervals shorter than that
+    layer are followed to a jump and not kept, but for its two sides, which are neighbouring
+    doubles. A layer that doubles cannot tell from 1 leaves the grid as it is.
     """
     amplitude, gamma = setting
 
@@ -256,11 +260,15 @@ def _graded(
         return np.stack([taken, rate**2])
 
     largest = np.maximum(np.max(curve(grid), axis=1, keepdims=True), 1e-300)
-    smallest = min(max(rtol**0.5 / (speed * largest[0, 0]), 1e-12), 0.1)
+    smallest = min(rtol**0.5 / (speed * largest[0, 0]), 0.1)
+    if smallest < np.finfo(float).eps:
+        return grid
     before = grid[np.maximum(np.searchsorted(grid, reported) - 1, 0)]
     halves = 0.5 ** np.arange(1, math.ceil(-math.log2(smallest)) + 1)
     layers = reported - np.multiply.outer(halves, reported - before)
-    grid = np.union1d(grid, layers[layers < reported - smallest])
+    # Far from its end a run may change within a decay time, such as where rates at the cap settle.
+    decays = np.linspace(0.0, 1.0, min(math.ceil(speed * largest[0, 0]), MOST_DECAYS) + 1)
+    grid = np.unique(np.concatenate([grid, decays, layers[layers < reported - smallest]]))
     left, right = grid[:-1], grid[1:]
     kept = [grid]
     while left.size:

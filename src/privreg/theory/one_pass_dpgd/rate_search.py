@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.accuracy import AccuracyWarning
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
@@ -20,7 +22,8 @@ FIRST_POINTS, ZOOM_POINTS, ZOOMS = 41, 9, 2
 # A grid whose best point is its end is extended by so many points, down to amplitudes and offsets
 # that are limits, or until the best changes by less.
 EXTENSION, FLAT = 10, 1e-5
-LEAST_AMPLITUDE, OFFSETS = 1e-31, (1e-15, 1e15)
+# From the largest offset on, the schedule is constant to 1e-4.
+LEAST_AMPLITUDE, LEAST_OFFSET, LARGEST_OFFSET = 1e-31, 1e-15, 1e4
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,8 @@ class Best:
     final_risk : float
         Excess risk of the private output under it.
     at_bound : bool
-        Whether the amplitude is the largest that was allowed, or the smallest that was tried: the
-        best rate is then as good as none.
+        Whether the amplitude is the largest that was allowed, or the smallest, which is that of no
+        rate at all where the caller sets none.
     """
 
     schedule: Schedule
@@ -116,7 +119,7 @@ def harmonic(
 
     The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and up to 10,
     where the schedule is almost constant, and beyond either end while the risk still falls by
-    1e-5; the numerator anew for each offset.
+    1e-5, up to 10^4; the numerator anew for each offset.
 
     Parameters
     ----------
@@ -163,13 +166,12 @@ def harmonic(
             )
         return found[offset].final_risk
 
-    lowest, highest = OFFSETS
-    scale = min(max(scale, lowest), highest / 1e3)
+    scale = min(max(scale, LEAST_OFFSET), 1e15)
     best = _zoom(
         lambda values: np.array([risk(float(value)) for value in values]),
         np.geomspace(0.02 * scale, max(300 * scale, 10.0), 21),
-        lowest=lowest,
-        highest=highest,
+        lowest=LEAST_OFFSET,
+        highest=max(LARGEST_OFFSET, 300 * scale),
     )
     return found[float(best)]
 
@@ -205,12 +207,17 @@ def optimise(
     Returns
     -------
     Best
-        Schedule, final risk, and whether the amplitude is `high`.
+        Schedule, final risk, and whether the amplitude is `low` or `high`.
 
     Raises
     ------
     ValueError
         A range that is empty, or a setting out of range, by name.
+
+    Warns
+    -----
+    AccuracyWarning
+        If the risk of the best amplitude has an estimated error of more than 1e-5.
     """
     if not callable(schedule_of):
         raise ValueError(f"schedule_of must be callable, got {schedule_of!r}")
@@ -218,7 +225,6 @@ def optimise(
     if not low < high:
         raise ValueError(f"low and high must satisfy 0 < low < high, got {low} and {high}")
     _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
-
     return _optimise(
         spectrum,
         schedule_of,
@@ -245,25 +251,29 @@ def _optimise(
 ) -> Best:
     """As `optimise`, from a grid on [low, high] that may be extended down to `lowest`."""
 
-    def final_risk(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
+    def final_risk(amplitudes: ArrayLike, rtol: float) -> NDArray[np.float64]:
         return deterministic_equivalent.solve(
             spectrum, schedule_of(amplitudes), **setting, signal=signal, times=[1.0], rtol=rtol
         ).final_risk
+
+    def look(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
+        # Rates that a search passes by may miss their tolerance, the one that it returns may not.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)
+            return final_risk(amplitudes, rtol)
 
     bounds = {"lowest": lowest, "highest": high}
     # No rate at all leaves the initial risk: a best that is worse lies above a better one.
     idle = 0.99 * spectrum.mean(spectrum.eigenvalues * np.asarray(signal, dtype=float))
     grid = np.geomspace(low, high, FIRST_POINTS)
-    first, risks = _extended(
-        lambda values: final_risk(values, FIRST_RTOL), grid, **bounds, enough=idle
-    )
+    first, risks = _extended(lambda values: look(values, FIRST_RTOL), grid, **bounds, enough=idle)
     centre = int(np.argmin(risks))
     nearest = np.geomspace(
         first[max(centre - 1, 0)], first[min(centre + 1, len(first) - 1)], ZOOM_POINTS
     )
-    amplitude = _zoom(lambda values: final_risk(values, LAST_RTOL), nearest, **bounds)
+    amplitude = _zoom(lambda values: look(values, LAST_RTOL), nearest, **bounds)
     risk = float(final_risk(np.array([amplitude]), LAST_RTOL)[0])
-    at_bound = amplitude >= high * (1 - 1e-9) or amplitude <= first[0] * (1 + 1e-9)
+    at_bound = amplitude >= high * (1 - 1e-9) or amplitude <= lowest * (1 + 1e-9)
     return Best(schedule_of(amplitude), risk, bool(at_bound))
 
 
