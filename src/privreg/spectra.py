@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable
 from privreg.validation import (
     require_answer,
     require_array,
@@ -19,7 +20,7 @@ from privreg.validation import (
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class Spectrum(Immutable):
     """Eigenvalues of a covariance and the share of the dimensions that each stands for.
 
     Parameters

@@ -1,12 +1,11 @@
 """The one way to refuse a value: "name must be what is expected, got what was found".
 
-Every room passes numbers and arrays of its callers through these functions. NaN is never in range,
-an infinity only where `infinite` allows it, and a truth value or text is no number.
+Every module passes numbers and arrays of its callers through these functions. NaN is never in
+range, an infinity only where `infinite` allows it, and a truth value or text is no number.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Iterable
 from math import inf
@@ -15,6 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from privreg.immutable import frozen
 
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
@@ -155,7 +156,7 @@ def require_array(
 def require_frozen(
     name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
 ) -> FloatArray:
-    """As `require_array`, of a copy that nobody can write to: what was checked stays true.
+    """As `require_array`, in memory that nobody can write to: what was checked stays true.
 
     Examples
     --------
@@ -163,31 +164,7 @@ def require_frozen(
     Traceback (most recent call last):
     ValueError: cannot set WRITEABLE flag to True of this array
     """
-    array = require_array(name, value, shape=shape, **bounds)
-    # The owner of an array may allow writing again; bytes have no such switch.
-    return np.frombuffer(array.tobytes(), dtype=np.float64).reshape(array.shape)
-
-
-def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
-    """A large array read-only, copied only if the caller of `beside` could still write to it."""
-    if beside is not None and np.shares_memory(array, np.asarray(beside)):
-        source = np.asarray(beside)
-        if source.flags.writeable or source.base is not None:
-            array = array.copy(order="K")
-    array.flags.writeable = False
-    return array
-
-
-def rechecked(value: T) -> T:
-    """A frozen dataclass, made anew if an array of it can be written to, as after a deep copy.
-
-    Constructors hold arrays that nobody can change, but copying and unpickling make ordinary ones
-    and call no constructor.
-    """
-    arrays = (part for part in vars(value).values() if isinstance(part, np.ndarray))
-    if any(array.flags.writeable for array in arrays):
-        return dataclasses.replace(value)  # type: ignore[type-var]
-    return value
+    return frozen(require_array(name, value, shape=shape, **bounds))
 
 
 def require_counts(

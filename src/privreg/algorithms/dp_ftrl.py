@@ -21,10 +21,11 @@ from scipy.linalg import solve_triangular
 from privreg.algorithms.clipped_gradient import (
     LARGEST_PARAMETER,
     require_clip_norm,
-    tame_samples,
+    rescale_samples,
 )
 from privreg.algorithms.dp_ftrl_kernels import step_rows
 from privreg.algorithms.samples import Samples, as_samples
+from privreg.immutable import Immutable
 from privreg.noise.sensitivity import (
     fixed_order_sensitivity,
     multi_participation_bound,
@@ -38,7 +39,6 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.privacy.release import Diagnostic, Release
 from privreg.validation import (
-    rechecked,
     require_answer,
     require_array,
     require_count,
@@ -59,7 +59,7 @@ LARGEST = 1e50
 
 
 @dataclass(frozen=True, eq=False)
-class FTRLMechanism:
+class FTRLMechanism(Immutable):
     r"""Everything that decides the privacy of a run of DP-FTRL, and nothing else.
 
     Parameters
@@ -310,8 +310,8 @@ def dp_ftrl(
     ------
     choquettechoo2024, Algorithm 1 (batches of one, one epoch).
     """
-    as_samples(samples)
-    mechanism = rechecked(require_instance("mechanism", mechanism, FTRLMechanism))
+    samples = as_samples(samples)
+    require_instance("mechanism", mechanism, FTRLMechanism)
     require_rng("rng", rng)
     if samples.sample_size != mechanism.sample_size:
         raise ValueError(
@@ -326,7 +326,7 @@ def dp_ftrl(
     limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
     origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
     theta = origin.copy()
-    tame = tame_samples(samples, np.array([mechanism.clip_norm]))
+    rescaled = rescale_samples(samples, np.array([mechanism.clip_norm]))
     wanted = _checked_times(times, steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
     take_noise = _noise_source(mechanism, p, rng)
@@ -335,7 +335,7 @@ def dp_ftrl(
     progress = np.zeros(4, dtype=np.int64)
     for epoch in range(mechanism.epochs):
         seen = 0
-        for features, labels, norms in tame.chunks():
+        for features, labels, norms in rescaled.chunks():
             seen += len(features)
             last = seen == mechanism.sample_size
             full = mechanism.steps_per_epoch if last else seen // mechanism.batch_size

@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.algorithms.clipped_gradient import (
     LARGEST_PARAMETER,
     require_clip_norm,
+    rescale_samples,
     sum_clipped,
-    tame_samples,
 )
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.algorithms.screening import ScreenedSamples, screen_rows
+from privreg.immutable import Rebuilt, frozen
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
@@ -37,13 +38,13 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class FullBatchIterates:
+class FullBatchIterates(Rebuilt):
     """Iterates of full-batch private gradient descent, of one setting or of several.
 
     Attributes
     ----------
     iterates : ndarray, shape (*settings, runs, len(times), p)
-        For studies; `release` makes those of one setting something that may leave the house.
+        For studies; `release` hands out those of one setting with their budget.
     times : ndarray, shape (len(times),)
         Their steps, counted from 1; the start is step 0 and is not released.
     clipped_fraction : Diagnostic of ndarray, shape (*settings, runs, steps)
@@ -61,6 +62,11 @@ class FullBatchIterates:
     gradient_noise_std: FloatArray
     sample_size: int
     _settings: OneOfMany = field(repr=False)
+
+    def __post_init__(self) -> None:
+        # A release is accounted with these numbers.
+        for name in ("clip_norm", "gradient_noise_std"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def release(
         self,
@@ -240,16 +246,16 @@ def full_batch_dpgd(
     if bounds.shape != noise.shape:
         require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
         bounds, noise = np.broadcast_arrays(bounds, noise)
-    # Copies that stay as they are: a release will be accounted with them.
-    bounds, noise = bounds.copy(), noise.copy()
-    bounds.setflags(write=False)
-    noise.setflags(write=False)
+    bounds, noise = frozen(bounds), frozen(noise)
     if bounds.size == 0:
         raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_number("step_size", step_size, above=0, most=1e50)
     require_rng("rng", rng)
-    n, p = as_samples(samples).sample_size, samples.dimension
+    if isinstance(screening, ScreenedSamples):
+        samples = _screened_samples(screening, samples)
+    samples = as_samples(samples)
+    n, p = samples.sample_size, samples.dimension
     limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
     origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
     wanted = _checked_times(times, steps)
@@ -263,7 +269,7 @@ def full_batch_dpgd(
     scale = step_size * noise.reshape(1, settings, 1)
     screened = screening if isinstance(screening, ScreenedSamples) else None
     if screened is not None:
-        _check_screening(screened, samples, float(np.min(bounds)))
+        _check_clip_norm(screened, float(np.min(bounds)))
     if screened is None and screening:
         screened = screen_rows(
             samples,
@@ -274,7 +280,7 @@ def full_batch_dpgd(
             lanes=lanes,
             start=origin,
         )
-    tame = tame_samples(samples, lane_clip_norm)
+    rescaled = rescale_samples(samples, lane_clip_norm)
     theta = origin[:, None].repeat(lanes, axis=1)
     iterates = np.empty((lanes, wanted.size, p))
     clipped_fraction = np.empty((lanes, steps))
@@ -284,7 +290,7 @@ def full_batch_dpgd(
             if screened is not None and screened.holds(theta, step=step - 1):
                 descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
             else:
-                descent, clipped = sum_clipped(tame.chunks(), theta, lane_clip_norm)
+                descent, clipped = sum_clipped(rescaled.chunks(), theta, lane_clip_norm)
             normals = rng.standard_normal((runs, p)).T[:, None, :]
             theta += (step_size / n) * descent + (scale * normals).reshape(p, lanes)
             # Larger ones would leave double precision inside a sum; NaN compares as too large.
@@ -313,9 +319,14 @@ def full_batch_dpgd(
     )
 
 
-def _check_screening(screened: ScreenedSamples, samples: Samples, smallest: float) -> None:
-    if screened.samples is not samples:
+def _screened_samples(screened: ScreenedSamples, samples: Samples) -> Samples:
+    """What was screened, which knows what rows it gave, if that is these samples."""
+    if not screened.is_of(samples):
         raise ValueError("screening must be of these samples, got one of others")
+    return screened.samples
+
+
+def _check_clip_norm(screened: ScreenedSamples, smallest: float) -> None:
     if screened.clip_norm > smallest:
         raise ValueError(
             f"screening must be at a bound of at most {smallest:g}, the smallest in clip_norm, "

@@ -75,7 +75,7 @@ def sound_adassp(
     Wang (2018), Algorithm 2; Canonne, Kamath and Steinke (2020) for the noise.
     """
     bounds = require_bounds(bounds)
-    as_samples(samples)
+    samples = as_samples(samples)
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     require_instance("budget", budget, Budget)
     p = samples.dimension

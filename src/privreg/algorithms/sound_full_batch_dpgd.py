@@ -76,7 +76,7 @@ def sound_full_batch_dpgd(
     step_size = require_number("step_size", step_size, above=0, most=1e50)
     steps = require_count("steps", steps)
     require_instance("budget", budget, Budget)
-    as_samples(samples)
+    samples = as_samples(samples)
     n, p = samples.sample_size, samples.dimension
     theta = np.zeros(p) if start is None else require_array("start", start, shape=(p,)).copy()
     lattice = discrete.grid(clip_norm, dimension=p)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.immutable import Uncopied
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import gram_sensitivity, sum_sensitivity
 from privreg.privacy.release import Release
@@ -70,7 +71,7 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Re
 
 
 @dataclass
-class SplitBudget:
+class SplitBudget(Uncopied):
     """Gaussian mechanisms that share one budget, and a list of what was spent on what.
 
     Parameters

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.immutable import Immutable
 from privreg.validation import (
     require_count,
     require_flag,
@@ -27,7 +28,7 @@ class MissingValue(ValueError):
 
 
 @dataclass(frozen=True)
-class Frame:
+class Frame(Immutable):
     r"""Units in which every feature and label lies in [-1, 1].
 
     .. math::

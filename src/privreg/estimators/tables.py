@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,6 +220,7 @@ class TableSamples:
         Bounds of the encoded features and the label.
     """
 
+    norms_are_own: ClassVar[bool] = True
     table: Table
     features: tuple[Numbers | Categories, ...]
     label: str

@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 from scipy.optimize import nnls
 
+from privreg.immutable import Immutable
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.validation import (
     FloatArray,
@@ -34,7 +35,7 @@ _FIT_STEPS = 160
 
 
 @dataclass(frozen=True)
-class BufferedToeplitz:
+class BufferedToeplitz(Immutable):
     """A mechanism whose encoder is 1 and a mixture of geometric sequences.
 
     Privacy is that of this encoder and not of another that it approximates: pass `encoder()` to

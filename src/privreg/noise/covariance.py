@@ -14,8 +14,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable, frozen
 from privreg.validation import (
-    frozen,
     require_array,
     require_count,
     require_frozen,
@@ -59,7 +59,7 @@ class NoiseCovariance(Protocol):
 
 
 @dataclass(frozen=True)
-class DiagonalCovariance:
+class DiagonalCovariance(Immutable):
     r"""Noise that is independent from coordinate to coordinate, Σ = diag(s).
 
     Parameters
@@ -140,7 +140,7 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
 
 
 @dataclass(frozen=True)
-class PublicCovariance:
+class PublicCovariance(Immutable):
     r"""The shape of public, unlabelled features: low rank plus identity.
 
     .. math:: \Sigma = \frac1M\big(\lambda I + \tilde X^\top\tilde X\big)
@@ -152,7 +152,7 @@ class PublicCovariance:
     Parameters
     ----------
     features : array_like, shape (M, d)
-        X̃, at least -1e50 and at most 1e50; copied unless read-only. They must be public: the
+        X̃, at least -1e50 and at most 1e50; copied. They must be public: the
         guarantee of a mechanism does not cover them.
     ridge : float
         λ, at least 1e-50 and at most 1e50, and from 1e-9 of the largest eigenvalue of X̃ᵀX̃ on:
@@ -179,7 +179,7 @@ class PublicCovariance:
         features = require_array(
             "features", self.features, shape=(None, None), least=-LARGEST, most=LARGEST
         )
-        features = frozen(features, beside=self.features)
+        features = frozen(features)
         object.__setattr__(self, "features", features)
         rows, dimension = features.shape
         gram = features @ features.T if rows < dimension else features.T @ features

@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 
+from privreg.immutable import Uncopied
 from privreg.noise.buffered import BufferedToeplitz
 from privreg.validation import (
     FloatArray,
@@ -32,7 +33,7 @@ LARGEST = 1e50
 _WITHIN = {"least": -LARGEST, "most": LARGEST}
 
 
-class NoiseStream(ABC):
+class NoiseStream(Uncopied, ABC):
     """Iterator over noise vectors; see the module's description.
 
     Attributes

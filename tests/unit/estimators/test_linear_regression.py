@@ -74,11 +74,11 @@ def test_bounds_are_enforced(rng):
     model = PrivateLinearRegression(Budget.zcdp(0.5), **BOUNDS, random_state=1)
     wild_features, wild_labels = features.copy(), labels.copy()
     wild_features[:50], wild_labels[:50] = 1e9, -1e300
-    tame_features, tame_labels = features.copy(), labels.copy()
-    tame_features[:50], tame_labels[:50] = [1, 150], -20
+    clipped_features, clipped_labels = features.copy(), labels.copy()
+    clipped_features[:50], clipped_labels[:50] = [1, 150], -20
     np.testing.assert_array_equal(
         clone(model).fit(wild_features, wild_labels).coef_,
-        clone(model).fit(tame_features, tame_labels).coef_,
+        clone(model).fit(clipped_features, clipped_labels).coef_,
     )
 
 

@@ -13,6 +13,7 @@ from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.samples import ArraySamples
+from privreg.immutable import frozen
 from privreg.noise.toeplitz import damped_square_root
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.prediction.problem import Problem
@@ -38,9 +39,7 @@ def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatA
             rows = rng.standard_normal((n, p))
         rows *= np.sqrt(problem.eigenvalues)
     labels = rows @ problem.signal + problem.label_noise_std * rng.standard_normal(n)
-    for array in (rows, labels):
-        array.flags.writeable = False
-    return rows, labels
+    return frozen(rows), frozen(labels)
 
 
 def run(

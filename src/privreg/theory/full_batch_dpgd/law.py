@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable
 from privreg.validation import (
     require_answer,
     require_array,
@@ -24,7 +25,7 @@ LARGEST = 1e30
 
 
 @dataclass(frozen=True)
-class GradientDescentLaw:
+class GradientDescentLaw(Immutable):
     r"""Joint law of the iterates of noisy gradient descent, a vector autoregression of order one.
 
     .. math::

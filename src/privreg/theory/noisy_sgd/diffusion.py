@@ -10,11 +10,12 @@ replaced by its mean it is Gaussian, and in the eigenbasis of Σ its covariance 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable, frozen
 from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.collocation import (
     STAGES,
@@ -39,7 +40,7 @@ LARGEST = 1e30
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeRegression:
+class RidgeRegression(Immutable):
     r"""Ridge-regularised least squares in the eigenbasis of the second moment Σ of the features.
 
     .. math::
@@ -83,8 +84,8 @@ class RidgeRegression:
     label_noise_std: float
     ridge: float
     multiplicities: NDArray[np.float64]
-    curvatures: NDArray[np.float64]
-    minimiser: NDArray[np.float64]
+    curvatures: NDArray[np.float64] = field(init=False)
+    minimiser: NDArray[np.float64] = field(init=False)
 
     def __init__(
         self,
@@ -110,8 +111,7 @@ class RidgeRegression:
         slope = np.where(flat, 1.0, curvatures)
         minimiser = np.where(flat, self.initial, self.eigenvalues * self.target / slope)
         for name, derived in (("curvatures", curvatures), ("minimiser", minimiser)):
-            derived.flags.writeable = False
-            object.__setattr__(self, name, derived)
+            object.__setattr__(self, name, frozen(derived))
 
     @property
     def dimension(self) -> float:

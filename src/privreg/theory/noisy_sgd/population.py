@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from privreg.validation import require_answer, require_array, require_frozen, require_number
 
@@ -14,7 +15,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Population(Immutable):
     r"""Second moment of the features, ground truth and label noise.
 
     .. math:: b = a^\top\tilde x + \xi, \qquad \Sigma = \mathbb E[aa^\top], \qquad
