@@ -18,10 +18,11 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def frozen(array: NDArray[Number]) -> NDArray[Number]:
-    """The same numbers in memory that nobody can write to; copied unless they are there already.
+    """A copy of the numbers in memory that nobody can write to.
 
     A read-only array is not enough: who owns its memory may allow writing again. The memory of
-    `bytes` has no such switch.
+    `bytes` has no such switch. Nor is what lies in bytes taken as it is, for NumPy unpickles large
+    arrays into bytes that it lets callers write to.
 
     Parameters
     ----------
@@ -30,15 +31,10 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
     Examples
     --------
-    >>> held = frozen(np.ones(2))
-    >>> held.flags.writeable = True
+    >>> frozen(np.ones(2)).flags.writeable = True
     Traceback (most recent call last):
     ValueError: cannot set WRITEABLE flag to True of this array
-    >>> frozen(held) is held
-    True
     """
-    if type(array) is np.ndarray and _is_in_bytes(array):
-        return array
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     order: Any = "F" if fortran else "C"
     return np.ndarray(array.shape, array.dtype, array.tobytes(order), order=order)
@@ -74,6 +70,20 @@ class Immutable(Rebuilt):
         return self
 
 
+class Computed:
+    """An object that computes once in its constructor: its own copy, as computed in a pickle."""
+
+    def __copy__(self: T) -> T:
+        return self
+
+    def __deepcopy__(self: T, _: dict[int, Any]) -> T:
+        return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, frozen(value) if isinstance(value, np.ndarray) else value)
+
+
 class Uncopied:
     """What draws noise as it goes: a copy would draw the same noise a second time."""
 
@@ -88,11 +98,3 @@ class Uncopied:
 
 def _rebuild(kind: type[T], values: dict[str, Any]) -> T:
     return kind(**values)
-
-
-def _is_in_bytes(array: NDArray[Any]) -> bool:
-    owner: Any = array
-    while type(owner) is np.ndarray:
-        owner = owner.base
-    # A part would keep the memory of the whole.
-    return type(owner) is bytes and len(owner) == array.nbytes

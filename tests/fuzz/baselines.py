@@ -225,7 +225,6 @@ RESULTS = made_runs.RESULTS | {
     "release.compose",
     "release_loss.ReleaseLoss",
     "scaling_laws.OptimalExponent",
-    "screening.ScreenedSamples",
     "shaped_dp_ftrl.ShapedRun",
     "volterra.Kernels",
 }
@@ -245,12 +244,12 @@ INTERNALS = {
     "rows.Rows.per_coordinate",
     "rows.Rows.quadratic",
     "rows.Rows.total",
-    "samples.frozen",
     "samples.is_within_range",
     "samples.row_norms",
     "samples.rescaled",
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
+    "screening.ScreenedSamples.is_of",
     "screening.screen_rows",
     "tables.Categories.encode",
     "tables.Numbers.encode",
@@ -260,6 +259,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "auditing.PrivacyLoss": lambda: auditing.audit(
         made.LABELS.repeat(3), made.LABELS.repeat(3) + 1
     ),
+    "adassp.ClippedSums": lambda: adassp.clipped_sums(made.SAMPLES, bounds=adassp.Bounds(2.0, 1.5)),
     "buffered.BufferedToeplitz": made.buffered_mechanism,
     "budget.Budget": lambda: Budget.zcdp(0.5),
     "convex_bound.SectorProgram": made.sector,

@@ -9,6 +9,7 @@ import made_runs
 import numpy as np
 
 from privreg import schedules
+from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.shaped_dp_ftrl import FixedClip
 from privreg.noise.source import Seeded
 from privreg.privacy.neighbours import Neighbours
@@ -23,6 +24,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "replicates": 3,
         "burn_in": 2,
     },
+    "adassp.ClippedSums.within": {"bounds": Bounds(3.0, 2.5)},
+    "screening.ScreenedSamples": {"centres": made.VECTOR[None], "radius": 1.0, "clip_norm": np.inf},
     "samples.GaussianSamples": {"seed": np.random.SeedSequence(3)},
     "auditing.audit": {"direction": None},
     "auditing.audit_mechanism": {

@@ -131,7 +131,7 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[C
 
 @dataclass(frozen=True)
 class _RescaledSamples:
-    norms_are_own: ClassVar[bool] = True
+    _norms_are_own: ClassVar[bool] = True
     samples: Samples
     clip_norm: FloatArray
 

@@ -82,7 +82,7 @@ class ArraySamples(Immutable):
     """
 
     not_private: ClassVar[bool] = True
-    norms_are_own: ClassVar[bool] = True
+    _norms_are_own: ClassVar[bool] = True
     features: FloatArray
     labels: FloatArray
     norms: FloatArray = field(init=False, repr=False)
@@ -141,7 +141,7 @@ class GaussianSamples(Rebuilt):
     brown2024, Definition 1.1 and Appendix B (anisotropic features).
     """
 
-    norms_are_own: ClassVar[bool] = True
+    _norms_are_own: ClassVar[bool] = True
     sample_size: int
     target: FloatArray
     label_noise_std: float
@@ -184,7 +184,7 @@ class GaussianSamples(Rebuilt):
 class _CheckedSamples:
     """Samples of others: each pass checks the rows and computes their norms from them."""
 
-    norms_are_own = True
+    _norms_are_own = True
 
     def __init__(self, samples: Samples) -> None:
         self.samples = samples
@@ -250,7 +250,7 @@ def as_samples(samples: Samples) -> Samples:
         numbers than said, or not those of the first whole pass.
     """
     # By the type itself: a subclass may give other rows.
-    if vars(type(samples)).get("norms_are_own"):
+    if vars(type(samples)).get("_norms_are_own"):
         return samples
     if not isinstance(samples, Samples):
         raise ValueError(

@@ -235,7 +235,7 @@ def _split(
 class _Pilot:
     """The first chunks of a data set, all of a small one."""
 
-    norms_are_own: ClassVar[bool] = True
+    _norms_are_own: ClassVar[bool] = True
     samples: Samples
 
     @property

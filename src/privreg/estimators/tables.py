@@ -220,7 +220,7 @@ class TableSamples:
         Bounds of the encoded features and the label.
     """
 
-    norms_are_own: ClassVar[bool] = True
+    _norms_are_own: ClassVar[bool] = True
     table: Table
     features: tuple[Numbers | Categories, ...]
     label: str

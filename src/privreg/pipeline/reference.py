@@ -32,6 +32,7 @@ LIBRARY = (
     "spectra",
     "schedules",
     "sums",
+    "immutable",
     "validation",
     "accuracy",
 )

@@ -13,7 +13,6 @@ from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.samples import ArraySamples
-from privreg.immutable import frozen
 from privreg.noise.toeplitz import damped_square_root
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.prediction.problem import Problem
@@ -23,7 +22,7 @@ FloatArray = NDArray[np.float64]
 
 
 def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Features and labels of a problem, which nobody can write to and so nobody has to copy."""
+    """Features and labels of a problem."""
     n, p = problem.sample_size, problem.dimension
     if problem.feature_law == "one_hot":
         rows = np.zeros((n, p))
@@ -39,22 +38,20 @@ def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatA
             rows = rng.standard_normal((n, p))
         rows *= np.sqrt(problem.eigenvalues)
     labels = rows @ problem.signal + problem.label_noise_std * rng.standard_normal(n)
-    return frozen(rows), frozen(labels)
+    return rows, labels
 
 
 def run(
     problem: Problem,
     method: Any,
     budget: Budget,
-    rows: FloatArray,
-    labels: FloatArray,
+    samples: ArraySamples,
     rng: np.random.Generator,
     *,
     runs: int = 1,
 ) -> FloatArray:
     """Coefficients of several runs on the same rows, shape (runs, p)."""
-    n, p = rows.shape
-    samples = ArraySamples(rows, labels)
+    n, p = samples.sample_size, samples.dimension
     if isinstance(method, FullBatch):
         noise = full_batch_noise_std(
             clip_norm=method.clip_norm,
@@ -91,7 +88,8 @@ def run(
             budget=budget,
             clip_constant=method.clip_constant,
         )
-        found = [one_pass_dpgd.fit(mechanism, rows, labels, rng)[0] for _ in range(runs)]
+        rows = samples.features, samples.labels
+        found = [one_pass_dpgd.fit(mechanism, *rows, rng)[0] for _ in range(runs)]
     elif isinstance(method, CorrelatedNoise):
         correlated = FTRLMechanism.for_budget(
             damped_square_root(-(-n // method.batch_size), damping=method.damping),

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Computed, frozen
 from privreg.theory.correlated_noise.spectral_integrals import (
     SMALLEST,
     frequency_rule,
@@ -65,7 +66,7 @@ class ConvexBound:
     multiplier: FloatArray
 
 
-class SectorProgram:
+class SectorProgram(Computed):
     r"""The program for one step size and one condition number, for any number of correlations.
 
     .. math:: \frac{\lambda_{\max}d}{2\pi}\int_{-\pi}^{\pi}
@@ -124,7 +125,8 @@ class SectorProgram:
             require_choice("multiplier", multiplier, ("sound", "printed"))
         ]
         width = min(1.0, self.step_size * self.strong_convexity)
-        self.frequencies, self.weights = frequency_rule(width, nodes_per_panel=nodes_per_panel)
+        rule = frequency_rule(width, nodes_per_panel=nodes_per_panel)
+        self.frequencies, self.weights = map(frozen, rule)
         self._forms = self._sector_forms(self.frequencies)
         self._program = self._compile()
 

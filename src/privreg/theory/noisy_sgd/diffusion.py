@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.immutable import Immutable, frozen
+from privreg.immutable import Computed, Immutable, frozen
 from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.collocation import (
     STAGES,
@@ -167,7 +167,7 @@ class RidgeRegression(Immutable):
         return centre, width
 
 
-class HomogenisedSGD:
+class HomogenisedSGD(Computed):
     r"""The Gaussian law N(m(t), V(t)) of noisy homogenised SGD on [0, horizon].
 
     .. math::
@@ -226,14 +226,16 @@ class HomogenisedSGD:
         self.schedule = schedule
         self.gradient_noise_std = float(gradient_noise_std)
         self.horizon = float(horizon)
-        self._edges = resolved_panels(
+        edges = resolved_panels(
             schedule,
             horizon=self.horizon,
             fastest=float(problem.curvatures.max()),
             feedback=float(problem.multiplicities @ problem.eigenvalues**2 / problem.dimension),
             minimum=minimum_panels,
         )
-        self.distinct_eigenvalues, self.group = np.unique(problem.eigenvalues, return_inverse=True)
+        self._edges = frozen(edges)
+        distinct, group = np.unique(problem.eigenvalues, return_inverse=True)
+        self.distinct_eigenvalues, self.group = frozen(distinct), frozen(group)
         # Sums over the coordinates that share an eigenvalue: a risk costs O(g), not O(d).
         weights = problem.multiplicities * problem.eigenvalues
         bias = problem.minimiser - problem.target

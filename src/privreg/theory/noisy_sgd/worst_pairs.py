@@ -12,10 +12,11 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Computed
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.theory.noisy_sgd.renyi_loss import ReleaseGeometry, release_geometry
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
-from privreg.validation import require_answer, require_array, require_instance, require_number
+from privreg.validation import require_answer, require_frozen, require_instance, require_number
 
 _STORED_GROUPS = 4
 
@@ -28,7 +29,7 @@ class WorstPair(NamedTuple):
     second: int
 
 
-class PairSearch:
+class PairSearch(Computed):
     """Divergences over all ordered pairs of the given records, from their Gram matrices.
 
     A divergence depends on a pair only through weighted inner products of the two records. If Σ
@@ -55,10 +56,10 @@ class PairSearch:
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
         self.law = require_instance("law", law, HomogenisedSGD)
-        self.features = require_array(
+        self.features = require_frozen(
             "features", features, shape=(None, law.problem.eigenvalues.size)
         )
-        self.labels = require_array("labels", labels, shape=self.features.shape[:1])
+        self.labels = require_frozen("labels", labels, shape=self.features.shape[:1])
         self._grams: list[NDArray[np.float64]] = []
         groups = law.distinct_eigenvalues.size
         if groups <= _STORED_GROUPS:
