@@ -194,7 +194,13 @@ class _CheckedSamples:
 
     def chunks(self) -> Iterator[Chunk]:
         rows, checksums = 0, (0, 0)
+        chunk: Any
         for chunk in self.samples.chunks():
+            if not isinstance(chunk, tuple) or len(chunk) < 2:
+                kind = type(chunk).__name__
+                raise ValueError(f"samples must have chunks of type Chunk, got {kind}")
+            if np.size(chunk[1]) == 0:
+                continue
             features, labels = self._checked(chunk)
             rows += len(labels)
             if rows > self.sample_size:
@@ -210,11 +216,7 @@ class _CheckedSamples:
             raise ValueError("samples must have the same rows in every pass, got others")
         self._checksums = checksums
 
-    def _checked(self, chunk: Any) -> tuple[FloatArray, FloatArray]:
-        if not isinstance(chunk, tuple) or len(chunk) < 2:
-            raise ValueError(f"samples must have chunks of type Chunk, got {type(chunk).__name__}")
-        if np.size(chunk[1]) == 0:
-            return np.empty((0, self.dimension)), np.empty(0)
+    def _checked(self, chunk: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
         shape = (None, self.dimension)
         features = require_array("samples: features", chunk[0], shape=shape)
         labels = require_array("samples: labels", chunk[1], shape=features.shape[:1])
