@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import minimize, minimize_scalar
 
+from privreg.noise.inverse import forward_substitution
 from privreg.noise.sensitivity import multi_participation_sensitivity
 from privreg.noise.toeplitz import (
     damped_square_root,
@@ -230,7 +231,7 @@ class _Problem:
         """Logarithm of the error's square in c_1, c_2, ..., with c_0 = 1."""
         encoder = np.zeros(self.steps)
         encoder[0], encoder[1 : 1 + tail.size] = 1.0, tail
-        decoder = rfft(inverse_coefficients(encoder), self.size)
+        decoder = rfft(forward_substitution(encoder), self.size)
         noise = self._rows(self.spectra * decoder)
         variance = float(np.sum(self.scales * self.moments * noise**2))
         square = float(encoder @ encoder)
