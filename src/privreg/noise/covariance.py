@@ -156,8 +156,8 @@ class PublicCovariance(Immutable):
         guarantee of a mechanism does not cover them.
     ridge : float
         λ, at least 1e-50 and at most 1e50, and from 1e-9 of the largest eigenvalue of X̃ᵀX̃ on:
-        with a smaller one rounding could make an inverse norm too small, and gradients would pass
-        that are too long. M/(Nη) makes it the estimate of `population_covariance`.
+        with a smaller one rounding would decide the inverse norms. M/(Nη) makes it the estimate of
+        `population_covariance`.
 
     Examples
     --------
@@ -219,10 +219,23 @@ class PublicCovariance(Immutable):
         )
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
-        return self.inverse_norms_by_ridge(rows, ridges=[self.ridge])[0]
+        """√(vᵀΣ⁻¹v) of each row v, rounded up: what is clipped by these norms is short enough.
+
+        Parameters
+        ----------
+        rows : array_like, shape (n, d)
+            At least -1e60 and at most 1e60.
+        """
+        # Rounding moves the Gram matrix by some ulp of its largest eigenvalue, in which the inverse
+        # norm's condition is that eigenvalue over the ridge.
+        condition = 1.0 + float(self.gram_eigenvalues[-1]) / self.ridge
+        allowance = sum(self.features.shape) * np.finfo(np.float64).eps * condition
+        return (1.0 + allowance) * self.inverse_norms_by_ridge(rows, ridges=[self.ridge])[0]
 
     def inverse_norms_by_ridge(self, rows: ArrayLike, *, ridges: ArrayLike) -> FloatArray:
         r"""Inverse norms under several ridges, which share their one product with the features.
+
+        To rounding, which may make them too small: by 1e-7 of them at the least ridge.
 
         .. math:: v^\top\Sigma^{-1}v
             = \frac M\lambda\Big(\|v\|^2 - \sum_j\frac{(u_j^\top\tilde X v)^2}{\lambda+w_j}\Big)
