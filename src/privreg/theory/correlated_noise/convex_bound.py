@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import pi
+from math import inf, pi
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.accuracy import warn_beyond
 from privreg.immutable import Computed, frozen
 from privreg.theory.correlated_noise.spectral_integrals import (
     SMALLEST,
@@ -197,18 +198,27 @@ class SectorProgram(Computed):
         -------
         ConvexBound
             Of the last round; a local optimum of the joint problem, which is not convex.
+
+        Warns
+        -----
+        AccuracyWarning
+            If the last of `most_rounds` still lowered the bound by more than the tolerance.
         """
         power = self._power("start", start)
         tolerance = require_number("tolerance", tolerance, least=0, most=1)
         best: ConvexBound | None = None
+        decrease = inf
         for _ in range(require_count("most_rounds", most_rounds)):
             found = self.bound(power, dimension=dimension, clip_norm=clip_norm, rho=rho)
-            if best is not None and found.excess_risk >= best.excess_risk * (1.0 - tolerance):
-                break
+            if best is not None:
+                decrease = 1.0 - found.excess_risk / best.excess_risk
+                if decrease <= tolerance:
+                    break
             best = found
             power = np.maximum(found.response, 1e-12 * found.response.max()) ** -0.5
             power /= power.max()
         assert best is not None
+        warn_beyond("optimised bound", error=decrease, tolerance=tolerance)
         return best
 
     def _power(self, name: str, value: ArrayLike) -> FloatArray:

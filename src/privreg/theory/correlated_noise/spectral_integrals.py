@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ellipkm1, elliprf, elliprj
 
+from privreg.noise.quadrature import panel_rule
 from privreg.validation import require_broadcast, require_count, require_number, require_real
 
 FloatArray = NDArray[np.float64]
@@ -139,15 +140,23 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
         In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
         \sum_i w_if(\omega_i)`.
     """
-    width = require_number("smallest", smallest, least=SMALLEST, most=pi)
     order = require_count("nodes_per_panel", nodes_per_panel, least=2)
+    frequencies, weights = panel_rule(frequency_edges(smallest), nodes_per_panel=order)
+    return frequencies, 2.0 * weights
+
+
+def frequency_edges(smallest: float) -> FloatArray:
+    """Panels of `frequency_rule`, from 0 to π.
+
+    Parameters
+    ----------
+    smallest : float
+        Width of the finest feature at 0, at least 1e-100 and at most π.
+    """
+    width = require_number("smallest", smallest, least=SMALLEST, most=pi)
     first = width / 2.0
     panels = int(np.ceil(np.log2(pi / first)))
-    edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
-    points, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(edges)[:, None] / 2.0
-    frequencies = edges[:-1, None] + half * (1.0 + points)
-    return frequencies.ravel(), (2.0 * half * weights).ravel()
+    return np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
 
 
 def _undamped(b: FloatArray) -> FloatArray:
