@@ -26,10 +26,7 @@ import privreg.theory
 
 HERE = Path(__file__).parent
 # Folders of the theories that are covered, one a line.
-FOLDERS: tuple[str, ...] = (
-    "noisy_sgd",
-    "one_pass_dpgd",
-)
+FOLDERS: tuple[str, ...] = ("correlated_noise", "noisy_sgd", "one_pass_dpgd")
 # Names of parameters that hold a schedule, a spectrum or a kernel, or an object made of one.
 TAKEN = {
     *("schedule", "schedule_of", "step_sizes", "rate"),
