@@ -25,7 +25,7 @@ from privreg.algorithms.clipped_gradient import (
 from privreg.algorithms.dp_ftrl_kernels import step_rows
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.immutable import Immutable
-from privreg.noise.inverse import NO_INVERSE, bounded_inverse
+from privreg.noise.inverse import require_inverse
 from privreg.noise.sensitivity import (
     fixed_order_sensitivity,
     multi_participation_bound,
@@ -381,16 +381,9 @@ def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
 
 
 def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
-    if decoder.ndim == 2:
-        if np.any(np.triu(decoder, 1)) or np.any(np.diag(decoder) == 0):
-            raise ValueError(
-                "decoder must be lower triangular with a diagonal other than 0, got another matrix"
-            )
-    elif decoder[0] == 0:
-        raise ValueError("decoder must start with a number other than 0, got 0")
-    encoder, column_error = bounded_inverse(decoder)
-    if not np.abs(encoder).max() <= LARGEST or isinf(column_error):
-        raise ValueError(NO_INVERSE.format("decoder"))
+    encoder, column_error = require_inverse("decoder", decoder)
+    # So that squares of its entries can be summed.
+    encoder = require_real("inverse of decoder", encoder, least=-LARGEST, most=LARGEST)
     gamma = _encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
     # A record moves a sum of one column an epoch, each wrong by this much at most.
     error = epochs * column_error

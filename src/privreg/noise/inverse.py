@@ -17,17 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import ArrayLike
 from scipy.fft import irfft, rfft
 from scipy.linalg import solve_triangular
 
-from privreg.validation import FloatArray
+from privreg.validation import FloatArray, require_array, require_real
 
 # Up to this many products, as for a full decoder of 16,384 steps, a Toeplitz inverse is found by
 # forward substitution; beyond, in O(steps log steps).
 DIRECT_PRODUCTS = 2**28
-NO_INVERSE = (
-    "{} must have an inverse that double precision holds, got none: entries grow too fast or cancel"
-)
 _UNIT = 2.0**-53
 # Splits a double into two halves whose products are exact.
 _SPLITTER = 2.0**27 + 1.0
@@ -43,29 +41,36 @@ class BoundedInverse(NamedTuple):
     column_error : float
         Upper bound on the 2-norm of the difference between a column of the encoder's matrix and
         that of the true inverse. Where it was found by forward substitution, it is some ulp of the
-        column's norm; by Newton's iteration about 1e-13 times the number of steps. Infinite where
-        double precision holds no inverse, or none that a bound is known for.
+        column's norm; by Newton's iteration about 1e-13 times the number of steps.
     """
 
     encoder: FloatArray
     column_error: float
 
 
-def bounded_inverse(decoder: FloatArray) -> BoundedInverse:
-    """Inverse of a lower-triangular decoder whose diagonal is not 0.
+def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
+    """Inverse of a lower-triangular decoder whose diagonal is not 0, with a bound on its error.
 
     Parameters
     ----------
-    decoder : ndarray, shape (steps,) or (steps, steps)
-        Toeplitz coefficients or a matrix, finite.
+    name : str
+        What the caller calls the decoder.
+    value : array_like, shape (steps,) or (steps, steps)
+        Toeplitz coefficients or a matrix.
 
     Returns
     -------
     BoundedInverse
 
+    Raises
+    ------
+    ValueError
+        If the decoder is not of this kind, or double precision holds no inverse of it whose error
+        can be bounded.
+
     Examples
     --------
-    >>> encoder, error = bounded_inverse(np.array([1.0, -0.5, 0.0]))
+    >>> encoder, error = require_inverse("decoder", [1.0, -0.5, 0.0])
     >>> encoder, error < 1e-30
     (array([1.  , 0.5 , 0.25]), True)
 
@@ -74,17 +79,25 @@ def bounded_inverse(decoder: FloatArray) -> BoundedInverse:
     Residual bound derived; the error of products by FFT from Brent, Percival and Zimmermann (2007),
     Error bounds on complex floating-point multiplication, Theorem 5.1.
     """
+    given = require_real(name, value)
+    if given.ndim == 2:
+        given = require_array(name, given, shape=(len(given), len(given)))
+        if np.any(np.triu(given, 1)) or np.any(np.diag(given) == 0):
+            raise ValueError(
+                f"{name} must be lower triangular with a diagonal other than 0, got another matrix"
+            )
+    else:
+        given = require_array(name, given, shape=(None,))
+        if given[0] == 0:
+            raise ValueError(f"{name} must start with a number other than 0, got 0")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if decoder.ndim == 2:
-            found = _dense(decoder)
-        else:
-            kernel = np.trim_zeros(decoder, "b")
-            if kernel.size * decoder.size <= DIRECT_PRODUCTS:
-                found = _direct(kernel, decoder.size)
-            else:
-                found = _newton(decoder)
-    finite = np.all(np.isfinite(found.encoder)) and np.isfinite(found.column_error)
-    return found if finite else BoundedInverse(found.encoder, np.inf)
+        found = _dense(given) if given.ndim == 2 else _toeplitz(given)
+    if not (np.all(np.isfinite(found.encoder)) and np.isfinite(found.column_error)):
+        raise ValueError(
+            f"{name} must have an inverse that double precision holds, got none: entries grow too "
+            "fast or cancel"
+        )
+    return found
 
 
 def forward_substitution(column: FloatArray) -> FloatArray:
@@ -101,6 +114,13 @@ def _dense(decoder: FloatArray) -> BoundedInverse:
     first = float(np.linalg.norm(np.abs(encoder) @ residual, axis=0).max())
     largest = float(np.linalg.norm(encoder, axis=0).max())
     return BoundedInverse(encoder, _column_error(first, float(residual.sum(axis=0).max()), largest))
+
+
+def _toeplitz(decoder: FloatArray) -> BoundedInverse:
+    kernel = np.trim_zeros(decoder, "b")
+    if kernel.size * decoder.size <= DIRECT_PRODUCTS:
+        return _direct(kernel, decoder.size)
+    return _newton(decoder)
 
 
 def _direct(kernel: FloatArray, steps: int) -> BoundedInverse:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import toeplitz
 
-from privreg.noise.inverse import NO_INVERSE, bounded_inverse
+from privreg.noise.inverse import require_inverse
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -233,11 +233,13 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     array([1., 1., 1., 1.])
     """
     column = require_array("coefficients", coefficients, shape=(None,))
-    if column[0] == 0:
-        raise ValueError("coefficients must start with a number other than 0, got 0")
-    inverse, error = bounded_inverse(column)
-    if not error <= 1e-4 * float(np.abs(inverse).max()):
-        raise ValueError(NO_INVERSE.format("coefficients"))
+    inverse, error = require_inverse("coefficients", column)
+    relative = error / float(np.abs(inverse).max())
+    if relative > 1e-4:
+        raise ValueError(
+            "coefficients must have an inverse that double precision holds, got one with a "
+            f"relative error of {relative:.1g}"
+        )
     return inverse
 
 

@@ -13,13 +13,21 @@ from privreg.noise import inverse, sensitivity, toeplitz
 from . import exact
 
 
+def bound(decoder: np.ndarray) -> inverse.BoundedInverse:
+    try:
+        return inverse.require_inverse("decoder", decoder)
+    except ValueError as refused:
+        assert "double precision holds" in str(refused)  # noqa: PT017
+        return inverse.BoundedInverse(decoder, np.inf)
+
+
 @pytest.mark.parametrize("route", ["direct", "newton", "dense"])
 @pytest.mark.parametrize("seed", range(60))
 def test_column_error_bounds_the_exact_one(route, seed, monkeypatch):
     if route == "newton":
         monkeypatch.setattr(inverse, "DIRECT_PRODUCTS", 0)
     decoder = exact.decoders(np.random.default_rng(seed), dense=route == "dense")
-    found, error = inverse.bounded_inverse(decoder)
+    found, error = bound(decoder)
     if np.isinf(error):
         return
     difference = exact.fractions(found) - exact.inverse(decoder)
@@ -31,9 +39,7 @@ def test_column_error_bounds_the_exact_one(route, seed, monkeypatch):
 @pytest.mark.parametrize("dense", [False, True])
 def test_most_decoders_have_a_bound_and_hopeless_ones_none(dense):
     found = [
-        inverse.bounded_inverse(
-            exact.decoders(np.random.default_rng(seed), dense=dense)
-        ).column_error
+        bound(exact.decoders(np.random.default_rng(seed), dense=dense)).column_error
         for seed in range(60)
     ]
     assert 0.05 < np.mean(np.isinf(found)) < 0.7
@@ -57,7 +63,7 @@ def test_residual_is_exact_to_twice_double_precision(seed):
 @pytest.mark.parametrize("steps", [1000, 16_000])
 def test_forward_substitution_is_right_to_some_ulp(damping, steps):
     decoder = toeplitz.damped_square_root(steps, damping=damping)
-    encoder, error = inverse.bounded_inverse(decoder)
+    encoder, error = inverse.require_inverse("decoder", decoder)
     gamma = np.linalg.norm(encoder)
     assert error <= 16 * exact.ULP * gamma
     closed = toeplitz.damped_square_root_encoder(steps, damping=damping)
@@ -73,7 +79,7 @@ def test_newton_is_forward_substitution_to_its_bound(damping):
     steps = 20_000
     decoder = toeplitz.damped_square_root(steps, damping=damping)
     assert steps**2 > inverse.DIRECT_PRODUCTS
-    encoder, error = inverse.bounded_inverse(decoder)
+    encoder, error = inverse.require_inverse("decoder", decoder)
     closed = toeplitz.damped_square_root_encoder(steps, damping=damping)
     gamma = np.linalg.norm(closed)
     assert np.linalg.norm(encoder - closed) <= error <= 1e-13 * steps * gamma
@@ -85,7 +91,7 @@ def test_bands_are_inverted_in_their_own_length():
     steps = 200_000
     encoder = toeplitz.inverse_coefficients(toeplitz.damped_anti_pgd(steps, damping=0.5))
     np.testing.assert_array_equal(encoder[:40], 0.5 ** np.arange(40))
-    assert inverse.bounded_inverse(toeplitz.anti_pgd(steps)).column_error < 1e-20
+    assert inverse.require_inverse("decoder", toeplitz.anti_pgd(steps)).column_error < 1e-20
 
 
 def test_a_long_decoder_is_cheap():
