@@ -153,6 +153,20 @@ def require_array(
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
+def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
+    """As `require_array` of shape (n, dimension), where a table of no rows is one like others.
+
+    Under add-remove it is a neighbour of a table with one row: refusing it would tell them apart.
+
+    Examples
+    --------
+    >>> require_rows("features", np.empty((0, 3))).shape
+    (0, 3)
+    """
+    rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
+    return require_array(name, value, shape=(rows, dimension))
+
+
 def require_frozen(
     name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
 ) -> FloatArray:

@@ -56,7 +56,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "discrete.add_integer_noise": {"sums": np.array([3, 4]), "std": 10},
     "discrete.grid": {},
     "discrete.integer_noise_std": {"square_sensitivity": 40},
-    "discrete.require_exact_sum": {"largest": 100},
+    "discrete.limited": {"sums": np.array([3, 4])},
     "discrete.square_sum_sensitivity": {"reach": 10},
     "discrete_moments.mean_risk": {},
     "fixed_order_loss.fixed_order_divergence": {

@@ -91,7 +91,7 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
 
     A fit with these bounds carries no privacy guarantee, since they are released without noise.
     They exist for comparisons that favour AdaSSP on purpose, which take them by the name of
-    `non_private`.
+    `non_private`. A table without rows has none.
 
     Source
     ------
@@ -102,6 +102,8 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
         (float(np.max(norms)), float(np.max(np.abs(labels))))
         for _, labels, norms in samples.chunks()
     ]
+    if not extremes:
+        raise ValueError("samples must have rows for bounds from the data, got none")
     found = Bounds(*(max(column) for column in zip(*extremes, strict=True)))
     return Diagnostic(found, "bounds computed from the data")
 
@@ -124,7 +126,7 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
     r"""How far one record moves each released statistic.
 
     .. math::
-        \text{add-remove: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
+        \text{add-remove, zero-out: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
         \text{replace-one: } (B_x^2,\; \sqrt2 B_x^2,\; 2 B_x B_y)
 
     Replacing a row changes XᵀX by xxᵀ - zzᵀ, whose operator norm is at most B_x² and whose
@@ -248,7 +250,8 @@ def adassp_zcdp(
 
     Guarantee
     ---------
-    The estimate keeps the budget under its relation if the bounds are a priori.
+    The estimate keeps the budget under its relation if the bounds are a priori: it is a function of
+    three noisy sums, in which a record of zeros adds 0 and no number of records appears.
 
     Source
     ------

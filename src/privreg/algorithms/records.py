@@ -181,9 +181,9 @@ class Persons(Immutable):
     Parameters
     ----------
     groups : array_like, shape (rows,)
-        Names or numbers that can be ordered, `inf` among them, none missing.
+        Names or numbers that can be ordered, `inf` among them, none missing; empty without rows.
     rows : int
-        Number of rows, at least 1.
+        Number of rows; 0 with empty groups.
 
     Attributes
     ----------
@@ -196,7 +196,8 @@ class Persons(Immutable):
     codes: NDArray[np.intp] = field(init=False)
 
     def __post_init__(self, groups: ArrayLike, rows: int) -> None:
-        object.__setattr__(self, "codes", frozen(_codes(groups, require_count("rows", rows))))
+        codes = _codes(groups, require_count("rows", rows, least=0))
+        object.__setattr__(self, "codes", frozen(codes))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The codes of codes are the same ones.
@@ -205,7 +206,7 @@ class Persons(Immutable):
     @property
     def count(self) -> int:
         """Number of persons."""
-        return int(np.max(self.codes)) + 1
+        return int(np.max(self.codes, initial=-1)) + 1
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:

@@ -23,6 +23,7 @@ from privreg.validation import (
     require_frozen,
     require_instance,
     require_number,
+    require_rows,
 )
 
 FloatArray = NDArray[np.float64]
@@ -69,9 +70,10 @@ class ArraySamples(Immutable):
     ----------
     features : array_like, shape (n, p)
         Finite features; integers become floats, and the values are copied to memory that nobody
-        can write to, so that the norms stay those of the rows.
+        can write to, so that the norms stay those of the rows. A table may be empty, of shape
+        (0, p).
     labels : array_like, shape (n,)
-        Finite labels.
+        Finite labels, empty where the features are.
 
     Attributes
     ----------
@@ -273,13 +275,16 @@ def checked_data(
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Integers or floats.
+        Integers or floats; a table may be empty, of shape (0, p), unless n is required.
     labels : array_like, shape (n,)
-        Integers or floats.
+        Integers or floats, empty where the features are.
     sample_size, dimension : int, optional
         Required n and p.
     """
-    rows = require_array("features", features, shape=(sample_size, dimension))
+    if sample_size is None:
+        rows = require_rows("features", features, dimension=dimension)
+    else:
+        rows = require_array("features", features, shape=(sample_size, dimension))
     return rows, require_array("labels", labels, shape=rows.shape[:1])
 
 

@@ -49,12 +49,12 @@ def require_budget(budget: Budget) -> Budget:
 
 
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
-    """A number of records, at least 1, under any of the relations.
+    """A number of records under any of the relations, at least 1 so that sums can be divided by it.
 
     Parameters
     ----------
     count : int
-        The number itself, at least 1.
+        The number itself, at least 0.
     budget : Budget
         ρ in [1e-20, 1e20].
     rng : Generator
@@ -62,9 +62,10 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Re
 
     Guarantee
     ---------
-    The Gaussian mechanism at sensitivity 1: the number spends the whole budget.
+    ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Under replace-one
+    the number is the same for both, and under zero-out as well unless blanks are left out of it.
     """
-    exact = require_count("count", count)
+    exact = require_count("count", count, least=0)
     std = float(gaussian_noise_std(sensitivity=1.0, rho=require_budget(budget).rho))
     noise = std * float(require_rng("rng", rng).standard_normal())
     return Release(max(1.0, exact + noise), budget)

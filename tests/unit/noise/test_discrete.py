@@ -109,6 +109,26 @@ def test_a_released_sum_attains_its_promise_and_no_more(neighbours):
     assert audit(*halved).share(budget) > 1.3
 
 
+def test_sums_of_any_size_are_limited_and_get_no_further_apart(rng):
+    sums = [
+        int(x) << int(k)
+        for x, k in zip(rng.integers(-9, 9, 200), rng.integers(0, 70, 200), strict=True)
+    ]
+    limited = discrete.limited(np.array(sums, dtype=object)).tolist()
+    assert max(limited) == -min(limited) == discrete.LARGEST_SUM
+    for one, other, first, second in zip(sums, sums[1:], limited, limited[1:], strict=False):
+        assert abs(first - second) <= abs(one - other)
+    small = [each for each in sums if abs(each) < discrete.LARGEST_SUM]
+    assert discrete.limited(small).tolist() == small
+
+
+def test_a_sum_of_no_rows_is_noise():
+    pytest.importorskip("opendp")
+    found = discrete.release_sum(np.empty((0, 3)), norm=1.0, budget=Budget.zcdp(1.0))
+    assert found.value.shape == (3,)
+    assert np.all(np.abs(found.value) < 20)
+
+
 def test_noisy_sums_saturate():
     pytest.importorskip("opendp")
     ends = discrete.add_integer_noise([2**63 - 1, -(2**63)], std=1 << 40)
@@ -126,7 +146,7 @@ def test_noisy_sums_saturate():
         (lambda: discrete.add_integer_noise([0.5], std=1), "sums must be integers"),
         (lambda: discrete.add_integer_noise([1], std=0), "std must be"),
         (lambda: discrete.add_integer_noise([1], std=1 << 53), "std must be"),
-        (lambda: discrete.require_exact_sum(1 << 42, 1 << 20), "sample_size must be"),
+        (lambda: discrete.limited([0.5]), "sums must be"),
         (lambda: discrete.integer_noise_std(square_sensitivity=4, rho=np.inf), "rho must be"),
         (lambda: discrete.integer_noise_std(square_sensitivity=10**30, rho=1e-9), "rho must be"),
         (lambda: discrete.release_sum([[1.0]], norm=1.0, budget=0.5), "budget must be"),

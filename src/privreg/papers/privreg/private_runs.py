@@ -70,6 +70,7 @@ def run(
             runs=runs,
             times=[method.steps],
             screening=False,
+            sample_size=n,
         ).iterates[:, 0]
     if isinstance(method, AdaSSP):
         bounds = Bounds(problem.feature_norm, problem.label_bound)
@@ -111,6 +112,7 @@ def run(
                 budget=budget,
                 settings=method,
                 rng=rng,
+                sample_size=n,
             ).value.parameters
             for _ in range(runs)
         ]
