@@ -68,22 +68,26 @@ class Watched(SplitBudget):
         super().__init__(budget, rng)
         self.transcript = transcript
 
+    def _per_share(self, found: NoisyValue, share: float) -> float:
+        """The noise that the same change would have at a budget of RHO for it alone."""
+        return found.noise_std * float(np.sqrt(share * self.budget.rho / RHO))
+
     def histogram(self, what: str, share: float, counts: Any) -> NoisyValue:
         found = super().histogram(what, share, counts)
-        return self.transcript.take(counts, found.noise_std * np.sqrt(share), found)
+        return self.transcript.take(counts, self._per_share(found, share), found)
 
     def semidefinite(self, what: str, share: float, total: Any, bound: float, n: float) -> Any:
         found = super().semidefinite(what, share, total, bound, n)
         exact = (total + total.T) / (2 * n)
-        return self.transcript.take(exact, found.noise_std * np.sqrt(share), found)
+        return self.transcript.take(exact, self._per_share(found, share), found)
 
     def vector(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
         found = super().vector(what, share, total, bound, n)
-        return self.transcript.take(total / n, found.noise_std * np.sqrt(share), found)
+        return self.transcript.take(total / n, self._per_share(found, share), found)
 
     def number(self, what: str, share: float, total: float, bound: float, n: float) -> NoisyValue:
         found = super().number(what, share, total, bound, n)
-        return self.transcript.take(total / n, found.noise_std * np.sqrt(share), found)
+        return self.transcript.take(total / n, self._per_share(found, share), found)
 
 
 def compared(
@@ -152,7 +156,6 @@ def huber(
                 intercept=intercept,
             ).value
 
-    # The share's root is in the noise of the transcript.
     return compared(run, pair, rho=RHO)
 
 

@@ -109,7 +109,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ---------
     The fitted object, all of its attributes together, is ρ-zCDP under the budget's relation, of
     rows, or of persons with all their rows where `groups` are given. Under replace-one and zero-out
-    neighbours the number of records is public. An exception depends on the data where they hold
+    neighbours the number of records is public; the blank record of zero-out is a row of zeros in
+    the units of the bounds, its entry for the intercept included, and no row of zeros of the table.
+    Under add-remove the number of rows is private, from none on. An exception depends on the data where they hold
     what is no finite number.
 
     Examples
@@ -169,8 +171,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         budget = self._require_budget()
         require_unmasked("X", X)
         require_unmasked("y", y)
+        # Under add-remove the number of rows is private: no table is refused for it.
+        least = 0 if budget.neighbours is Neighbours.ADD_REMOVE else 1
         with named("X and y"):
-            X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
+            X, y = validate_data(
+                self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=least
+            )
         y = np.asarray(y, dtype=np.float64)
         persons = None if groups is None else require_groups(groups, len(y))
         rng = self._generator()
