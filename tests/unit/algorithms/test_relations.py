@@ -26,10 +26,11 @@ from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
 from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd
+from privreg.estimators.bounds import Frame
 from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.toeplitz import identity
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbouring_tables import NeighbouringTables, neighbouring_tables
+from privreg.privacy.neighbouring_tables import NeighbouringTables, Table, neighbouring_tables
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.schedules import Polynomial
@@ -63,16 +64,19 @@ def test_an_intercept_is_blank_in_a_blank_record(relation, common_width):
     assert 0.9 < max(moved) <= ROUNDING
 
 
-def test_a_record_in_the_middle_of_its_bounds_is_no_blank():
-    """What is not in the relation moves more than is declared for it: twice the gradient, √2."""
-    row, middle = [1.0, 1.0, 1.0], [1.0, 0.0, 0.0]
-    features, labels = np.array([[1.0, 1.0, 0.3], row]), np.array([0.5, 1.5])
-    pair = neighbouring_tables(
-        features, labels, record=1, neighbours=REPLACE, replacement=([middle], [-1.5])
-    )
-    assert max(relations.huber(pair, intercept=True)) <= ROUNDING
-    wrong = pair._replace(neighbours=ZERO)
-    assert max(relations.huber(wrong, intercept=True)) > 1.2
+@pytest.mark.parametrize("common_width", [False, True])
+def test_a_row_of_zeros_is_blank_in_units_of_the_bounds_alone(common_width):
+    """A raw one maps to (1, -1, -1): gradients move by twice what is declared, counts by √2."""
+    frame = Frame(np.array([[0.0, 2.0], [0.0, 2.0]]), np.array([0.0, 2.0]), True)
+    rows = frame.rows(np.array([[2.0, 1.3], [2.0, 2.0], [0.0, 0.0]]))
+    labels = frame.labels(np.array([1.5, 2.0, 0.0]))
+    pair = neighbouring_tables(rows[:2], labels[:2], record=1, neighbours=ZERO)
+    options = {"common_width": common_width, "intercept": True}
+    assert max(relations.huber(pair, **options)) <= ROUNDING
+    raw = Table(rows[[0, 2]], labels[[0, 2]])
+    moved = relations.huber(pair._replace(second=raw), **options)
+    assert 1.99 < max(moved) <= 2 * ROUNDING
+    assert np.any(np.isclose(moved, np.sqrt(2), rtol=1e-3))
 
 
 def persons(relation: Neighbours, rng: np.random.Generator) -> Iterator[NeighbouringTables]:

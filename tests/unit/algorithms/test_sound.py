@@ -300,7 +300,9 @@ def test_integer_sums_are_exact_over_chunks_and_blocks(rng):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("neighbours", "least"), [("replace-one", 0.4), ("add-remove", 0.5)])
+@pytest.mark.parametrize(
+    ("neighbours", "least"), [("replace-one", 0.4), ("add-remove", 0.5), ("zero-out", 0.5)]
+)
 def test_adassp_audit(neighbours, least):
     """The pairs of `test_audits`, of which an estimate shows 1/√2 and √(2/3) of the promise.
 
@@ -310,20 +312,27 @@ def test_adassp_audit(neighbours, least):
     budget, n = Budget.gaussian_dp(4.0, neighbours=neighbours), 400
     if neighbours == "replace-one":
         others, theirs = np.repeat(0.5 * np.eye(2), n, axis=0), np.repeat([-1.0, 1.0], n)
-        records = [([1.0, 0.0], 1.0), ([0.0, 1.0], -1.0)]
+        row, replacement = [1.0, 0.0], ([[0.0, 1.0]], [-1.0])
     else:
         others, theirs = np.ones((n, 1)), -np.ones(n)
-        records = [([1.0], 1.0), ([0.0], 0.0)]
+        row, replacement = [1.0], None
+    pair = neighbouring_tables(
+        np.vstack([others, row]),
+        np.append(theirs, 1.0),
+        record=len(theirs),
+        neighbours=neighbours,
+        replacement=replacement,
+    )
     outputs = []
-    for row, label in records:
-        data = ArraySamples(np.vstack([others, row]), np.append(theirs, label))
+    for table in (pair.first, pair.second):
+        data = ArraySamples(table.features, table.labels)
         runs = [
             adassp.sound_adassp(data, bounds=Bounds(1.0, 1.0), budget=budget).value
             # Half of them judge: from 150 alone no more than a μ of 3.3 can be shown.
             for _ in range(1_000)
         ]
         outputs.append(np.sum(runs, axis=1))
-    loss = audit(*outputs)
+    loss = audit(*outputs, neighbours=neighbours)
     assert least < loss.share(budget) <= np.sqrt(2 / 3)
     assert loss.share(Budget.gaussian_dp(1.5, neighbours=neighbours)) > 1
 
