@@ -220,16 +220,17 @@ def audit_mechanism(
         it makes of many runs at once decides how long an audit takes.
     data : object
     neighbour : object
-        Two neighbouring data sets, passed on as they are, such as the tables that
-        `privacy.neighbouring_tables` makes by a relation. The bound is about this pair: the worst
-        pair known should be chosen, such as a data set of zeros and one that holds a single record
-        whose gradient is as long as clipping allows.
+        Two neighbouring data sets, passed on as they are, such as `neighbouring_tables` makes by a
+        relation. The bound is about this pair: the worst known should be chosen, such as zeros and
+        a single record whose gradient is as long as clipping allows.
     runs : int
         Runs on each data set, at least 20. The relative loss to sampling is about
         12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng : Generator
         Source of all runs.
-    direction, confidence, neighbours
+    direction, confidence
+        As for `audit`.
+    neighbours : Neighbours, optional
         As for `audit`.
 
     Examples
@@ -243,10 +244,7 @@ def audit_mechanism(
     """
     if not callable(mechanism):
         raise ValueError(f"mechanism must be callable, got {mechanism!r}")
-    runs, rng = (
-        require_count("runs", runs, least=LEAST_RUNS),
-        require_rng("rng", rng),
-    )
+    runs, rng = require_count("runs", runs, least=LEAST_RUNS), require_rng("rng", rng)
     outputs, others = (
         np.asarray(require_unmasked("mechanism", mechanism(each, runs, rng)))
         for each in (data, neighbour)

@@ -41,6 +41,8 @@ from privreg.privacy.neighbouring_tables import NeighbouringTables, Table, neigh
 from privreg.privacy.neighbours import Neighbours
 
 RHO, DECLARED = 0.3, 3.0
+# A sum over some records of bounded vectors is rounded by some 1e-14 of the bound.
+ROUNDING = 1 + 1e-9
 REPLACE, ADD, ZERO = Neighbours.REPLACE_ONE, Neighbours.ADD_REMOVE, Neighbours.ZERO_OUT
 
 

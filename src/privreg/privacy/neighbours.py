@@ -35,13 +35,13 @@ class Neighbours(Enum):
 
 
 def shared_sample_size(
-    declared: float | None, *, records: int, neighbours: Neighbours | str
+    sample_size: float | None, *, records: int, neighbours: Neighbours | str
 ) -> float:
     """What sums over records are divided by: the same number for two neighbours.
 
     Parameters
     ----------
-    declared : float, optional
+    sample_size : float, optional
         A number that is public or was released before, at least 1 and at most 1e15.
     records : int
         The data set's own number, which serves where none is declared and the relation shares it.
@@ -53,9 +53,10 @@ def shared_sample_size(
     ValueError
         If none is declared and the relation is add-remove, or the number is out of range.
     """
-    if declared is None and Neighbours(neighbours) is Neighbours.ADD_REMOVE:
+    relation = Neighbours(neighbours)
+    if sample_size is None and relation is Neighbours.ADD_REMOVE:
         raise ValueError("sample_size must be given under add-remove, which does not share it")
-    size = records if declared is None else declared
+    size = records if sample_size is None else sample_size
     return require_number("sample_size", size, least=1, most=1e15)
 
 

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import relations
-from relations import ADD, ALGORITHMS, REPLACE, ZERO, Watched, compared
+from relations import ADD, ALGORITHMS, REPLACE, ROUNDING, ZERO, Watched, compared
 
 from privreg import PrivateLinearRegression
 from privreg.algorithms import huber_descent, huber_sums, noisy_sgd
@@ -35,7 +35,6 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.schedules import Polynomial
 
-ROUNDING = 1 + 1e-9
 TAKEN = [
     pytest.param(name, relation, id=f"{name}, {relation.value}")
     for name, (_, taken) in ALGORITHMS.items()
