@@ -111,8 +111,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     rows, or of persons with all their rows where `groups` are given. Under replace-one and zero-out
     neighbours the number of records is public; the blank record of zero-out is a row of zeros in
     the units of the bounds, its entry for the intercept included, and no row of zeros of the table.
-    Under add-remove the number of rows is private, from none on. An exception depends on the data where they hold
-    what is no finite number.
+    Under add-remove the number of rows is private, from none on. An exception depends on the data
+    where they hold what is no finite number.
 
     Examples
     --------

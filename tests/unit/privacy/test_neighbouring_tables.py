@@ -28,6 +28,7 @@ def test_one_row_is_replaced_removed_or_blank_in_its_place():
         np.testing.assert_array_equal(pair.first.features, ROWS)
         np.testing.assert_array_equal(pair.first.labels, LABELS)
         assert pair.first.groups is pair.second.groups is None
+        assert pair.not_private is True
 
 
 @pytest.mark.parametrize("record", [1, 4])
@@ -53,7 +54,8 @@ def test_a_number_of_records_is_shared_or_declared():
         assert shared_sample_size(7.5, records=3, neighbours=relation) == 7.5
     assert shared_sample_size(None, records=3, neighbours="zero-out") == 3
     assert shared_sample_size(None, records=3, neighbours="replace-one") == 3
-    for declared, neighbours in ((None, "add-remove"), (0.5, "add-remove"), (1e16, "zero-out")):
+    assert shared_sample_size(1e15, records=3, neighbours="zero-out") == 1e15
+    for declared, neighbours in ((None, "add-remove"), (0.5, "add-remove"), (1e15 + 1, "zero-out")):
         with pytest.raises(ValueError, match="sample_size must be"):
             shared_sample_size(declared, records=3, neighbours=neighbours)
     with pytest.raises(ValueError, match="sample_size must be at least 1"):
