@@ -61,7 +61,7 @@ class FullBatchIterates(Rebuilt):
     clip_norm: FloatArray
     gradient_noise_std: FloatArray
     sample_size: float
-    _declared_size: float | None = field(repr=False)
+    _declared_size: float | None
     _settings: OneOfMany = field(repr=False)
 
     def __post_init__(self) -> None:

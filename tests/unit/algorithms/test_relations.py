@@ -19,7 +19,7 @@ from relations import ADD, ALGORITHMS, REPLACE, ROUNDING, ZERO, Watched, compare
 from privreg import PrivateLinearRegression
 from privreg.algorithms import huber_descent, huber_sums, noisy_sgd
 from privreg.algorithms.dp_ftrl import FTRLMechanism
-from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
+from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.one_pass_dpgd import Mechanism
 from privreg.algorithms.records import Records
@@ -195,6 +195,27 @@ def test_no_release_under_add_remove_without_a_declared_number_of_rows():
         assert released.budget.rho == pytest.approx(2 / (2 * run.sample_size**2))
     with pytest.raises(ValueError, match="sample_size must be given under add-remove"):
         sound_full_batch_dpgd(samples, **options, budget=Budget(1.0, ADD))
+
+
+def test_noise_is_for_any_declared_number_of_rows_and_shares_are_of_those_there_are():
+    options = {"clip_norm": 1.0, "rho": 0.5, "gradients": 1}
+    for declared in (1.0, 7.5, 1e15):
+        noise = full_batch_noise_std(**options, sample_size=declared)
+        assert noise == pytest.approx(2 / declared, rel=1e-12)
+    for wrong in (0.9, 1e15 + 1):
+        with pytest.raises(ValueError, match="sample_size must be"):
+            full_batch_noise_std(**options, sample_size=wrong)
+    for rows, share in ((0, 0.0), (1, 1.0), (3, 1.0)):
+        run = full_batch_dpgd(
+            ArraySamples(np.ones((rows, 1)), np.full(rows, 9.0)),
+            clip_norm=1.0,
+            step_size=0.1,
+            gradient_noise_std=1.0,
+            steps=1,
+            rng=relations.generator(),
+            sample_size=2.0,
+        )
+        assert run.clipped_fraction.non_private.item() == share
 
 
 def test_a_record_of_zeros_is_in_no_histogram():
