@@ -112,7 +112,7 @@ def sandwich(
         # One mode of eigenvalue a / s and share b / a beside a flat rest, at the rate s times the
         # schedule and the aspect ratio gamma / s, has this equation; s keeps its weight below 1.
         scale = min(1.0, descent**2 / kick)
-        weight = kick * scale / descent**2
+        weight = min(1.0, kick * scale / descent**2)
         return deterministic_equivalent.solve(
             Spectrum(np.array([0.0, descent / scale]), np.array([1 - weight, weight])),
             _Scaled(schedule, amplitude * scale),
