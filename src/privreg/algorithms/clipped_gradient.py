@@ -78,7 +78,7 @@ def clipped_gradient_sum(
     if np.max(np.abs(theta)) > LARGEST_PARAMETER:
         raise ValueError(f"parameters must be at most {LARGEST_PARAMETER:g}, got larger ones")
     if not isinstance(chunks, Iterator):
-        raise ValueError(f"chunks must be an iterator of Chunk, got {chunks!r}")
+        raise ValueError(f"chunks must be an iterator of Chunk, got {type(chunks).__name__}")
     rows = []
     for chunk in chunks:
         require_instance("chunks", chunk, Chunk)

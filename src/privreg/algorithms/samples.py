@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.validation import (
     require_answer,
-    require_array,
     require_count,
     require_frozen,
     require_instance,
     require_number,
+    require_records,
     require_rows,
 )
 
@@ -284,8 +284,8 @@ def checked_data(
     if sample_size is None:
         rows = require_rows("features", features, dimension=dimension)
     else:
-        rows = require_array("features", features, shape=(sample_size, dimension))
-    return rows, require_array("labels", labels, shape=rows.shape[:1])
+        rows = require_records("features", features, shape=(sample_size, dimension))
+    return rows, require_records("labels", labels, shape=rows.shape[:1])
 
 
 def row_norms(features: FloatArray) -> FloatArray:

@@ -34,6 +34,7 @@ from privreg.validation import (
     require_frozen,
     require_instance,
     require_number,
+    require_records,
     require_rng,
 )
 
@@ -88,10 +89,10 @@ class ResidualClip(Immutable):
     def __post_init__(self) -> None:
         within = {"least": -LARGEST, "most": LARGEST}
         require_number("per_residual", self.per_residual, least=1 / LARGEST, most=LARGEST)
-        features = require_frozen("features", self.features, shape=(None, None), **within)
-        labels = require_frozen("labels", self.labels, shape=(len(features),), **within)
-        object.__setattr__(self, "features", features)
-        object.__setattr__(self, "labels", labels)
+        features = require_records("features", self.features, shape=(None, None), **within)
+        labels = require_records("labels", self.labels, shape=(len(features),), **within)
+        for name, array in {"features": features, "labels": labels}.items():
+            object.__setattr__(self, name, require_frozen(name, array, shape=array.shape))
 
     def clip_norm(self, parameters: FloatArray) -> float:
         """C l for the current parameters; `inf` where double precision does not hold it.

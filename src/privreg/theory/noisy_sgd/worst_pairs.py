@@ -12,11 +12,11 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.immutable import Computed
+from privreg.immutable import Computed, frozen
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.theory.noisy_sgd.renyi_loss import ReleaseGeometry, release_geometry
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
-from privreg.validation import require_answer, require_frozen, require_instance, require_number
+from privreg.validation import require_answer, require_instance, require_number, require_records
 
 _STORED_GROUPS = 4
 
@@ -56,10 +56,9 @@ class PairSearch(Computed):
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
         self.law = require_instance("law", law, HomogenisedSGD)
-        self.features = require_frozen(
-            "features", features, shape=(None, law.problem.eigenvalues.size)
-        )
-        self.labels = require_frozen("labels", labels, shape=self.features.shape[:1])
+        shape = None, law.problem.eigenvalues.size
+        self.features = frozen(require_records("features", features, shape=shape))
+        self.labels = frozen(require_records("labels", labels, shape=self.features.shape[:1]))
         self._grams: list[NDArray[np.float64]] = []
         groups = law.distinct_eigenvalues.size
         if groups <= _STORED_GROUPS:
