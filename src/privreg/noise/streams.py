@@ -51,6 +51,7 @@ class NoiseStream(Uncopied, ABC):
         self.dimension = require_count("dimension", dimension)
         self.steps = None if steps is None else require_count("steps", steps)
         self.count = 0
+        self._is_torn = False
         self._std = require_number("std", std, least=0, most=LARGEST)
         self._rng = require_rng("rng", rng)
 
@@ -65,9 +66,14 @@ class NoiseStream(Uncopied, ABC):
     def draw(self, count: int) -> FloatArray:
         """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
         count = require_count("count", count)
+        if self._is_torn:
+            raise ValueError("stream must be made anew after a draw that failed half way, got one")
         left = count if self.steps is None else min(count, self.steps - self.count)
         block = np.zeros((left, self.dimension))
+        # What was drawn and not given would be missing from what later steps take back.
+        self._is_torn = True
         self._fill(block)
+        self._is_torn = False
         self.count += left
         return block
 
