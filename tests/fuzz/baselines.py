@@ -228,14 +228,13 @@ RESULTS = made_runs.RESULTS | {
     "shaped_dp_ftrl.ShapedRun",
     "volterra.Kernels",
 }
-# Inner loops and their plumbing, which work on what a door of the house has let in.
+# Inner loops and their plumbing, which work on validated arguments.
 INTERNALS = {
     "clipping.clipped_moments",
     "clipping.clipped_residual",
     "clipping.descent_of",
     "clipping.finite",
     "clipping.noise_moments",
-    "doors.named",
     "inverse.forward_substitution",
     "misfit.squared_shift",
     "clipping.variance_of",
@@ -244,6 +243,8 @@ INTERNALS = {
     "clipped_gradient.rescale_samples",
     "quadrature.panel_rule",
     "quadrature.resolved_edges",
+    "refits.counted",
+    "refits.whole",
     "rows.Rows.per_coordinate",
     "rows.Rows.quadratic",
     "rows.Rows.total",
@@ -256,6 +257,7 @@ INTERNALS = {
     "screening.screen_rows",
     "tables.Categories.encode",
     "tables.Numbers.encode",
+    "unquoted.unquoted",
 }
 INSTANCES: dict[str, Callable[[], Any]] = {
     **made_runs.INSTANCES,

@@ -23,6 +23,7 @@ from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
 from privreg.algorithms.whitening import Whitening, newton_matrix, whiten
+from privreg.privacy.assumptions import SECRET_STREAM
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import shared_sample_size
 from privreg.privacy.release import Release
@@ -43,6 +44,7 @@ MOMENTS, MEANS = "second moments for intervals", "means for intervals"
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
     "noise is drawn in floating point, so that the guarantee is one about real numbers",
+    SECRET_STREAM,
 )
 
 

@@ -220,8 +220,8 @@ class _CheckedSamples:
 
     def _checked(self, chunk: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
         shape = (None, self.dimension)
-        features = require_array("samples: features", chunk[0], shape=shape)
-        labels = require_array("samples: labels", chunk[1], shape=features.shape[:1])
+        features = require_records("samples: features", chunk[0], shape=shape)
+        labels = require_records("samples: labels", chunk[1], shape=features.shape[:1])
         # Others may use the memory of one chunk for the next.
         return features.copy(), labels.copy()
 

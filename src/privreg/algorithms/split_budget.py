@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.immutable import Uncopied
+from privreg.privacy.assumptions import SECRET_STREAM
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import gram_sensitivity, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.theory.huber_descent.known_noise import symmetric_noise
 from privreg.validation import (
-    require_array,
     require_count,
     require_instance,
     require_number,
+    require_records,
     require_rng,
 )
 
@@ -68,7 +69,7 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Re
     exact = require_count("count", count, least=0)
     std = float(gaussian_noise_std(sensitivity=1.0, rho=require_budget(budget).rho))
     noise = std * float(require_rng("rng", rng).standard_normal())
-    return Release(max(1.0, exact + noise), budget)
+    return Release(max(1.0, exact + noise), budget, (SECRET_STREAM,))
 
 
 @dataclass
@@ -154,7 +155,7 @@ class SplitBudget(Uncopied):
 
 
 def _sum(name: str, value: Any, *, shape: tuple[Any, ...]) -> FloatArray:
-    return require_array(name, value, shape=shape, least=-1e250, most=1e250)
+    return require_records(name, value, shape=shape, least=-1e250, most=1e250)
 
 
 def _bound(value: float) -> float:
