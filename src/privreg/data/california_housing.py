@@ -12,6 +12,8 @@ from privreg.data.fetch import DataFile
 from privreg.data.tables import DataError, Table
 
 NAME = "california_housing"
+# Rows for training, and official test rows.
+ROWS = (20_640, 0)
 SOURCE = (
     "California housing, block groups of the 1990 US census (Pace and Barry 1997, StatLib), "
     "with the eight features that scikit-learn derives"

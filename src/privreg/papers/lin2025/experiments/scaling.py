@@ -70,6 +70,11 @@ class Parameters(Strict):
     def steps(self, dimension: int) -> int:
         return round(self.horizon * dimension)
 
+    @property
+    def derived_steps(self) -> float:
+        """Steps for each dimension."""
+        return self.horizon
+
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Largest distance of the exact mean risk of the discrete algorithm to the theory."""
