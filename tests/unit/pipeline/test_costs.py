@@ -150,7 +150,7 @@ def test_a_folder_without_benchmarks_is_refused_and_nothing_written(tmp_path, ca
         (
             "choquettechoo2024",
             "scaling_dimension",
-            {"parameters": {"step_size": 1.5e-30}},
+            {"parameters": {"step_size": 1.5e-20}},
             "parameters.step_size",
         ),
         ("brown2024", "accounting", {"parameters": {"pairs": 10**7}}, "parameters.pairs"),
@@ -168,7 +168,7 @@ def test_a_job_beyond_the_limit_is_refused_by_what_makes_it_so(
     said = str(refused.value)
     assert "\n" not in said
     assert "config.largest_job." in said
-    limits = {"hours": 1e100, "memory_gb": 1e100}
+    limits = {"hours": 1e30, "memory_gb": 1e30}
     Plan(raw | {"largest_job": limits})
 
 
