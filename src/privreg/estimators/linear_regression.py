@@ -21,10 +21,12 @@ from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples, Samples
 from privreg.algorithms.split_budget import private_count
 from privreg.estimators.bounds import Frame, declared
+from privreg.estimators.columns import table_columns
 from privreg.estimators.doors import named
 from privreg.estimators.outlook import Outlook, advice, outlook
 from privreg.estimators.report import PrivacyStatement, write_report
-from privreg.estimators.tables import Table, TableSamples, held, open_table, table_columns
+from privreg.estimators.table_quality import TableQuality, private_quality
+from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
     Target,
@@ -74,6 +76,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     bounds_share : float
         Share of the budget, at least 1e-100 and less than 1, that bounds cost where they are
         "private".
+    quality_share : float
+        Share of the budget, at least 0 and less than 1, that `fit_table` spends on the shares of
+        incomplete and clipped records of each column; 0 for none.
     fit_intercept : bool
         Whether to fit β_0.
     settings : HuberSettings, optional
@@ -100,6 +105,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         The error that was predicted before the fit, from what is public.
     feature_bounds_, label_bounds_ : ndarray
         Bounds that were used, (p, 2) and (2,).
+    quality_ : TableQuality or None
+        Shares of incomplete and clipped records, with noise, where a table in a file was fitted.
     iterates_ : ndarray, shape (T, p)
         Coefficients after each step, if all are released.
     n_features_in_, feature_names_in_
@@ -136,6 +143,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         feature_bounds: Any = None,
         label_bounds: Any = None,
         bounds_share: float = 0.1,
+        quality_share: float = 0.01,
         fit_intercept: bool = True,
         settings: HuberSettings | None = None,
         release: Literal["last", "all"] = "last",
@@ -145,6 +153,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.feature_bounds = feature_bounds
         self.label_bounds = label_bounds
         self.bounds_share = bounds_share
+        self.quality_share = quality_share
         self.fit_intercept = fit_intercept
         self.settings = settings
         self.release = release
@@ -197,35 +206,54 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         table : path or Table
-            A `.parquet` or `.csv` file.
+            A `.parquet` or `.csv` file, or a folder of either.
         label : str
             Column of the label.
         threads : int
-            Threads that read row groups of a Parquet file.
+            Threads that read row groups of Parquet files, or the files of a folder.
 
         Returns
         -------
         self
             The features are the columns that `feature_bounds` names, a mapping from each to
             (low, high), or to a list of declared categories: one feature for each but the first.
+            A record with a missing, unreadable or undeclared value in one of them or in the label
+            counts as absent; `inf` and numbers outside their bounds are clipped to them.
         """
         budget = self._require_budget()
         require_count("threads", threads)
+        share = require_number("quality_share", self.quality_share, least=0, below=1)
         source = table if isinstance(table, Table) else open_table(table)
-        columns = table_columns(self.feature_bounds, label, source.columns)
+        columns = table_columns(self.feature_bounds, label, tuple(source.schema.names))
         names = [name for column in columns for name in column.names]
         self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         self.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
         samples = TableSamples(source, columns, label, frame)
-        rows = held(samples) if source.row_count * frame.dimension <= HELD_NUMBERS else samples
-        count, left, spent, rng = float(source.row_count), budget, [], self._generator()
+        rows: Samples = samples
+        faults = None
+        if source.row_count * frame.dimension <= HELD_NUMBERS:
+            rows, faults = samples.hold()
+        count, left, rng = float(source.row_count), budget, self._generator()
+        spent: list[Release[Any]] = []
         if budget.neighbours is Neighbours.ADD_REMOVE:
             counted = private_count(int(count), budget=left.share(COUNT_SHARE), rng=rng)
             count, left = counted.value, left.share(1 - COUNT_SHARE)
             spent.append(counted)
-        return self._fit(rows, frame, count, left, rng, spent, None, threads)
+        quality = TableQuality((), np.zeros((0, 2)), 0.0)
+        if share > 0:
+            found = private_quality(
+                samples.counts(threads=threads) if faults is None else faults,
+                tuple(column.name for column in samples.columns),
+                tuple(column.clips for column in samples.columns),
+                sample_size=count,
+                budget=left.share(share),
+                rng=rng,
+            )
+            quality, left = found.value, left.share(1 - share)
+            spent.append(found)
+        return self._fit(rows, frame, count, left, rng, spent, None, threads, quality)
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted labels, shape (n,), of features (n, p)."""
@@ -279,6 +307,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             outlook=self.outlook_,
             bounds=self.feature_bounds_,
             label_bounds=self.label_bounds_,
+            quality=self.quality_,
         )
 
     def _fit(
@@ -291,6 +320,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         spent: list[Release[Any]],
         persons: Persons | None,
         threads: int = 1,
+        quality: TableQuality | None = None,
     ) -> Self:
         self.outlook_ = self._foreseen(max(1, round(count)), frame, budget)
         release = huber_descent(
@@ -306,6 +336,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             threads=threads,
         )
         self._keep(release, frame, spent, by_person=persons is not None)
+        self.quality_ = quality
         return self
 
     def _keep(
@@ -322,10 +353,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.intercept_ = float(iterates[-1, p]) if self.fit_intercept else 0.0
         if kept == "all":
             self.iterates_ = iterates
-        purposes = [
-            ("number of records" if np.isscalar(each.value) else "bounds", each.budget)
-            for each in spent
-        ]
+        purposes = [(_purpose(each.value), each.budget) for each in spent]
         assumptions = [CLIPPED, *(text for each in (*spent, release) for text in each.assumptions)]
         if self.random_state is None:
             assumptions.extend(Secret().assumptions)
@@ -417,3 +445,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _purpose(value: Any) -> str:
+    if isinstance(value, TableQuality):
+        return "incomplete and clipped records"
+    return "number of records" if np.isscalar(value) else "bounds"
