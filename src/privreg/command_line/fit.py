@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the fit as JSON")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report as HTML")
-    parser.add_argument("--threads", type=int, default=2, help="that read Parquet files or a folder")
+    parser.add_argument("--threads", type=int, default=2, help="that read row groups and files")
 
 
 def run(options: argparse.Namespace) -> str:

@@ -218,10 +218,11 @@ def table_columns(
 
 
 def value_type(kind: Any) -> Any:
-    """The type of an Arrow type's values, which a dictionary holds once each."""
-    from pyarrow import types
+    """The type of an Arrow type's values, which a dictionary holds once each; texts are one."""
+    from pyarrow import string, types
 
-    return kind.value_type if types.is_dictionary(kind) else kind
+    value = kind.value_type if types.is_dictionary(kind) else kind
+    return string() if _is_text(value) else value
 
 
 def require_file(path: Any) -> Path:

@@ -231,6 +231,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
         samples = TableSamples(source, columns, label, frame)
+        if not source.row_count and budget.neighbours is not Neighbours.ADD_REMOVE:
+            raise ValueError("table must have rows, got none")
         rows: Samples = samples
         faults = None
         if source.row_count * frame.dimension <= HELD_NUMBERS:
