@@ -227,12 +227,19 @@ RESULTS = made_runs.RESULTS | {
     "scaling_laws.OptimalExponent",
     "screening.ScreenedSamples",
     "shaped_dp_ftrl.ShapedRun",
+    "table_quality.TableQuality",
     "volterra.Kernels",
 }
 # Inner loops and their plumbing, which work on what a door of the house has let in.
 INTERNALS = {
     "clipping.clipped_moments",
     "clipping.clipped_residual",
+    *(
+        f"columns.{kind}.{name}"
+        for kind in ("Categories", "Numbers")
+        for name in ("clipped", "encode")
+    ),
+    "columns.value_type",
     "clipping.descent_of",
     "clipping.finite",
     "clipping.noise_moments",
@@ -252,8 +259,6 @@ INTERNALS = {
     "screening.ScreenedSamples.clipped_gradient_sum",
     "screening.ScreenedSamples.holds",
     "screening.screen_rows",
-    "tables.Categories.encode",
-    "tables.Numbers.encode",
 }
 INSTANCES: dict[str, Callable[[], Any]] = {
     **made_runs.INSTANCES,

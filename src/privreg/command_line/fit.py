@@ -53,9 +53,13 @@ def run(options: argparse.Namespace) -> str:
         budget_of(options),
         feature_bounds=bounds,
         label_bounds=label_bounds,
-        quality_share=options.quality_share,
         fit_intercept=not options.no_intercept,
-    ).fit_table(options.table, label=options.label, threads=options.threads)
+    ).fit_table(
+        options.table,
+        label=options.label,
+        quality_share=options.quality_share,
+        threads=options.threads,
+    )
     if options.output is not None:
         options.output.write_text(
             json.dumps(as_json(model, level=options.level, delta=options.delta), indent=2) + "\n",

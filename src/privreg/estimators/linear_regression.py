@@ -76,9 +76,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     bounds_share : float
         Share of the budget, at least 1e-100 and less than 1, that bounds cost where they are
         "private".
-    quality_share : float
-        Share of the budget, at least 0 and less than 1, that `fit_table` spends on the shares of
-        incomplete and clipped records of each column; 0 for none.
     fit_intercept : bool
         Whether to fit β_0.
     settings : HuberSettings, optional
@@ -143,7 +140,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         feature_bounds: Any = None,
         label_bounds: Any = None,
         bounds_share: float = 0.1,
-        quality_share: float = 0.01,
         fit_intercept: bool = True,
         settings: HuberSettings | None = None,
         release: Literal["last", "all"] = "last",
@@ -153,7 +149,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.feature_bounds = feature_bounds
         self.label_bounds = label_bounds
         self.bounds_share = bounds_share
-        self.quality_share = quality_share
         self.fit_intercept = fit_intercept
         self.settings = settings
         self.release = release
@@ -200,7 +195,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         samples = ArraySamples(frame.rows(X), frame.labels(y))
         return self._fit(samples, frame, count, left, rng, spent, persons)
 
-    def fit_table(self, table: str | Path | Table, *, label: str, threads: int = 2) -> Self:
+    def fit_table(
+        self,
+        table: str | Path | Table,
+        *,
+        label: str,
+        quality_share: float = 0.01,
+        threads: int = 2,
+    ) -> Self:
         """Fit a file of any length in memory that does not grow with it.
 
         Parameters
@@ -209,6 +211,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             A `.parquet` or `.csv` file, or a folder of either.
         label : str
             Column of the label.
+        quality_share : float
+            Share of the budget, 0 or at least 1e-10 and less than 1, that buys the shares of
+            incomplete and clipped records of each column.
         threads : int
             Threads that read row groups of Parquet files, or the files of a folder.
 
@@ -222,7 +227,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """
         budget = self._require_budget()
         require_count("threads", threads)
-        share = require_number("quality_share", self.quality_share, least=0, below=1)
+        share = require_number("quality_share", quality_share, least=0, below=1)
+        if 0 < share < 1e-10:
+            raise ValueError(f"quality_share must be 0 or at least 1e-10, got {share:g}")
         source = table if isinstance(table, Table) else open_table(table)
         columns = table_columns(self.feature_bounds, label, tuple(source.schema.names))
         names = [name for column in columns for name in column.names]

@@ -48,14 +48,12 @@ def model():
         Budget.zcdp(1.0),
         feature_bounds=BOUNDS,
         label_bounds=LABEL_BOUNDS,
-        # As from memory, which spends nothing on it.
-        quality_share=0,
         random_state=1,
     )
 
 
 def test_a_file_gives_the_fit_of_its_rows(columns, csv_file, model):
-    from_file = model.fit_table(csv_file, label="price")
+    from_file = model.fit_table(csv_file, label="price", quality_share=0)
     assert from_file.feature_names_in_.tolist() == ["size", "place=coast", "place=hill", "year"]
     intervals = from_file.confidence_intervals(0.9999)
     assert intervals.covers(TRUTH).all()
