@@ -356,8 +356,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
     "table_quality.private_quality": {
         "counts": np.array([[3, 1], [0, 0], [0, 2]]),
-        "columns": ("a", "c", "y"),
-        "clips": (True, False, True),
+        "columns": {"a": True, "c": False, "y": True},
         "sample_size": 20.0,
         "budget": BUDGET,
     },

@@ -95,11 +95,9 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
         "level": level,
         "target": intervals.target,
         "records": {
+            "incomplete": quality.incomplete,
+            "clipped": quality.clipped,
             "noise_standard_deviation": quality.noise_std,
-            "shares": [
-                {"column": name, "incomplete": float(missing), "clipped": _finite(clipped)}
-                for name, (missing, clipped) in zip(quality.columns, quality.shares, strict=True)
-            ],
         },
         "privacy": {
             "epsilon": privacy.epsilon(delta),

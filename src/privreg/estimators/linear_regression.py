@@ -212,8 +212,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         label : str
             Column of the label.
         quality_share : float
-            Share of the budget, 0 or at least 1e-10 and less than 1, that buys the shares of
-            incomplete and clipped records of each column.
+            Share of the budget, at least 0 and less than 1, that buys the shares of incomplete and
+            clipped records of each column; 0 buys none.
         threads : int
             Threads that read row groups of Parquet files, or the files of a folder.
 
@@ -250,12 +250,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             counted = private_count(int(count), budget=left.share(COUNT_SHARE), rng=rng)
             count, left = counted.value, left.share(1 - COUNT_SHARE)
             spent.append(counted)
-        quality = TableQuality((), np.zeros((0, 2)), 0.0)
+        quality = TableQuality({}, {}, 0.0)
         if share > 0:
             found = private_quality(
                 samples.counts(threads=threads) if faults is None else faults,
-                tuple(column.name for column in samples.columns),
-                tuple(column.clips for column in samples.columns),
+                {column.name: column.clips for column in samples.columns},
                 sample_size=count,
                 budget=left.share(share),
                 rng=rng,

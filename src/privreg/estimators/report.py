@@ -163,16 +163,17 @@ def _quality(quality: TableQuality) -> Part:
         "A record with a missing, unreadable or undeclared value in a used column is incomplete "
         "and counts as absent."
     ]
-    if not quality.columns:
+    if not quality.incomplete:
         return "Records of the table", None, [], sentences
     sentences += [
         "A clipped number lies outside its bounds and counts as the nearer of them.",
         "Shares are of all records, and have noise of standard deviation "
         f"{100 * quality.noise_std:.2g} %, which can take them below 0.",
     ]
+    shares = (quality.incomplete, quality.clipped)
     rows = [
-        (name, *("" if np.isnan(share) else f"{100 * share:.2f} %" for share in shares))
-        for name, shares in zip(quality.columns, quality.shares, strict=True)
+        (name, *(f"{100 * each[name]:.2f} %" if name in each else "" for each in shares))
+        for name in quality.incomplete
     ]
     return "Records of the table", ("", "incomplete", "clipped"), rows, sentences
 

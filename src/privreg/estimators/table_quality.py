@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from privreg.algorithms.split_budget import require_budget
 from privreg.privacy.budget import Budget
@@ -14,12 +14,12 @@ from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.validation import (
     require_counts,
+    require_flag,
     require_instance,
     require_number,
     require_rng,
 )
 
-FloatArray = NDArray[np.float64]
 ABSENT = (
     "a record with a missing, unreadable or undeclared value in a used column counts as absent, "
     "record by record"
@@ -28,28 +28,27 @@ ABSENT = (
 
 @dataclass(frozen=True)
 class TableQuality:
-    """Shares of records that could not be used as they are, with noise.
+    """Shares of records that could not be used as they are, with noise, by column.
 
     Attributes
     ----------
-    columns : tuple of str
-        Columns that were used, the label last; none where nothing was spent on the shares.
-    shares : ndarray, shape (columns, 2)
-        Of the records, those that are incomplete because of the column, and those that its bounds
-        clip, NaN for a column of categories. Noise can take a share below 0.
+    incomplete : dict from str to float
+        Of the records, those that are incomplete because of the column; empty where nothing was
+        spent on the shares. Noise can take a share below 0.
+    clipped : dict from str to float
+        Those that the column's bounds clip, for columns that have some.
     noise_std : float
         Standard deviation of the noise of each.
     """
 
-    columns: tuple[str, ...]
-    shares: FloatArray
+    incomplete: dict[str, float]
+    clipped: dict[str, float]
     noise_std: float
 
 
 def private_quality(
     counts: ArrayLike,
-    columns: tuple[str, ...],
-    clips: tuple[bool, ...],
+    columns: dict[str, bool],
     *,
     sample_size: float,
     budget: Budget,
@@ -63,9 +62,8 @@ def private_quality(
     ----------
     counts : array_like of int, shape (columns, 2)
         Missing and clipped cells: a record adds 1 to at most one of a column's two.
-    columns : tuple of str
-    clips : tuple of bool
-        Whether the column has bounds; the clipped count of one without is left out.
+    columns : dict from str to bool
+        Whether each has bounds.
     sample_size : float
         n, at least 1: public, or released before.
     budget : Budget
@@ -81,10 +79,9 @@ def private_quality(
     Δ = √(2m + c) under replace-one. So it is under zero-out, where the blank record of a file is
     one that is incomplete in every column.
     """
-    require_instance("columns", columns, tuple)
-    bounded = np.array(require_instance("clips", clips, tuple))
-    if bounded.shape != (len(columns),) or bounded.dtype != bool or not columns:
-        raise ValueError(f"clips must be a truth value for each of {columns!r}, got {clips!r}")
+    if not require_instance("columns", columns, dict):
+        raise ValueError("columns must be one or more, got none")
+    bounded = np.array([require_flag(f"columns[{name!r}]", each) for name, each in columns.items()])
     exact = require_counts("counts", counts, least=0)
     if exact.shape != (len(columns), 2):
         raise ValueError(f"counts must have shape ({len(columns)}, 2), got {exact.shape}")
@@ -93,5 +90,6 @@ def private_quality(
     sensitivity = float(np.sqrt(np.sum(1 + bounded * twice)))
     std = float(gaussian_noise_std(sensitivity=sensitivity, rho=budget.rho))
     shares = (exact + std * require_rng("rng", rng).standard_normal(exact.shape)) / n
-    shares[~bounded, 1] = np.nan
-    return Release(TableQuality(columns, shares, std / n), budget, (ABSENT,))
+    incomplete, clipped = (dict(zip(columns, each, strict=True)) for each in shares.T.tolist())
+    kept = {name: share for name, share in clipped.items() if columns[name]}
+    return Release(TableQuality(incomplete, kept, std / n), budget, (ABSENT,))

@@ -15,7 +15,7 @@ from privreg.estimators.table_quality import private_quality
 from privreg.estimators.tables import TableSamples, open_table
 from privreg.privacy.neighbours import Neighbours
 
-COLUMNS, CLIPS = ("x", "c", "y"), (True, False, True)
+COLUMNS = {"x": True, "c": False, "y": True}
 # Cells of a column that are missing, clipped and neither.
 CELLS = {"x": ("", "9", "1"), "c": ("d", None, "a"), "y": ("?", "-9", "0.5")}
 
@@ -31,7 +31,6 @@ def quality(seed, *, rho=0.5, neighbours="replace-one", found=((0, 0), (0, 0), (
     return private_quality(
         np.array(found),
         COLUMNS,
-        CLIPS,
         sample_size=100,
         budget=Budget.zcdp(rho, neighbours=neighbours),
         rng=np.random.Generator(np.random.SFC64(seed)),
@@ -61,11 +60,10 @@ def test_no_two_records_differ_more_than_the_noise_is_for(tmp_path, neighbours):
 
 def test_the_noise_is_as_said():
     found = ((5, 9), (40, 0), (0, 100))
-    draws = np.array([quality(seed, found=found).value.shares for seed in range(4000)])
-    std = quality(0).value.noise_std
-    centred = (draws - np.array(found) / 100) / std
-    assert np.isnan(draws[:, 1, 1]).all()
-    kept = np.delete(centred.reshape(4000, 6), 3, axis=1)
+    draws = [quality(seed, found=found).value for seed in range(4000)]
+    assert list(draws[0].clipped) == ["x", "y"]
+    shares = np.array([[*each.incomplete.values(), *each.clipped.values()] for each in draws])
+    kept = (shares - [0.05, 0.4, 0, 0.09, 1]) / draws[0].noise_std
     # Five standard errors of a mean and of a variance.
     assert np.abs(kept.mean(axis=0)).max() < 5 / np.sqrt(4000)
     assert np.abs(kept.var(axis=0) - 1).max() < 5 * np.sqrt(2 / 4000)
@@ -92,9 +90,9 @@ def test_a_fit_says_what_could_not_be_used(table, neighbours):
         budget, feature_bounds={"x": (0, 1), "c": ["a", "b"]}, label_bounds=(-1, 2), random_state=3
     ).fit_table(table, label="y")
     found = model.quality_
-    assert found.columns == COLUMNS
-    wanted = np.array([[0.1, 0.05], [0.025, np.nan], [0, 0]])
-    np.testing.assert_allclose(found.shares, wanted, atol=5 * found.noise_std)
+    wanted = {"x": 0.1, "c": 0.025, "y": 0}
+    assert found.incomplete == pytest.approx(wanted, abs=5 * found.noise_std)
+    assert found.clipped == pytest.approx({"x": 0.05, "y": 0}, abs=5 * found.noise_std)
     assert found.noise_std < 0.001
     spending = dict(model.privacy_.spending)
     assert sum(each.rho for each in spending.values()) == pytest.approx(budget.rho)
@@ -104,8 +102,7 @@ def test_a_fit_says_what_could_not_be_used(table, neighbours):
         assert "counts as absent" in model.report(form)
     assert "incomplete  clipped\nx" in model.report()
     said = as_json(model, level=0.9, delta=1e-6)["records"]
-    assert said["shares"][1]["clipped"] is None
-    assert said["shares"][0]["incomplete"] == pytest.approx(found.shares[0, 0])
+    assert (said["incomplete"], said["clipped"]) == (found.incomplete, found.clipped)
 
 
 def test_shares_can_be_left_out(table):
@@ -114,7 +111,7 @@ def test_shares_can_be_left_out(table):
         feature_bounds={"x": (0, 1), "c": ["a", "b"]},
         label_bounds=(-1, 2),
     ).fit_table(table, label="y", quality_share=0)
-    assert model.quality_.columns == ()
+    assert model.quality_.incomplete == model.quality_.clipped == {}
     assert "incomplete and clipped records" not in dict(model.privacy_.spending)
     assert "counts as absent" in model.report()
     assert (
