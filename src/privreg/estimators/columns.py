@@ -219,10 +219,10 @@ def table_columns(
 
 def value_type(kind: Any) -> Any:
     """The type of an Arrow type's values, which a dictionary holds once each; texts are one."""
-    from pyarrow import string, types
+    import pyarrow as pa
 
-    value = kind.value_type if types.is_dictionary(kind) else kind
-    return string() if _is_text(value) else value
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.string() if _is_text(value) else value
 
 
 def require_file(path: Any) -> Path:
@@ -244,33 +244,34 @@ def require_columns(names: Any, available: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_text(kind: Any) -> bool:
-    from pyarrow import types
+    # Quicker to look up, at each batch, than a name from the package.
+    import pyarrow as pa
 
-    return bool(types.is_string(kind) or types.is_large_string(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _looked_up(cells: Any, look: Callable[[Any], NDArray[Any]], missing: float) -> NDArray[Any]:
     """What `look` finds in an array; in a dictionary it looks at each entry once."""
-    from pyarrow import compute, int64, types
+    import pyarrow as pa
 
-    if not types.is_dictionary(cells.type):
+    if not pa.types.is_dictionary(cells.type):
         return look(cells)
     found = look(cells.dictionary)
-    places = compute.cast(cells.indices, int64()).fill_null(len(found))
+    places = cells.indices.cast(pa.int64()).fill_null(len(found))
     return np.append(found, found.dtype.type(missing))[places.to_numpy()]
 
 
 def _numbers(cells: Any) -> NDArray[Any]:
     """Numbers, NaN where there is none."""
     import pyarrow as pa
-    from pyarrow import compute
 
+    if cells.type == pa.float64():
+        return _filled(cells)
     if _is_text(cells.type):
         return _read_numbers(cells)
     single = cells.type in (pa.float16(), pa.float32())
     # A checked cast fails for all cells where an integer has more digits than a double.
-    values = compute.cast(cells, pa.float32() if single else pa.float64(), safe=False)
-    return _filled(values)
+    return _filled(cells.cast(pa.float32() if single else pa.float64(), safe=False))
 
 
 def _read_numbers(texts: Any) -> NDArray[np.float64]:

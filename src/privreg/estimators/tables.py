@@ -242,30 +242,34 @@ class TableSamples:
         return (each.chunk for each in part())
 
     def _encoded(self, part: Callable[[], Iterator[Any]]) -> Iterator[Encoded]:
+        columns, checked = self.columns, None
         for batch in part():
-            self._require_declared(batch)
+            if checked is None or not batch.schema.equals(checked):
+                self._require_declared(batch.schema)
+                checked = batch.schema
             for begin in range(0, batch.num_rows, BATCH):
-                yield self._encode(batch.slice(begin, BATCH))
+                rows = batch.slice(begin, BATCH)
+                yield self._encode([each.encode(rows.column(each.name)) for each in columns])
 
-    def _require_declared(self, batch: Any) -> None:
+    def _require_declared(self, schema: Any) -> None:
         for column in self.columns:
             wanted, found = (
-                value_type(each.field(column.name).type)
-                for each in (self.table.schema, batch.schema)
+                value_type(each.field(column.name).type) for each in (self.table.schema, schema)
             )
             if found != wanted:
                 raise ValueError(
                     f"column {column.name!r} must be of type {wanted} in all batches, got {found}"
                 )
 
-    def _encode(self, batch: Any) -> Encoded:
-        columns = [each.encode(batch.column(each.name)) for each in self.columns]
+    def _encode(self, columns: list[Cells]) -> Encoded:
         *features, label = (values for each in columns for values in each.features)
         kind = np.result_type(*features, np.float32)
         block = np.empty((len(label), len(features)), dtype=kind, order="F")
         for place, values in enumerate(features):
             block[:, place] = values
-        absent = np.logical_or.reduce([each.missing for each in columns])
+        absent = columns[-1].missing
+        for each in columns[:-1]:
+            absent = absent | each.missing
         if some := bool(np.any(absent)):
             block[absent], label = 0, np.where(absent, label.dtype.type(0), label)
         rows = self.frame.rows(block)
