@@ -21,6 +21,7 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
+REFERENCE := build/reference
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
 
@@ -84,14 +85,14 @@ lint: setup
 	snakemake --lint
 
 schema: setup
-	python -m privreg schema --output workflow/schemas/config.schema.json
 	python -m privreg scales --output workflow/schemas/paper_scale.json
 
 reference: setup
 	snakemake all --configfile config/quick.yaml
-	python -m privreg variables results/quick --output docs/datasets.md
+	python -m privreg variables results/quick --output $(REFERENCE)/datasets.md
 	python -m privreg listing results results/quick --output workflow/schemas/artifacts.json
-	python -m privreg api --output docs/api.md
+	python -m privreg api --output $(REFERENCE)/api.md
+	python -m privreg schema --output $(REFERENCE)/config.schema.json
 	python -m privreg imports --into docs/architecture.md
 
 costs: setup

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         spectra,
         theory,
     )
+    from privreg.accuracy import AccuracyWarning
     from privreg.algorithms import one_pass_dpgd
     from privreg.algorithms.adassp import Bounds, adassp, adassp_zcdp
     from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from privreg.version import __version__
 
 _HOMES = {
+    "AccuracyWarning": "privreg.accuracy",
     "AdaSSP": "privreg.prediction.methods",
     "ArraySamples": "privreg.algorithms.samples",
     "Bounds": "privreg.algorithms.adassp",
@@ -162,6 +164,7 @@ _MODULES = {
     "theory": "privreg.theory",
 }
 __all__ = [
+    "AccuracyWarning",
     "AdaSSP",
     "ArraySamples",
     "Bounds",

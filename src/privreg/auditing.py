@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import betaincinv, ndtri
 
 from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
 from privreg.validation import (
     require_array,
     require_count,
@@ -47,12 +48,15 @@ class PrivacyLoss:
         Probability, over the runs, that a bound holds.
     runs : int
         Runs on each of the two data sets.
+    neighbours : Neighbours or None
+        Relation in which the two data sets are neighbours, where it was stated.
     """
 
     mu: float
     rho: float
     confidence: float
     runs: int
+    neighbours: Neighbours | None
     _choose: tuple[FloatArray, FloatArray] = field(repr=False, compare=False)
     _judge: tuple[FloatArray, FloatArray] = field(repr=False, compare=False)
 
@@ -93,6 +97,11 @@ class PrivacyLoss:
         """
         if not isinstance(promised, Budget):
             raise ValueError(f"promised must be a Budget, got {promised!r}")
+        if self.neighbours not in (None, promised.neighbours):
+            raise ValueError(
+                f"promised must be for {self.neighbours.value} neighbours, as the two data sets "
+                f"are, got {promised.neighbours.value!r}"
+            )
         return self.mu / promised.root
 
 
@@ -102,6 +111,7 @@ def audit(
     *,
     direction: ArrayLike | None = None,
     confidence: float = 0.999,
+    neighbours: Neighbours | str | None = None,
 ) -> PrivacyLoss:
     r"""Lower bound on the privacy loss from a mechanism's outputs on two neighbouring data sets.
 
@@ -126,6 +136,9 @@ def audit(
         is the best test there is.
     confidence : float
         In (0, 1).
+    neighbours : Neighbours, optional
+        Relation in which the two data sets are neighbours; a promise for another one is then
+        refused.
 
     Returns
     -------
@@ -152,6 +165,7 @@ def audit(
     divergence, from the mechanism to the two outcomes of the test.
     """
     confidence = require_number("confidence", confidence, above=0, below=1)
+    relation = None if neighbours is None else Neighbours(neighbours)
     first, second = _outputs("outputs", outputs), _outputs("neighbour_outputs", neighbour_outputs)
     if first.shape != second.shape:
         raise ValueError(
@@ -180,6 +194,7 @@ def audit(
         rho=best(_concentrated)[0],
         confidence=confidence,
         runs=runs,
+        neighbours=relation,
         _choose=(one[:half], two[:half]),
         _judge=(one[half:], two[half:]),
     )
@@ -194,6 +209,7 @@ def audit_mechanism(
     rng: np.random.Generator,
     direction: ArrayLike | None = None,
     confidence: float = 0.999,
+    neighbours: Neighbours | str | None = None,
 ) -> PrivacyLoss:
     """Run a mechanism on two neighbouring data sets and `audit` its outputs.
 
@@ -204,15 +220,17 @@ def audit_mechanism(
         it makes of many runs at once decides how long an audit takes.
     data : object
     neighbour : object
-        Two neighbouring data sets, passed on as they are. The bound is about this pair: the worst
-        pair known should be chosen, such as a data set of zeros and one that holds a single record
-        whose gradient is as long as clipping allows.
+        Two neighbouring data sets, passed on as they are, such as `neighbouring_tables` makes by a
+        relation. The bound is about this pair: the worst known should be chosen, such as zeros and
+        a single record whose gradient is as long as clipping allows.
     runs : int
         Runs on each data set, at least 20. The relative loss to sampling is about
         12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng : Generator
         Source of all runs.
     direction, confidence
+        As for `audit`.
+    neighbours : Neighbours, optional
         As for `audit`.
 
     Examples
@@ -226,10 +244,7 @@ def audit_mechanism(
     """
     if not callable(mechanism):
         raise ValueError(f"mechanism must be callable, got {mechanism!r}")
-    runs, rng = (
-        require_count("runs", runs, least=LEAST_RUNS),
-        require_rng("rng", rng),
-    )
+    runs, rng = require_count("runs", runs, least=LEAST_RUNS), require_rng("rng", rng)
     outputs, others = (
         np.asarray(require_unmasked("mechanism", mechanism(each, runs, rng)))
         for each in (data, neighbour)
@@ -238,7 +253,7 @@ def audit_mechanism(
         raise ValueError(
             f"mechanism must return {runs} outputs along the first axis, got shape {outputs.shape}"
         )
-    return audit(outputs, others, direction=direction, confidence=confidence)
+    return audit(outputs, others, direction=direction, confidence=confidence, neighbours=neighbours)
 
 
 def _outputs(name: str, value: ArrayLike) -> FloatArray:

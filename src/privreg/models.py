@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable
 from privreg.validation import (
     require_array,
     require_count,
@@ -17,7 +18,7 @@ from privreg.validation import (
 
 
 @dataclass(frozen=True)
-class LinearModel:
+class LinearModel(Immutable):
     r"""Gaussian features with a diagonal covariance, a linear target, Gaussian label noise.
 
     .. math:: y = x^\top\theta^* + z, \qquad x \sim N(0, \mathrm{diag}(\lambda)),\quad

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable, frozen
 from privreg.validation import require_array, require_count, require_number, require_real
 
 # Rates up to here stay far from overflow in every sum and square.
@@ -30,7 +31,7 @@ class Schedule(Protocol):
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(Immutable):
     r"""Polynomially decaying rate.
 
     .. math:: \tilde\eta(t) = \tilde\eta(0)\,(1-t)^{\alpha}
@@ -60,7 +61,9 @@ class Polynomial:
     exponent: float
 
     def __post_init__(self) -> None:
-        require_real("initial", self.initial, above=0, most=LARGEST)
+        initial = require_real("initial", self.initial, above=0, most=LARGEST)
+        if initial.ndim:
+            object.__setattr__(self, "initial", frozen(initial))
         require_number("exponent", self.exponent, least=0, most=1e12)
 
     @property
@@ -79,7 +82,7 @@ class Polynomial:
 
 
 @dataclass(frozen=True)
-class Harmonic:
+class Harmonic(Immutable):
     r"""Harmonically decaying rate.
 
     .. math:: \tilde\eta(t) = \beta / (t + \tau)
@@ -100,7 +103,9 @@ class Harmonic:
     offset: float
 
     def __post_init__(self) -> None:
-        require_real("numerator", self.numerator, above=0, most=LARGEST)
+        numerator = require_real("numerator", self.numerator, above=0, most=LARGEST)
+        if numerator.ndim:
+            object.__setattr__(self, "numerator", frozen(numerator))
         require_number("offset", self.offset, least=1 / LARGEST, most=LARGEST)
 
     @property

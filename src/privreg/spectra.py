@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable
 from privreg.validation import (
     require_answer,
     require_array,
@@ -19,7 +20,7 @@ from privreg.validation import (
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class Spectrum(Immutable):
     """Eigenvalues of a covariance and the share of the dimensions that each stands for.
 
     Parameters
@@ -138,12 +139,14 @@ def power_law(
 
     where the mean eigenvalue is 1. The nodes are those of Gauss and Legendre in the logarithm of
     the eigenvalue, on equal panels of it, so that :math:`\lambda^a e^{-\lambda x}` is integrated
-    well for every x up to about 1 / `smallest`; each panel carries its exact mass.
+    well for every x up to about 1 / `smallest`, to 2e-5 for powers a from 0 to 2 on the panels
+    given by default; each panel carries its exact mass.
 
     Parameters
     ----------
     exponent : float
-        Density exponent phi, less than 1; 0 is the uniform law on [0, 2].
+        Density exponent phi, at least -3 and at most 0.97: beyond, the rule misses the mass next to
+        either end. 0 is the uniform law on [0, 2].
     panels : int
         Geometric panels between `smallest` and 1, in units of the largest eigenvalue; one more
         panel covers what lies below. At least 1.
@@ -161,6 +164,7 @@ def power_law(
     ------
     bombari2025, Assumption 3; the quantile function is derived from it.
     """
+    exponent = require_number("exponent", exponent, least=-3, most=0.97)
     edge = power_law_edge(exponent)
     panels, nodes = require_count("panels", panels), require_count("nodes", nodes)
     smallest = require_number("smallest", smallest, above=0, below=1)
@@ -194,9 +198,9 @@ def power_law_with_signal(
     Parameters
     ----------
     exponent : float
-        phi of the density, less than 1.
+        phi of the density, at least -3 and at most 0.97, as for `power_law`.
     signal_power : float
-        psi, less than 1 - phi, at which the target's norm is finite. At 0 the signal is spread
+        psi, at least -3 and less than 1 - phi, where the target's norm is finite. At 0 it is spread
         evenly; a larger one puts more of it where eigenvalues are small.
     signal_scale : float
         s, more than 0; 1/2 with psi = 0 is a target of norm 1 and an initial risk of 1/2.
@@ -228,7 +232,7 @@ def power_law_with_signal(
     bombari2025, Assumption 3, where D_i(0) is of this order; here it is equal.
     """
     spectrum = power_law(exponent)
-    psi = require_number("signal_power", signal_power, below=1 - exponent)
+    psi = require_number("signal_power", signal_power, least=-3, below=1 - exponent)
     scale = require_number("signal_scale", signal_scale, above=0)
     with np.errstate(over="ignore"):
         signal = scale * spectrum.eigenvalues**-psi

@@ -1,12 +1,13 @@
 """The one way to refuse a value: "name must be what is expected, got what was found".
 
-Every room passes numbers and arrays of its callers through these functions. NaN is never in range,
-an infinity only where `infinite` allows it, and a truth value or text is no number.
+Every module passes numbers and arrays of its callers through these functions. NaN is never in
+range, an infinity only where `infinite` allows it, and a truth value or text is no number. An error
+quotes one number or text, never the inside of a list, an array or an object; of data of records it
+names rows and columns alone.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Iterable
 from math import inf
@@ -16,6 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import frozen
+
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
 # The one native double; byte-swapped ones are other types.
@@ -24,6 +27,9 @@ _DOUBLE = np.dtype(np.float64)
 LARGEST_COUNT = 2**53
 # Up to this many numbers a call costs more than looking at them.
 FEW = 4096
+# What an error quotes, and how many columns it lists.
+PLAIN = (str, bytes, int, float, complex, np.generic, type, type(None))
+MOST_COLUMNS = 5
 
 
 def require_real(
@@ -70,16 +76,7 @@ def require_real(
     array = _floats(name, value)
     if _inside(array, above, least, below, most, infinite):
         return array
-    within = ~np.isnan(array) if infinite else np.isfinite(array)
-    for bound, compare in (
-        (above, np.greater),
-        (least, np.greater_equal),
-        (below, np.less),
-        (most, np.less_equal),
-    ):
-        if bound is not None:
-            within &= compare(array, bound)
-    found = array[~within].flat[0]
+    found = array[_outside(array, above, least, below, most, infinite)].flat[0]
     expected = _range(above, least, below, most, infinite)
     raise ValueError(f"{name} must be {expected}, got {found}")
 
@@ -139,23 +136,48 @@ def require_array(
     Traceback (most recent call last):
     ValueError: weights must have shape (..., 3), got (1, 2)
     """
-    array = _floats(name, value)
-    if array.shape != shape and not _fits(array.shape, shape):
-        words = ", ".join(
-            "any" if each is None else "..." if each is ... else str(each) for each in shape
-        )
-        raise ValueError(f"{name} must have shape ({words}), got {array.shape}")
+    array = _with_shape(name, value, shape)
     if not _inside(array, **bounds):
         require_real(name, array, **bounds)
-    if array.flags.c_contiguous:
-        return array
-    return np.ascontiguousarray(array).reshape(array.shape)
+    return _contiguous(array)
+
+
+def require_records(
+    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
+) -> FloatArray:
+    """Data of records, as `require_array`, in errors that quote none of them.
+
+    Examples
+    --------
+    >>> require_records("features", [[1.0, 2.0], [3.0, np.inf]], shape=(None, 2))
+    Traceback (most recent call last):
+    ValueError: features must be finite, got others in 1 of 2 rows, columns 1
+    """
+    array = _with_shape(name, value, shape)
+    if not _inside(array, **bounds):
+        found = places(_outside(array, **bounds))
+        raise ValueError(f"{name} must be {_range(**bounds)}, got {found}")
+    return _contiguous(array)
+
+
+def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
+    """As `require_records` of shape (n, dimension), where a table of no rows is one like others.
+
+    Under add-remove it is a neighbour of a table with one row: refusing it would tell them apart.
+
+    Examples
+    --------
+    >>> require_rows("features", np.empty((0, 3))).shape
+    (0, 3)
+    """
+    rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
+    return require_records(name, value, shape=(rows, dimension))
 
 
 def require_frozen(
     name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
 ) -> FloatArray:
-    """As `require_array`, of a copy that nobody can write to: what was checked stays true.
+    """As `require_array`, in memory that nobody can write to: what was checked stays true.
 
     Examples
     --------
@@ -163,31 +185,7 @@ def require_frozen(
     Traceback (most recent call last):
     ValueError: cannot set WRITEABLE flag to True of this array
     """
-    array = require_array(name, value, shape=shape, **bounds)
-    # The owner of an array may allow writing again; bytes have no such switch.
-    return np.frombuffer(array.tobytes(), dtype=np.float64).reshape(array.shape)
-
-
-def frozen(array: FloatArray, *, beside: object = None) -> FloatArray:
-    """A large array read-only, copied only if the caller of `beside` could still write to it."""
-    if beside is not None and np.shares_memory(array, np.asarray(beside)):
-        source = np.asarray(beside)
-        if source.flags.writeable or source.base is not None:
-            array = array.copy(order="K")
-    array.flags.writeable = False
-    return array
-
-
-def rechecked(value: T) -> T:
-    """A frozen dataclass, made anew if an array of it can be written to, as after a deep copy.
-
-    Constructors hold arrays that nobody can change, but copying and unpickling make ordinary ones
-    and call no constructor.
-    """
-    arrays = (part for part in vars(value).values() if isinstance(part, np.ndarray))
-    if any(array.flags.writeable for array in arrays):
-        return dataclasses.replace(value)  # type: ignore[type-var]
-    return value
+    return frozen(require_array(name, value, shape=shape, **bounds))
 
 
 def require_counts(
@@ -335,7 +333,7 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
     listed = ", ".join(map(repr, names)) or "nothing"
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"one of {listed}, got {value!r}{hint}"
+    return f"one of {listed}, got {_short(value)}{hint}"
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:
@@ -355,6 +353,24 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
     # A wider type may hold finite numbers that double precision does not.
     with np.errstate(over="ignore"):
         return array.astype(np.float64, copy=False)
+
+
+def _with_shape(
+    name: str, value: ArrayLike, shape: tuple[int | EllipsisType | None, ...]
+) -> FloatArray:
+    array = _floats(name, value)
+    if array.shape != shape and not _fits(array.shape, shape):
+        words = ", ".join(
+            "any" if each is None else "..." if each is ... else str(each) for each in shape
+        )
+        raise ValueError(f"{name} must have shape ({words}), got {array.shape}")
+    return array
+
+
+def _contiguous(array: FloatArray) -> FloatArray:
+    if array.flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _fits(found: tuple[int, ...], wanted: tuple[int | EllipsisType | None, ...]) -> bool:
@@ -393,6 +409,27 @@ def _inside(
     return _between(low, high, above, least, below, most, infinite)
 
 
+def _outside(
+    array: FloatArray,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
+) -> NDArray[np.bool_]:
+    """Which entries are out of range."""
+    within = ~np.isnan(array) if infinite else np.isfinite(array)
+    for bound, compare in (
+        (above, np.greater),
+        (least, np.greater_equal),
+        (below, np.less),
+        (most, np.less_equal),
+    ):
+        if bound is not None:
+            within &= compare(array, bound)
+    return np.asarray(~within)
+
+
 def _between(
     low: float,
     high: float,
@@ -413,11 +450,11 @@ def _between(
 
 
 def _range(
-    above: float | None,
-    least: float | None,
-    below: float | None,
-    most: float | None,
-    infinite: bool,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    infinite: bool = False,
 ) -> str:
     parts = [
         f"{words} {bound:g}"
@@ -435,9 +472,40 @@ def _range(
     return f"finite and {words}" if words else "finite"
 
 
+def places(wrong: NDArray[np.bool_]) -> str:
+    """How many rows of an array hold wrong entries, and in which columns: none of its values.
+
+    Parameters
+    ----------
+    wrong : ndarray, shape (n, ...)
+        Where the entries are wrong.
+
+    Examples
+    --------
+    >>> places(np.array([[False, True], [False, False]]))
+    'others in 1 of 2 rows, columns 1'
+    """
+    if wrong.ndim == 0:
+        return "another"
+    rows = wrong.reshape(len(wrong), -1)
+    found = f"others in {int(rows.any(axis=1).sum())} of {len(rows)} rows"
+    if wrong.ndim == 1:
+        return found
+    columns = np.flatnonzero(rows.any(axis=0))
+    listed = ", ".join(map(str, columns[:MOST_COLUMNS]))
+    return f"{found}, columns {listed}{', ...' if columns.size > MOST_COLUMNS else ''}"
+
+
 def _short(value: Any) -> str:
+    """A number or a text; of anything that holds others its type and size, since it may be data."""
     if isinstance(value, int) and value.bit_length() > 128:
         # Python writes none of more than 4,300 digits.
         return f"one of {value.bit_length()} bits"
+    if not isinstance(value, PLAIN):
+        kind = type(value).__name__
+        shape = getattr(value, "shape", None)
+        size = f" of shape {shape}" if isinstance(shape, tuple) else ""
+        size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
+        return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}{size}"
     text = repr(value)
     return text if len(text) < 60 else f"{text[:57]}..."

@@ -116,15 +116,7 @@ def other_record() -> Any:
 def screened() -> Any:
     from privreg.algorithms.screening import ScreenedSamples
 
-    return ScreenedSamples(
-        np.eye(D),
-        VECTOR,
-        samples.Chunk(FEATURES, LABELS, SAMPLES.norms),
-        VECTOR[None],
-        1.0,
-        1.0,
-        SAMPLES,
-    )
+    return ScreenedSamples(SAMPLES, VECTOR[None], 1.0, np.inf)
 
 
 def pair_search() -> Any:

@@ -33,7 +33,7 @@ NOT_THE_LIBRARY = {
     "version",
 }
 # Files on disk, and the checks themselves: both have tests of their own.
-NOT_NUMBERS = {"data", "validation"}
+NOT_NUMBERS = {"data", "validation", "immutable"}
 KINDS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 

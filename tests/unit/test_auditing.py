@@ -8,6 +8,9 @@ from scipy import stats
 
 from privreg.auditing import PrivacyLoss, _concentrated, _upper, audit, audit_mechanism
 from privreg.privacy.budget import Budget
+from privreg.privacy.neighbouring_tables import neighbouring_tables
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
 
 RUNS = 40_000
 
@@ -112,6 +115,32 @@ def test_coordinates_of_any_scale_and_of_no_spread(rng):
     first, second = rng.standard_normal((2, RUNS, 3)) * scales
     second += 0.5 * scales
     assert 0.6 < audit(first, second).mu < np.sqrt(0.5)
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_pair_is_of_the_relation_that_is_promised(rng, neighbours):
+    """A sum of ten rows, one of which is replaced by its opposite, left out or blank."""
+    pair = neighbouring_tables(
+        np.ones((10, 1)),
+        np.zeros(10),
+        record=3,
+        neighbours=neighbours,
+        replacement=([[-1.0]], [0.0]) if neighbours is Neighbours.REPLACE_ONE else None,
+    )
+
+    def mechanism(table, runs, rng):
+        return np.sum(table.features) + rng.standard_normal(runs)
+
+    loss = audit_mechanism(
+        mechanism, pair.first, pair.second, runs=RUNS, rng=rng, neighbours=pair.neighbours
+    )
+    mu = 2.0 if neighbours is Neighbours.REPLACE_ONE else 1.0
+    assert 0.9 < loss.share(Budget.gaussian_dp(mu, neighbours=neighbours)) < 1
+    for other in set(Neighbours) - {neighbours}:
+        with pytest.raises(ValueError, match="promised must be for"):
+            loss.share(Budget.gaussian_dp(mu, neighbours=other))
+    with pytest.raises(ValueError, match="value must be private"):
+        Release(pair, Budget.zcdp(1.0))
 
 
 def test_a_mechanism_is_run_on_both_data_sets(rng):

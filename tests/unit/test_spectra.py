@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import gamma, gammainc
+from scipy.special import gamma, gammainc, gammaln
 
 from privreg import spectra
 
@@ -98,3 +98,26 @@ def test_power_law_signal_has_a_finite_norm_or_is_refused():
         spectra.power_law_with_signal(0.25, signal_scale=0.0)
     with pytest.raises(ValueError, match="signal_power"):
         spectra.power_law_with_signal(0.25, signal_power=np.nan)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_power_law_integrates_what_it_promises_over_its_whole_domain(seed):
+    rng = np.random.default_rng(seed)
+    exponent = [-3.0, 0.97][seed] if seed < 2 else rng.uniform(-3, 0.97)
+    spectrum, edge = spectra.power_law(exponent), spectra.power_law_edge(exponent)
+    for power in rng.uniform(0, 2, 3):
+        order = power + 1 - exponent
+        for decay in 10.0 ** rng.uniform(-2, 4, 3):
+            x = 2 * edge * decay
+            log_front = np.log1p(-exponent) + power * np.log(edge) - order * np.log(x)
+            exact = np.exp(log_front + gammaln(order)) * gammainc(order, x)
+            values = spectrum.eigenvalues
+            found = spectrum.mean(values**power * np.exp(-2 * values * decay))
+            # What the docstring says of the panels given by default.
+            assert found == pytest.approx(exact, rel=2e-5)
+
+
+@pytest.mark.parametrize("exponent", [0.98, -3.5])
+def test_power_law_refuses_densities_that_its_rule_misses(exponent):
+    with pytest.raises(ValueError, match="exponent must be"):
+        spectra.power_law(exponent)

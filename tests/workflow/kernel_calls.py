@@ -40,6 +40,7 @@ from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 from privreg.theory.one_pass_dpgd import deterministic_equivalent, homogenised_sde
+from privreg.theory.shaped_noise.second_moments import private_risk
 
 DIMENSION, SIZE = 37, 60
 
@@ -231,6 +232,17 @@ CALLS: dict[str, Callable[[], Any]] = {
     "buffered noise": buffered,
     "inverse coefficients": lambda: toeplitz.inverse_coefficients(
         toeplitz.damped_square_root(SIZE, damping=0.1)
+    ),
+    "second moments": lambda: np.array(
+        [
+            private_risk(
+                np.linspace(0.5, 1.5, DIMENSION),
+                covariance=np.ones(DIMENSION),
+                noise_std=1.0,
+                step_size=0.01,
+                sample_size=SIZE,
+            )
+        ]
     ),
     "error curve": lambda: vars(
         error_curve(

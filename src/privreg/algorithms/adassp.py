@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import InitVar, dataclass, field
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples, as_samples
+from privreg.immutable import Immutable, frozen
 from privreg.noise.source import SECRET, NoiseSource, require_source
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
@@ -27,26 +29,53 @@ class Bounds(NamedTuple):
     label: float
 
 
-class ClippedSums(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ClippedSums(Immutable):
     """Sums over the data after clipping to the bounds; several fits can share them. Not private.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data, walked once and not kept.
+    bounds : Bounds
+        Longer rows are shortened and larger labels clipped to them.
 
     Attributes
     ----------
-    bounds : Bounds
     gram : ndarray, shape (p, p)
         XᵀX.
     moment : ndarray, shape (p,)
         Xᵀy.
     """
 
+    not_private: ClassVar[bool] = True
+    samples: InitVar[Samples]
     bounds: Bounds
-    gram: FloatArray
-    moment: FloatArray
+    gram: FloatArray = field(init=False)
+    moment: FloatArray = field(init=False)
 
-    @property
-    def not_private(self) -> bool:
-        """True: a release refuses them."""
-        return True
+    def __post_init__(self, samples: Samples) -> None:
+        bounds = require_bounds(self.bounds)
+        samples = as_samples(samples)
+        gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
+        for features, labels, norms in samples.chunks():
+            # Without this the bounds would be a promise of the caller's, and so would the privacy.
+            with np.errstate(over="ignore"):
+                rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
+            gram += rows.T @ rows
+            moment += rows.T @ labels.clip(-bounds.label, bounds.label)
+        _set_sums(self, bounds, gram, moment)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The data are not kept: what was computed from them is.
+        return _clipped_sums, (self.bounds, self.gram, self.moment)
+
+    def within(self, bounds: Bounds) -> ClippedSums:
+        """The same sums under bounds that are no smaller, which clip nothing more."""
+        bounds = require_bounds(bounds)
+        if any(wide < own for wide, own in zip(bounds, self.bounds, strict=True)):
+            raise ValueError(f"bounds must be at least those of the sums, {self.bounds}")
+        return _clipped_sums(bounds, self.gram, self.moment)
 
 
 class Sensitivities(NamedTuple):
@@ -62,35 +91,26 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
 
     A fit with these bounds carries no privacy guarantee, since they are released without noise.
     They exist for comparisons that favour AdaSSP on purpose, which take them by the name of
-    `non_private`.
+    `non_private`. A table without rows has none.
 
     Source
     ------
     brown2024 names no bounds; its text says that AdaSSP relies on prior ones.
     """
-    as_samples(samples)
+    samples = as_samples(samples)
     extremes = [
         (float(np.max(norms)), float(np.max(np.abs(labels))))
         for _, labels, norms in samples.chunks()
     ]
+    if not extremes:
+        raise ValueError("samples must have rows for bounds from the data, got none")
     found = Bounds(*(max(column) for column in zip(*extremes, strict=True)))
     return Diagnostic(found, "bounds computed from the data")
 
 
 def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
     """Sums of the data whose longer rows are shortened and larger labels clipped to the bounds."""
-    bounds = require_bounds(bounds)
-    p = as_samples(samples).dimension
-    gram, moment = np.zeros((p, p)), np.zeros(p)
-    for features, labels, norms in samples.chunks():
-        # Without this the bounds would be a promise of the caller's, and so would the privacy.
-        with np.errstate(over="ignore"):
-            rows = features / np.maximum(1.0, norms / bounds.feature_norm)[:, None]
-        gram += rows.T @ rows
-        moment += rows.T @ labels.clip(-bounds.label, bounds.label)
-    for array in (gram, moment):
-        array.setflags(write=False)
-    return ClippedSums(bounds, gram, moment)
+    return ClippedSums(samples, bounds)
 
 
 def require_bounds(bounds: Bounds) -> Bounds:
@@ -106,7 +126,7 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
     r"""How far one record moves each released statistic.
 
     .. math::
-        \text{add-remove: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
+        \text{add-remove, zero-out: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
         \text{replace-one: } (B_x^2,\; \sqrt2 B_x^2,\; 2 B_x B_y)
 
     Replacing a row changes XᵀX by xxᵀ - zzᵀ, whose operator norm is at most B_x² and whose
@@ -230,7 +250,8 @@ def adassp_zcdp(
 
     Guarantee
     ---------
-    The estimate keeps the budget under its relation if the bounds are a priori.
+    The estimate keeps the budget under its relation if the bounds are a priori: it is a function of
+    three noisy sums, in which a record of zeros adds 0 and no number of records appears.
 
     Source
     ------
@@ -323,3 +344,15 @@ def _fit(
             "samples must have linearly independent features where there is no noise, got others"
         ) from None
     return require_answer("samples and bounds", estimate)
+
+
+def _clipped_sums(bounds: Bounds, gram: FloatArray, moment: FloatArray) -> ClippedSums:
+    sums = object.__new__(ClippedSums)
+    _set_sums(sums, bounds, gram, moment)
+    return sums
+
+
+def _set_sums(sums: ClippedSums, bounds: Bounds, gram: FloatArray, moment: FloatArray) -> None:
+    object.__setattr__(sums, "bounds", bounds)
+    object.__setattr__(sums, "gram", frozen(gram))
+    object.__setattr__(sums, "moment", frozen(moment))

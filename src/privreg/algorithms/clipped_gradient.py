@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numba as nb
 import numpy as np
@@ -20,14 +21,15 @@ from privreg.algorithms.samples import (
     ArraySamples,
     Chunk,
     Samples,
+    as_samples,
     checked_data,
+    rescaled,
     row_norms,
-    tamed,
 )
 from privreg.validation import require_answer, require_array, require_instance, require_real
 
 FloatArray = NDArray[np.float64]
-# Beyond, the fitted values of tame rows would no longer be small beside tame labels.
+# Beyond, the fitted values of rescaled rows would no longer be small beside rescaled labels.
 LARGEST_PARAMETER = 1e40
 
 
@@ -76,7 +78,7 @@ def clipped_gradient_sum(
     if np.max(np.abs(theta)) > LARGEST_PARAMETER:
         raise ValueError(f"parameters must be at most {LARGEST_PARAMETER:g}, got larger ones")
     if not isinstance(chunks, Iterator):
-        raise ValueError(f"chunks must be an iterator of Chunk, got {chunks!r}")
+        raise ValueError(f"chunks must be an iterator of Chunk, got {type(chunks).__name__}")
     rows = []
     for chunk in chunks:
         require_instance("chunks", chunk, Chunk)
@@ -88,14 +90,14 @@ def clipped_gradient_sum(
         checked = Chunk(features, labels, chunk.norms)
         rows.append(checked._replace(norms=row_norms(checked.features)))
     with np.errstate(over="ignore", invalid="ignore"):
-        sums, clipped = sum_clipped(iter(tame_chunks(rows, bounds)), theta, bounds)
+        sums, clipped = sum_clipped(iter(rescale_chunks(rows, bounds)), theta, bounds)
     return require_answer("chunks and parameters", sums), clipped
 
 
 def sum_clipped(
     chunks: Iterator[Chunk], theta: FloatArray, bounds: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """As `clipped_gradient_sum`, for chunks that `tame_chunks` has seen and checked numbers."""
+    """As `clipped_gradient_sum`, for chunks that `rescale_chunks` has seen and checked numbers."""
     lanes = theta.shape[1]
     sums = np.zeros(theta.shape)
     clipped = np.zeros(lanes, dtype=np.int64)
@@ -111,24 +113,25 @@ def sum_clipped(
     return sums, clipped
 
 
-def tame_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[Chunk]:
+def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[Chunk]:
     """Chunks whose clipped gradients double precision can compute; as they are without clipping."""
     clips = np.isfinite(clip_norm)
     for chunk in chunks:
         if not np.any(clips):
             yield chunk
             continue
-        tame = tamed(chunk)
-        if tame is not chunk and not np.all(clips):
+        found = rescaled(chunk)
+        if found is not chunk and not np.all(clips):
             raise ValueError(
                 f"clip_norm must be finite for rows beyond [{SHORTEST:g}, {LONGEST:g}] in length, "
                 "got an infinite one beside finite ones"
             )
-        yield tame
+        yield found
 
 
 @dataclass(frozen=True)
-class _TameSamples:
+class _RescaledSamples:
+    _norms_are_own: ClassVar[bool] = True
     samples: Samples
     clip_norm: FloatArray
 
@@ -141,19 +144,20 @@ class _TameSamples:
         return self.samples.dimension
 
     def chunks(self) -> Iterator[Chunk]:
-        return iter(tame_chunks(self.samples.chunks(), self.clip_norm))
+        return iter(rescale_chunks(self.samples.chunks(), self.clip_norm))
 
 
-def tame_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
-    """A data set whose chunks are tame; the data set itself, where it is held and is so already."""
-    if isinstance(samples, ArraySamples) and samples.is_tame:
+def rescale_samples(samples: Samples, clip_norm: FloatArray) -> Samples:
+    """Data whose chunks are `rescaled`; the data themselves where that would change nothing."""
+    samples = as_samples(samples)
+    if isinstance(samples, ArraySamples) and samples.is_within_range:
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
         return samples
-    return _TameSamples(samples, clip_norm)
+    return _RescaledSamples(samples, clip_norm)
 
 
 def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> FloatArray:
-    """Clipping norms that products with tamed rows can hold, or infinite ones.
+    """Clipping norms that products with rescaled rows can hold, or infinite ones.
 
     Parameters
     ----------

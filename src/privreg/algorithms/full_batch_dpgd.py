@@ -12,14 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.algorithms.clipped_gradient import (
     LARGEST_PARAMETER,
     require_clip_norm,
+    rescale_samples,
     sum_clipped,
-    tame_samples,
 )
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.algorithms.screening import ScreenedSamples, screen_rows
+from privreg.immutable import Rebuilt, frozen
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours, sum_sensitivity
+from privreg.privacy.neighbours import Neighbours, shared_sample_size, sum_sensitivity
 from privreg.privacy.one_of_many import OneOfMany
 from privreg.privacy.release import Diagnostic, Release
 from privreg.privacy.zcdp import gaussian_noise_std
@@ -37,21 +38,21 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class FullBatchIterates:
+class FullBatchIterates(Rebuilt):
     """Iterates of full-batch private gradient descent, of one setting or of several.
 
     Attributes
     ----------
     iterates : ndarray, shape (*settings, runs, len(times), p)
-        For studies; `release` makes those of one setting something that may leave the house.
+        For studies; `release` hands out those of one setting with their budget.
     times : ndarray, shape (len(times),)
         Their steps, counted from 1; the start is step 0 and is not released.
     clipped_fraction : Diagnostic of ndarray, shape (*settings, runs, steps)
         Share of the rows whose gradient was clipped at each step, computed without noise.
     clip_norm, gradient_noise_std : ndarray, shape settings
         γ and λ.
-    sample_size : int
-        n.
+    sample_size : float
+        n, what the sums were divided by.
     """
 
     iterates: FloatArray
@@ -59,8 +60,14 @@ class FullBatchIterates:
     clipped_fraction: Diagnostic[FloatArray]
     clip_norm: FloatArray
     gradient_noise_std: FloatArray
-    sample_size: int
+    sample_size: float
+    _declared_size: float | None
     _settings: OneOfMany = field(repr=False)
+
+    def __post_init__(self) -> None:
+        # A release is accounted with these numbers.
+        for name in ("clip_norm", "gradient_noise_std"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def release(
         self,
@@ -88,13 +95,17 @@ class FullBatchIterates:
         Raises
         ------
         ValueError
-            If another setting was released before, or this one has no noise or no clipping.
+            If another setting was released before, this one has no noise or no clipping, or the
+            relation is add-remove and no `sample_size` was declared for the run.
 
         Source
         ------
         brown2024, Lemma 2.1.
         """
         relation = Neighbours(neighbours)
+        size = shared_sample_size(
+            self._declared_size, records=int(self.sample_size), neighbours=relation
+        )
         index = self._settings.take(setting)
         bound, noise = float(self.clip_norm[index]), float(self.gradient_noise_std[index])
         if not (noise > 0 and isfinite(bound)):
@@ -103,7 +114,7 @@ class FullBatchIterates:
                 f"got {bound:g} and {noise:g}"
             )
         gradients = np.prod(self.clipped_fraction.non_private.shape[-2:])
-        change = float(sum_sensitivity(bound, neighbours=relation)) / self.sample_size
+        change = float(sum_sensitivity(bound, neighbours=relation)) / size
         budget = Budget(float(gradients) * (change / noise) ** 2 / 2, relation)
         return Release(self.iterates[index], budget, assumptions.USUAL)
 
@@ -112,7 +123,7 @@ def full_batch_noise_std(
     *,
     clip_norm: ArrayLike,
     rho: ArrayLike,
-    sample_size: int,
+    sample_size: float,
     gradients: ArrayLike,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> FloatArray:
@@ -128,8 +139,8 @@ def full_batch_noise_std(
         Clipping bound γ on a row's gradient norm, more than 0; `inf` is none.
     rho : array_like, shape (...)
         Total zCDP budget ρ, more than 0; `inf` asks for nothing.
-    sample_size : int
-        Number of rows n, public.
+    sample_size : float
+        What the run divides its sums by, n, at least 1 and at most 1e15.
     gradients : array_like, shape (...)
         TOTAL number T of noisy gradients released, at least 1: steps times runs if several runs on
         the same data are released.
@@ -143,13 +154,13 @@ def full_batch_noise_std(
 
     Guarantee
     ---------
-    Releasing every iterate of every run is ρ-zCDP under the named relation.
+    Releasing every iterate of every run at this `sample_size` is ρ-zCDP under the named relation.
 
     Source
     ------
     brown2024, Lemma 2.1 with equality.
     """
-    n = require_count("sample_size", sample_size)
+    n = require_number("sample_size", sample_size, least=1, most=1e15)
     count = require_real("gradients", gradients, least=1)
     bound = require_real("clip_norm", clip_norm, above=0, infinite=True)
     total = require_real("rho", rho, above=0, infinite=True)
@@ -171,6 +182,7 @@ def full_batch_dpgd(
     steps: int,
     rng: np.random.Generator,
     runs: int = 1,
+    sample_size: float | None = None,
     start: ArrayLike | None = None,
     times: ArrayLike | None = None,
     screening: bool | ScreenedSamples = True,
@@ -202,6 +214,10 @@ def full_batch_dpgd(
         Source of the noise, one (runs, p) block a step.
     runs : int
         Number of independent runs on the same data.
+    sample_size : float, optional
+        n, what the sums are divided by, at least 1 and at most 1e15: a number of rows that is
+        public or was released before (`private_count`). By default the number of rows, which
+        replace-one and zero-out neighbours share; a release under add-remove must be given it.
     start : array_like, shape (p,), optional
         θ_0, independent of the data, at least -1e40 and at most 1e40; 0 by default.
     times : array_like of int, shape (k,), optional
@@ -225,9 +241,10 @@ def full_batch_dpgd(
     Guarantee
     ---------
     One run's iterates together are ρ-zCDP with ρ = T (2γ/n)² / (2λ²) under replace-one neighbours,
-    and T (γ/n)² / (2λ²) under add-remove ones with n public; m released runs cost m times as much.
-    It is a statement about real numbers and one setting: settings share noise, so that differences
-    between them carry less of it, and floating point adds what `sound_full_batch_dpgd` avoids.
+    and T (γ/n)² / (2λ²) under zero-out ones, and under add-remove ones if n is declared as
+    `sample_size`; m released runs cost m times as much. It is a statement about real numbers and
+    one setting: settings share noise, so that differences between them carry less of it, and
+    floating point adds what `sound_full_batch_dpgd` avoids.
     `times` and any function of the iterates are post-processing. `FullBatchIterates.release` hands
     out one setting with this budget. A running time that depends on the data is not protected.
 
@@ -240,16 +257,18 @@ def full_batch_dpgd(
     if bounds.shape != noise.shape:
         require_broadcast(clip_norm=bounds, gradient_noise_std=noise)
         bounds, noise = np.broadcast_arrays(bounds, noise)
-    # Copies that stay as they are: a release will be accounted with them.
-    bounds, noise = bounds.copy(), noise.copy()
-    bounds.setflags(write=False)
-    noise.setflags(write=False)
+    bounds, noise = frozen(bounds), frozen(noise)
     if bounds.size == 0:
         raise ValueError("clip_norm must have at least one entry, got none")
     steps, runs = require_count("steps", steps), require_count("runs", runs)
     step_size = require_number("step_size", step_size, above=0, most=1e50)
     require_rng("rng", rng)
-    n, p = as_samples(samples).sample_size, samples.dimension
+    if isinstance(screening, ScreenedSamples):
+        samples = _screened_samples(screening, samples)
+    samples = as_samples(samples)
+    rows, p = samples.sample_size, samples.dimension
+    # Which relation it is for is said at the release, which asks for a declared number itself.
+    n = shared_sample_size(sample_size, records=rows, neighbours=Neighbours.REPLACE_ONE)
     limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
     origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
     wanted = _checked_times(times, steps)
@@ -263,7 +282,7 @@ def full_batch_dpgd(
     scale = step_size * noise.reshape(1, settings, 1)
     screened = screening if isinstance(screening, ScreenedSamples) else None
     if screened is not None:
-        _check_screening(screened, samples, float(np.min(bounds)))
+        _check_clip_norm(screened, float(np.min(bounds)))
     if screened is None and screening:
         screened = screen_rows(
             samples,
@@ -274,7 +293,7 @@ def full_batch_dpgd(
             lanes=lanes,
             start=origin,
         )
-    tame = tame_samples(samples, lane_clip_norm)
+    rescaled = rescale_samples(samples, lane_clip_norm)
     theta = origin[:, None].repeat(lanes, axis=1)
     iterates = np.empty((lanes, wanted.size, p))
     clipped_fraction = np.empty((lanes, steps))
@@ -284,7 +303,7 @@ def full_batch_dpgd(
             if screened is not None and screened.holds(theta, step=step - 1):
                 descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
             else:
-                descent, clipped = sum_clipped(tame.chunks(), theta, lane_clip_norm)
+                descent, clipped = sum_clipped(rescaled.chunks(), theta, lane_clip_norm)
             normals = rng.standard_normal((runs, p)).T[:, None, :]
             theta += (step_size / n) * descent + (scale * normals).reshape(p, lanes)
             # Larger ones would leave double precision inside a sum; NaN compares as too large.
@@ -293,7 +312,7 @@ def full_batch_dpgd(
                     f"step_size must be small enough for descent to be stable, got {step_size}: "
                     f"the iterates overflow at step {step}"
                 )
-            clipped_fraction[:, step - 1] = clipped / n
+            clipped_fraction[:, step - 1] = clipped / max(rows, 1)
             if slot < wanted.size and step == wanted[slot]:
                 iterates[:, slot] = theta.T
                 slot += 1
@@ -309,13 +328,19 @@ def full_batch_dpgd(
         clip_norm=bounds,
         gradient_noise_std=noise,
         sample_size=n,
+        _declared_size=None if sample_size is None else n,
         _settings=OneOfMany(bounds.shape),
     )
 
 
-def _check_screening(screened: ScreenedSamples, samples: Samples, smallest: float) -> None:
-    if screened.samples is not samples:
+def _screened_samples(screened: ScreenedSamples, samples: Samples) -> Samples:
+    """What was screened, which knows what rows it gave, if that is these samples."""
+    if not screened.is_of(samples):
         raise ValueError("screening must be of these samples, got one of others")
+    return screened.samples
+
+
+def _check_clip_norm(screened: ScreenedSamples, smallest: float) -> None:
     if screened.clip_norm > smallest:
         raise ValueError(
             f"screening must be at a bound of at most {smallest:g}, the smallest in clip_norm, "

@@ -23,15 +23,15 @@ from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
 from privreg.algorithms.whitening import Whitening, newton_matrix, whiten
+from privreg.privacy.assumptions import SECRET_STREAM
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.neighbours import shared_sample_size
 from privreg.privacy.release import Release
 from privreg.theory.huber_descent.last_iterate import averaging_step_sizes
 from privreg.validation import (
     require_count,
     require_flag,
     require_instance,
-    require_number,
     require_rng,
 )
 
@@ -44,6 +44,7 @@ MOMENTS, MEANS = "second moments for intervals", "means for intervals"
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
     "noise is drawn in floating point, so that the guarantee is one about real numbers",
+    SECRET_STREAM,
 )
 
 
@@ -100,7 +101,8 @@ def huber_descent(
         was released before (`private_count`). By default the number of records, which replace-one
         and zero-out neighbours share; add-remove ones do not, and must be given it.
     intercept : bool
-        Whether the first column is one of ones; the others are then centred by their private means.
+        Whether the first column is one of ones, 0 in a blank record; the others are then centred by
+        their private means.
     threads : int
         Threads that read samples which come in parts, such as a file's.
 
@@ -116,9 +118,13 @@ def huber_descent(
     Guarantee
     ---------
     Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation. Proof: it is a function of
-    Gaussian mechanisms, each of which may depend on the earlier ones' outputs and on nothing else
-    of the data, and their budgets add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3). One
-    record moves, by the relation (replace-one; add-remove and zero-out),
+    `sample_size` and of Gaussian mechanisms, each of which may depend on the earlier ones' outputs
+    and on nothing else of the data, and their budgets add up to ρ (Bun and Steinke 2016, Lemmas 1.7
+    and 2.3). A blank record, of a person one whose rows are all blank, has features and label 0,
+    and so a first entry of 0 with an intercept, too. Every map of rows here is linear, Wᵀ0 = 0: it
+    adds 0 to every sum and is in no count, as if it were absent. What a record adds to a sum is
+    bounded whatever its first entry is. One record moves, by the relation (replace-one; add-remove
+    and zero-out),
 
     - a histogram by one count: √2; 1;
     - the Gram matrix, a sum of positive semi-definite matrices of Frobenius norm at most R²: √2 R²,
@@ -147,10 +153,7 @@ def huber_descent(
         threads=require_count("threads", threads),
         common_width=settings.common_width,
     )
-    if sample_size is None and budget.neighbours is Neighbours.ADD_REMOVE:
-        raise ValueError("sample_size must be given under add-remove, which does not share it")
-    count = records.count if sample_size is None else sample_size
-    count = require_number("sample_size", count, least=1, most=1e15)
+    count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
     run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))
     return Release(run.fit(), budget, ASSUMPTIONS)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from privreg.immutable import frozen
 from privreg.validation import require_array, require_count, require_number
 
 FloatArray = NDArray[np.float64]
@@ -146,4 +147,4 @@ def _normal_masses(edges: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
     grid = np.array(edges)
     candidates = np.geomspace(grid[1], grid[-1], 8 * len(grid))
     below = 2 * ndtr(grid / candidates[:, None]) - 1
-    return candidates, np.diff(below, axis=1, prepend=0.0, append=1.0)
+    return frozen(candidates), frozen(np.diff(below, axis=1, prepend=0.0, append=1.0))

@@ -1,7 +1,8 @@
 """What private Huber regression asks of the data: bounded sums over records, one pass each.
 
 A record is a row, or all rows of one person. Every sum is bounded record by record, so that its
-sensitivity is known whatever the data are.
+sensitivity is known whatever the data are. A record of zeros, an intercept's entry included, is
+absent: it adds nothing to any sum and is in no count, whatever its label is.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ def row_sum(records: Records) -> FloatArray:
 def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray) -> FloatArray:
     """Records by the root of the summed squares of their rows Wᵀx; (len(edges) + 1,) counts.
 
-    One record moves one count.
+    A record adds one to one count; a record of zeros adds nothing.
     """
     whitening, edges = _map(records, whitening), require_edges(edges)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        white = _whitened(features, whitening)
-        return _counts(np.sqrt(_by_record(np.einsum("ij,ij->i", white, white), starts)), edges)
+        lengths = _record_lengths(_whitened(features, whitening), starts)
+        return _counts(lengths[lengths > 0], edges)
 
     return records.total(part, (len(edges) + 1,))
 
@@ -72,14 +73,15 @@ def residual_histogram(
 ) -> FloatArray:
     """Records by the length of their gradient Wᵀx r, over √p; (len(edges) + 1,) counts.
 
-    One record moves one count.
+    A record adds one to one count; a record of zeros adds nothing.
     """
     whitening, parameters = _map(records, whitening), _point(records, parameters)
     edges, root = require_edges(edges), np.sqrt(len(parameters))
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
         found = _gradients(records, features, labels, starts, parameters, whitening)
-        return _counts(found.lengths / root, edges)
+        present = found.norms > 0
+        return _counts(found.lengths[present] / root, edges)
 
     return records.total(part, (len(edges) + 1,))
 
@@ -126,14 +128,13 @@ def curvature_sum(
             weights = np.minimum(weights, found.leverage) * (found.lengths <= clip_norm)
             rows = found.white * np.sqrt(weights)[:, None]
             return rows.T @ rows
-        products = np.einsum("ij,ik->ijk", found.white * weights[:, None], found.white)
-        matrices = np.add.reduceat(products, starts, axis=0)
-        clipped = found.lengths > clip_norm
-        directions = found.vectors[clipped] / found.lengths[clipped, None]
-        along = np.einsum("ij,ijk->ik", directions, matrices[clipped])
-        rest = matrices[clipped] - directions[:, :, None] * along[:, None, :]
-        factor = clip_norm / found.lengths[clipped]
-        return matrices[~clipped].sum(axis=0) + np.einsum("i,ijk->jk", factor, rest)
+        # Neither a row's matrix nor a person's is formed: only products with the directions are.
+        factors, sizes = _clip_factor(found.lengths, clip_norm), np.diff(starts, append=len(labels))
+        rows = found.white * np.sqrt(weights * np.repeat(factors, sizes))[:, None]
+        directions = found.directions(clip_norm)
+        along = weights * np.einsum("ij,ij->i", found.white, np.repeat(directions, sizes, axis=0))
+        taken = np.add.reduceat(found.white * along[:, None], starts, axis=0)
+        return rows.T @ rows - (directions * factors[:, None]).T @ taken
 
     return records.total(part, (p, p))
 
@@ -157,15 +158,14 @@ def traces(
         found = _gradients(records, features, labels, starts, parameters, whitening)
         weights = np.minimum(_trace_weights(found.white, starts, cap), found.leverage)
         kept = _by_record(weights * np.einsum("ij,ij->i", found.white, found.white), starts)
-        inside = found.lengths <= clip_norm
         if starts is None:
-            kept = kept * inside
+            kept = kept * (found.lengths <= clip_norm)
         else:
-            lengths = np.where(inside, 1.0, found.lengths)
-            person = np.repeat(np.arange(starts.size), np.diff(starts, append=len(labels)))
-            along = np.einsum("ij,ij->i", found.white, found.vectors[person]) / lengths[person]
-            left = kept - _by_record(weights * along**2, starts)
-            kept = np.where(inside, kept, clip_norm / lengths * left)
+            sizes = np.diff(starts, append=len(labels))
+            directions = np.repeat(found.directions(clip_norm), sizes, axis=0)
+            along = np.einsum("ij,ij->i", found.white, directions)
+            kept = kept - _by_record(weights * along**2, starts)
+            kept = kept * _clip_factor(found.lengths, clip_norm)
         squares = np.minimum(found.lengths, clip_norm) ** 2
         if starts is None and records.common_width:
             rows = np.einsum("ij,ij->i", found.white, found.white) * found.leverage**2
@@ -196,12 +196,13 @@ class _Gradients:
     """Whitened rows (rows, p), residuals (rows,), and what is clipped of each record.
 
     A row's gradient is leverage · residual · row; a record of several rows has its sum in `vectors`
-    instead. `lengths` is what the clip looks at.
+    instead. `lengths` is what the clip looks at; `norms` are 0 for absent records.
     """
 
     white: Rows
     residuals: Rows
     leverage: Rows
+    norms: Rows
     lengths: Rows
     vectors: Rows
     grouped: bool
@@ -217,6 +218,11 @@ class _Gradients:
             return self.vectors * factors[:, None]
         return self.white * (factors * self.residuals * self.leverage)[:, None]
 
+    def directions(self, clip_norm: float) -> Rows:
+        """Unit vectors along the persons' clipped gradients, 0 where a gradient is not clipped."""
+        clipped = self.lengths > clip_norm
+        return self.vectors * (clipped / np.where(clipped, self.lengths, 1.0))[:, None]
+
 
 def _gradients(
     records: Records,
@@ -230,16 +236,15 @@ def _gradients(
     residuals = labels - features @ parameters.astype(features.dtype, copy=False)
     if starts is not None:
         vectors = np.add.reduceat(white * residuals[:, None], starts, axis=0)
-        ones = np.ones_like(residuals)
-        return _Gradients(white, residuals, ones, row_norms(vectors), vectors, True)
+        ones, norms = np.ones_like(residuals), _record_lengths(white, starts)
+        return _Gradients(white, residuals, ones, norms, row_norms(vectors), vectors, True)
     norms, absolute = np.sqrt(np.einsum("ij,ij->i", white, white)), np.abs(residuals)
     if not records.common_width:
         ones = np.ones_like(residuals)
-        return _Gradients(white, residuals, ones, norms * absolute, white[:0], False)
+        return _Gradients(white, residuals, ones, norms, norms * absolute, white[:0], False)
     root = float(np.sqrt(len(parameters)))
-    return _Gradients(
-        white, residuals, root / np.maximum(norms, root), root * absolute, white[:0], False
-    )
+    leverage = root / np.maximum(norms, root)
+    return _Gradients(white, residuals, leverage, norms, root * absolute, white[:0], False)
 
 
 def _map(records: Records, whitening: FloatArray) -> FloatArray:
@@ -267,6 +272,11 @@ def _trace_weights(white: Rows, starts: NDArray[np.int64] | None, cap: float) ->
     if starts is None:
         return weights
     return np.repeat(weights, np.diff(starts, append=len(white)))
+
+
+def _record_lengths(white: Rows, starts: NDArray[np.int64] | None) -> Rows:
+    """Root of the summed squares of each record's rows."""
+    return np.asarray(np.sqrt(_by_record(np.einsum("ij,ij->i", white, white), starts)))
 
 
 def _by_record(values: Rows, starts: NDArray[np.int64] | None) -> Rows:

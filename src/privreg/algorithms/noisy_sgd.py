@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.clipped_gradient import require_clip_norm
 from privreg.algorithms.noisy_sgd_kernel import one_pass
-from privreg.algorithms.samples import Chunk, checked_data, row_norms, tamed
+from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
+from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
@@ -34,7 +35,7 @@ LARGEST = 1e50
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRecords:
+class LinearRecords(Immutable):
     r"""The law of a record: features with independent coordinates, a linear label, clipped noise.
 
     .. math::
@@ -169,7 +170,7 @@ class LinearRecords:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisySGDRuns:
+class NoisySGDRuns(Rebuilt):
     """Runs of noisy SGD at S noise scales and C clipping norms on the same records and noise.
 
     Attributes
@@ -190,6 +191,11 @@ class NoisySGDRuns:
     gradient_noise_stds: NDArray[np.float64]
     clip_norms: NDArray[np.float64]
     _settings: OneOfMany = field(repr=False)
+
+    def __post_init__(self) -> None:
+        # A release is accounted with these numbers.
+        for name in ("gradient_noise_stds", "clip_norms"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
     def release(
         self,
@@ -370,12 +376,10 @@ def _steps(step_sizes: ArrayLike) -> NDArray[np.float64]:
 
 
 def _vector(name: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One number or several, in an array of its own: a release will be accounted with them."""
+    """One number or several, as a vector."""
     if numbers.ndim > 1 or numbers.size == 0:
         raise ValueError(f"{name} must be a number or a vector of them, got {numbers.shape}")
-    vector = numbers.flatten()
-    vector.setflags(write=False)
-    return vector
+    return numbers.flatten()
 
 
 def _run(
@@ -405,8 +409,8 @@ def _run(
     risk = np.empty((settings, steps.size + 1))
     risk[:, 0] = records._risk(start, label_noise_square)
     clipped = np.zeros(settings)
-    # A row that is not tame is rare, and found where its square is formed anyhow.
-    for tame in (False, True):
+    # A row that is beyond the range is rare, and found where its square is formed anyhow.
+    for in_range in (False, True):
         if one_pass(
             rng,
             rows,
@@ -425,10 +429,10 @@ def _run(
             iterate,
             risk,
             clipped,
-            tame,
+            in_range,
         ):
             break
-        rows, labels = _tamed(rows, labels, clip_norms)
+        rows, labels = _rescaled(rows, labels, clip_norms)
     require_answer("step_sizes and initial", iterate)
     shape = (noises.size, clip_norms.size)
     fraction = clipped.reshape(shape) / steps.size
@@ -442,14 +446,14 @@ def _run(
     )
 
 
-def _tamed(
+def _rescaled(
     rows: NDArray[np.float64], labels: NDArray[np.float64], clip_norms: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     given = Chunk(rows, labels, row_norms(rows))
-    tame = tamed(given)
-    if tame is not given and not np.all(np.isfinite(clip_norms)):
+    found = rescaled(given)
+    if found is not given and not np.all(np.isfinite(clip_norms)):
         raise ValueError(
             "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels of at "
             "most 1e110 where a gradient is not clipped, got others"
         )
-    return tame.features, tame.labels
+    return found.features, found.labels

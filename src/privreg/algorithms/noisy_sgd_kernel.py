@@ -33,7 +33,7 @@ def one_pass(
     iterate: NDArray[np.float64],
     risk: NDArray[np.float64],
     clipped: NDArray[np.float64],
-    tame: bool,
+    in_range: bool,
 ) -> bool:
     """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
 
@@ -43,12 +43,12 @@ def one_pass(
     in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
     whose gradient was longer than the norm.
 
-    Returns whether all rows and labels are of a size that `samples.is_tame` allows, which is not
-    looked at if `tame` says so; where not, nothing has been drawn or written.
+    Returns whether all rows and labels are in the range of `is_within_range`, which is not
+    looked at if `in_range` says so; where not, nothing has been drawn or written.
     """
     settings, dimension = iterate.shape
     given = rows.shape[0] > 0
-    if given and not tame:
+    if given and not in_range:
         for k in range(step_sizes.size):
             square = inner_product(rows[k], rows[k])
             if not (1e-100 <= square <= 1e100 and abs(labels[k]) <= 1e110):

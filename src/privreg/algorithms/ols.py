@@ -80,7 +80,8 @@ def ols(samples: Samples) -> LeastSquares:
     ------
     brown2024, section 1.
     """
-    n, p = as_samples(samples).sample_size, samples.dimension
+    samples = as_samples(samples)
+    n, p = samples.sample_size, samples.dimension
     if n <= p:
         raise ValueError(f"samples must have more rows than features, got n = {n} and p = {p}")
     gram, moment = moments(samples)

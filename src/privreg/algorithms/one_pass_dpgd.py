@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms import one_pass_dpgd_kernels as kernels
-from privreg.algorithms.samples import Chunk, checked_data, row_norms, tamed
+from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
+from privreg.immutable import Immutable
 from privreg.models import LinearModel
 from privreg.noise.source import SECRET, NoiseSource, require_source
 from privreg.privacy import assumptions
@@ -28,7 +29,6 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.schedules import Schedule, noise_multipliers, step_shape
 from privreg.validation import (
-    rechecked,
     require_broadcast,
     require_count,
     require_counts,
@@ -45,7 +45,7 @@ LARGEST, LARGEST_STEP = 1e50, 1e30
 
 
 @dataclass(frozen=True)
-class Mechanism:
+class Mechanism(Immutable):
     """A family of runs of one-pass DP-GD that share a schedule's shape: all but the data.
 
     Setting g takes steps `amplitude[g] * step_shape`, clips gradients to norm `clip_norm[g]` and
@@ -197,7 +197,7 @@ def fit(
     to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
     integers can make up for what floating point reveals.
     """
-    mechanism = rechecked(require_instance("mechanism", mechanism, Mechanism))
+    require_instance("mechanism", mechanism, Mechanism)
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, sample_size=mechanism.sample_size)
     if mechanism.settings == 1:
@@ -206,7 +206,7 @@ def fit(
     parameters = np.zeros((mechanism.settings, dimension))
     adds_noise = mechanism.noise_shape > 0
     scale = (2 * mechanism.clip_norm * mechanism.amplitude)[:, None]
-    # Squares of rows that are not tame may overflow; such blocks are done again.
+    # Squares of rows that are beyond the range may overflow; such blocks are done again.
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, mechanism.sample_size, CHUNK):
             block = slice(start, start + CHUNK)
@@ -215,8 +215,8 @@ def fit(
             directions = rng.standard_normal(rows.shape) if noisy else np.zeros((0, dimension))
             steps = np.empty((len(rows), mechanism.settings))
             targets = labels[block]
-            # A row that is not tame is rare, and found where its square is formed anyhow.
-            for tame in (False, True):
+            # A row that is beyond the range is rare, and found where its square is formed anyhow.
+            for in_range in (False, True):
                 if kernels.step_block(
                     rows @ rows.T,
                     rows @ directions.T,
@@ -226,11 +226,11 @@ def fit(
                     noise,
                     mechanism.amplitude,
                     mechanism.clip_norm,
-                    tame,
+                    in_range,
                     steps,
                 ):
                     break
-                rows, targets, _ = tamed(Chunk(rows, targets, row_norms(rows)))
+                rows, targets, _ = rescaled(Chunk(rows, targets, row_norms(rows)))
             parameters -= steps.T @ rows
             if noisy:
                 parameters += scale * (noise @ directions)
@@ -405,7 +405,7 @@ def _fit_one(
         directions = np.zeros(rows.shape if drawn.any() else (0, dimension))
         if len(directions):
             directions[drawn] = rng.standard_normal((np.count_nonzero(drawn), dimension))
-        for tame in (False, True):
+        for in_range in (False, True):
             if kernels.step_rows(
                 rows,
                 targets,
@@ -414,11 +414,11 @@ def _fit_one(
                 noise,
                 mechanism.amplitude[0],
                 mechanism.clip_norm[0],
-                tame,
+                in_range,
                 parameters,
             ):
                 break
-            rows, targets, _ = tamed(Chunk(rows, targets, row_norms(rows)))
+            rows, targets, _ = rescaled(Chunk(rows, targets, row_norms(rows)))
     return parameters[None]
 
 

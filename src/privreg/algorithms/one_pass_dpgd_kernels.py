@@ -74,7 +74,7 @@ def step_block(  # type: ignore[no-untyped-def]
     noise_shape,
     amplitude,
     clip_norm,
-    tame,
+    in_range,
     steps_out,
 ):
     """Moves along each sample of a block.
@@ -83,13 +83,13 @@ def step_block(  # type: ignore[no-untyped-def]
     `noise_overlap` (sample_size, samples) are inner products of samples with samples and with the
     directions of the private noise (no column if the block has none).
 
-    Returns whether all rows and labels are of a size that `samples.is_tame` allows; where not, the
+    Returns whether all rows and labels are in the range of `is_within_range`; where not, the
     moves mean nothing.
     """
     sample_size, settings = predictions.shape
     noisy = noise_overlap.shape[1] > 0
     for k in range(sample_size):
-        if not tame and not (1e-100 <= gram[k, k] <= 1e100 and abs(labels[k]) <= 1e110):
+        if not in_range and not (1e-100 <= gram[k, k] <= 1e100 and abs(labels[k]) <= 1e110):
             return False
     for k in range(sample_size):
         drift = 0.0
@@ -126,20 +126,20 @@ def step_rows(  # type: ignore[no-untyped-def]
     noise_shape,
     amplitude,
     clip_norm,
-    tame,
+    in_range,
     parameters,
 ):
     """One setting, sample by sample; `parameters` (d,) are moved in place.
 
     `directions` (sample_size, d) are those of the private noise, of no row if there is none.
 
-    Returns whether all rows and labels are of a size that `samples.is_tame` allows; where not,
+    Returns whether all rows and labels are in the range of `is_within_range`; where not,
     nothing is moved.
     """
     squared_norms = np.empty(len(rows))
     for k in range(len(rows)):
         squared_norms[k] = inner_product(rows[k], rows[k])
-        if not tame and not (1e-100 <= squared_norms[k] <= 1e100 and abs(labels[k]) <= 1e110):
+        if not in_range and not (1e-100 <= squared_norms[k] <= 1e100 and abs(labels[k]) <= 1e110):
             return False
     for k in range(len(rows)):
         row = rows[k]

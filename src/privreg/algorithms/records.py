@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk, Samples, as_samples, row_norms
+from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.validation import (
     require_callable,
     require_count,
@@ -26,14 +27,17 @@ Rows = NDArray[Any]
 
 @runtime_checkable
 class PartedSamples(Protocol):
-    """Samples that can be read in parts, each by a thread of its own."""
+    """The library's samples that can be read in parts, each by a thread of its own.
+
+    Samples of others are read in one thread, since their rows are checked as they come.
+    """
 
     def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
         """Readers of consecutive parts of the rows."""
 
 
 @dataclass(frozen=True)
-class Records:
+class Records(Rebuilt):
     """A data set as records of bounded rows.
 
     Parameters
@@ -63,29 +67,32 @@ class Records:
     threads: int = 1
     common_width: bool = False
     count: int = field(init=False)
+    _rows: Samples = field(init=False, repr=False)
     _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
-        as_samples(self.samples)
+        object.__setattr__(self, "samples", as_samples(self.samples))
         for name in ("feature_norm", "label_bound"):
             value = require_number(name, getattr(self, name), least=1e-50, most=1e50)
             object.__setattr__(self, name, value)
         require_count("threads", self.threads)
         require_flag("common_width", self.common_width)
-        count = self.samples.sample_size if self.groups is None else self._sort_by_group()
+        rows, count = self.samples, self.samples.sample_size
+        if self.groups is not None:
+            rows, count = self._sort_by_group()
         object.__setattr__(self, "count", count)
-        if isinstance(self.samples, ArraySamples):
-            samples = self.samples
-            whole = Chunk(samples.features, samples.labels, samples.norms)
+        if isinstance(rows, ArraySamples):
+            whole = Chunk(rows.features, rows.labels, rows.norms)
             kept = self._bounded(whole)
             if kept is not whole:
-                object.__setattr__(self, "samples", ArraySamples(kept.features, kept.labels))
+                rows = ArraySamples(kept.features, kept.labels)
+        object.__setattr__(self, "_rows", rows)
 
     def chunks(self) -> Iterator[tuple[Rows, Rows, NDArray[np.int64] | None]]:
         """Features, labels, and where in them each record starts; None where a row is a record."""
         starts = self._starts
         if starts is not None:
-            samples = self.samples
+            samples = self._rows
             assert isinstance(samples, ArraySamples)
             # About a thousand records at a time, so that p × p matrices of each fit in memory.
             for first in range(0, self.count, 1024):
@@ -94,8 +101,8 @@ class Records:
                 inside = bounds[bounds < high] - low
                 yield samples.features[low:high], samples.labels[low:high], inside
             return
-        held = isinstance(self.samples, ArraySamples)
-        for chunk in self.samples.chunks():
+        held = isinstance(self._rows, ArraySamples)
+        for chunk in self._rows.chunks():
             rows = chunk if held else self._bounded(chunk)
             yield rows.features, rows.labels, None
 
@@ -152,30 +159,31 @@ class Records:
         norms = np.minimum(chunk.norms, self.feature_norm)
         return Chunk(features, np.clip(labels, -self.label_bound, self.label_bound), norms)
 
-    def _sort_by_group(self) -> int:
+    def _sort_by_group(self) -> tuple[Samples, int]:
+        """The rows with those of a person together, and the number of persons."""
         samples = self.samples
         if not isinstance(samples, ArraySamples):
             raise ValueError("groups must be None for data sets that are not held in memory")
         assert self.groups is not None
-        codes = require_groups(self.groups, samples.sample_size).codes
-        order = np.argsort(codes, kind="stable")
-        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-        object.__setattr__(
-            self, "samples", ArraySamples(samples.features[order], samples.labels[order])
-        )
-        object.__setattr__(self, "_starts", starts)
-        return int(starts.size)
+        persons = require_groups(self.groups, samples.sample_size)
+        # The caller's array may change.
+        object.__setattr__(self, "groups", persons)
+        order = np.argsort(persons.codes, kind="stable")
+        starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
+        object.__setattr__(self, "_starts", frozen(starts))
+        return ArraySamples(samples.features[order], samples.labels[order]), int(starts.size)
 
 
-class Persons:
-    """Whose row each is, looked at once; nobody's row is an error.
+@dataclass(frozen=True, eq=False)
+class Persons(Immutable):
+    """Whose row each is, looked at once; a row without a name is an error.
 
     Parameters
     ----------
     groups : array_like, shape (rows,)
-        Names or numbers that can be ordered, `inf` among them, none missing.
+        Names or numbers that can be ordered, `inf` among them, none missing; empty without rows.
     rows : int
-        Number of rows, at least 1.
+        Number of rows; 0 with empty groups.
 
     Attributes
     ----------
@@ -183,14 +191,22 @@ class Persons:
         The same persons as numbers from 0 on.
     """
 
-    def __init__(self, groups: ArrayLike, rows: int) -> None:
-        codes = _codes(groups, require_count("rows", rows))
-        self.codes: NDArray[np.intp] = np.frombuffer(codes.tobytes(), dtype=codes.dtype)
+    groups: InitVar[ArrayLike]
+    rows: InitVar[int]
+    codes: NDArray[np.intp] = field(init=False)
+
+    def __post_init__(self, groups: ArrayLike, rows: int) -> None:
+        codes = _codes(groups, require_count("rows", rows, least=0))
+        object.__setattr__(self, "codes", frozen(codes))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The codes of codes are the same ones.
+        return Persons, (self.codes, len(self.codes))
 
     @property
     def count(self) -> int:
         """Number of persons."""
-        return int(np.max(self.codes)) + 1
+        return int(np.max(self.codes, initial=-1)) + 1
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
@@ -217,7 +233,7 @@ def _codes(groups: ArrayLike, rows: int) -> NDArray[np.intp]:
         raise ValueError("groups must be one name a row, got rows of unequal length") from None
     if names.shape != (rows,):
         raise ValueError(f"groups must have shape ({rows},), got {names.shape}")
-    # What is not equal to itself names nobody: two such rows could be one person's.
+    # NaN compares unequal to itself: a missing group label. Two such rows could be one person's.
     if np.any(names != names):
         raise ValueError("groups must name a person in every row, got a missing name")
     try:

@@ -11,6 +11,7 @@ from privreg.validation import (
     require_array,
     require_count,
     require_number,
+    require_records,
     require_rng,
 )
 
@@ -175,8 +176,8 @@ def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, f
 
 
 def _squared_residuals(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> FloatArray:
-    rows = require_array("features", features, shape=(None, None))
-    values = require_array("labels", labels, shape=(len(rows),))
+    rows = require_records("features", features, shape=(None, None))
+    values = require_records("labels", labels, shape=(len(rows),))
     weights = require_array("parameters", parameters, shape=(rows.shape[1],))
     with np.errstate(over="ignore", invalid="ignore"):
         residuals = values - rows @ weights

@@ -1,26 +1,29 @@
 """Data sets for full-batch algorithms, walked in chunks of rows as often as needed.
 
 Rows lie in arrays or are drawn again from their seed at every pass, so that n × p numbers need
-never exist together.
+never exist together. The norms that bound a row's influence are always those of the rows as they
+enter a sum: the library's own samples cannot change, and those of others are checked in every pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.validation import (
-    frozen,
     require_answer,
-    require_array,
     require_count,
     require_frozen,
     require_instance,
     require_number,
+    require_records,
+    require_rows,
 )
 
 FloatArray = NDArray[np.float64]
@@ -40,7 +43,12 @@ class Chunk(NamedTuple):
 
 @runtime_checkable
 class Samples(Protocol):
-    """A data set of n rows with p features that can be walked any number of times."""
+    """A data set of n rows with p features that can be walked any number of times.
+
+    The library computes the norms of the rows that other implementations give, and raises
+    ValueError where the rows are not finite, of other shapes or numbers than said, or not the same
+    in every pass.
+    """
 
     @property
     def sample_size(self) -> int:
@@ -55,37 +63,41 @@ class Samples(Protocol):
 
 
 @dataclass(frozen=True)
-class ArraySamples:
+class ArraySamples(Immutable):
     """A data set in memory.
 
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features; integers become floats, and the values are copied unless they are
-        read-only, so that the norms stay those of the rows.
+        Finite features; integers become floats, and the values are copied to memory that nobody
+        can write to, so that the norms stay those of the rows. A table may be empty, of shape
+        (0, p).
     labels : array_like, shape (n,)
-        Finite labels.
+        Finite labels, empty where the features are.
 
     Attributes
     ----------
     norms : ndarray, shape (n,)
         Euclidean norms of the rows, correct for every finite row; `inf` beyond double precision.
-    is_tame : bool
-        Whether clipped gradients can be computed from the rows as they are; see `tamed`.
+    is_within_range : bool
+        Whether clipped gradients can be computed from the rows as they are; see `rescaled`.
     """
 
     not_private: ClassVar[bool] = True
+    _norms_are_own: ClassVar[bool] = True
     features: FloatArray
     labels: FloatArray
     norms: FloatArray = field(init=False, repr=False)
-    is_tame: bool = field(init=False, repr=False)
+    is_within_range: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         features, labels = checked_data(self.features, self.labels)
-        arrays = {"features": features, "labels": labels, "norms": row_norms(features)}
-        for name, array in arrays.items():
-            object.__setattr__(self, name, frozen(array, beside=getattr(self, name, None)))
-        object.__setattr__(self, "is_tame", is_tame(self.labels, self.norms))
+        features = frozen(features)
+        # After the copy, which nobody else can write to.
+        norms = frozen(row_norms(features))
+        for name, array in (("features", features), ("labels", frozen(labels)), ("norms", norms)):
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "is_within_range", is_within_range(self.labels, self.norms))
 
     @property
     def sample_size(self) -> int:
@@ -102,7 +114,7 @@ class ArraySamples:
 
 
 @dataclass(frozen=True)
-class GaussianSamples:
+class GaussianSamples(Rebuilt):
     r"""A linear-Gaussian data set that is drawn from its seed at every pass and never held.
 
     .. math::
@@ -131,6 +143,7 @@ class GaussianSamples:
     brown2024, Definition 1.1 and Appendix B (anisotropic features).
     """
 
+    _norms_are_own: ClassVar[bool] = True
     sample_size: int
     target: FloatArray
     label_noise_std: float
@@ -170,9 +183,53 @@ class GaussianSamples:
             yield Chunk(features, features @ self.target + noise, row_norms(features))
 
 
+class _CheckedSamples:
+    """Samples of others: each pass checks the rows and computes their norms from them."""
+
+    _norms_are_own = True
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.sample_size = require_count("samples: sample_size", samples.sample_size, least=0)
+        self.dimension = require_count("samples: dimension", samples.dimension)
+        self._checksums: tuple[int, int] | None = None
+
+    def chunks(self) -> Iterator[Chunk]:
+        rows, checksums = 0, (0, 0)
+        chunk: Any
+        for chunk in self.samples.chunks():
+            if not isinstance(chunk, tuple) or len(chunk) < 2:
+                kind = type(chunk).__name__
+                raise ValueError(f"samples must have chunks of type Chunk, got {kind}")
+            if np.size(chunk[1]) == 0:
+                continue
+            features, labels = self._checked(chunk)
+            rows += len(labels)
+            if rows > self.sample_size:
+                break
+            checksums = (
+                crc32(features.data, checksums[0]),
+                crc32(labels.data, checksums[1]),
+            )
+            yield Chunk(features, labels, row_norms(features))
+        if rows != self.sample_size:
+            raise ValueError(f"samples must have chunks of {self.sample_size} rows, got others")
+        if self._checksums not in (None, checksums):
+            raise ValueError("samples must have the same rows in every pass, got others")
+        self._checksums = checksums
+
+    def _checked(self, chunk: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
+        shape = (None, self.dimension)
+        features = require_records("samples: features", chunk[0], shape=shape)
+        labels = require_records("samples: labels", chunk[1], shape=features.shape[:1])
+        # Others may use the memory of one chunk for the next.
+        return features.copy(), labels.copy()
+
+
 def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
     """Gram matrix XᵀX, shape (p, p), and moment Xᵀy, shape (p,), in one pass. Not private."""
-    p = as_samples(samples).dimension
+    samples = as_samples(samples)
+    p = samples.dimension
     gram, moment = np.zeros((p, p)), np.zeros(p)
     with np.errstate(over="ignore", invalid="ignore"):
         for features, labels, _ in samples.chunks():
@@ -183,12 +240,27 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
 
 
 def as_samples(samples: Samples) -> Samples:
-    """The data set itself, or an error for what is none."""
-    if type(samples) not in (ArraySamples, GaussianSamples) and not isinstance(samples, Samples):
+    """The data set with norms that can be relied on, or an error for what is none.
+
+    Parameters
+    ----------
+    samples : Samples
+        The library's own, which are returned as they are, or those of others.
+
+    Returns
+    -------
+    Samples
+        Those of others raise ValueError in a pass whose rows are not finite, of other shapes or
+        numbers than said, or not those of the first whole pass.
+    """
+    # By the type itself: a subclass may give other rows.
+    if vars(type(samples)).get("_norms_are_own"):
+        return samples
+    if not isinstance(samples, Samples):
         raise ValueError(
             f"samples must be ArraySamples or GaussianSamples, got {type(samples).__name__}"
         )
-    return samples
+    return _CheckedSamples(samples)
 
 
 def checked_data(
@@ -198,19 +270,22 @@ def checked_data(
     sample_size: int | None = None,
     dimension: int | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Features (n, p) and labels (n,), finite and in double precision: the door of every algorithm.
+    """Features (n, p) and labels (n,), finite and in double precision.
 
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Integers or floats.
+        Integers or floats; a table may be empty, of shape (0, p), unless n is required.
     labels : array_like, shape (n,)
-        Integers or floats.
+        Integers or floats, empty where the features are.
     sample_size, dimension : int, optional
         Required n and p.
     """
-    rows = require_array("features", features, shape=(sample_size, dimension))
-    return rows, require_array("labels", labels, shape=rows.shape[:1])
+    if sample_size is None:
+        rows = require_rows("features", features, dimension=dimension)
+    else:
+        rows = require_records("features", features, shape=(sample_size, dimension))
+    return rows, require_records("labels", labels, shape=rows.shape[:1])
 
 
 def row_norms(features: FloatArray) -> FloatArray:
@@ -227,7 +302,7 @@ def row_norms(features: FloatArray) -> FloatArray:
     return norms
 
 
-def tamed(chunk: Chunk) -> Chunk:
+def rescaled(chunk: Chunk) -> Chunk:
     r"""Rows whose clipped gradients are those of the chunk, of lengths that squares can hold.
 
     A row longer than 1e50 is shortened to it together with its label, which keeps the gradient's
@@ -237,26 +312,26 @@ def tamed(chunk: Chunk) -> Chunk:
     Each row is changed by itself, whatever rows are beside it.
     """
     features, labels, norms = chunk
-    if is_tame(labels, norms):
+    if is_within_range(labels, norms):
         return chunk
-    wild = (norms > LONGEST) | ((norms < SHORTEST) & (norms > 0))
-    if np.any(wild):
-        rows = features[wild]
+    outside = (norms > LONGEST) | ((norms < SHORTEST) & (norms > 0))
+    if np.any(outside):
+        rows = features[outside]
         largest = np.max(np.abs(rows), axis=1)
         relative = rows / largest[:, None]
         root = np.sqrt(np.einsum("ij,ij->i", relative, relative))
-        long = norms[wild] > LONGEST
+        long = norms[outside] > LONGEST
         length = np.where(long, LONGEST, SHORTEST)
         features, labels, norms = features.copy(), labels.copy(), norms.copy()
-        features[wild] = relative * (length / root)[:, None]
+        features[outside] = relative * (length / root)[:, None]
         with np.errstate(over="ignore", under="ignore"):
             factor = np.where(long, LONGEST / largest / root, largest / SHORTEST * root)
-            labels[wild] *= factor
-        norms[wild] = length
+            labels[outside] *= factor
+        norms[outside] = length
     return Chunk(features, np.clip(labels, -LARGEST_LABEL, LARGEST_LABEL), norms)
 
 
-def is_tame(labels: FloatArray, norms: FloatArray) -> bool:
-    """Whether `tamed` would change none of the rows."""
+def is_within_range(labels: FloatArray, norms: FloatArray) -> bool:
+    """Whether `rescaled` would change none of the rows."""
     inside = ((norms >= SHORTEST) & (norms <= LONGEST)) | (norms == 0)
     return bool(np.all(inside) and np.max(np.abs(labels), initial=0.0) <= LARGEST_LABEL)

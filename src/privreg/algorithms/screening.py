@@ -10,15 +10,21 @@ tube, up to the order of summation; outside the tube the caller walks the whole 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.clipped_gradient import require_clip_norm, sum_clipped, tame_samples
+from privreg.algorithms.clipped_gradient import (
+    LARGEST_PARAMETER,
+    require_clip_norm,
+    rescale_samples,
+    sum_clipped,
+)
 from privreg.algorithms.samples import Chunk, Samples, as_samples, moments
-from privreg.validation import require_array, require_count, require_number
+from privreg.immutable import Rebuilt, frozen
+from privreg.validation import require_array, require_count, require_frozen, require_number
 
 FloatArray = NDArray[np.float64]
 KEPT_SHARE = 0.25
@@ -28,8 +34,21 @@ POSITIVE = {"above": 0.0, "infinite": True}
 
 
 @dataclass(frozen=True)
-class ScreenedSamples:
+class ScreenedSamples(Rebuilt):
     """Linear rows as sums, the others as a chunk, valid within `radius` of the centre path.
+
+    Parameters
+    ----------
+    samples : Samples
+        The data set to screen, walked once.
+    centres : array_like, shape (points, p)
+        Centre path by step, at least -1e40 and at most 1e40; the last point stands for all later
+        steps.
+    radius : float
+        Radius R of the tube, at least 0 and at most 1e40.
+    clip_norm : float
+        Clipping bound that no row of the sums reaches, at least 1e-50 and at most 1e50, or `inf`;
+        smaller ones are refused.
 
     Attributes
     ----------
@@ -39,24 +58,45 @@ class ScreenedSamples:
         Σ x y over the same rows.
     kept : Chunk
         The rows that might clip.
-    centres : ndarray, shape (points, p)
-        Centre path by step; the last point stands for all later steps.
-    radius : float
-        Radius R of the tube.
-    clip_norm : float
-        Clipping bound that no row of the sums reaches; smaller ones are refused.
-    samples : Samples
-        The data set that was screened; others are refused.
+
+    Raises
+    ------
+    ValueError
+        If a quarter of the rows or 128 MB would have to be kept.
     """
 
     not_private: ClassVar[bool] = True
-    gram: FloatArray
-    moment: FloatArray
-    kept: Chunk
+    samples: Samples
     centres: FloatArray
     radius: float
     clip_norm: float
-    samples: Samples
+    gram: FloatArray = field(init=False, repr=False)
+    moment: FloatArray = field(init=False, repr=False)
+    kept: Chunk = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        samples = as_samples(self.samples)
+        limits = {"least": -LARGEST_PARAMETER, "most": LARGEST_PARAMETER}
+        shape = (None, samples.dimension)
+        centres = require_frozen("centres", self.centres, shape=shape, **limits)
+        radius = require_number("radius", self.radius, least=0, most=LARGEST_PARAMETER)
+        clip_norm = require_number("clip_norm", self.clip_norm, **POSITIVE)
+        clip_norm = float(require_clip_norm(clip_norm))
+        gram, moment, kept = _split(samples, centres, radius, clip_norm)
+        for name, value in (
+            ("samples", samples),
+            ("centres", centres),
+            ("radius", radius),
+            ("clip_norm", clip_norm),
+            ("gram", frozen(gram)),
+            ("moment", frozen(moment)),
+            ("kept", Chunk(*map(frozen, kept))),
+        ):
+            object.__setattr__(self, name, value)
+
+    def is_of(self, samples: Samples) -> bool:
+        """Whether it was these samples that were screened."""
+        return samples is self.samples or samples is getattr(self.samples, "samples", None)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
         """Whether all columns of `parameters` (p, lanes) lie in the tube at this step."""
@@ -112,7 +152,7 @@ def screen(
     ScreenedSamples or None
         None where a quarter of the rows or 128 MB would have to be kept, or the descent diverges.
     """
-    as_samples(samples)
+    samples = as_samples(samples)
     clip_norm = float(require_clip_norm(require_number("clip_norm", clip_norm, **POSITIVE)))
     step_size = require_number("step_size", step_size, above=0, most=1e50)
     gradient_noise_std = require_number(
@@ -140,24 +180,37 @@ def screen_rows(
     start: FloatArray,
 ) -> ScreenedSamples | None:
     """As `screen`, for checked numbers."""
-    source = samples
-    samples = tame_samples(samples, np.array([clip_norm]))
+    samples = as_samples(samples)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         radius, centres = _tube(
-            samples,
+            rescale_samples(samples, np.array([clip_norm])),
             step_size=step_size,
             gradient_noise_std=gradient_noise_std,
             steps=steps,
             lanes=lanes,
             start=start,
         )
-    if not (np.isfinite(radius) and np.all(np.isfinite(centres))):
+    if not (radius <= LARGEST_PARAMETER and np.max(np.abs(centres)) <= LARGEST_PARAMETER):
         return None
+    try:
+        return ScreenedSamples(samples, centres, radius, clip_norm)
+    except _NotLinearError:
+        return None
+
+
+class _NotLinearError(ValueError):
+    """Too many rows might clip for their sums to be worth keeping."""
+
+
+def _split(
+    samples: Samples, centres: FloatArray, radius: float, clip_norm: float
+) -> tuple[FloatArray, FloatArray, Chunk]:
+    """Sums of the rows that cannot clip within the tube, and the other rows."""
     p = samples.dimension
     gram, moment = np.zeros((p, p)), np.zeros(p)
     kept: list[Chunk] = [Chunk(np.empty((0, p)), np.empty(0), np.empty(0))]
-    room = min(KEPT_SHARE * samples.sample_size, KEPT_NUMBERS / p)
-    for features, labels, norms in samples.chunks():
+    left = min(KEPT_SHARE * samples.sample_size, KEPT_NUMBERS / p)
+    for features, labels, norms in rescale_samples(samples, np.array([clip_norm])).chunks():
         with np.errstate(over="ignore", invalid="ignore"):
             residual = np.max(np.abs(labels[:, None] - features @ centres.T), axis=1)
             # The margin covers rounding of the residuals, so that no row is called safe by an ulp.
@@ -166,20 +219,23 @@ def screen_rows(
         if not np.all(safe):
             risky = ~safe
             kept.append(Chunk(features[risky], labels[risky], norms[risky]))
-            room -= np.count_nonzero(risky)
-            if room < 0:
-                return None
+            left -= np.count_nonzero(risky)
+            if left < 0:
+                raise _NotLinearError("clip_norm must be larger for rows to be screened")
             features, labels = features[safe], labels[safe]
-        gram += features.T @ features
-        moment += features.T @ labels
-    rows = Chunk(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
-    return ScreenedSamples(gram, moment, rows, centres, radius, clip_norm, source)
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram += features.T @ features
+            moment += features.T @ labels
+    if not (np.all(np.isfinite(gram)) and np.all(np.isfinite(moment))):
+        raise _NotLinearError("samples must have sums that double precision holds")
+    return gram, moment, Chunk(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
 
 
 @dataclass(frozen=True)
 class _Pilot:
     """The first chunks of a data set, all of a small one."""
 
+    _norms_are_own: ClassVar[bool] = True
     samples: Samples
 
     @property

@@ -11,15 +11,16 @@ independent noise makes it DP-SGD, Σ = I the usual algorithms.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, isinf
 
 import numpy as np
 
-from privreg.algorithms.clipped_gradient import require_clip_norm, tame_samples
+from privreg.algorithms.clipped_gradient import require_clip_norm, rescale_samples
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.algorithms.shaped_accounting import shaped_budget, shaped_noise_multiplier
 from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
+from privreg.immutable import Immutable, Rebuilt
 from privreg.noise.correlations import Correlation
 from privreg.noise.covariance import NoiseCovariance
 from privreg.privacy import assumptions
@@ -28,12 +29,12 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Diagnostic, Release
 from privreg.validation import (
     FloatArray,
-    rechecked,
     require_array,
     require_count,
     require_frozen,
     require_instance,
     require_number,
+    require_records,
     require_rng,
 )
 
@@ -61,7 +62,7 @@ class FixedClip:
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualClip:
+class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t estimates the current residuals from public rows.
 
     Noise takes the largest ψ so far. The loop feeds back: more noise makes larger residuals, which
@@ -88,10 +89,10 @@ class ResidualClip:
     def __post_init__(self) -> None:
         within = {"least": -LARGEST, "most": LARGEST}
         require_number("per_residual", self.per_residual, least=1 / LARGEST, most=LARGEST)
-        features = require_frozen("features", self.features, shape=(None, None), **within)
-        labels = require_frozen("labels", self.labels, shape=(len(features),), **within)
-        object.__setattr__(self, "features", features)
-        object.__setattr__(self, "labels", labels)
+        features = require_records("features", self.features, shape=(None, None), **within)
+        labels = require_records("labels", self.labels, shape=(len(features),), **within)
+        for name, array in {"features": features, "labels": labels}.items():
+            object.__setattr__(self, name, require_frozen(name, array, shape=array.shape))
 
     def clip_norm(self, parameters: FloatArray) -> float:
         """C l for the current parameters; `inf` where double precision does not hold it.
@@ -114,7 +115,7 @@ class ResidualClip:
 
 
 @dataclass(frozen=True, eq=False)
-class ShapedMechanism:
+class ShapedMechanism(Rebuilt):
     r"""Everything that decides the privacy of a run, and nothing else.
 
     Parameters
@@ -316,10 +317,7 @@ def shaped_dp_ftrl(
     anon2024, Algorithms 1 and 3, with steps counted from 1.
     """
     require_instance("mechanism", mechanism, ShapedMechanism)
-    covariance = rechecked(mechanism.covariance)
-    if covariance is not mechanism.covariance:
-        mechanism = replace(mechanism, covariance=covariance)
-    as_samples(samples)
+    samples = as_samples(samples)
     require_rng("rng", rng)
     size, dimension = mechanism.sample_size, mechanism.covariance.dimension
     if samples.sample_size != size:
@@ -334,12 +332,12 @@ def shaped_dp_ftrl(
     # A clip norm that follows the residuals is as finite as they are.
     clipping = mechanism.clipping
     clip_norm = clipping.clip_norm if isinstance(clipping, FixedClip) else 1.0
-    tame = tame_samples(samples, np.array([clip_norm]))
+    rescaled = rescale_samples(samples, np.array([clip_norm]))
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(mechanism.clipping, FixedClip):
-            total, clipped, largest = _fixed(tame, mechanism, mechanism.clipping, eta, rng)
+            total, clipped, largest = _fixed(rescaled, mechanism, mechanism.clipping, eta, rng)
         else:
-            total, clipped, largest = _adaptive(tame, mechanism, mechanism.clipping, eta, rng)
+            total, clipped, largest = _adaptive(rescaled, mechanism, mechanism.clipping, eta, rng)
     diverged = not np.all(np.isfinite(total))
     average = np.full(dimension, inf) if diverged else total / size
     share = Diagnostic(clipped / (size - 1), "share of clipped gradients")

@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike
 
 from privreg.algorithms.shaped_dp_ftrl_kernel import step_rows
 from privreg.privacy.release import Diagnostic
-from privreg.validation import FloatArray, require_array, require_count, require_real
+from privreg.validation import (
+    FloatArray,
+    require_array,
+    require_count,
+    require_real,
+    require_records,
+)
 
 
 def run_settings(
@@ -58,11 +64,11 @@ def run_settings(
         All `inf` for a setting that overflowed.
     clipped_fraction : Diagnostic of ndarray, shape (settings,)
     """
-    rows = require_array("features", features, shape=(None, None))
+    rows = require_records("features", features, shape=(None, None))
     size, dimension = rows.shape
     if size < 2:
         raise ValueError(f"features must have at least two rows, got {size}")
-    values = require_array("labels", labels, shape=(size,))
+    values = require_records("labels", labels, shape=(size,))
     norms = require_array("inverse_norms", inverse_norms, shape=(None, size), least=0)
     count = len(norms)
     increments = require_array("noise", noise, shape=(size - 1, dimension))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,10 +12,12 @@ from privreg.algorithms.clipped_gradient import LARGEST_PARAMETER
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import shared_sample_size
 from privreg.privacy.release import Release
 from privreg.validation import require_array, require_count, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[Any]
 
 
 def sound_full_batch_dpgd(
@@ -23,6 +27,7 @@ def sound_full_batch_dpgd(
     step_size: float,
     steps: int,
     budget: Budget,
+    sample_size: float | None = None,
     start: ArrayLike | None = None,
 ) -> Release[FloatArray]:
     r"""The algorithm of `full_batch_dpgd` with sums of integers and discrete Gaussian noise.
@@ -46,6 +51,10 @@ def sound_full_batch_dpgd(
         Number of steps T, at least 1.
     budget : Budget
         What all iterates together may cost, and the neighbouring relation.
+    sample_size : float, optional
+        n, what the sums are divided by, at least 1 and at most 1e15: a number of rows that is
+        public or was released before (`private_count`). By default the number of rows, which
+        replace-one and zero-out neighbours share; add-remove ones do not, and must be given it.
     start : array_like, shape (p,), optional
         θ_0, independent of the data; 0 by default.
 
@@ -65,8 +74,9 @@ def sound_full_batch_dpgd(
     ---------
     The iterates together are ρ-zCDP under the budget's relation, in the arithmetic of the machine:
     each of the T noisy integer sums costs at most ρ/T by the proof in `privreg.noise.discrete`, and
-    θ_t is computed from them alone. A row's gradient is computed from that row and the released
-    iterate, in an order of summation that no other row changes.
+    θ_t is computed from them and n alone: the same noisy sums give the same iterates, bit for bit,
+    whatever number of rows the table has. A row's gradient is computed from that row and the
+    released iterate, in an order of summation that no other row changes.
 
     Source
     ------
@@ -76,20 +86,22 @@ def sound_full_batch_dpgd(
     step_size = require_number("step_size", step_size, above=0, most=1e50)
     steps = require_count("steps", steps)
     require_instance("budget", budget, Budget)
-    as_samples(samples)
-    n, p = samples.sample_size, samples.dimension
+    samples = as_samples(samples)
+    p = samples.dimension
+    n = shared_sample_size(sample_size, records=samples.sample_size, neighbours=budget.neighbours)
     theta = np.zeros(p) if start is None else require_array("start", start, shape=(p,)).copy()
     lattice = discrete.grid(clip_norm, dimension=p)
-    discrete.require_exact_sum(n, lattice.reach)
     square = discrete.square_sum_sensitivity(lattice.reach, neighbours=budget.neighbours)
     # T gradients as one integer vector: its squared sensitivity is the sum of theirs.
     std = discrete.integer_noise_std(square_sensitivity=steps * square, rho=budget.rho)
     iterates = np.empty((steps, p))
     for step in range(steps):
-        total = np.zeros(p, dtype=np.int64)
+        total: IntArray = np.zeros(p, dtype=object)
         for features, labels, _ in samples.chunks():
-            _add_clipped_gradients(features, labels, theta, *lattice, total)
-        noisy = discrete.add_integer_noise(total, std=std)
+            part = np.zeros(p, dtype=np.int64)
+            _add_clipped_gradients(features, labels, theta, *lattice, part)
+            total = total + part
+        noisy = discrete.add_integer_noise(discrete.limited(total), std=std)
         with np.errstate(over="ignore", invalid="ignore"):
             theta = theta + (step_size * lattice.unit / n) * noisy
         if not np.max(np.abs(theta)) <= LARGEST_PARAMETER:

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.immutable import Uncopied
+from privreg.privacy.assumptions import SECRET_STREAM
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import gram_sensitivity, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.theory.huber_descent.known_noise import symmetric_noise
 from privreg.validation import (
-    require_array,
     require_count,
     require_instance,
     require_number,
+    require_records,
     require_rng,
 )
 
@@ -48,12 +50,12 @@ def require_budget(budget: Budget) -> Budget:
 
 
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Release[float]:
-    """A number of records, at least 1, under any of the relations.
+    """A number of records under any of the relations, at least 1 so that sums can be divided by it.
 
     Parameters
     ----------
     count : int
-        The number itself, at least 1.
+        The number itself, at least 0.
     budget : Budget
         ρ in [1e-20, 1e20].
     rng : Generator
@@ -61,16 +63,17 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator) -> Re
 
     Guarantee
     ---------
-    The Gaussian mechanism at sensitivity 1: the number spends the whole budget.
+    ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Under replace-one
+    the number is the same for both, and under zero-out as well unless blanks are left out of it.
     """
-    exact = require_count("count", count)
+    exact = require_count("count", count, least=0)
     std = float(gaussian_noise_std(sensitivity=1.0, rho=require_budget(budget).rho))
     noise = std * float(require_rng("rng", rng).standard_normal())
-    return Release(max(1.0, exact + noise), budget)
+    return Release(max(1.0, exact + noise), budget, (SECRET_STREAM,))
 
 
 @dataclass
-class SplitBudget:
+class SplitBudget(Uncopied):
     """Gaussian mechanisms that share one budget, and a list of what was spent on what.
 
     Parameters
@@ -152,7 +155,7 @@ class SplitBudget:
 
 
 def _sum(name: str, value: Any, *, shape: tuple[Any, ...]) -> FloatArray:
-    return require_array(name, value, shape=shape, least=-1e250, most=1e250)
+    return require_records(name, value, shape=shape, least=-1e250, most=1e250)
 
 
 def _bound(value: float) -> float:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from privreg.command_line.options import add_budget, budget_of
-from privreg.validation import require_choice
+from privreg.validation import require_choice, require_number
 
 SUMMARY = "fit a table in a file under a privacy budget, with intervals"
 
@@ -46,6 +47,10 @@ def run(options: argparse.Namespace) -> str:
     from privreg.command_line.bounds_file import read_bounds
     from privreg.estimators.linear_regression import PrivateLinearRegression
 
+    # All of it before the fit: what fails after it has spent the budget for nothing.
+    require_number("--level", options.level, above=0, below=1)
+    for name, path in (("--output", options.output), ("--report", options.report)):
+        _require_writable(name, path)
     bounds = read_bounds(options.bounds)
     require_choice("--label", options.label, bounds)
     label_bounds = bounds.pop(options.label)
@@ -94,21 +99,32 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
         ],
         "level": level,
         "target": intervals.target,
-        "records": {
+        "records": None
+        if quality is None
+        else {
             "incomplete": quality.incomplete,
             "clipped": quality.clipped,
             "noise_standard_deviation": quality.noise_std,
         },
         "privacy": {
-            "epsilon": privacy.epsilon(delta),
+            "seeded": privacy.seeded,
+            "epsilon": _finite(privacy.epsilon(delta)),
             "delta": delta,
-            "rho": privacy.rho,
-            "mu": privacy.mu,
+            "rho": _finite(privacy.rho),
+            "mu": _finite(privacy.mu),
             "neighbours": privacy.budget.neighbours.value,
             "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
             "assumptions": list(privacy.assumptions),
         },
     }
+
+
+def _require_writable(name: str, path: Path | None) -> None:
+    if path is None:
+        return
+    allowed = os.access(path if path.exists() else path.parent, os.W_OK)
+    if path.is_dir() or not path.parent.is_dir() or not allowed:
+        raise ValueError(f"{name} must be a file that can be written, got {str(path)!r}")
 
 
 def _finite(value: float) -> float | None:

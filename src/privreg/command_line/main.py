@@ -38,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         print(options.run(options))
     except (ValueError, OSError, ImportError) as error:
-        print(f"privreg {options.command}: {error}", file=sys.stderr)
+        # Notes say what a fit that failed has spent.
+        text = "; ".join([str(error), *getattr(error, "__notes__", ())])
+        print(f"privreg {options.command}: {text}", file=sys.stderr)
         return 1
     return 0
 

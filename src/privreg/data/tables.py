@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.immutable import Rebuilt, frozen
+
 
 class DataError(ValueError):
     """A file of a data set is wrong or cannot be had; one line says which and what to do."""
@@ -19,7 +21,7 @@ class StandInWarning(UserWarning):
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Table(Rebuilt):
     r"""Features and labels of one data set, before any split or standardisation.
 
     .. math:: X \in \mathbb R^{n \times d},\qquad y \in \mathbb R^n
@@ -48,7 +50,7 @@ class Table:
         Largest value that a feature can take where all share one bounded scale (grey values),
         otherwise 1. `splits.standardise` divides by it first.
 
-    The arrays are made read-only, because trials share them.
+    The arrays are copied to memory that nobody can write to, because trials share them.
     """
 
     name: str
@@ -76,8 +78,8 @@ class Table:
                 raise ValueError(f"{key}: not all finite, expected numbers without gaps")
         if not (np.isfinite(self.feature_scale) and self.feature_scale > 0):
             raise ValueError(f"feature_scale must be more than 0, got {self.feature_scale}")
-        for array in (self.features, self.labels, self.official_test):
-            array.flags.writeable = False
+        for key in ("features", "labels", "official_test"):
+            object.__setattr__(self, key, frozen(getattr(self, key)))
 
     @property
     def shape(self) -> tuple[int, int]:

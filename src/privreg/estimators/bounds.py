@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.immutable import Immutable
 from privreg.validation import (
     require_count,
     require_flag,
@@ -23,7 +24,7 @@ LARGEST, NARROWEST = 1e15, 1e-15
 
 
 @dataclass(frozen=True)
-class Frame:
+class Frame(Immutable):
     r"""Units in which every feature and label lies in [-1, 1].
 
     .. math::

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -11,28 +13,29 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.algorithms.private_bounds import private_bounds
 from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples, Samples
-from privreg.algorithms.split_budget import private_count
+from privreg.algorithms.split_budget import private_count, require_budget
 from privreg.estimators.bounds import Frame, declared
 from privreg.estimators.columns import table_columns
-from privreg.estimators.doors import named
 from privreg.estimators.outlook import Outlook, advice, outlook
+from privreg.estimators.refits import counted, whole
 from privreg.estimators.report import PrivacyStatement, write_report
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
+from privreg.estimators.unquoted import unquoted
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
     Target,
     population_intervals,
 )
-from privreg.noise.source import Secret, Seeded
+from privreg.noise.source import NOT_PRIVATE, SECRET, NoiseSource, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
@@ -43,7 +46,6 @@ from privreg.validation import (
     require_flag,
     require_instance,
     require_number,
-    require_rng,
     require_unmasked,
 )
 
@@ -52,7 +54,6 @@ COUNT_SHARE = 0.01
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
-SECRET_SEED = "random_state stays secret: who knows it can subtract the noise"
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
@@ -67,15 +68,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ----------
     budget : Budget
         What the fit may spend, with its neighbouring relation: `Budget.approximate(1.0, 1e-6)`.
-    feature_bounds : (low, high) or mapping, or "private"
+    feature_bounds : (low, high) or mapping
         Bounds of the features from public knowledge: two numbers for all, two arrays, or
-        {column: (low, high)} for a DataFrame or a table in a file. "private" spends `bounds_share`
-        on them.
-    label_bounds : (low, high) or "private"
-        Bounds of the label.
-    bounds_share : float
-        Share of the budget, at least 1e-100 and less than 1, that bounds cost where they are
-        "private".
+        {column: (low, high)} for a DataFrame or a table in a file.
+    label_bounds : (low, high)
+        Bounds of the label, likewise.
     fit_intercept : bool
         Whether to fit β_0.
     settings : HuberSettings, optional
@@ -85,8 +82,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     release : {"last", "all"}
         Whether the fitted object keeps the last iterate or all of them; both cost the same.
     random_state : int, optional
-        Seed of the noise, at least 0, for tests. By default the noise comes from the operating
-        system and nobody can repeat the fit.
+        Seed of the noise, at least 0, for tests: such a fit is not private, since whoever knows the
+        seed can subtract the noise, and says so. By default the noise comes from the operating
+        system, anew at each fit, and nobody can repeat it.
 
     Attributes
     ----------
@@ -95,7 +93,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     intercept_ : float
         β_0; 0 without intercept.
     privacy_ : PrivacyStatement
-        What was spent on what, ε at δ, ρ, μ, and what the guarantee assumes.
+        What was spent on what, ε at δ, ρ, μ, and what the guarantee assumes; infinite with a seed.
     settings_ : HuberSettings
         What was used.
     outlook_ : Outlook
@@ -113,8 +111,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ---------
     The fitted object, all of its attributes together, is ρ-zCDP under the budget's relation, of
     rows, or of persons with all their rows where `groups` are given. Under replace-one and zero-out
-    neighbours the number of records is public. An exception depends on the data where they hold
-    what is no finite number.
+    neighbours the number of records is public; the blank record of zero-out is a row of zeros in
+    the units of the bounds, its entry for the intercept included, and no row of zeros of the table.
+    Under add-remove the number of rows is private, from none on. An exception depends on the data
+    where they hold what is no finite number; one that comes after noise was drawn says that its
+    budget is spent. None with a seed in `random_state`.
 
     Examples
     --------
@@ -124,14 +125,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     >>> features = rng.uniform(0, 10, (5_000, 2))
     >>> labels = 3 + features @ [2.0, -1.0] + rng.normal(0, 2, 5_000)
     >>> model = PrivateLinearRegression(
-    ...     Budget.approximate(1.0, 1e-6), feature_bounds=(0, 10), label_bounds=(-20, 40),
-    ...     random_state=0,
+    ...     Budget.approximate(1.0, 1e-6), feature_bounds=(0, 10), label_bounds=(-20, 40)
     ... ).fit(features, labels)
-    >>> model.confidence_intervals().covers([2.0, -1.0, 3.0]).tolist()
+    >>> model.confidence_intervals(0.999999).covers([2.0, -1.0, 3.0]).tolist()
     [True, True, True]
     >>> round(model.privacy_.epsilon(1e-6), 6), model.privacy_.unit
     (1.0, 'row')
     """
+
+    quality_: TableQuality | None
 
     def __init__(
         self,
@@ -139,7 +141,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         *,
         feature_bounds: Any = None,
         label_bounds: Any = None,
-        bounds_share: float = 0.1,
         fit_intercept: bool = True,
         settings: HuberSettings | None = None,
         release: Literal["last", "all"] = "last",
@@ -148,14 +149,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.budget = budget
         self.feature_bounds = feature_bounds
         self.label_bounds = label_bounds
-        self.bounds_share = bounds_share
         self.fit_intercept = fit_intercept
         self.settings = settings
         self.release = release
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, groups: ArrayLike | None = None) -> Self:
-        """Fit, spending the whole budget.
+    @whole
+    def fit(self, X: Any, y: Any, *, groups: ArrayLike | None = None) -> Self:
+        """Fit, spending the whole budget; a fit that fails leaves the object as it was.
 
         Parameters
         ----------
@@ -170,31 +171,21 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         -------
         self
         """
-        budget = self._require_budget()
+        self._require_settings()
         require_unmasked("X", X)
         require_unmasked("y", y)
-        with named("X and y"):
-            X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=2)
-        y = np.asarray(y, dtype=np.float64)
-        persons = None if groups is None else require_groups(groups, len(y))
-        rng = self._generator()
-        spent: list[Release[Any]] = []
-        left = budget
-        share = require_number("bounds_share", self.bounds_share, least=1e-100, below=1)
-        if "private" in (self._word("feature_bounds"), self._word("label_bounds")):
-            spent.append(self._private_bounds(X, y, budget.share(share), rng, persons))
-            left = budget.share(1 - share)
-        else:
-            self._declare_bounds(X.shape[1])
-        count = float(len(y) if persons is None else persons.count)
-        if budget.neighbours is Neighbours.ADD_REMOVE:
-            counted = private_count(int(count), budget=left.share(COUNT_SHARE), rng=rng)
-            count, left = counted.value, left.share(1 - COUNT_SHARE)
-            spent.append(counted)
+        features, labels = unquoted(lambda: self._numbers(X, y), X=X, y=y)
+        persons = None if groups is None else require_groups(groups, len(labels))
+        names = getattr(self, "feature_names_in_", None)
+        self.feature_bounds_ = declared(
+            "feature_bounds", self.feature_bounds, columns=features.shape[1], names=names
+        )
+        self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
-        samples = ArraySamples(frame.rows(X), frame.labels(y))
-        return self._fit(samples, frame, count, left, rng, spent, persons)
+        samples = ArraySamples(frame.rows(features), frame.labels(labels))
+        return self._fit(samples, frame, len(labels) if persons is None else persons.count, persons)
 
+    @whole
     def fit_table(
         self,
         table: str | Path | Table,
@@ -225,7 +216,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             A record with a missing, unreadable or undeclared value in one of them or in the label
             counts as absent; `inf` and numbers outside their bounds are clipped to them.
         """
-        budget = self._require_budget()
+        self._require_settings()
         require_count("threads", threads)
         share = require_number("quality_share", quality_share, least=0, below=1)
         if 0 < share < 1e-10:
@@ -238,39 +229,46 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
         samples = TableSamples(source, columns, label, frame)
-        if not source.row_count and budget.neighbours is not Neighbours.ADD_REMOVE:
+        if not source.row_count and self._require_budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
-        rows: Samples = samples
-        faults = None
-        if source.row_count * frame.dimension <= HELD_NUMBERS:
-            rows, faults = samples.hold()
-        count, left, rng = float(source.row_count), budget, self._generator()
-        spent: list[Release[Any]] = []
-        if budget.neighbours is Neighbours.ADD_REMOVE:
-            counted = private_count(int(count), budget=left.share(COUNT_SHARE), rng=rng)
-            count, left = counted.value, left.share(1 - COUNT_SHARE)
-            spent.append(counted)
-        quality = TableQuality({}, {}, 0.0)
+        held = source.row_count * frame.dimension <= HELD_NUMBERS
+        rows, counts = samples.hold() if held else (samples, None)
+        quality = None
         if share > 0:
-            found = private_quality(
-                samples.counts(threads=threads) if faults is None else faults,
-                {column.name: column.clips for column in samples.columns},
-                sample_size=count,
-                budget=left.share(share),
-                rng=rng,
-            )
-            quality, left = found.value, left.share(1 - share)
-            spent.append(found)
-        return self._fit(rows, frame, count, left, rng, spent, None, threads, quality)
+            counts = samples.counts(threads=threads) if counts is None else counts
+            bounded = {column.name: column.clips for column in samples.columns}
+            quality = partial(private_quality, counts, bounded)
+        self._fit(rows, frame, source.row_count, None, threads, quality, share)
+        if quality is None:
+            self.quality_ = TableQuality({}, {}, 0.0)
+        return self
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted labels, shape (n,), of features (n, p)."""
         check_is_fitted(self)
         require_unmasked("X", X)
-        with named("X"):
-            X = validate_data(self, X, dtype=np.float64, reset=False)
+        options = {"dtype": np.float64, "reset": False}
+        features = unquoted(lambda: validate_data(self, X, **options), X=X)
         with np.errstate(over="ignore", invalid="ignore"):
-            return require_answer("X", np.asarray(X @ self.coef_ + self.intercept_))
+            return require_answer("X", np.asarray(features @ self.coef_ + self.intercept_))
+
+    def score(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> float:
+        """R² of the predictions of these rows, as in scikit-learn. Not private.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (n, p)
+            Features.
+        y : array_like, shape (n,)
+            Labels.
+        sample_weight : array_like, shape (n,), optional
+            Weights of the rows.
+        """
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        for name, value in {"y": y, **weights}.items():
+            require_unmasked(name, value)
+        predicted = self.predict(X)
+        return float(unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights))
 
     def confidence_intervals(
         self, level: float = 0.95, target: Target = "population"
@@ -318,65 +316,85 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             quality=self.quality_,
         )
 
+    def _numbers(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
+        # Under add-remove the number of rows is private: no table is refused for it.
+        least = 0 if self._require_budget().neighbours is Neighbours.ADD_REMOVE else 1
+        features, labels = validate_data(
+            self, X, y, y_numeric=True, dtype=np.float64, ensure_min_samples=least
+        )
+        return features, np.asarray(labels, dtype=np.float64)
+
     def _fit(
         self,
         samples: Samples,
         frame: Frame,
-        count: float,
-        budget: Budget,
-        rng: np.random.Generator,
-        spent: list[Release[Any]],
+        records: int,
         persons: Persons | None,
         threads: int = 1,
-        quality: TableQuality | None = None,
+        quality: Callable[..., Release[TableQuality]] | None = None,
+        quality_share: float = 0.0,
     ) -> Self:
-        self.outlook_ = self._foreseen(max(1, round(count)), frame, budget)
-        release = huber_descent(
-            samples,
-            feature_norm=frame.feature_norm,
-            label_bound=1.0,
-            budget=budget,
-            settings=self.outlook_.settings,
-            rng=rng,
-            groups=persons,
-            sample_size=count,
-            intercept=frame.intercept,
-            threads=threads,
-        )
-        self._keep(release, frame, spent, by_person=persons is not None)
-        self.quality_ = quality
+        """Draw noise, and set all attributes that depend on it."""
+        budget = left = self._require_budget()
+        source = self._source()
+        rng, count = source.generator(), float(records)
+        spent: list[Release[Any]] = []
+        if isinstance(source, Seeded):
+            warnings.warn(f"{NOT_PRIVATE}, since random_state is given", UserWarning, stacklevel=4)
+        with counted(budget, seeded=isinstance(source, Seeded)):
+            if budget.neighbours is Neighbours.ADD_REMOVE:
+                counting = private_count(records, budget=left.share(COUNT_SHARE), rng=rng)
+                count, left = counting.value, left.share(1 - COUNT_SHARE)
+                spent.append(counting)
+            self.quality_ = None
+            if quality is not None:
+                found = quality(sample_size=count, budget=left.share(quality_share), rng=rng)
+                self.quality_, left = found.value, left.share(1 - quality_share)
+                spent.append(found)
+            self.outlook_ = self._foreseen(max(1, round(count)), frame, left)
+            release = huber_descent(
+                samples,
+                feature_norm=frame.feature_norm,
+                label_bound=1.0,
+                budget=left,
+                settings=self.outlook_.settings,
+                rng=rng,
+                groups=persons,
+                sample_size=count,
+                intercept=frame.intercept,
+                threads=threads,
+            )
+            self._keep(release, frame, spent, source, by_person=persons is not None)
         return self
 
     def _keep(
-        self, release: Release[HuberFit], frame: Frame, spent: list[Release[Any]], by_person: bool
+        self,
+        release: Release[HuberFit],
+        frame: Frame,
+        spent: list[Release[Any]],
+        source: NoiseSource,
+        by_person: bool,
     ) -> None:
-        kept = require_choice("release", self.release, ("last", "all"))
-        fit = release.value
-        self._fitted = fit if kept == "all" else replace(fit, iterates=fit.iterates[-1:])
-        self.settings_ = release.value.settings
+        fit, every = release.value, self.release == "all"
+        self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
+        self.settings_ = fit.settings
         matrix, offset = frame.functionals()
-        iterates = release.value.iterates @ matrix.T + offset
+        iterates = fit.iterates @ matrix.T + offset
         p = len(frame.features)
         self.coef_ = iterates[-1, :p]
         self.intercept_ = float(iterates[-1, p]) if self.fit_intercept else 0.0
-        if kept == "all":
+        if every:
             self.iterates_ = iterates
-        purposes = [(_purpose(each.value), each.budget) for each in spent]
-        assumptions = [CLIPPED, *(text for each in (*spent, release) for text in each.assumptions)]
-        if self.random_state is None:
-            assumptions.extend(Secret().assumptions)
-        else:
-            assumptions.append(SECRET_SEED)
+        texts = (text for each in (*spent, release) for text in each.assumptions)
         self.privacy_ = PrivacyStatement(
-            budget=self._require_budget(),
+            with_secret_noise=self._require_budget(),
             unit="person" if by_person else "row",
-            spending=(*purposes, *release.value.spending),
-            assumptions=tuple(dict.fromkeys(assumptions)),
+            spending=(*((_purpose(each.value), each.budget) for each in spent), *fit.spending),
+            assumptions=tuple(dict.fromkeys((CLIPPED, *texts, *source.assumptions))),
+            seeded=isinstance(source, Seeded),
         )
 
     def _foreseen(self, sample_size: int, frame: Frame, budget: Budget) -> Outlook:
-        if self.settings is not None:
-            require_instance("settings", self.settings, HuberSettings)
         if budget.neighbours is Neighbours.ADD_REMOVE:
             # A noisy number: a plan for two digits of it serves many fits.
             sample_size = max(1, int(float(f"{sample_size:.2g}")))
@@ -384,48 +402,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found = outlook(*size, intercept=frame.intercept, settings=self.settings)
         if found.predictions and not found.worthwhile:
             what_to_do = advice(*size, intercept=frame.intercept)
-            warnings.warn(f"{found.doubt}: {what_to_do}", UserWarning, stacklevel=4)
-        return found
-
-    def _declare_bounds(self, columns: int) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        self.feature_bounds_ = declared(
-            "feature_bounds", self.feature_bounds, columns=columns, names=names
-        )
-        self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
-
-    def _private_bounds(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        budget: Budget,
-        rng: np.random.Generator,
-        persons: Persons | None,
-    ) -> Release[FloatArray]:
-        features, label = (
-            self._word(name) == "private" for name in ("feature_bounds", "label_bounds")
-        )
-        columns = [*(X.T if features else []), *([y] if label else [])]
-        found = private_bounds(np.array(columns).T, budget=budget, rng=rng, groups=persons)
-        names = getattr(self, "feature_names_in_", None)
-        p = X.shape[1]
-        self.feature_bounds_ = (
-            found.value[:p]
-            if features
-            else declared("feature_bounds", self.feature_bounds, columns=p, names=names)
-        )
-        self.label_bounds_ = (
-            found.value[-1] if label else declared("label_bounds", self.label_bounds, columns=1)[0]
-        )
+            warnings.warn(f"{found.doubt}: {what_to_do}", UserWarning, stacklevel=5)
         return found
 
     def _frame(self) -> Frame:
-        intercept = require_flag("fit_intercept", self.fit_intercept)
-        return Frame(self.feature_bounds_, self.label_bounds_, intercept)
-
-    def _word(self, name: str) -> str | None:
-        value = getattr(self, name)
-        return value if isinstance(value, str) else None
+        return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
 
     def _names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
@@ -437,15 +418,21 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             raise ValueError(
                 "budget must be declared, such as Budget.approximate(1.0, 1e-6), got None"
             )
-        return require_instance("budget", self.budget, Budget)
+        return require_budget(self.budget)
 
-    def _generator(self) -> np.random.Generator:
+    def _require_settings(self) -> None:
+        """Every setting is looked at before a row is, and before anything is spent."""
+        self._require_budget()
+        require_flag("fit_intercept", self.fit_intercept)
+        require_choice("release", self.release, ("last", "all"))
+        if self.settings is not None:
+            require_instance("settings", self.settings, HuberSettings)
+        self._source()
+
+    def _source(self) -> NoiseSource:
         if self.random_state is None:
-            return Secret().generator()
-        if isinstance(self.random_state, np.random.Generator):
-            return require_rng("random_state", self.random_state)
-        seed = require_count("random_state", self.random_state, least=0, most=inf)
-        return Seeded(seed).generator()
+            return SECRET
+        return Seeded(require_count("random_state", self.random_state, least=0, most=inf))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -456,6 +443,5 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
 
 def _purpose(value: Any) -> str:
-    if isinstance(value, TableQuality):
-        return "incomplete and clipped records"
-    return "number of records" if np.isscalar(value) else "bounds"
+    counted_cells = isinstance(value, TableQuality)
+    return "incomplete and clipped records" if counted_cells else "number of records"

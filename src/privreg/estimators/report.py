@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from privreg.estimators.outlook import Outlook
 from privreg.estimators.table_quality import TableQuality
 from privreg.inference.population_intervals import CoefficientIntervals
+from privreg.noise.source import NOT_PRIVATE
 from privreg.privacy.budget import Budget
 from privreg.validation import require_array, require_choice, require_instance
 
@@ -31,24 +33,33 @@ OPENING = (
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """What a fit cost, and what that rests on.
+    """What a fit cost, and what that rests on; a seeded fit is not private at any cost.
 
     Attributes
     ----------
-    budget : Budget
-        The whole of it, with its neighbouring relation.
+    with_secret_noise : Budget
+        What the fit costs, with its neighbouring relation, if its noise is secret.
     unit : str
         "row" or "person": whose data one neighbour may change.
     spending : tuple of (str, Budget)
-        What was spent on what; the budgets add up to the whole.
+        What was spent on what, with secret noise; the budgets add up to the whole.
     assumptions : tuple of str
         What must hold besides the code.
+    seeded : bool
+        Whether the noise comes from a seed: then nothing is promised, and every ε is infinite.
     """
 
-    budget: Budget
+    with_secret_noise: Budget
     unit: str
     spending: tuple[tuple[str, Budget], ...]
     assumptions: tuple[str, ...]
+    seeded: bool = False
+
+    @property
+    def budget(self) -> Budget:
+        """What the fit cost; infinite where it is seeded."""
+        known = self.with_secret_noise
+        return Budget(inf, known.neighbours) if self.seeded else known
 
     @property
     def rho(self) -> float:
@@ -67,10 +78,12 @@ class PrivacyStatement:
     @property
     def sentence(self) -> str:
         """The guarantee at δ = 1e-6 in one sentence."""
-        return (
-            f"{self.epsilon():.4g}-differentially private but for a chance of {DELTA:g}, for data "
-            f"sets that differ in one {self.unit} ({self.budget.neighbours.value})"
+        known = self.with_secret_noise
+        promise = (
+            f"{known.epsilon(delta=DELTA):.4g}-differentially private but for a chance of "
+            f"{DELTA:g}, for data sets that differ in one {self.unit} ({known.neighbours.value})"
         )
+        return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
 
 
 def write_report(
@@ -128,7 +141,7 @@ def write_report(
         "to",
     )
     spending: list[tuple[str, ...]] = [
-        (what, f"{budget.rho:.4g}", f"{100 * budget.rho / privacy.rho:.1f} %")
+        (what, f"{budget.rho:.4g}", f"{100 * budget.rho / privacy.with_secret_noise.rho:.1f} %")
         for what, budget in privacy.spending
     ]
     guarantee = [

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +154,7 @@ class TableSamples:
     batches, parts, files and threads do not enter.
     """
 
+    _norms_are_own: ClassVar[bool] = True
     table: Table
     features: tuple[Numbers | Categories, ...]
     label: str

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-from privreg.algorithms.samples import Samples, moments
+from privreg.algorithms.samples import Samples, as_samples, moments
 from privreg.inference.coverage import expected_half_width, t_interval_coverage
 from privreg.inference.intervals import Construction, replicate_weights
 from privreg.privacy.budget import Budget
@@ -192,6 +192,7 @@ def interval_quality_of_data(
     bound = require_number("clip_norm", clip_norm, least=1e-50, most=1e50)
     rho = require_number("budget.rho", budget.rho, above=0)
     total = require_count("gradients", gradients)
+    samples = as_samples(samples)
     gram, moment = moments(samples)
     origin = None if start is None else require_array("start", start, shape=(samples.dimension,))
     law = gradient_descent_law(

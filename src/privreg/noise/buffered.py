@@ -16,11 +16,13 @@ and few nodes suffice because a mechanism's error is flat at the square root.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numba import njit
 from scipy.optimize import nnls
 
+from privreg.immutable import Immutable
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.validation import (
     FloatArray,
@@ -34,7 +36,7 @@ _FIT_STEPS = 160
 
 
 @dataclass(frozen=True)
-class BufferedToeplitz:
+class BufferedToeplitz(Immutable):
     """A mechanism whose encoder is 1 and a mixture of geometric sequences.
 
     Privacy is that of this encoder and not of another that it approximates: pass `encoder()` to
@@ -147,18 +149,32 @@ def _fit(buffers: int, horizon: int) -> tuple[FloatArray, FloatArray]:
     index = np.arange(1, horizon + 1)
     target = np.cumprod((index - 0.5) / index)[lags - 1]
     reach = 0.5 * np.log(horizon)
-    best: tuple[float, FloatArray, FloatArray] | None = None
-    for last in (0.0, 0.3, 0.6, 0.9, 1.2):
-        for first in (-1.2, -0.9, -0.6, -0.3, 0.0, 0.3):
+    lasts, firsts = [0.0, 0.3, 0.6, 0.9, 1.2], [-1.2, -0.9, -0.6, -0.3, 0.0, 0.3]
+    tried: set[tuple[float, float]] = set()
+    error, chosen, found = np.inf, (0.0, 0.0), (np.zeros(0), np.zeros(0))
+    while True:
+        for last, first in product(lasts, firsts):
+            if (last, first) in tried:
+                continue
+            tried.add((last, first))
             nodes = np.linspace(-reach + first, last, buffers) if buffers > 1 else np.array([last])
             decays = 1 / (1 + np.exp(2 * nodes))
             basis = decays ** lags[:, None] / target[:, None]
             weights, _ = nnls(basis, np.ones(lags.size))
-            error = float(np.abs(basis @ weights - 1).max())
-            if weights @ decays <= 1 and (best is None or error < best[0]):
-                best = (error, decays, weights)
-    assert best is not None
-    return best[1], best[2]
+            distance = float(np.abs(basis @ weights - 1).max())
+            if weights @ decays <= 1 and distance < error:
+                error, chosen, found = distance, (last, first), (decays, weights)
+        # A search whose best lies at the edge has not ended.
+        wider = [_widened(grid, best) for grid, best in zip((lasts, firsts), chosen, strict=True)]
+        if wider == [lasts, firsts]:
+            return found
+        lasts, firsts = wider
+
+
+def _widened(grid: list[float], best: float) -> list[float]:
+    if best == grid[0]:
+        return [grid[0] - 0.3, *grid]
+    return [*grid, grid[-1] + 0.3] if best == grid[-1] else grid
 
 
 def _last_errors(encoder: FloatArray, decoder: FloatArray) -> FloatArray:

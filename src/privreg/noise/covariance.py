@@ -14,8 +14,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable, frozen
 from privreg.validation import (
-    frozen,
     require_array,
     require_count,
     require_frozen,
@@ -59,7 +59,7 @@ class NoiseCovariance(Protocol):
 
 
 @dataclass(frozen=True)
-class DiagonalCovariance:
+class DiagonalCovariance(Immutable):
     r"""Noise that is independent from coordinate to coordinate, Σ = diag(s).
 
     Parameters
@@ -140,7 +140,7 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
 
 
 @dataclass(frozen=True)
-class PublicCovariance:
+class PublicCovariance(Immutable):
     r"""The shape of public, unlabelled features: low rank plus identity.
 
     .. math:: \Sigma = \frac1M\big(\lambda I + \tilde X^\top\tilde X\big)
@@ -152,12 +152,12 @@ class PublicCovariance:
     Parameters
     ----------
     features : array_like, shape (M, d)
-        X̃, at least -1e50 and at most 1e50; copied unless read-only. They must be public: the
+        X̃, at least -1e50 and at most 1e50; copied. They must be public: the
         guarantee of a mechanism does not cover them.
     ridge : float
         λ, at least 1e-50 and at most 1e50, and from 1e-9 of the largest eigenvalue of X̃ᵀX̃ on:
-        with a smaller one rounding could make an inverse norm too small, and gradients would pass
-        that are too long. M/(Nη) makes it the estimate of `population_covariance`.
+        with a smaller one rounding would decide the inverse norms. M/(Nη) makes it the estimate of
+        `population_covariance`.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class PublicCovariance:
         features = require_array(
             "features", self.features, shape=(None, None), least=-LARGEST, most=LARGEST
         )
-        features = frozen(features, beside=self.features)
+        features = frozen(features)
         object.__setattr__(self, "features", features)
         rows, dimension = features.shape
         gram = features @ features.T if rows < dimension else features.T @ features
@@ -219,10 +219,23 @@ class PublicCovariance:
         )
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
-        return self.inverse_norms_by_ridge(rows, ridges=[self.ridge])[0]
+        """√(vᵀΣ⁻¹v) of each row v, rounded up: what is clipped by these norms is short enough.
+
+        Parameters
+        ----------
+        rows : array_like, shape (n, d)
+            At least -1e60 and at most 1e60.
+        """
+        # Rounding moves the Gram matrix by some ulp of its largest eigenvalue, in which the inverse
+        # norm's condition is that eigenvalue over the ridge.
+        condition = 1.0 + float(self.gram_eigenvalues[-1]) / self.ridge
+        allowance = sum(self.features.shape) * np.finfo(np.float64).eps * condition
+        return (1.0 + allowance) * self.inverse_norms_by_ridge(rows, ridges=[self.ridge])[0]
 
     def inverse_norms_by_ridge(self, rows: ArrayLike, *, ridges: ArrayLike) -> FloatArray:
         r"""Inverse norms under several ridges, which share their one product with the features.
+
+        To rounding, which may make them too small: by 1e-7 of them at the least ridge.
 
         .. math:: v^\top\Sigma^{-1}v
             = \frac M\lambda\Big(\|v\|^2 - \sum_j\frac{(u_j^\top\tilde X v)^2}{\lambda+w_j}\Big)

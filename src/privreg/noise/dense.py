@@ -22,6 +22,7 @@ from scipy.fft import dctn, idctn
 from scipy.linalg import eigvalsh, lapack, solve_triangular
 from scipy.ndimage import zoom
 
+from privreg.accuracy import warn_beyond
 from privreg.noise.optimal import toeplitz_optimum
 from privreg.noise.streams import correlate_noise
 from privreg.noise.toeplitz import dense_matrix, prefix_sums
@@ -224,6 +225,7 @@ def _minimise(
                     break
             step /= 2
             if step < 1e-6:
+                warn_beyond("optimum", error=descent / values[-1], tolerance=tolerance)
                 return gram, inverse
         change = problem.project(gradient) - slope
         move = candidate - gram
@@ -237,6 +239,8 @@ def _minimise(
             kernel = _preconditioner(gram, gradient)
         if len(values) > 5 and values[-6] - values[-1] <= tolerance * values[-1]:
             break
+    else:
+        warn_beyond("optimum", error=(values[-6] - values[-1]) / values[-1], tolerance=tolerance)
     return gram, inverse
 
 

@@ -9,13 +9,15 @@ Proof. Let C be the bound on a record's vector, g = C / `resolution` the grid's 
 .. math:: K = \mathtt{resolution} + \lceil\sqrt p / 2\rceil + 1
 
 the reach. (1) Record i enters as an integer vector k_i that is computed from record i and public
-values alone, by whatever rounding. The code compares the integers :math:`\sum_j k_{ij}^2` and K²,
-and where the first is larger it puts k_i = 0. So :math:`\|k_i\| \le K` holds as computed. (In real
-arithmetic the nearest grid point to a vector of length C lies within
-:math:`\mathtt{resolution} + \sqrt p/2`, so this happens to no record.) (2) The sum
-:math:`S = \sum_i k_i` is exact: n K < 2⁶² is checked. Neighbours therefore move S by an integer
-vector of length at most Δ = 2K (replace-one) or K (add-remove). (3) The released S + Z has
-independent Z_j with :math:`P(Z_j = z) \propto e^{-z^2/2s^2}`. In one coordinate
+values alone, by whatever rounding; a record of zeros enters as 0. The code compares the integers
+:math:`\sum_j k_{ij}^2` and K², and where the first is larger it puts k_i = 0. So
+:math:`\|k_i\| \le K` holds as computed. (In real arithmetic the nearest grid point to a vector of
+length C lies within :math:`\mathtt{resolution} + \sqrt p/2`, so this happens to no record.)
+(2) The sum :math:`S = \sum_i k_i` is exact, in integers of any size, for any number of records.
+Neighbours therefore move S by an integer vector of length at most Δ = 2K (replace-one) or K
+(add-remove, zero-out). Entries of S beyond ±2⁶² are set to it, which moves no two vectors further
+apart. (3) The released S + Z has independent Z_j with
+:math:`P(Z_j = z) \propto e^{-z^2/2s^2}`. In one coordinate
 :math:`D_\alpha(S_j + Z_j\,\|\,S'_j + Z_j) \le \alpha(S_j - S'_j)^2 / 2s^2` (Canonne, Kamath and
 Steinke, 2020, Theorem 4), and over independent coordinates divergences add. (4) s is the least
 whole number with :math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic, and the sampler is
@@ -43,15 +45,15 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.validation import (
-    require_array,
     require_count,
     require_instance,
     require_number,
+    require_rows,
     require_unmasked,
 )
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+IntArray = NDArray[Any]
 RESOLUTION = 1 << 20
 LARGEST_SUM = 1 << 62
 LARGEST_STD = 1 << 53
@@ -104,7 +106,7 @@ def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTI
     Parameters
     ----------
     vectors : array_like, shape (n, p)
-        One finite vector a record.
+        One finite vector a record, may be empty.
     norm, resolution : float and int
         As for `grid`.
 
@@ -113,7 +115,7 @@ def round_to_grid(vectors: ArrayLike, *, norm: float, resolution: int = RESOLUTI
     ndarray of int, shape (n, p)
         Vectors in units of the grid, none longer than its reach.
     """
-    rows = require_array("vectors", vectors, shape=(None, None))
+    rows = require_rows("vectors", vectors)
     return _round_rows(rows, *grid(norm, dimension=rows.shape[1], resolution=resolution))
 
 
@@ -191,7 +193,7 @@ def release_sum(vectors: ArrayLike, *, norm: float, budget: Budget) -> Release[F
     Parameters
     ----------
     vectors : array_like, shape (n, p)
-        One finite vector a record; longer ones are shortened to the norm.
+        One finite vector a record, may be empty; longer ones are shortened to the norm.
     norm : float
         Bound C on a record's vector, at least 1e-250 and at most 1e250, chosen without looking at
         the data.
@@ -202,21 +204,23 @@ def release_sum(vectors: ArrayLike, *, norm: float, budget: Budget) -> Release[F
     -------
     Release
         Of the noisy sum, shape (p,), with standard deviation Δ / √(2ρ) in each coordinate up to
-        one part in 10⁵, where Δ is 2C (replace-one) or C (add-remove).
+        one part in 10⁵, where Δ is 2C (replace-one) or C (add-remove, zero-out).
 
     Guarantee
     ---------
     ρ-zCDP under the budget's relation, in the arithmetic of the machine: see the module's proof.
     """
-    rows = require_array("vectors", vectors, shape=(None, None))
+    rows = require_rows("vectors", vectors)
     require_instance("budget", budget, Budget)
     lattice = grid(norm, dimension=rows.shape[1])
-    require_exact_sum(rows.shape[0], lattice.reach)
     std = integer_noise_std(
         square_sensitivity=square_sum_sensitivity(lattice.reach, neighbours=budget.neighbours),
         rho=budget.rho,
     )
-    noisy = add_integer_noise(_round_rows(rows, *lattice).sum(axis=0), std=std)
+    total: IntArray = np.zeros(rows.shape[1], dtype=object)
+    for first in range(0, len(rows), 1 << 20):
+        total = total + _round_rows(rows[first : first + (1 << 20)], *lattice).sum(axis=0)
+    noisy = add_integer_noise(limited(total), std=std)
     return Release(np.asarray(lattice.unit * noisy, dtype=np.float64), budget, ASSUMPTIONS)
 
 
@@ -228,23 +232,18 @@ def square_sum_sensitivity(
     return (4 if Neighbours(neighbours) is Neighbours.REPLACE_ONE else 1) * reach**2
 
 
-def require_exact_sum(sample_size: int, largest: int) -> None:
-    """Refuse a sum of so many integers of at most this size that 64 bits might not hold it.
+def limited(sums: ArrayLike) -> NDArray[np.int64]:
+    """Exact integers of any size, those beyond ±2⁶² set to it: no two get further apart.
 
     Parameters
     ----------
-    sample_size, largest : int
-        Number of integers and their largest size, at least 1.
+    sums : array_like of int, shape (...)
+        Python's integers, or those of 64 bits.
     """
-    sample_size, largest = (
-        require_count("sample_size", sample_size),
-        require_count("largest", largest, most=inf),
-    )
-    if sample_size * largest >= LARGEST_SUM:
-        raise ValueError(
-            f"sample_size must be less than {LARGEST_SUM // largest} for an exact sum, "
-            f"got {sample_size}"
-        )
+    exact = np.asarray(sums, dtype=object)
+    if not all(type(entry) is int for entry in exact.flat):
+        raise ValueError("sums must be integers, got other entries")
+    return np.clip(exact, -LARGEST_SUM, LARGEST_SUM).astype(np.int64)
 
 
 @lru_cache(maxsize=64)

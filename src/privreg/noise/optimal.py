@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.optimize import minimize, minimize_scalar
 
+from privreg.accuracy import warn_beyond
+from privreg.noise.inverse import forward_substitution
 from privreg.noise.sensitivity import multi_participation_sensitivity
 from privreg.noise.toeplitz import (
     damped_square_root,
@@ -34,6 +36,7 @@ from privreg.validation import (
     require_real,
 )
 
+MOST_ITERATIONS = 1000
 CRITERIA = ("mean", "largest", "last")
 
 
@@ -122,9 +125,12 @@ def toeplitz_optimum(
             encoder[1:bands],
             jac=True,
             method="L-BFGS-B",
-            options={"maxiter": 1000, "maxcor": 20, "ftol": tolerance, "gtol": 0.0},
+            options={"maxiter": MOST_ITERATIONS, "maxcor": 20, "ftol": tolerance, "gtol": 0.0},
         )
         encoder[1:bands] = found.x
+        if found.nit >= MOST_ITERATIONS:
+            slope = float(abs(found.jac @ found.x) / found.fun)
+            warn_beyond("optimum", error=slope, tolerance=tolerance)
     decoder = inverse_coefficients(encoder)
     error = np.linalg.norm(encoder) * np.sqrt(problem.variance(decoder))
     return ToeplitzOptimum(encoder, decoder, float(error))
@@ -230,7 +236,7 @@ class _Problem:
         """Logarithm of the error's square in c_1, c_2, ..., with c_0 = 1."""
         encoder = np.zeros(self.steps)
         encoder[0], encoder[1 : 1 + tail.size] = 1.0, tail
-        decoder = rfft(inverse_coefficients(encoder), self.size)
+        decoder = rfft(forward_substitution(encoder), self.size)
         noise = self._rows(self.spectra * decoder)
         variance = float(np.sum(self.scales * self.moments * noise**2))
         square = float(encoder @ encoder)

@@ -14,6 +14,9 @@ import numpy as np
 
 from privreg.validation import require_count
 
+# What is said of every result whose noise comes from a seed.
+NOT_PRIVATE = "not private: seeded"
+
 
 @dataclass(frozen=True)
 class Secret:
@@ -53,7 +56,8 @@ class Seeded:
 
     Guarantee
     ---------
-    None against an observer who knows or guesses the seed: the noise can be subtracted.
+    None against an observer who knows or guesses the seed: the noise can be subtracted. Two results
+    of one seed have the same noise, and their difference has none.
 
     Examples
     --------
@@ -70,7 +74,7 @@ class Seeded:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a guarantee assumes about this source."""
-        return ("the seed was drawn at random and is known to nobody",)
+        return (f"{NOT_PRIVATE}, unless the seed is random, known to nobody and used only once",)
 
     def generator(self) -> np.random.Generator:
         """A generator with the same stream at every call."""

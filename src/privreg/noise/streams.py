@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 from scipy.fft import irfft, next_fast_len, rfft
 
+from privreg.immutable import Uncopied
 from privreg.noise.buffered import BufferedToeplitz
 from privreg.validation import (
     FloatArray,
@@ -32,7 +33,7 @@ LARGEST = 1e50
 _WITHIN = {"least": -LARGEST, "most": LARGEST}
 
 
-class NoiseStream(ABC):
+class NoiseStream(Uncopied, ABC):
     """Iterator over noise vectors; see the module's description.
 
     Attributes
@@ -50,6 +51,7 @@ class NoiseStream(ABC):
         self.dimension = require_count("dimension", dimension)
         self.steps = None if steps is None else require_count("steps", steps)
         self.count = 0
+        self._is_torn = False
         self._std = require_number("std", std, least=0, most=LARGEST)
         self._rng = require_rng("rng", rng)
 
@@ -64,9 +66,14 @@ class NoiseStream(ABC):
     def draw(self, count: int) -> FloatArray:
         """The next `count` items, shape (count, dimension); fewer where the stream ends first."""
         count = require_count("count", count)
+        if self._is_torn:
+            raise ValueError("stream must be made anew after a draw that failed half way, got one")
         left = count if self.steps is None else min(count, self.steps - self.count)
         block = np.zeros((left, self.dimension))
+        # What was drawn and not given would be missing from what later steps take back.
+        self._is_torn = True
         self._fill(block)
+        self._is_torn = False
         self.count += left
         return block
 

@@ -131,15 +131,20 @@ def _run_statements(tree: ast.Module, function: str | None) -> list[ast.stmt]:
     ]
     if function is None:
         return [*others, *functions.values()]
+    # A name may stand for functions that it is made of: `theory = stage(AXES, path)`.
+    named: dict[str, ast.stmt] = {**functions}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            named[node.targets[0].id] = node
     reached: set[str] = set()
     pending = {function}
     while pending:
         name = pending.pop()
-        if name in functions and name not in reached:
+        if name in named and name not in reached:
             reached.add(name)
-            nodes = ast.walk(functions[name])
+            nodes = ast.walk(named[name])
             pending.update(node.id for node in nodes if isinstance(node, ast.Name))
-    return [*others, *(functions[name] for name in sorted(reached))]
+    return [*others, *(functions[name] for name in sorted(reached & functions.keys()))]
 
 
 def _ours(module: str) -> bool:

@@ -32,7 +32,9 @@ LIBRARY = (
     "spectra",
     "schedules",
     "sums",
+    "immutable",
     "validation",
+    "accuracy",
 )
 KINDS = ("data", "theory", "simulation", "intervals")
 FENCE = "```"
@@ -128,7 +130,7 @@ def _module_section(path: Path) -> list[str]:
         return []
     inside = path.relative_to(PACKAGE).with_suffix("").parts
     name = ".".join(part for part in (PACKAGE.name, *inside) if part != "__init__")
-    link = f"../src/{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}"
+    link = f"../../src/{PACKAGE.name}/{path.relative_to(PACKAGE).as_posix()}"
     section = [f"## [`{name}`]({link})", _first_paragraph(tree)]
     for node in found:
         section += [f"### `{node.name}`", f"{FENCE}\n{_signature(node)}\n{FENCE}"]

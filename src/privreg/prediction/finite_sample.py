@@ -2,15 +2,19 @@ r"""What a sample that is not much larger than the dimension adds to a Huber reg
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from privreg.prediction.clipping import noise_moments
 from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
 from privreg.validation import require_array, require_choice, require_number, require_real
 
 FloatArray = NDArray[np.float64]
-ITERATIONS = 12
+# A fixed point that still changes by this much is solved for by bracketing.
+ITERATIONS, SETTLED = 12, 1e-3
 
 
 def sampling_inflation(
@@ -81,11 +85,50 @@ def sampling_inflation(
     tau = np.minimum(ratio * np.nan_to_num(plain, nan=np.inf), 1e200)
     c = ratio / np.maximum(moments(widths, other)[0], ratio)
     for _ in range(ITERATIONS):
+        before = tau
         inside = moments(widths * (1 + c)[:, None], other + tau)[0]
         grown = ratio / np.maximum(inside, 1e-12)
         c = np.where(grown < 0.9, grown / (1 - np.minimum(grown, 0.9)), np.inf)
         reach = widths * np.minimum(1 + c, 1e6)[:, None]
         score = moments(reach, tau)[1]
         tau = (np.minimum(c, 1e6) / (1 + np.minimum(c, 1e6))) ** 2 * score / ratio
+    # The iteration circles where much is clipped, and is slow where p is near n.
+    for index in np.flatnonzero(~(np.isfinite(c) & (np.abs(tau - before) <= SETTLED * tau))):
+        tau[index] = _solved(
+            widths[index : index + 1], moments, ratio=ratio, other=float(other[index])
+        )
+        c[index] = 0.0 if np.isfinite(tau[index]) else np.inf
     solved = np.isfinite(c) & np.isfinite(plain) & (plain > 0)
     return np.where(solved, tau / (ratio * np.where(solved, plain, 1.0)), np.inf)
+
+
+def _solved(
+    widths: FloatArray,
+    moments: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+    *,
+    ratio: float,
+    other: float,
+) -> float:
+    """τ² of one setting, widths (1, rows), by nested brackets; `inf` if p is at least n."""
+    if ratio >= 1:
+        return np.inf
+
+    def share(variance: float) -> float:
+        # c / (1 + c) in (κ, 1), in which κ's equation increases.
+        def excess(part: float) -> float:
+            inside, _ = moments(widths / (1 - part), np.array([other + variance]))
+            return part * float(inside[0]) - ratio
+
+        low, high = ratio, 1 - 1e-12
+        return high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-14))
+
+    def gain(log_variance: float) -> float:
+        variance = float(np.exp(log_variance))
+        part = share(variance)
+        _, square = moments(widths / (1 - part), np.array([variance]))
+        return part**2 * float(square[0]) / ratio / variance - 1
+
+    low, high = -300.0, 300.0
+    if not gain(low) > 0 > gain(high):
+        return np.inf
+    return float(np.exp(brentq(gain, low, high, xtol=1e-10)))

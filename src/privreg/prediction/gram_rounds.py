@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.huber_scales import QUANTILE_ABOVE, length_cap, length_edges, white_cap
 from privreg.algorithms.huber_settings import HuberSettings
+from privreg.immutable import frozen
 from privreg.prediction.gram_nodes import sample_nodes
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows, require_setting
@@ -174,6 +175,5 @@ def _caps(
 
 @lru_cache(maxsize=4)
 def _noises(bins: int) -> FloatArray:
-    drawn = np.random.Generator(np.random.SFC64(SEED)).standard_normal((HISTOGRAMS, bins))
-    drawn.flags.writeable = False
-    return drawn
+    rng = np.random.Generator(np.random.SFC64(SEED))
+    return frozen(rng.standard_normal((HISTOGRAMS, bins)))

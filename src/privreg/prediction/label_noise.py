@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtr, gammaincinv
 
+from privreg.immutable import frozen
 from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
 from privreg.validation import require_choice
 
@@ -51,5 +52,4 @@ def _cells(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     edges = 2 * gammaincinv(degrees / 2, CUTS)
     weights = np.diff(CUTS)
     squares = np.diff(chdtr(degrees - 2, edges)) / weights
-    squares.flags.writeable = False
-    return squares, weights
+    return frozen(squares), frozen(weights)

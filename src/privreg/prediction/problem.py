@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable
 from privreg.spectra import Spectrum
 from privreg.validation import (
     require_array,
@@ -28,7 +29,7 @@ LABEL_NOISE_LAWS: tuple[LabelNoiseLaw, ...] = get_args(LabelNoiseLaw)
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Immutable):
     r"""A linear regression as one describes it without looking at the data.
 
     .. math:: y = x^\top\theta^* + \xi, \qquad \mathbb E\,xx^\top = \mathrm{diag}(\lambda),\quad

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.immutable import frozen
 from privreg.prediction.problem import FeatureLaw, Problem
 from privreg.privacy.budget import Budget
 from privreg.validation import require_count, require_instance
@@ -110,15 +111,14 @@ def _energies(
 ) -> tuple[FloatArray, FloatArray]:
     number, scales = np.array(counts), np.array(means)
     if law == "one_hot":
-        return number * scales, np.eye(len(counts))
+        return frozen(number * scales), frozen(np.eye(len(counts)))
     rng = np.random.Generator(np.random.SFC64(SEED))
     starts = np.concatenate([[0], np.cumsum(number)[:-1]])
     coordinates = _coordinates(law, (rows, int(number.sum())), rng)
     squares = np.add.reduceat(coordinates**2, starts, axis=1)
     # The second moments are exact; only the shape of the law is sampled.
     squares *= number * scales / squares.mean(axis=0)
-    squares.flags.writeable = False
-    return np.full(rows, 1 / rows), squares
+    return frozen(np.full(rows, 1 / rows)), frozen(squares)
 
 
 def _coordinates(law: FeatureLaw, shape: tuple[int, int], rng: np.random.Generator) -> FloatArray:

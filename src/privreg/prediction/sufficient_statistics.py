@@ -95,6 +95,17 @@ def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray
         if abs(updated - total) <= 1e-10 * updated:
             break
         total = updated
+    else:
+        # Slow where a solution hardly exists. From below, Newton's steps of a convex function do
+        # not pass its first zero.
+        for _ in range(100):
+            gain = tau**2 * float(rows.total(1 / (diagonal - tau**2 * total) ** 2))
+            move = float(rows.total(1 / (diagonal - tau**2 * total))) - total
+            if gain >= 1 or abs(move) <= 1e-10 * total:
+                break
+            total += move / (1 - gain)
+            if np.any(diagonal - tau**2 * total <= 0):
+                return np.full_like(diagonal, np.inf), np.full_like(diagonal, np.inf)
     resolvent = 1 / (diagonal - tau**2 * total)
     gain = tau**2 * float(rows.total(resolvent**2))
     if gain >= 1:

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable, frozen
 from privreg.validation import (
-    frozen,
     require_answer,
     require_array,
     require_instance,
@@ -19,7 +19,7 @@ from privreg.validation import (
 
 
 @dataclass(frozen=True, eq=False)
-class LowRankUpdate:
+class LowRankUpdate(Immutable):
     r"""A symmetric matrix, diagonal plus low rank.
 
     .. math:: S = \mathrm{diag}(v) + U K U^\top
@@ -64,12 +64,8 @@ class LowRankUpdate:
             raise ValueError(f"core must have shape {(u.shape[1],) * 2}, got {k.shape}")
         if k.size and np.abs(k / 2 - k.T / 2).max() > 1e-12 * np.abs(k / 2).max():
             raise ValueError("core must be symmetric, got another matrix")
-        for name, value, given in (
-            ("diagonal", v, diagonal),
-            ("factors", u, factors),
-            ("core", k, core),
-        ):
-            object.__setattr__(self, name, frozen(value, beside=given))
+        for name, value in (("diagonal", v), ("factors", u), ("core", k)):
+            object.__setattr__(self, name, frozen(value))
 
     @property
     def dimension(self) -> int:

@@ -7,16 +7,18 @@ from enum import Enum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_real
+from privreg.validation import require_number, require_real
 
 
 class Neighbours(Enum):
     """Which pairs of data sets privacy must make indistinguishable.
 
-    REPLACE_ONE: equal size, one record differs. ADD_REMOVE: one has a record more; a mean then
-    divides by a public number of records, the same for both. ZERO_OUT: equal size, one record of
-    one is a blank whose contribution is 0; the others keep their places, which algorithms that
-    visit records in an order need.
+    REPLACE_ONE: the same number of records, one differs. ADD_REMOVE: one has a record more; its own
+    number of records enters no output, shape or error, and a mean divides by a declared one, the
+    same for both (`shared_sample_size`). ZERO_OUT: the same number of records, one of which is
+    blank in one of the two, with features and label 0, the entry of an intercept included. A blank
+    contributes 0 to every release, counts included; the other records keep their places, which
+    algorithms that visit records in an order need.
 
     Every function that takes a relation also takes its value as text; `Neighbours(value)` makes
     either a member, and refuses anything else.
@@ -30,6 +32,32 @@ class Neighbours(Enum):
     def _missing_(cls, value: object) -> None:
         listed = ", ".join(repr(member.value) for member in cls)
         raise ValueError(f"neighbours must be one of {listed}, got {value!r}")
+
+
+def shared_sample_size(
+    sample_size: float | None, *, records: int, neighbours: Neighbours | str
+) -> float:
+    """What sums over records are divided by: the same number for two neighbours.
+
+    Parameters
+    ----------
+    sample_size : float, optional
+        A number that is public or was released before, at least 1 and at most 1e15.
+    records : int
+        The data set's own number, which serves where none is declared and the relation shares it.
+    neighbours : Neighbours
+        Neighbouring relation.
+
+    Raises
+    ------
+    ValueError
+        If none is declared and the relation is add-remove, or the number is out of range.
+    """
+    relation = Neighbours(neighbours)
+    if sample_size is None and relation is Neighbours.ADD_REMOVE:
+        raise ValueError("sample_size must be given under add-remove, which does not share it")
+    size = records if sample_size is None else sample_size
+    return require_number("sample_size", size, least=1, most=1e15)
 
 
 def sum_sensitivity(

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 from privreg.validation import require_count
 
 
 class OneOfMany:
     """Remembers which of several settings that share noise has been released.
+
+    Copies are the object itself. What comes out of a pickle cannot know what is released elsewhere:
+    it allows the setting that was taken before, and none if none was and there are several.
 
     The difference of two such outputs holds less noise than each, or none: a budget paid for one of
     them does not cover a second, and paying twice does not either, since their noise is not
@@ -32,6 +38,17 @@ class OneOfMany:
             raise ValueError(f"shape must be a tuple of whole numbers, got {shape!r}")
         self.shape = tuple(require_count("shape", length) for length in shape)
         self._taken: tuple[int, ...] | None = None
+        self._from_pickle = False
+
+    def __copy__(self) -> OneOfMany:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> OneOfMany:
+        # A copy that remembered by itself would allow a second setting.
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _from_pickle, (self.shape, self._taken)
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
         """The index of a setting, unless another one was taken before.
@@ -52,6 +69,11 @@ class OneOfMany:
             part >= length for part, length in zip(index, self.shape, strict=True)
         ):
             raise ValueError(f"setting must be an index into shape {self.shape}, got {setting!r}")
+        if self._from_pickle:
+            raise ValueError(
+                f"setting must be taken before the settings are pickled, got {index}: they share "
+                "noise, and another one may have been released elsewhere"
+            )
         if self._taken not in (None, index):
             raise ValueError(
                 f"setting must be {self._taken}, which was released already, got {index}: settings "
@@ -59,3 +81,10 @@ class OneOfMany:
             )
         self._taken = index
         return index
+
+
+def _from_pickle(shape: tuple[int, ...], taken: tuple[int, ...] | None) -> OneOfMany:
+    settings = OneOfMany(shape)
+    settings._taken = taken
+    settings._from_pickle = taken is None and prod(shape) > 1
+    return settings

@@ -37,6 +37,6 @@ def test_an_audit_of_the_whole_estimator(neighbours):
         ]
         for which, data in enumerate(pair)
     ]
-    loss = audit(*outputs, confidence=0.9)
+    loss = audit(*outputs, confidence=0.9, neighbours=neighbours)
     assert 0.5 < loss.share(budget) < 1
     assert loss.share(Budget.gaussian_dp(1.0, neighbours=neighbours)) > 1

@@ -8,8 +8,8 @@ import pytest
 from privreg.algorithms.clipped_gradient import (
     clipped_gradient_sum,
     require_clip_norm,
-    tame_chunks,
-    tame_samples,
+    rescale_chunks,
+    rescale_samples,
 )
 from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
 
@@ -57,27 +57,27 @@ def test_no_rows_and_rows_of_zeros_sum_to_nothing() -> None:
 
 def test_without_clipping_rows_stay_as_they_are() -> None:
     """Taming changes a long row, which only clipping allows."""
-    wild = [chunk_of(np.array([[1e60, 0.0]]), np.array([1.0]))]
-    assert next(iter(tame_chunks(wild, np.array([np.inf])))) is wild[0]
-    assert np.max(next(iter(tame_chunks(wild, np.array([1.0])))).features) <= 1e50
-    assert list(tame_chunks(2 * wild, np.array([np.inf]))) == 2 * wild
-    tame = [chunk_of(np.ones((2, 2)), np.ones(2))]
-    assert next(iter(tame_chunks(tame, np.array([1.0, np.inf])))) is tame[0]
+    beyond = [chunk_of(np.array([[1e60, 0.0]]), np.array([1.0]))]
+    assert next(iter(rescale_chunks(beyond, np.array([np.inf])))) is beyond[0]
+    assert np.max(next(iter(rescale_chunks(beyond, np.array([1.0])))).features) <= 1e50
+    assert list(rescale_chunks(2 * beyond, np.array([np.inf]))) == 2 * beyond
+    within = [chunk_of(np.ones((2, 2)), np.ones(2))]
+    assert next(iter(rescale_chunks(within, np.array([1.0, np.inf])))) is within[0]
     with pytest.raises(ValueError, match="clip_norm must be finite for rows beyond"):
-        list(tame_chunks(wild, np.array([1.0, np.inf])))
+        list(rescale_chunks(beyond, np.array([1.0, np.inf])))
 
 
-def test_data_sets_are_tamed_where_they_are_not_held_so() -> None:
-    tame, wild = (ArraySamples([[size, 0.0]], [1.0]) for size in (1.0, 1e60))
+def test_data_sets_are_rescaled_where_a_row_is_beyond_the_range() -> None:
+    within, beyond = (ArraySamples([[size, 0.0]], [1.0]) for size in (1.0, 1e60))
     bounds = np.array([1.0])
-    assert tame_samples(tame, bounds) is tame
-    changed = tame_samples(wild, bounds)
+    assert rescale_samples(within, bounds) is within
+    changed = rescale_samples(beyond, bounds)
     assert (changed.sample_size, changed.dimension) == (1, 2)
     assert np.max(next(changed.chunks()).features) <= 1e50
 
 
 @pytest.mark.parametrize("bound", [1e-50, 1e50, np.inf])
-def test_bounds_that_tame_rows_can_hold(bound: float) -> None:
+def test_bounds_that_rescaled_rows_can_hold(bound: float) -> None:
     np.testing.assert_array_equal(require_clip_norm([1.0, bound]), [1.0, bound])
 
 

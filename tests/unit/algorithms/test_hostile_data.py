@@ -11,7 +11,7 @@ from privreg.algorithms import noisy_sgd, one_pass_dpgd
 from privreg.algorithms.clipped_gradient import clipped_gradient_sum
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 from privreg.algorithms.ols import ols
-from privreg.algorithms.samples import ArraySamples, Chunk, row_norms, tamed
+from privreg.algorithms.samples import ArraySamples, Chunk, rescaled, row_norms
 from privreg.algorithms.screening import screen
 from privreg.privacy.budget import Budget
 
@@ -111,7 +111,7 @@ def test_one_pass_short_and_long_rows_move_what_real_numbers_say(settings):
 
 @settings
 def test_a_row_too_long_to_move_anything_leaves_later_steps_alone(settings):
-    """Its products with other rows are infinite or no numbers before it is tamed."""
+    """Its products with other rows are infinite or no numbers before it is rescaled."""
     mechanism = one_pass_dpgd.Mechanism(
         np.full(2, 0.1), np.zeros(2), [1.0] * settings, [0.5] * settings, Budget(np.inf)
     )
@@ -280,13 +280,13 @@ def test_a_screening_serves_its_own_samples_and_bounds_only(rng):
         full_batch_dpgd(samples, clip_norm=[60.0, 1.0], **options)
 
 
-def test_tamed_rows_are_changed_one_by_one(rng):
+def test_rescaled_rows_are_changed_one_by_one(rng):
     rows = np.array(ROWS)
     labels = np.resize(LABELS, len(rows))
-    together = tamed(Chunk(rows, labels, row_norms(rows)))
+    together = rescaled(Chunk(rows, labels, row_norms(rows)))
     for index in range(len(rows)):
         row, label = rows[index : index + 1], labels[index : index + 1]
-        alone = tamed(Chunk(row, label, row_norms(row)))
+        alone = rescaled(Chunk(row, label, row_norms(row)))
         np.testing.assert_array_equal(alone.features[0], together.features[index])
         assert alone.labels[0] == together.labels[index]
     np.testing.assert_allclose(np.linalg.norm(together.features, axis=1), together.norms)

@@ -233,7 +233,8 @@ def test_no_record_moves_a_sum_by_more_than_is_said(rng, whitening, rows, common
             huber_sums.length_histogram(records, whitening, np.array([1.0, 2.0])),
             huber_sums.residual_histogram(*arguments, np.array([1.0, 2.0])),
         ):
-            assert sorted(counts) == [0, 0, 1]
+            assert sorted(counts) in ([0, 0, 0], [0, 0, 1])
+            assert np.sum(counts) == 1 or not np.any(np.abs(features) >= 1e-150)
 
 
 def test_with_a_large_budget_the_fit_is_the_huber_minimiser(rng):

@@ -113,7 +113,7 @@ def test_little_noise_has_a_price_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "label", "tame"),
+    ("row", "label", "in_range"),
     [
         ([0.9e-49, 0.0], 1.0, True),
         ([0.0, 0.9e50], -1.0, True),
@@ -123,8 +123,10 @@ def test_little_noise_has_a_price_too() -> None:
         ([1.0, 0.0], -1.1e110, False),
     ],
 )
-def test_the_kernel_takes_tame_rows_and_touches_nothing_for_others(row, label, tame) -> None:
-    """Wherever the row stands; told that all are tame it does not look."""
+def test_the_kernel_takes_rows_in_range_and_touches_nothing_for_others(
+    row, label, in_range
+) -> None:
+    """Wherever the row stands; told that all are within range it does not look."""
     for at in (0, 1):
         rows, labels = np.ones((2, 2)), np.ones(2)
         rows[at], labels[at] = row, label
@@ -132,14 +134,14 @@ def test_the_kernel_takes_tame_rows_and_touches_nothing_for_others(row, label, t
         iterate, risk, clipped = np.zeros((1, 2)), np.zeros((1, 3)), np.zeros(1)
         given = (rng, rows, labels, False, MEAN, STD, TARGET, 0.0, 1.0, 0.0, np.full(2, 0.1))
         state = (ones, ones, 0.0, iterate, risk, clipped)
-        assert one_pass(*given, *state, False) == tame
+        assert one_pass(*given, *state, False) == in_range
         untouched = rng.random() == generator().random()
-        assert untouched == (not np.any(iterate)) == (not tame)
+        assert untouched == (not np.any(iterate)) == (not in_range)
         assert one_pass(*given, *state, True)
 
 
 def test_a_row_of_zeros_moves_nothing() -> None:
-    """Nor is it taken for one of a size that has to be tamed, wherever it stands."""
+    """Nor is it taken for one of a size that has to be rescaled, wherever it stands."""
     rows, labels = np.array([[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]), np.array([3.0, -4.0, 5.0])
     found = run(rows, labels, clip_norms=[np.inf]).iterate
     np.testing.assert_allclose(found.ravel(), -0.1 * 4.0 * np.array([1.0, 2.0]), rtol=1e-12)

@@ -9,7 +9,6 @@ from scipy.special import log_ndtr
 from privreg.algorithms.adassp import (
     RELEASES,
     Bounds,
-    ClippedSums,
     adassp,
     adassp_zcdp,
     bounds_from_data,
@@ -223,7 +222,8 @@ def test_gram_and_eigenvalue_noise_have_the_scale_of_the_budget(rng):
     """With p = 1 and a moment beside which its noise is nothing, moment / θ is G + s√2 W + κ(Z)."""
     bounds, budget, failure = Bounds(1.0, 1.0), Budget.zcdp(1.5), 0.05
     gram, moment = 4.0, 1e9
-    sums = ClippedSums(bounds, np.array([[gram]]), np.array([moment]))
+    sums = clipped_sums(ArraySamples(np.ones((4, 1)), np.zeros(4)), bounds=bounds)
+    object.__setattr__(sums, "moment", np.array([moment]))
     found = [
         moment / adassp_zcdp(sums, bounds=bounds, budget=budget, rng=rng, ridge_failure=failure)[0]
         for _ in range(6_000)

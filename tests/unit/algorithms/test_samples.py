@@ -1,4 +1,4 @@
-"""Data sets: rows drawn from a seed, rows brought to a tame length, and what is refused."""
+"""Data sets: rows drawn from a seed, rows rescaled so that their squares are numbers, refusals."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from privreg.algorithms.samples import (
     Chunk,
     GaussianSamples,
     as_samples,
+    rescaled,
     row_norms,
-    tamed,
 )
 
 ROOT = np.array([[1.0, 0.0], [0.5, 2.0]])
@@ -44,13 +44,13 @@ def test_seeded_rows_refuse_a_root_of_another_shape():
 
 def test_long_rows_are_shortened_with_their_labels():
     rows = np.array([[3e60, 4e60], [1.0, 0.0]])
-    found = tamed(Chunk(rows, np.array([5e20, 1e300]), row_norms(rows)))
+    found = rescaled(Chunk(rows, np.array([5e20, 1e300]), row_norms(rows)))
     np.testing.assert_allclose(found.features[0], [0.6 * LONGEST, 0.8 * LONGEST], rtol=1e-12)
     np.testing.assert_allclose(found.labels, [5e20 * LONGEST / 5e60, LARGEST_LABEL], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("row", "label", "tame"),
+    ("row", "label", "in_range"),
     [
         ([0.0, 0.0], 1.0, True),
         ([1.0, 0.0], 1.0, True),
@@ -60,8 +60,8 @@ def test_long_rows_are_shortened_with_their_labels():
         ([1.0, 0.0], 1e109, True),
     ],
 )
-def test_what_is_tame(row, label, tame):
-    assert ArraySamples([row], [label]).is_tame == tame
+def test_which_rows_are_within_range(row, label, in_range):
+    assert ArraySamples([row], [label]).is_within_range == in_range
 
 
 def test_what_is_no_data_set_is_refused():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.algorithms.samples import ArraySamples, Chunk, moments
+from privreg.algorithms.samples import ArraySamples, moments
 from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
@@ -15,9 +15,8 @@ RUN = {"step_size": 0.3, "steps": 4, "lanes": 1}
 
 def tube() -> ScreenedSamples:
     centres = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]])
-    none = Chunk(np.empty((0, 2)), np.empty(0), np.empty(0))
     samples = ArraySamples([[1.0, 0.0]], [0.0])
-    return ScreenedSamples(np.zeros((2, 2)), np.zeros(2), none, centres, 0.5, 1.0, samples)
+    return ScreenedSamples(samples, centres, 0.5, np.inf)
 
 
 @pytest.mark.parametrize("step", [0, 1, 2, 3, 50])

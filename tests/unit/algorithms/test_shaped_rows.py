@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from privreg.algorithms.shaped_dp_ftrl import (
     shaped_dp_ftrl,
 )
 from privreg.noise.correlations import IndependentCorrelation, TreeCorrelation
-from privreg.noise.covariance import PublicCovariance, identity_covariance
+from privreg.noise.covariance import identity_covariance
 
 SIZE, DIMENSION = 40, 3
 
@@ -130,22 +130,6 @@ def test_a_clipped_step_is_as_long_as_said(step_size, clip_norm):
     found = run(rows, mechanism_of(FixedClip(clip_norm), size=2), step_size=step_size)
     np.testing.assert_allclose(found.average, step_size * clip_norm * np.array([0.3, 0, 0.4]))
     assert found.clipped_fraction.non_private == 1.0
-
-
-def test_a_shape_that_can_be_written_to_is_made_anew(rows):
-    """As a copy without its constructor can: the run answers for the shape that it has used."""
-    shape = PublicCovariance(rows[0][:5], ridge=0.5)
-    loose = PublicCovariance(rows[0][:5], ridge=0.5)
-    features = loose.features.copy()
-    object.__setattr__(loose, "features", features)
-    mechanisms = [replace(mechanism_of(FixedClip(1.0)), covariance=each) for each in (shape, loose)]
-    closed, opened = (run(rows, each) for each in mechanisms)
-    assert closed.mechanism is mechanisms[0]
-    assert opened.mechanism is not mechanisms[1]
-    assert not opened.mechanism.covariance.features.flags.writeable
-    features[:] = 7.0
-    np.testing.assert_array_equal(opened.mechanism.covariance.features, shape.features)
-    np.testing.assert_array_equal(closed.average, opened.average)
 
 
 def test_noise_is_none_or_what_double_precision_holds():

@@ -14,6 +14,7 @@ from privreg.algorithms.sound_full_batch_dpgd import _add_clipped_gradients, sou
 from privreg.auditing import audit
 from privreg.noise import discrete
 from privreg.privacy.budget import Budget
+from privreg.privacy.neighbouring_tables import neighbouring_tables
 
 pytest.importorskip("opendp")
 
@@ -85,22 +86,33 @@ def test_clip_norms_of_any_size(samples, clip_norm):
     np.testing.assert_allclose(found, expected / clip_norm, atol=1e-5)
 
 
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
 def test_full_batch_audit(neighbours):
     """From 0 each neighbour's first gradient is as long as clipping allows, or nothing."""
     budget = Budget.gaussian_dp(2.5, neighbours=neighbours)
     replace = neighbours == "replace-one"
-    pair = [[[1e-4, 1e4]], [[-1e-4, -1e4] if replace else [0.0, 0.0]]]
+    pair = neighbouring_tables(
+        [[1e-4, 1e4]],
+        [1.0],
+        record=0,
+        neighbours=neighbours,
+        replacement=([[-1e-4, -1e4]], [1.0]) if replace else None,
+    )
     outputs = [
         [
             sound_full_batch_dpgd(
-                ArraySamples(rows, [1.0]), clip_norm=1.0, step_size=1e-9, steps=2, budget=budget
+                ArraySamples(table.features, table.labels),
+                clip_norm=1.0,
+                step_size=1e-9,
+                steps=2,
+                budget=budget,
+                sample_size=1,
             ).value.ravel()
             for _ in range(3_000)
         ]
-        for rows in pair
+        for table in (pair.first, pair.second)
     ]
-    loss = audit(*outputs)
+    loss = audit(*outputs, neighbours=neighbours)
     assert 0.6 < loss.share(budget) <= 1
     assert loss.share(Budget.gaussian_dp(1.25, neighbours=neighbours)) > 1
 
@@ -149,23 +161,23 @@ def test_pivots_of_one_are_positive():
 
 
 class OneChunk:
-    """All rows at once, or so many that they are refused before they are read."""
+    """All rows at once."""
 
-    def __init__(self, samples, sample_size=None):
+    def __init__(self, samples):
         self.samples, self.dimension = samples, samples.dimension
-        self.sample_size = sample_size or samples.sample_size
+        self.sample_size = samples.sample_size
 
     def chunks(self):
-        assert self.sample_size == self.samples.sample_size
         yield Chunk(self.samples.features, self.samples.labels, self.samples.norms)
 
 
-def test_rows_whose_sums_might_not_be_exact_are_refused():
-    samples = ArraySamples(np.ones((1, 100)), [1.0])
-    reach = discrete.grid(1.0, dimension=100, resolution=adassp.RESOLUTION).reach
-    too_many = OneChunk(samples, discrete.LARGEST_SUM // reach**2 + 1)
-    with pytest.raises(ValueError, match="sample_size must be less than"):
-        adassp.sound_adassp(too_many, bounds=Bounds(1.0, 1.0), budget=Budget.zcdp(1.0))
+def test_sums_are_exact_beyond_64_bits():
+    """4 million rows at 2²¹ units of the largest row add up to 2⁶⁴."""
+    samples = OneChunk(ArraySamples(np.ones((1 << 22, 1)), np.ones(1 << 22)))
+    lattice = discrete.grid(1.0, dimension=1, resolution=1 << 21)
+    gram, moment = adassp._integer_sums(samples, lattice, lattice)
+    assert gram[0, 0] == moment[0] == 1 << 64
+    assert adassp._eigenvalue_units(gram, 1 << 62) == 3
 
 
 @pytest.mark.parametrize(
@@ -288,7 +300,9 @@ def test_integer_sums_are_exact_over_chunks_and_blocks(rng):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("neighbours", "least"), [("replace-one", 0.4), ("add-remove", 0.5)])
+@pytest.mark.parametrize(
+    ("neighbours", "least"), [("replace-one", 0.4), ("add-remove", 0.5), ("zero-out", 0.5)]
+)
 def test_adassp_audit(neighbours, least):
     """The pairs of `test_audits`, of which an estimate shows 1/√2 and √(2/3) of the promise.
 
@@ -298,20 +312,27 @@ def test_adassp_audit(neighbours, least):
     budget, n = Budget.gaussian_dp(4.0, neighbours=neighbours), 400
     if neighbours == "replace-one":
         others, theirs = np.repeat(0.5 * np.eye(2), n, axis=0), np.repeat([-1.0, 1.0], n)
-        records = [([1.0, 0.0], 1.0), ([0.0, 1.0], -1.0)]
+        row, replacement = [1.0, 0.0], ([[0.0, 1.0]], [-1.0])
     else:
         others, theirs = np.ones((n, 1)), -np.ones(n)
-        records = [([1.0], 1.0), ([0.0], 0.0)]
+        row, replacement = [1.0], None
+    pair = neighbouring_tables(
+        np.vstack([others, row]),
+        np.append(theirs, 1.0),
+        record=len(theirs),
+        neighbours=neighbours,
+        replacement=replacement,
+    )
     outputs = []
-    for row, label in records:
-        data = ArraySamples(np.vstack([others, row]), np.append(theirs, label))
+    for table in (pair.first, pair.second):
+        data = ArraySamples(table.features, table.labels)
         runs = [
             adassp.sound_adassp(data, bounds=Bounds(1.0, 1.0), budget=budget).value
             # Half of them judge: from 150 alone no more than a μ of 3.3 can be shown.
             for _ in range(1_000)
         ]
         outputs.append(np.sum(runs, axis=1))
-    loss = audit(*outputs)
+    loss = audit(*outputs, neighbours=neighbours)
     assert least < loss.share(budget) <= np.sqrt(2 / 3)
     assert loss.share(Budget.gaussian_dp(1.5, neighbours=neighbours)) > 1
 

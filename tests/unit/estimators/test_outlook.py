@@ -65,7 +65,7 @@ def test_the_prediction_is_what_a_fit_does(rng):
 def test_a_budget_that_is_too_small_warns_once_and_names_one_that_is_not(rng):
     features, labels, _ = drawn(rng, 400, 8)
     small = Budget.zcdp(1e-3)
-    model = PrivateLinearRegression(small, **BOUNDS, random_state=0)
+    model = PrivateLinearRegression(small, **BOUNDS)
     with pytest.warns(UserWarning, match=r"not predicted to be better.*it takes rho") as caught:
         model.fit(features, labels)
     assert len(caught) == 1

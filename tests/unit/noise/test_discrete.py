@@ -93,20 +93,40 @@ def test_noise_has_the_law_of_the_discrete_gaussian():
         assert statistic > stats.chi2.isf(1e-7, cells)
 
 
-@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
 def test_a_released_sum_attains_its_promise_and_no_more(neighbours):
     pytest.importorskip("opendp")
     budget = Budget.gaussian_dp(2.0, neighbours=neighbours)
     runs = 4_000
     record = np.array([[3.0, 4.0]])
-    other = -record if neighbours == "replace-one" else np.zeros((1, 2))
+    others = {"replace-one": -record, "add-remove": record[:0], "zero-out": 0 * record}
     outputs = [
         np.array([discrete.release_sum(rows, norm=5.0, budget=budget).value for _ in range(runs)])
-        for rows in (record, other)
+        for rows in (record, others[neighbours])
     ]
-    assert 0.6 < audit(*outputs).share(budget) <= 1
+    assert 0.6 < audit(*outputs, neighbours=neighbours).share(budget) <= 1
     halved = [rows.mean(axis=0) + (rows - rows.mean(axis=0)) / 2 for rows in outputs]
     assert audit(*halved).share(budget) > 1.3
+
+
+def test_sums_of_any_size_are_limited_and_get_no_further_apart(rng):
+    sums = [
+        int(x) << int(k)
+        for x, k in zip(rng.integers(-9, 9, 200), rng.integers(0, 70, 200), strict=True)
+    ]
+    limited = discrete.limited(np.array(sums, dtype=object)).tolist()
+    assert max(limited) == -min(limited) == discrete.LARGEST_SUM
+    for one, other, first, second in zip(sums, sums[1:], limited, limited[1:], strict=False):
+        assert abs(first - second) <= abs(one - other)
+    small = [each for each in sums if abs(each) < discrete.LARGEST_SUM]
+    assert discrete.limited(small).tolist() == small
+
+
+def test_a_sum_of_no_rows_is_noise():
+    pytest.importorskip("opendp")
+    found = discrete.release_sum(np.empty((0, 3)), norm=1.0, budget=Budget.zcdp(1.0))
+    assert found.value.shape == (3,)
+    assert np.all(np.abs(found.value) < 20)
 
 
 def test_noisy_sums_saturate():
@@ -126,7 +146,7 @@ def test_noisy_sums_saturate():
         (lambda: discrete.add_integer_noise([0.5], std=1), "sums must be integers"),
         (lambda: discrete.add_integer_noise([1], std=0), "std must be"),
         (lambda: discrete.add_integer_noise([1], std=1 << 53), "std must be"),
-        (lambda: discrete.require_exact_sum(1 << 42, 1 << 20), "sample_size must be"),
+        (lambda: discrete.limited([0.5]), "sums must be"),
         (lambda: discrete.integer_noise_std(square_sensitivity=4, rho=np.inf), "rho must be"),
         (lambda: discrete.integer_noise_std(square_sensitivity=10**30, rho=1e-9), "rho must be"),
         (lambda: discrete.release_sum([[1.0]], norm=1.0, budget=0.5), "budget must be"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, pairwise, product
 
 import numpy as np
@@ -27,7 +28,7 @@ def patterns(steps: int, participations: int, separation: int):
 def brute_force(matrix: np.ndarray, chosen_sets) -> float:
     """Largest norm over sets of steps and signs of the gradients' changes along one direction."""
     return max(
-        float(np.linalg.norm(matrix[:, list(chosen)] @ np.array([1, *signs])))
+        math.hypot(*(matrix[:, list(chosen)] @ np.array([1, *signs])))
         for chosen in chosen_sets
         for signs in product((1, -1), repeat=len(chosen) - 1)
     )
@@ -55,7 +56,9 @@ def test_several_participations_equal_brute_force(column, participations, separa
 
 
 @given(
-    column=arrays(float, st.integers(1, 8), elements=st.floats(-1, 1)).filter(lambda c: c.any()),
+    column=arrays(
+        float, st.integers(1, 8), elements=st.floats(-1, 1, allow_subnormal=False)
+    ).filter(lambda c: c.any()),
     **PARTICIPATION,
 )
 def test_bound_is_never_below_brute_force(column, participations, separation):
@@ -70,7 +73,9 @@ def test_bound_is_never_below_brute_force(column, participations, separation):
 
 @given(
     matrix=arrays(
-        float, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.floats(-1, 1)
+        float,
+        st.tuples(st.integers(1, 4), st.integers(1, 8)),
+        elements=st.floats(-1, 1, allow_subnormal=False),
     ),
     **PARTICIPATION,
 )

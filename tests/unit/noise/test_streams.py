@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from privreg.noise import streams, toeplitz
 from privreg.noise.buffered import BufferedToeplitz, buffered_square_root
+from privreg.noise.tree import TreeNoise
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -126,3 +127,30 @@ def test_buffered_memory_does_not_grow_with_the_run():
 def test_refusals(call):
     with pytest.raises(ValueError, match="must"):
         call()
+
+
+@pytest.mark.parametrize("kind", ["tree", "exact"])
+def test_a_draw_that_was_interrupted_ends_the_stream(monkeypatch, kind):
+    """Its white noise is gone: later steps would take back what was never added."""
+    made = {
+        "tree": lambda: TreeNoise(2, rng=generator(1)),
+        "exact": lambda: streams.ToeplitzNoise([1.0] * 300, dimension=2, rng=generator(1)),
+    }
+    noise, whole = made[kind](), made[kind]()
+    np.testing.assert_array_equal(noise.draw(70), whole.draw(70))
+    plain, calls = noise._white, []
+
+    def interrupted(count):
+        calls.append(count)
+        if len(calls) > (2 if kind == "tree" else 0):
+            raise KeyboardInterrupt
+        return plain(count)
+
+    monkeypatch.setattr(noise, "_white", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        noise.draw(150)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="stream must be made anew"):
+        noise.draw(1)
+    with pytest.raises(ValueError, match="stream must be made anew"):
+        next(noise)

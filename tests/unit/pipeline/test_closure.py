@@ -9,18 +9,18 @@ from privreg.pipeline import closure as walk
 def package(tmp_path, monkeypatch):
     """A package of four files in which one function imports what another does not."""
     files = {
-        "__init__.py": "from house.unused import nothing\n",
+        "__init__.py": "from project.unused import nothing\n",
         "recipe.py": (
             "from typing import TYPE_CHECKING\n"
-            "import house.always\n"
-            "if TYPE_CHECKING:\n    import house.unused\n"
-            "def first():\n    from house import one\n    return shared()\n"
-            "def second():\n    from house.two import two\n"
-            "def shared():\n    import house.three\n"
+            "import project.always\n"
+            "if TYPE_CHECKING:\n    import project.unused\n"
+            "def first():\n    from project import one\n    return shared()\n"
+            "def second():\n    from project.two import two\n"
+            "def shared():\n    import project.three\n"
         ),
         **{f"{name}.py": "" for name in ("always", "one", "two", "three", "unused")},
     }
-    folder = tmp_path / "house"
+    folder = tmp_path / "project"
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
@@ -37,9 +37,16 @@ def names(root):
 
 
 def test_a_function_brings_what_it_reaches(package):
-    assert names("house.recipe:first") == {"recipe", "always", "one", "three"}
-    assert names("house.recipe:second") == {"recipe", "always", "two"}
-    assert names("house.recipe") == {"recipe", "always", "one", "two", "three"}
+    assert names("project.recipe:first") == {"recipe", "always", "one", "three"}
+    assert names("project.recipe:second") == {"recipe", "always", "two"}
+    assert names("project.recipe") == {"recipe", "always", "one", "two", "three"}
+
+
+def test_a_stage_brings_the_functions_that_it_is_made_of(package):
+    recipe = package / "recipe.py"
+    made = "def stage(*parts):\n    return parts\nthird = stage(second)\n"
+    recipe.write_text(recipe.read_text() + made)
+    assert names("project.recipe:third") == {"recipe", "always", "two"}
 
 
 @pytest.mark.parametrize(
@@ -57,14 +64,14 @@ def test_a_function_brings_what_it_reaches(package):
     ],
 )
 def test_an_import_is_seen_wherever_a_statement_may_stand(package, around):
-    (package / "two.py").write_text(around.format("    import house.one") + "\n")
-    assert names("house.two") == {"two", "one"}
+    (package / "two.py").write_text(around.format("    import project.one") + "\n")
+    assert names("project.two") == {"two", "one"}
 
 
 def test_the_digest_follows_what_is_reached_and_nothing_else(package):
-    before = walk.digest("house.recipe:second")
+    before = walk.digest("project.recipe:second")
     (package / "one.py").write_text("# An edit.\n")
     (package / "__init__.py").write_text("# An edit.\n")
-    assert walk.digest("house.recipe:second") == before
+    assert walk.digest("project.recipe:second") == before
     (package / "two.py").write_text("# An edit.\n")
-    assert walk.digest("house.recipe:second") != before
+    assert walk.digest("project.recipe:second") != before

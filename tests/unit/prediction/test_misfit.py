@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from privreg.algorithms.samples import ArraySamples
 from privreg.papers.privreg.private_runs import excess_risk, run
 from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.methods import FullBatch
@@ -89,7 +90,7 @@ def test_skewness_that_follows_a_feature_moves_a_fit_as_predicted(clip_norm):
     found = []
     for _ in range(6):
         rows, noise = draw(20_000)
-        fitted = run(stated, method, budget, rows, rows @ truth + noise, rng)
+        fitted = run(stated, method, budget, ArraySamples(rows, rows @ truth + noise), rng)
         found.append(float(excess_risk(stated, fitted)[0]))
     # One Newton step, and a law of the same kurtosis for the exponential one.
     ratio = predict_risk(stated, method, budget).excess_risk / np.mean(found)

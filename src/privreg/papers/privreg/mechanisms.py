@@ -33,6 +33,7 @@ from privreg.noise.covariance import (
 )
 from privreg.noise.toeplitz import damped_square_root, dense_matrix, identity
 from privreg.privacy.budget import Budget
+from privreg.privacy.neighbouring_tables import neighbouring_tables
 from privreg.schedules import Harmonic, Polynomial, Schedule
 
 Run = Callable[[int, np.random.Generator], float]
@@ -49,11 +50,21 @@ class Audited:
     run: Run
 
 
-def _opposite(rows: int, dimension: int, *, used: int, blank: bool = False) -> list[Rows]:
-    """Data sets of zeros but for one record, whose gradient is clipped one way and the other."""
+def _opposite(
+    rows: int, dimension: int, *, used: int, neighbours: str = "replace-one"
+) -> list[Rows]:
+    """Data sets of zeros but for one record, whose gradient is clipped one way and the other.
+
+    Or it is clipped one way and then left out, or blank, as the relation says.
+    """
     features, labels = np.zeros((rows, dimension)), np.zeros(rows)
     features[used, 0], labels[used] = SHORT, FAR
-    return [(features, labels), (0 * features, 0 * labels) if blank else (features.copy(), -labels)]
+    other = (features[used : used + 1], -labels[used : used + 1])
+    pair = neighbouring_tables(
+        features, labels, record=used, neighbours=neighbours,
+        replacement=other if neighbours == "replace-one" else None,
+    )  # fmt: skip
+    return [(each.features, each.labels) for each in (pair.first, pair.second)]
 
 
 def one_pass(mu: float, *, schedule: Schedule, used: int) -> Audited:
@@ -70,19 +81,22 @@ def one_pass(mu: float, *, schedule: Schedule, used: int) -> Audited:
 
 
 def full_batch(mu: float, *, neighbours: str) -> Audited:
-    """Every iterate is released; the record moves each of them by the same."""
+    """Every iterate is released; the record moves each of them by the same.
+
+    Five rows are declared, also where the second data set has four.
+    """
     budget, clip_norm, steps, rows = Budget.gaussian_dp(mu, neighbours=neighbours), 1.5, 3, 5
     noise = full_batch_noise_std(
         clip_norm=clip_norm, rho=budget.rho, sample_size=rows, gradients=steps,
         neighbours=neighbours,
     )  # fmt: skip
-    pair = _opposite(rows, 2, used=2, blank=neighbours == "add-remove")
+    pair = _opposite(rows, 2, used=2, neighbours=neighbours)
     data = [ArraySamples(*each) for each in pair]
 
     def run(which: int, rng: np.random.Generator) -> float:
         found = full_batch_dpgd(
             data[which], clip_norm=clip_norm, step_size=0.1, gradient_noise_std=noise, steps=steps,
-            screening=False, rng=rng,
+            screening=False, rng=rng, sample_size=rows,
         )  # fmt: skip
         # The steps' noise is equal and independent: their sum decides.
         return found.iterates[0, -1, 0]
@@ -116,14 +130,18 @@ def adassp(mu: float, *, neighbours: str) -> Audited:
     budget, bounds, rows = Budget.gaussian_dp(mu, neighbours=neighbours), Bounds(1.0, 1.0), 8000
     if neighbours == "replace-one":
         others, theirs = np.repeat(0.5 * np.eye(2), rows, axis=0), np.repeat([-1.0, 1.0], rows)
-        pair = [
-            (np.vstack([others, row]), np.append(theirs, label))
-            for row, label in (([1.0, 0.0], 1.0), ([0.0, 1.0], -1.0))
-        ]
+        features, labels = np.vstack([others, [1.0, 0.0]]), np.append(theirs, 1.0)
+        replacement = ([[0.0, 1.0]], [-1.0])
     else:
-        pair = [(np.ones((rows, 1)), np.append(-np.ones(rows - 1), 1.0)) for _ in range(2)]
-        pair[1][0][-1] = 0.0
-    sums = [clipped_sums(ArraySamples(*each), bounds=bounds) for each in pair]
+        features, labels = np.ones((rows, 1)), np.append(-np.ones(rows - 1), 1.0)
+        replacement = None
+    pair = neighbouring_tables(
+        features, labels, record=len(labels) - 1, neighbours=neighbours, replacement=replacement
+    )
+    sums = [
+        clipped_sums(ArraySamples(each.features, each.labels), bounds=bounds)
+        for each in (pair.first, pair.second)
+    ]
 
     def run(which: int, rng: np.random.Generator) -> float:
         return float(np.sum(adassp_zcdp(sums[which], bounds=bounds, budget=budget, rng=rng)))
@@ -138,9 +156,7 @@ def ftrl(mu: float, *, decoder: np.ndarray, neighbours: str, epochs: int = 1) ->
     mechanism = FTRLMechanism.for_budget(
         decoder, clip_norm=2.0, budget=budget, sample_size=rows, epochs=epochs
     )
-    data = [
-        ArraySamples(*each) for each in _opposite(rows, 2, used=0, blank=neighbours == "zero-out")
-    ]
+    data = [ArraySamples(*each) for each in _opposite(rows, 2, used=0, neighbours=neighbours)]
     inverse = np.linalg.inv(dense_matrix(decoder))
     moved = np.zeros(len(decoder))
     moved[::rows] = 1.0

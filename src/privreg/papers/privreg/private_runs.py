@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 
 
 def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Features and labels of a problem, which nobody can write to and so nobody has to copy."""
+    """Features and labels of a problem."""
     n, p = problem.sample_size, problem.dimension
     if problem.feature_law == "one_hot":
         rows = np.zeros((n, p))
@@ -38,8 +38,6 @@ def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatA
             rows = rng.standard_normal((n, p))
         rows *= np.sqrt(problem.eigenvalues)
     labels = rows @ problem.signal + problem.label_noise_std * rng.standard_normal(n)
-    for array in (rows, labels):
-        array.flags.writeable = False
     return rows, labels
 
 
@@ -47,15 +45,13 @@ def run(
     problem: Problem,
     method: Any,
     budget: Budget,
-    rows: FloatArray,
-    labels: FloatArray,
+    samples: ArraySamples,
     rng: np.random.Generator,
     *,
     runs: int = 1,
 ) -> FloatArray:
     """Coefficients of several runs on the same rows, shape (runs, p)."""
-    n, p = rows.shape
-    samples = ArraySamples(rows, labels)
+    n, p = samples.sample_size, samples.dimension
     if isinstance(method, FullBatch):
         noise = full_batch_noise_std(
             clip_norm=method.clip_norm,
@@ -74,6 +70,7 @@ def run(
             runs=runs,
             times=[method.steps],
             screening=False,
+            sample_size=n,
         ).iterates[:, 0]
     if isinstance(method, AdaSSP):
         bounds = Bounds(problem.feature_norm, problem.label_bound)
@@ -92,7 +89,8 @@ def run(
             budget=budget,
             clip_constant=method.clip_constant,
         )
-        found = [one_pass_dpgd.fit(mechanism, rows, labels, rng)[0] for _ in range(runs)]
+        rows = samples.features, samples.labels
+        found = [one_pass_dpgd.fit(mechanism, *rows, rng)[0] for _ in range(runs)]
     elif isinstance(method, CorrelatedNoise):
         correlated = FTRLMechanism.for_budget(
             damped_square_root(-(-n // method.batch_size), damping=method.damping),
@@ -114,6 +112,7 @@ def run(
                 budget=budget,
                 settings=method,
                 rng=rng,
+                sample_size=n,
             ).value.parameters
             for _ in range(runs)
         ]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.samples import ArraySamples
 from privreg.papers.privreg.private_runs import run
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.prediction.problem import Problem
@@ -57,12 +58,12 @@ def risks(case: Case, methods: Sequence[Any], rng: np.random.Generator) -> Float
         Settings, or None for predicting the mean.
     rng : Generator
     """
-    rows, labels = case.draw(rng)
+    samples = ArraySamples(*case.draw(rng))
     seed = int(rng.integers(2**63))
     found = np.empty(len(methods))
     for at, method in enumerate(methods):
         noise = np.random.Generator(np.random.SFC64(seed))
-        found[at] = _risk(case, method, rows, labels, noise)
+        found[at] = _risk(case, method, samples, noise)
     return found
 
 
@@ -135,14 +136,12 @@ def grid(problem: Problem, budget: Budget) -> list[Any]:
     ]
 
 
-def _risk(
-    case: Case, method: Any, rows: FloatArray, labels: FloatArray, noise: np.random.Generator
-) -> float:
+def _risk(case: Case, method: Any, samples: ArraySamples, noise: np.random.Generator) -> float:
     truth = case.truth
     if method is None:
         return truth.null_risk
     try:
-        fitted = run(truth, method, case.budget, rows, labels, noise)[0]
+        fitted = run(truth, method, case.budget, samples, noise)[0]
     except ValueError:
         # Iterates that leave double precision.
         return LARGEST

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from math import pi
+from math import inf, pi
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.accuracy import warn_beyond
+from privreg.immutable import Computed, frozen
 from privreg.theory.correlated_noise.spectral_integrals import (
     SMALLEST,
     frequency_rule,
@@ -65,7 +67,7 @@ class ConvexBound:
     multiplier: FloatArray
 
 
-class SectorProgram:
+class SectorProgram(Computed):
     r"""The program for one step size and one condition number, for any number of correlations.
 
     .. math:: \frac{\lambda_{\max}d}{2\pi}\int_{-\pi}^{\pi}
@@ -124,7 +126,8 @@ class SectorProgram:
             require_choice("multiplier", multiplier, ("sound", "printed"))
         ]
         width = min(1.0, self.step_size * self.strong_convexity)
-        self.frequencies, self.weights = frequency_rule(width, nodes_per_panel=nodes_per_panel)
+        rule = frequency_rule(width, nodes_per_panel=nodes_per_panel)
+        self.frequencies, self.weights = map(frozen, rule)
         self._forms = self._sector_forms(self.frequencies)
         self._program = self._compile()
 
@@ -195,18 +198,27 @@ class SectorProgram:
         -------
         ConvexBound
             Of the last round; a local optimum of the joint problem, which is not convex.
+
+        Warns
+        -----
+        AccuracyWarning
+            If the last of `most_rounds` still lowered the bound by more than the tolerance.
         """
         power = self._power("start", start)
         tolerance = require_number("tolerance", tolerance, least=0, most=1)
         best: ConvexBound | None = None
+        decrease = inf
         for _ in range(require_count("most_rounds", most_rounds)):
             found = self.bound(power, dimension=dimension, clip_norm=clip_norm, rho=rho)
-            if best is not None and found.excess_risk >= best.excess_risk * (1.0 - tolerance):
-                break
+            if best is not None:
+                decrease = 1.0 - found.excess_risk / best.excess_risk
+                if decrease <= tolerance:
+                    break
             best = found
             power = np.maximum(found.response, 1e-12 * found.response.max()) ** -0.5
             power /= power.max()
         assert best is not None
+        warn_beyond("optimised bound", error=decrease, tolerance=tolerance)
         return best
 
     def _power(self, name: str, value: ArrayLike) -> FloatArray:

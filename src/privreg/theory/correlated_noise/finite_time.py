@@ -33,7 +33,10 @@ Correlations = Callable[[int, float], Correlation]
 
 
 class TunedRun(NamedTuple):
-    """The best step size found and its excess risk after the last step."""
+    """The best step size found and its excess risk after the last step.
+
+    The step size is 0 where the start is better than what any step leads to.
+    """
 
     step_size: float
     excess_risk: float
@@ -143,7 +146,9 @@ def tune_step_size(
     """The step size whose last iterate has the least excess risk.
 
     The best of a geometric grid from a thousandth of 1/(λ_d steps) up to the stability limit,
-    refined by golden section between its neighbours to 0.1 %.
+    refined by golden section between its neighbours to 0.1 %. Where the least step is the best, the
+    grid goes on below it: heavy noise leaves room for nothing but minute steps. It ends there when
+    the risk is that of the start, and above at the stability limit, which is not passed.
 
     Parameters
     ----------
@@ -167,7 +172,7 @@ def tune_step_size(
     choquettechoo2024, Section 2.3 and Corollaries D.14 and D.15, which bound this.
     """
     values = require_array("eigenvalues", eigenvalues, shape=(None,))
-    require_array("initial_error", initial_error, shape=values.shape, **WITHIN)
+    error = require_array("initial_error", initial_error, shape=values.shape, **WITHIN)
     count = require_count("steps", steps)
     highest = 0.999 * stability_limit(values)
     lowest = min(1e-3 / (float(values.min()) * count), 1e-3 * highest)
@@ -186,11 +191,17 @@ def tune_step_size(
 
     points = np.linspace(np.log(lowest), np.log(highest), require_count("grid", grid, least=5))
     risks = np.array([risk(point) for point in points])
+    idle = 0.5 * float(values @ error**2)
+    # Small steps change the risk by next to nothing at last, the first part of it for the better.
+    while np.argmin(risks) == 0 and abs(risks[0] - idle) > 1e-13 * idle > 0:
+        points = np.concatenate([[2 * points[0] - points[1]], points])
+        risks = np.concatenate([[risk(points[0])], risks])
     best = int(np.argmin(risks))
     low, high = points[max(best - 1, 0)], points[min(best + 1, points.size - 1)]
     found = _golden_section(risk, float(low), float(high), tolerance=1e-3)
-    candidates = [(float(risks[best]), float(points[best])), (risk(found), found)]
-    value, logarithm = min(candidates)
+    value, logarithm = min((float(risks[best]), float(points[best])), (risk(found), found))
+    if idle <= value:
+        return TunedRun(step_size=0.0, excess_risk=idle)
     return TunedRun(step_size=float(np.exp(logarithm)), excess_risk=value)
 
 

@@ -13,11 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ellipkm1, elliprf, elliprj
 
+from privreg.noise.quadrature import panel_rule
 from privreg.validation import require_broadcast, require_count, require_number, require_real
 
 FloatArray = NDArray[np.float64]
 # Squares of rates down to here are numbers.
 SMALLEST = 1e-100
+# Beside 1 nothing to double precision, and its square too.
+_NEGLIGIBLE = 1e-20
 
 
 def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
@@ -103,6 +106,11 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     below_ = require_real("denominator_rate", denominator_rate, least=SMALLEST, most=1)
     require_broadcast(numerator_rate=above, denominator_rate=below_)
     a, b = np.broadcast_arrays(above, below_)
+    # Carlson's forms lose all digits where a is far below b or both are tiny. Up to 1e-20 of it the
+    # integral is then that at a = 0; and that of larger rates plus ∫ dω/ω over what lies between.
+    a = np.where(a < _NEGLIGIBLE * b, 0.0, a)
+    scale = np.maximum(_NEGLIGIBLE / np.maximum(a, b), 1.0)
+    a, b = np.minimum(a * scale, 1.0), np.minimum(b * scale, 1.0)
     positive = np.where(a > 0, a, 0.5)
     complement = (positive / (2.0 - positive)) ** 2
     p = complement * ((2.0 - b) / b) ** 2
@@ -118,7 +126,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
         ) / (p - complement)
     third_kind = np.where(p > 1.0, beyond, below)
     scaled = 4.0 * (positive / b) ** 2 / (2.0 - positive) * third_kind
-    return np.where(a > 0, scaled, _undamped(b))
+    return np.where(a > 0, scaled, _undamped(b)) + 2.0 * np.log(scale)
 
 
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
@@ -139,15 +147,23 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
         In (0, π); the weights sum to 2π, so that :math:`\int_{-\pi}^{\pi}f\,d\omega\approx
         \sum_i w_if(\omega_i)`.
     """
-    width = require_number("smallest", smallest, least=SMALLEST, most=pi)
     order = require_count("nodes_per_panel", nodes_per_panel, least=2)
+    frequencies, weights = panel_rule(frequency_edges(smallest), nodes_per_panel=order)
+    return frequencies, 2.0 * weights
+
+
+def frequency_edges(smallest: float) -> FloatArray:
+    """Panels of `frequency_rule`, from 0 to π.
+
+    Parameters
+    ----------
+    smallest : float
+        Width of the finest feature at 0, at least 1e-100 and at most π.
+    """
+    width = require_number("smallest", smallest, least=SMALLEST, most=pi)
     first = width / 2.0
     panels = int(np.ceil(np.log2(pi / first)))
-    edges = np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
-    points, weights = np.polynomial.legendre.leggauss(order)
-    half = np.diff(edges)[:, None] / 2.0
-    frequencies = edges[:-1, None] + half * (1.0 + points)
-    return frequencies.ravel(), (2.0 * half * weights).ravel()
+    return np.concatenate(([0.0], np.geomspace(first, pi, panels + 1)))
 
 
 def _undamped(b: FloatArray) -> FloatArray:

@@ -15,13 +15,14 @@ from math import pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.noise.quadrature import panel_rule, resolved_edges
 from privreg.noise.sensitivity import damped_anti_pgd_limit, damped_square_root_limit
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
 from privreg.theory.correlated_noise.spectral_integrals import (
     SMALLEST,
     distance_ratio_integral,
-    frequency_rule,
+    frequency_edges,
     squared_distance,
 )
 from privreg.validation import (
@@ -34,6 +35,7 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
+_NODES = 20  # a panel
 CURVATURES = {"least": 1e-50, "most": 1e50}
 
 
@@ -148,9 +150,16 @@ class StationaryNoise:
         Parameters
         ----------
         power : callable
-            |B(ω)|² on (0, π), array to array, more than 0.
+            |B(ω)|² on (0, π), array to array, more than 0. Elsewhere than around 0 it may come
+            close to 0, or rise, on any scale that double precision resolves.
         smallest_frequency : float
             Width of the finest feature of the spectrum around 0, at least 1e-100 and at most π.
+
+        Raises
+        ------
+        ValueError
+            If the spectrum is not resolved: it has a zero or a jump, or rounding in it is more
+            than 1e-9.
 
         Notes
         -----
@@ -158,19 +167,33 @@ class StationaryNoise:
         whose inverse is causal.
         """
         width = require_number("smallest_frequency", smallest_frequency, least=SMALLEST, most=pi)
-        frequencies, weights = frequency_rule(width)
         require_callable("power", power)
-        density = _density(power, frequencies)
+
+        def rule(finest: float) -> tuple[FloatArray, FloatArray]:
+            edges = resolved_edges(
+                lambda frequencies: _both_ways(_density(power, frequencies)),
+                frequency_edges(finest),
+                nodes_per_panel=_NODES,
+            )
+            nodes, weights = panel_rule(edges, nodes_per_panel=_NODES)
+            return nodes, 2.0 * weights
+
+        resolved = rule(width)
 
         def relative(rates: FloatArray) -> FloatArray:
             flat = rates.ravel()
+            if not flat.size:
+                return rates
+            finest = float(flat.min())
             # Finer than the spectrum where a direction forgets more slowly than the spectrum bends.
-            grid, mass = frequency_rule(min(width, float(flat.min())))
+            grid, mass = resolved if finest >= width else rule(finest)
             load = mass * _density(power, grid)
             totals = np.array([load @ (1.0 / squared_distance(grid, b)) for b in flat])
             return (flat * (2.0 - flat) / (2.0 * pi) * totals).reshape(rates.shape)
 
-        return cls(float(weights @ (1.0 / density)) / (2.0 * pi), power, relative)
+        frequencies, weights = resolved
+        squared = float(weights @ (1.0 / _density(power, frequencies))) / (2.0 * pi)
+        return cls(squared, power, relative)
 
     @classmethod
     def regression_optimal(cls, eigenvalues: ArrayLike, *, step_size: float) -> StationaryNoise:
@@ -229,6 +252,12 @@ def require_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[fl
     if 1e100 < sigma < np.inf:
         raise ValueError(f"gradient_noise_std must be at most 1e+100 or infinite, got {sigma}")
     return sigma, require_number("label_noise_std", label_noise_std, least=0, most=1e100)
+
+
+def _both_ways(density: FloatArray) -> FloatArray:
+    """What noise and sensitivity integrate."""
+    with np.errstate(over="ignore"):
+        return np.stack([density, require_answer("power", 1.0 / density)])
 
 
 def _density(power: Callable[[FloatArray], FloatArray], frequencies: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable
 from privreg.validation import (
     require_answer,
     require_array,
@@ -16,6 +17,7 @@ from privreg.validation import (
     require_frozen,
     require_instance,
     require_number,
+    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -24,7 +26,7 @@ LARGEST = 1e30
 
 
 @dataclass(frozen=True)
-class GradientDescentLaw:
+class GradientDescentLaw(Immutable):
     r"""Joint law of the iterates of noisy gradient descent, a vector autoregression of order one.
 
     .. math::
@@ -228,14 +230,14 @@ def gradient_descent_law(
     ------
     brown2024, section 2.1.
     """
-    sums = require_array("gram", gram, shape=(None, None), least=-LARGEST, most=LARGEST)
+    sums = require_records("gram", gram, shape=(None, None), least=-LARGEST, most=LARGEST)
     if sums.shape[0] != sums.shape[1] or not np.allclose(sums, sums.T, rtol=1e-9, atol=0):
         raise ValueError(f"gram must be a symmetric matrix (p, p), got shape {sums.shape}")
-    moments = require_array("moment", moment, shape=sums.shape[:1], least=-LARGEST, most=LARGEST)
+    moments = require_records("moment", moment, shape=sums.shape[:1], least=-LARGEST, most=LARGEST)
     sample_size = require_count("sample_size", sample_size)
     eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
-        raise ValueError(f"gram must be positive definite, got eigenvalue {eigenvalues[0]:.3g}")
+        raise ValueError("gram must be positive definite, got another one")
     minimiser = np.asarray(np.linalg.solve(sums, moments))
     if np.max(np.abs(minimiser)) > LARGEST:
         raise ValueError(
@@ -294,8 +296,9 @@ def clipping_bound(
 
     require_instance("law", law, GradientDescentLaw)
     shape = (None, law.eigenvalues.size)
-    x = require_array("features", features, shape=shape, least=-LARGEST, most=LARGEST)
-    y = require_array("labels", labels, shape=x.shape[:1], least=-LARGEST, most=LARGEST)
+    within = {"least": -LARGEST, "most": LARGEST}
+    x = require_records("features", features, shape=shape, **within)
+    y = require_records("labels", labels, shape=x.shape[:1], **within)
     clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
     steps = require_count("steps", steps)
     norms = np.linalg.norm(x, axis=1)

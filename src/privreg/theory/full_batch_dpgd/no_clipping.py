@@ -13,6 +13,7 @@ from privreg.validation import (
     require_count,
     require_number,
     require_real,
+    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -86,8 +87,9 @@ def no_clipping_ratios(
     brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
     of 2 violate part (i) by sampling error although the descent contracts: both are reported.
     """
-    x = require_array("features", features, shape=(None, None), least=-LARGEST, most=LARGEST)
-    y = require_array("labels", labels, shape=x.shape[:1], least=-LARGEST, most=LARGEST)
+    within = {"least": -LARGEST, "most": LARGEST}
+    x = require_records("features", features, shape=(None, None), **within)
+    y = require_records("labels", labels, shape=x.shape[:1], **within)
     theta = require_array("target", target, shape=x.shape[1:], least=-LARGEST, most=LARGEST)
     label_noise_std = require_number("label_noise_std", label_noise_std, least=1e-30, most=LARGEST)
     step_size = require_number("step_size", step_size, above=0, most=LARGEST)

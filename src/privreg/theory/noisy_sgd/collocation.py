@@ -8,7 +8,11 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
+from privreg.immutable import frozen
 from privreg.validation import require_answer, require_array, require_count, require_real
+
+# Of the panels of `diffusion`: order 23 at their ends.
+STAGES = 12
 
 
 def radau_nodes(stages: int) -> NDArray[np.float64]:
@@ -35,7 +39,7 @@ def _nodes(stages: int) -> NDArray[np.float64]:
     for _ in range(3):
         roots -= legendre.legval(roots, coefficients) / legendre.legval(roots, derivative)
     roots[-1] = 1.0
-    return 0.5 * (roots + 1.0)
+    return frozen(0.5 * (roots + 1.0))
 
 
 def integration_matrix(stages: int) -> NDArray[np.float64]:
@@ -59,7 +63,7 @@ def _matrix(stages: int) -> NDArray[np.float64]:
     integrals = np.column_stack(
         [legendre.legval(x, legendre.legint(row, lbnd=-1)) for row in np.eye(stages)]
     )
-    return 0.5 * integrals @ np.linalg.inv(values)
+    return frozen(0.5 * integrals @ np.linalg.inv(values))
 
 
 def interpolate(
@@ -125,4 +129,4 @@ def _stages(stages: int) -> int:
 def _barycentric_weights(stages: int) -> NDArray[np.float64]:
     nodes = np.concatenate([[0.0], radau_nodes(stages)])
     gaps = nodes[:, None] - nodes + np.eye(nodes.size)
-    return 1.0 / np.prod(gaps, axis=1)
+    return frozen(1.0 / np.prod(gaps, axis=1))

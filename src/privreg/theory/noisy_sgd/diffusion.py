@@ -10,15 +10,22 @@ replaced by its mean it is Gaussian, and in the eigenbasis of Σ its covariance 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Computed, Immutable, frozen
 from privreg.schedules import RateWithIntegral
-from privreg.theory.noisy_sgd.collocation import integration_matrix, interpolate, radau_nodes
+from privreg.theory.noisy_sgd.collocation import (
+    STAGES,
+    integration_matrix,
+    interpolate,
+    radau_nodes,
+)
+from privreg.theory.noisy_sgd.panels import resolved_panels
 from privreg.validation import (
+    require_answer,
     require_array,
     require_broadcast,
     require_count,
@@ -28,14 +35,12 @@ from privreg.validation import (
     require_real,
 )
 
-_STAGES = 12
-MOST_PANELS = 1e6
 # Numbers up to here stay far from overflow in every square and product.
 LARGEST = 1e30
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeRegression:
+class RidgeRegression(Immutable):
     r"""Ridge-regularised least squares in the eigenbasis of the second moment Σ of the features.
 
     .. math::
@@ -79,8 +84,8 @@ class RidgeRegression:
     label_noise_std: float
     ridge: float
     multiplicities: NDArray[np.float64]
-    curvatures: NDArray[np.float64]
-    minimiser: NDArray[np.float64]
+    curvatures: NDArray[np.float64] = field(init=False)
+    minimiser: NDArray[np.float64] = field(init=False)
 
     def __init__(
         self,
@@ -106,8 +111,7 @@ class RidgeRegression:
         slope = np.where(flat, 1.0, curvatures)
         minimiser = np.where(flat, self.initial, self.eigenvalues * self.target / slope)
         for name, derived in (("curvatures", curvatures), ("minimiser", minimiser)):
-            derived.flags.writeable = False
-            object.__setattr__(self, name, derived)
+            object.__setattr__(self, name, frozen(derived))
 
     @property
     def dimension(self) -> float:
@@ -163,7 +167,7 @@ class RidgeRegression:
         return centre, width
 
 
-class HomogenisedSGD:
+class HomogenisedSGD(Computed):
     r"""The Gaussian law N(m(t), V(t)) of noisy homogenised SGD on [0, horizon].
 
     .. math::
@@ -172,25 +176,29 @@ class HomogenisedSGD:
         P_t = P(m(t)) + \tfrac12\textstyle\sum_i w_i\lambda_iV_i
 
     The mean is closed. The variances are solved once, over the distinct eigenvalues only, by Radau
-    collocation of order 23, where each panel reduces to one linear system for the risk; between the
-    nodes they are interpolated to the same precision (about 1e-12), so any time may be asked for.
+    collocation of order 23, where each panel reduces to one linear system for the risk. Panels are
+    cut until the rate, its integral and the fastest decay are polynomials on them, and between the
+    nodes the variances are interpolated: any time may be asked for, to about 1e-11 of the variance.
 
     Parameters
     ----------
     problem : RidgeRegression
     schedule : RateWithIntegral
-        Scaled rate γ(t) = d η, smooth and positive on [0, horizon].
+        Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon], with an integral that
+        is exact to rounding.
     gradient_noise_std : float
         Standard deviation σ of the noise added to each coordinate of the gradient, at least 0.
     horizon : float
         Last time T = n/d, more than 0.
     minimum_panels : int
-        Lower bound for the number of panels; raise it for a schedule with structure of its own.
+        Lower bound for the number of panels; raise it for a rate with a bump far shorter than a
+        panel.
 
     Raises
     ------
     ValueError
-        If a value is out of range, or a time outside [0, horizon] is asked for.
+        If a value is out of range, a time outside [0, horizon] is asked for, the integral is not
+        that of the rate, or the law would need more than 1e6 panels or leave double precision.
 
     Source
     ------
@@ -214,25 +222,20 @@ class HomogenisedSGD:
         minimum_panels = require_count("minimum_panels", minimum_panels)
         if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
             raise ValueError(f"schedule must be a rate with integral, got {schedule!r}")
-        rates = schedule.rate(np.linspace(0.0, horizon, 257))
-        if not (np.all(np.isfinite(rates)) and np.all(rates > 0)):
-            raise ValueError(f"schedule must be positive and finite on [0, horizon], got {rates}")
         self.problem = problem
         self.schedule = schedule
         self.gradient_noise_std = float(gradient_noise_std)
         self.horizon = float(horizon)
-        # Two decay times of the fastest variance a panel leave twelve stages at rounding error.
-        feedback = problem.multiplicities @ problem.eigenvalues**2 / problem.dimension
-        stiffness = max(2.0 * problem.curvatures.max(), rates.max() * feedback)
-        needed = stiffness * rates.max() * horizon / 2.0
-        if not needed <= MOST_PANELS:
-            raise ValueError(
-                f"horizon must be at most {horizon * MOST_PANELS / needed:g} at these rates and "
-                f"eigenvalues, got {horizon}"
-            )
-        panels = max(minimum_panels, int(np.ceil(needed)))
-        self._edges = np.linspace(0.0, horizon, panels + 1)
-        self.distinct_eigenvalues, self.group = np.unique(problem.eigenvalues, return_inverse=True)
+        edges = resolved_panels(
+            schedule,
+            horizon=self.horizon,
+            fastest=float(problem.curvatures.max()),
+            feedback=float(problem.multiplicities @ problem.eigenvalues**2 / problem.dimension),
+            minimum=minimum_panels,
+        )
+        self._edges = frozen(edges)
+        distinct, group = np.unique(problem.eigenvalues, return_inverse=True)
+        self.distinct_eigenvalues, self.group = frozen(distinct), frozen(group)
         # Sums over the coordinates that share an eigenvalue: a risk costs O(g), not O(d).
         weights = problem.multiplicities * problem.eigenvalues
         bias = problem.minimiser - problem.target
@@ -241,7 +244,9 @@ class HomogenisedSGD:
         self._energies = [
             np.bincount(self.group, weights * e) for e in (bias**2, 2.0 * bias * start, start**2)
         ]
-        self._values = _collocate(self)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            values = _collocate(self)
+        self._values = require_answer("problem, schedule and horizon", values)
 
     def mean(self, time: ArrayLike) -> NDArray[np.float64]:
         """Mean m(t), shape (..., m)."""
@@ -304,23 +309,25 @@ def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
     eigenvalues = law.distinct_eigenvalues
     curvatures = eigenvalues + problem.ridge
     risk_weights = law._risk_weights
-    nodes, matrix = radau_nodes(_STAGES), integration_matrix(_STAGES)
-    identity = np.eye(_STAGES)
-    values = np.zeros((edges.size - 1, _STAGES + 1, eigenvalues.size))
+    nodes, matrix = radau_nodes(STAGES), integration_matrix(STAGES)
+    identity = np.eye(STAGES)
+    values = np.zeros((edges.size - 1, STAGES + 1, eigenvalues.size))
     current = np.zeros(eigenvalues.size)
-    for panel, (left, right) in enumerate(pairwise(edges)):
-        width = right - left
-        times = left + width * nodes
-        rate = law.schedule.rate(times)
-        flow_risk = law._flow_risk(law.schedule.integral(times))
+    widths = np.diff(edges)
+    times = edges[:-1, None] + widths[:, None] * nodes
+    rates, integrals = law.schedule.rate(times), law.schedule.integral(times)
+    for panel, width in enumerate(widths):
+        rate = rates[panel]
+        flow_risk = law._flow_risk(integrals[panel])
+        square = rate**2
         drift = identity + 2.0 * width * curvatures[:, None, None] * (matrix * rate)
-        noise_part = current[:, None] + (width * noise / dimension) * (matrix @ rate**2)
+        noise_part = current[:, None] + (width * noise / dimension) * (matrix @ square)
         response = np.linalg.solve(
             drift,
             np.concatenate(
                 [
                     noise_part[:, :, None],
-                    (2.0 * width / dimension) * eigenvalues[:, None, None] * (matrix * rate**2),
+                    (2.0 * width / dimension) * eigenvalues[:, None, None] * (matrix * square),
                 ],
                 axis=2,
             ),

@@ -1,7 +1,7 @@
 """The exact Rényi loss of unclipped noisy SGD's last iterate between two given data sets.
 
 With the records held fixed the iterate is a linear map of Gaussian noise, so its law is
-Gaussian and no diffusion limit is needed. This is the yardstick for `hsgd_privacy`.
+Gaussian and no diffusion limit is needed. This is the yardstick for `renyi_loss`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, diagonal_matrix
 from privreg.sums import inner_product
-from privreg.validation import require_answer, require_array, require_counts, require_number
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_counts,
+    require_number,
+    require_records,
+)
 
 
 def fixed_order_divergence(
@@ -75,17 +81,17 @@ def fixed_order_divergence(
     ------
     lin2025, Algorithm 1 with equation (26), conditional on the records.
     """
-    rows = require_array("features", features, shape=(None, None))
+    rows = require_records("features", features, shape=(None, None))
     count, dimension = rows.shape
-    targets = require_array("labels", labels, shape=(count,))
+    targets = require_records("labels", labels, shape=(count,))
     steps = require_array("step_sizes", step_sizes, shape=(count,), above=0)
     where = require_counts("positions", positions, least=0, most=count - 1)
     if where.ndim != 1 or where.size == 0:
         raise ValueError(f"positions must have shape (p,), got {where.shape}")
-    others = require_array(
+    others = require_records(
         "replacement_features", replacement_features, shape=(where.size, dimension)
     )
-    other_labels = require_array("replacement_labels", replacement_labels, shape=where.shape)
+    other_labels = require_records("replacement_labels", replacement_labels, shape=where.shape)
     releases = require_counts("release_steps", release_steps, least=1, most=count)
     if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
         raise ValueError(f"release_steps must be ascending within [1, {count}], got {releases}")

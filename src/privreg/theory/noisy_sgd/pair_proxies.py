@@ -15,6 +15,7 @@ from privreg.validation import (
     require_count,
     require_number,
     require_real,
+    require_records,
 )
 
 
@@ -48,8 +49,8 @@ def pair_gradient_gap(
     ------
     lin2025, section 5, Figure 1(b).
     """
-    a = require_array("features", features, shape=(None, None))
-    b = require_array("labels", labels, shape=a.shape[:1])
+    a = require_records("features", features, shape=(None, None))
+    b = require_records("labels", labels, shape=a.shape[:1])
     z = require_array("reference", reference, shape=a.shape[1:])
     ridge = require_number("ridge", ridge, least=0)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -118,8 +119,8 @@ def candidate_records(
     ------
     A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
     """
-    a = require_array("features", features, shape=(None, None))
-    b = require_array("labels", labels, shape=a.shape[:1])
+    a = require_records("features", features, shape=(None, None))
+    b = require_records("labels", labels, shape=a.shape[:1])
     points = require_real("references", references)
     points = require_array("references", np.atleast_2d(points), shape=(None, a.shape[1]))
     count = _at_most("count", count, a.shape[0])

@@ -7,14 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Immutable
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-from privreg.validation import require_answer, require_array, require_frozen, require_number
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_frozen,
+    require_number,
+    require_records,
+)
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Population(Immutable):
     r"""Second moment of the features, ground truth and label noise.
 
     .. math:: b = a^\top\tilde x + \xi, \qquad \Sigma = \mathbb E[aa^\top], \qquad
@@ -122,9 +129,9 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
     >>> round(float(found.target[0]), 6), round(float(found.second_moment[0, 0]), 6)
     (1.0, 4.666667)
     """
-    rows = require_array("features", features, shape=(None, None))
+    rows = require_records("features", features, shape=(None, None))
     n, d = rows.shape
-    targets = require_array("labels", labels, shape=(n,))
+    targets = require_records("labels", labels, shape=(n,))
     if n <= d:
         raise ValueError(
             "features must have more records than dimensions where no population is given, "

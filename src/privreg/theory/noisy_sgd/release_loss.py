@@ -31,6 +31,7 @@ from privreg.validation import (
     require_flag,
     require_instance,
     require_number,
+    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -156,18 +157,18 @@ def release_loss(
     lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21) and (24), in their exact
     variants.
     """
-    rows = require_array("features", features, shape=(None, None), **WITHIN)
+    rows = require_records("features", features, shape=(None, None), **WITHIN)
     n, d = rows.shape
-    targets = require_array("labels", labels, shape=(n,), **WITHIN)
+    targets = require_records("labels", labels, shape=(n,), **WITHIN)
     index = require_count("record", record, least=0)
     if index >= n:
         raise ValueError(f"record must be less than {n}, the number of records, got {index}")
     try:
         given, given_label = replacement
     except (TypeError, ValueError):
-        raise ValueError(f"replacement must be features and a label, got {replacement!r}") from None
-    other = require_array("replacement", given, shape=(d,), **WITHIN)
-    other_label = require_number("replacement", given_label, **WITHIN)
+        raise ValueError("replacement must be features and a label, got another object") from None
+    other = require_records("replacement", given, shape=(d,), **WITHIN)
+    other_label = float(require_records("replacement", given_label, shape=(), **WITHIN))
     require_flag("shuffled", shuffled)
     noise = require_number("gradient_noise_std", gradient_noise_std, above=0)
     alpha = require_number("order", order, above=1)
@@ -187,7 +188,7 @@ def release_loss(
     )
     if shuffled:
         width = 1.0 / d if finest is None else finest
-        positions, weights = position_quadrature(times, finest=width)
+        positions, weights = position_quadrature(times, finest=width, schedule=schedule)
     else:
         # The iterate after k steps lies at k/d and does not know record k, counted from 0.
         positions, weights = np.nextafter([index / d], np.inf), np.array([law.horizon])

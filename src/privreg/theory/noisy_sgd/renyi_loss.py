@@ -21,7 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, combine
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-from privreg.validation import require_array, require_choice, require_instance, require_number
+from privreg.validation import (
+    require_array,
+    require_choice,
+    require_instance,
+    require_number,
+    require_records,
+)
 
 Variant = Literal["exact", "paper"]
 
@@ -329,8 +335,9 @@ def _checked(
     records = []
     for name, record in (("first", first), ("second", second)):
         require_instance(name, record, Record)
-        features = require_array(
-            name, record.features, shape=law.problem.eigenvalues.shape, least=-1e30, most=1e30
-        )
-        records.append(Record(features, require_number(name, record.label, least=-1e30, most=1e30)))
+        within = {"least": -1e30, "most": 1e30}
+        shape = law.problem.eigenvalues.shape
+        features = require_records(name, record.features, shape=shape, **within)
+        label = require_records(name, record.label, shape=(), **within)
+        records.append(Record(features, float(label)))
     return records[0], records[1]

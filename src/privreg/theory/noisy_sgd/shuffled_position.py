@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.schedules import RateWithIntegral
 from privreg.validation import (
     require_answer,
     require_array,
@@ -12,6 +13,9 @@ from privreg.validation import (
     require_number,
     require_real,
 )
+
+# Error of the integrated squared rate: of a panel's share, and of the whole.
+SHARE, SHARE_OF_TOTAL = 1e-6, 1e-9
 
 
 def shuffled_loss(
@@ -118,13 +122,18 @@ def _mixture(
 
 
 def position_quadrature(
-    times: ArrayLike, *, finest: float, nodes_per_panel: int = 4
+    times: ArrayLike,
+    *,
+    finest: float,
+    nodes_per_panel: int = 4,
+    schedule: RateWithIntegral | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Quadrature over positions up to the last release time, fine at 0 and before each release.
 
     The loss as a function of the position has a layer of a few steps at 0, where the state
     still has no spread, and a decay of the same kind before each release. Between neighbouring
-    breaks the panels double in width from both ends; each carries a Gauss-Legendre rule.
+    breaks the panels double in width from both ends; each carries a Gauss-Legendre rule. As the
+    loss grows with the square of the rate, panels are halved until the rule integrates that too.
 
     Parameters
     ----------
@@ -134,6 +143,8 @@ def position_quadrature(
         Largest admissible width of the panels at the ends, such as 1/d; at least 1e-100.
     nodes_per_panel : int
         At least 1.
+    schedule : RateWithIntegral, optional
+        A rate that varies; a constant one unless given.
 
     Returns
     -------
@@ -155,6 +166,43 @@ def position_quadrature(
         breaks.extend(right - (right - left) * half[-2::-1])
         breaks.append(float(right))
     edges = np.array(breaks)
-    width = np.diff(edges)
-    positions = edges[:-1, None] + 0.5 * width[:, None] * (points + 1.0)
+    if schedule is not None:
+        edges = _resolving(schedule, edges, points, masses)
+    return _rule(edges[:-1], edges[1:], points, masses)
+
+
+def _resolving(
+    schedule: RateWithIntegral,
+    edges: NDArray[np.float64],
+    points: NDArray[np.float64],
+    masses: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Edges between which the rule integrates the squared rate, or all but a share of the whole."""
+
+    def squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+        positions, weights = _rule(left, right, points, masses)
+        return (weights * schedule.rate(positions) ** 2).reshape(left.size, -1).sum(axis=1)
+
+    left, right = edges[:-1], edges[1:]
+    total = 0.0
+    accepted = []
+    while left.size:
+        middle = left + (right - left) / 2
+        whole, first, second = squares(left, right), squares(left, middle), squares(middle, right)
+        total = max(total, float(np.sum(first + second)))
+        error = np.abs(first + second - whole)
+        cut = (error > SHARE * whole) & (error > SHARE_OF_TOTAL * total)
+        accepted.append(left[~cut])
+        left, right = np.append(left[cut], middle[cut]), np.append(middle[cut], right[cut])
+    return np.append(np.sort(np.concatenate(accepted)), edges[-1])
+
+
+def _rule(
+    left: NDArray[np.float64],
+    right: NDArray[np.float64],
+    points: NDArray[np.float64],
+    masses: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    width = right - left
+    positions = left[:, None] + 0.5 * width[:, None] * (points + 1.0)
     return positions.ravel(), (0.5 * width[:, None] * masses).ravel()

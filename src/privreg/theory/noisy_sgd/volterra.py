@@ -1,6 +1,6 @@
 """The Volterra equations for the risk of homogenised SGD, solved as integral equations.
 
-This route knows nothing of the modes' differential equations in `hsgd`; the two must agree.
+This route knows nothing of the modes' differential equations in `diffusion`; the two must agree.
 """
 
 from __future__ import annotations
@@ -10,17 +10,26 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.accuracy import warn_beyond
 from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from privreg.validation import require_answer, require_count, require_instance, require_number
 
 
 class VolterraRisk(NamedTuple):
-    """Mean risks on a grid uniform in the integrated rate, each of shape (intervals + 1,)."""
+    """Mean risks on a grid uniform in the integrated rate.
+
+    Attributes
+    ----------
+    time, risk, regularised_risk : ndarray, shape (intervals + 1,)
+    error : float
+        Estimated largest relative error of the risks; NaN without extrapolation.
+    """
 
     time: NDArray[np.float64]
     risk: NDArray[np.float64]
     regularised_risk: NDArray[np.float64]
+    error: float
 
 
 def solve_volterra(
@@ -31,6 +40,7 @@ def solve_volterra(
     horizon: float,
     intervals: int = 200,
     extrapolations: int = 3,
+    rtol: float = 1e-6,
 ) -> VolterraRisk:
     r"""Mean risks from the Volterra equations, by the trapezoid rule with extrapolation.
 
@@ -56,7 +66,9 @@ def solve_volterra(
         Intervals of the coarsest grid, on which the answer is returned.
     extrapolations : int
         How often the grid is halved and the leading error removed: the error is of order
-        2 + 2 `extrapolations` in the step.
+        2 + 2 `extrapolations` in the step, for a smooth rate.
+    rtol : float
+        Relative error beyond which the answer warns. It is estimated by the last extrapolation.
 
     Returns
     -------
@@ -66,6 +78,11 @@ def solve_volterra(
     ------
     ValueError
         If a count or the horizon is out of range.
+
+    Warns
+    -----
+    AccuracyWarning
+        If the estimated error exceeds `rtol`: more `intervals` are needed.
 
     Source
     ------
@@ -80,12 +97,15 @@ def solve_volterra(
     horizon = require_number("horizon", horizon, above=0, most=1e30)
     intervals = require_count("intervals", intervals)
     extrapolations = require_count("extrapolations", extrapolations, least=0)
+    rtol = require_number("rtol", rtol, above=0, below=1)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         found = _extrapolated(
             problem, schedule, gradient_noise_std, horizon, intervals, extrapolations
         )
-    for part in found:
+    for part in (found.time, found.risk, found.regularised_risk):
         require_answer("problem, schedule and horizon", part)
+    if extrapolations:
+        warn_beyond("risk", error=found.error, tolerance=rtol)
     return found
 
 
@@ -106,7 +126,13 @@ def _extrapolated(
             row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
         table.append(row)
     time, risk, regularised = table[-1][-1]
-    return VolterraRisk(time, risk, regularised)
+    error = np.nan
+    if extrapolations:
+        # The time is exact; risks are positive unless nothing is left to lose.
+        best, other = table[-1][-1][1:], table[-1][-2][1:]
+        change = np.abs(best - other)
+        error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
+    return VolterraRisk(time, risk, regularised, error)
 
 
 def _trapezoid(
@@ -168,9 +194,10 @@ def _inverse_integral(
     schedule: RateWithIntegral, integral: NDArray[np.float64], horizon: float
 ) -> NDArray[np.float64]:
     """Times at which the integrated rate takes the given values, by bisection to the last bit."""
-    low, high = np.zeros(integral.size), np.full(integral.size, horizon)
-    for _ in range(60):
+    low, high = np.zeros(integral.size), np.where(integral > 0.0, horizon, 0.0)
+    while True:
         middle = 0.5 * (low + high)
+        if not np.any((middle > low) & (middle < high)):
+            return high
         below = schedule.integral(middle) < integral
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(integral == 0.0, 0.0, high)

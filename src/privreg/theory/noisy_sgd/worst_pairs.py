@@ -1,6 +1,6 @@
 """Which pair of observed records loses most: the search over all ordered pairs.
 
-The losses are those of `hsgd_privacy`: approximations by a conjecture over observed pairs, not a
+The losses are those of `renyi_loss`: approximations by a conjecture over observed pairs, not a
 guarantee. A supremum over the observed pairs bounds nothing over records that were not observed.
 """
 
@@ -12,10 +12,11 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.immutable import Computed, frozen
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.theory.noisy_sgd.renyi_loss import ReleaseGeometry, release_geometry
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
-from privreg.validation import require_answer, require_array, require_instance, require_number
+from privreg.validation import require_answer, require_instance, require_number, require_records
 
 _STORED_GROUPS = 4
 
@@ -28,7 +29,7 @@ class WorstPair(NamedTuple):
     second: int
 
 
-class PairSearch:
+class PairSearch(Computed):
     """Divergences over all ordered pairs of the given records, from their Gram matrices.
 
     A divergence depends on a pair only through weighted inner products of the two records. If Σ
@@ -55,10 +56,9 @@ class PairSearch:
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
         self.law = require_instance("law", law, HomogenisedSGD)
-        self.features = require_array(
-            "features", features, shape=(None, law.problem.eigenvalues.size)
-        )
-        self.labels = require_array("labels", labels, shape=self.features.shape[:1])
+        shape = None, law.problem.eigenvalues.size
+        self.features = frozen(require_records("features", features, shape=shape))
+        self.labels = frozen(require_records("labels", labels, shape=self.features.shape[:1]))
         self._grams: list[NDArray[np.float64]] = []
         groups = law.distinct_eigenvalues.size
         if groups <= _STORED_GROUPS:
@@ -137,7 +137,7 @@ class PairSearch:
         lin2025, equations (15) and (24).
         """
         width = 1.0 / self.law.problem.dimension if finest is None else finest
-        positions, weights = position_quadrature(times, finest=width)
+        positions, weights = position_quadrature(times, finest=width, schedule=self.law.schedule)
         suprema = [self.worst(times=times, position=s, order=order).divergence for s in positions]
         return float(shuffled_loss(suprema, weights, horizon=self.law.horizon, order=order))
 

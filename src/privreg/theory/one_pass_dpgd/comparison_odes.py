@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import solve_ivp
 
 from privreg.schedules import Schedule, require_schedule
-from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
+from privreg.spectra import Spectrum
+from privreg.theory.one_pass_dpgd import deterministic_equivalent
 from privreg.theory.one_pass_dpgd.settings import require_scalars
 from privreg.validation import require_array, require_number
 
@@ -46,9 +47,9 @@ def sandwich(
     schedule : Schedule
         Learning rate, with one amplitude, at most 2 / gamma.
     smallest, largest : float
-        Extreme eigenvalues, 0 < smallest <= 1 <= largest; the mean eigenvalue is 1.
+        Extreme eigenvalues, 1e-4 <= smallest <= 1 <= largest <= 1e4; the mean eigenvalue is 1.
     aspect_ratio : float
-        gamma = d / n, more than 0.
+        gamma = d / n, at least 1e-20 and at most 1e20.
     zcdp_root : float
         rho, more than 0; `inf` for no noise.
     clip_constant : float
@@ -58,7 +59,7 @@ def sandwich(
     times : array_like, shape (times,)
         Increasing, in [0, 1].
     start : float
-        Excess risk R(0), more than 0.
+        Excess risk R(0), at least 1e-20 and at most 1e20.
 
     Returns
     -------
@@ -69,6 +70,11 @@ def sandwich(
     ------
     ValueError
         Eigenvalues out of range, or a rate above the cap, for which the bounds are not stated.
+
+    Warns
+    -----
+    AccuracyWarning
+        As `deterministic_equivalent.solve`, which solves them to 1e-7.
 
     Source
     ------
@@ -85,11 +91,13 @@ def sandwich(
         start=start,
     )
     (clip_constant,) = require_scalars(infinite=False, clip_constant=clip_constant)
-    if not 0 < smallest <= 1 <= largest:
+    if not 1e-4 <= smallest <= 1 <= largest <= 1e4:
         raise ValueError(
-            f"smallest and largest must satisfy 0 < smallest <= 1 <= largest, "
+            f"smallest and largest must satisfy 1e-4 <= smallest <= 1 <= largest <= 1e4, "
             f"got {smallest} and {largest}"
         )
+    require_number("start", start, least=1e-20, most=1e20)
+    require_number("aspect_ratio", aspect_ratio, least=1e-20, most=1e20)
     amplitude = require_number("schedule", schedule.amplitude)
     if amplitude * float(schedule.shape(0.0)) > 2 / aspect_ratio:
         raise ValueError(
@@ -99,32 +107,32 @@ def sandwich(
     wanted = require_array("times", times, shape=(None,), least=0, most=1)
     if np.any(np.diff(wanted) <= 0):
         raise ValueError(f"times must be increasing within [0, 1], got {wanted}")
-    noise = 2 * (clip_constant * aspect_ratio / zcdp_root) ** 2
-
-    def rate(time: float) -> float:
-        return amplitude * float(schedule.shape(time))
 
     def solved(descent: float, kick: float) -> NDArray[np.float64]:
-        # The sum of the risk and of the noise still to come has a slope without derivatives of the
-        # rate, which are infinite at the end for some schedules.
-        def slope(time: float, state: NDArray[np.float64]) -> list[float]:
-            now = rate(time)
-            risk = max(float(state[0]) - noise * now**2, 0.0)
-            loss = risk + label_noise_std**2 / 2
-            ratio = clip_constant / math.sqrt(2 * loss) if loss > 0 else math.inf
-            share, drift = float(variance_of(ratio)), float(descent_of(ratio))
-            gain = kick * now**2 * share * (risk + label_noise_std**2 / 2) * aspect_ratio
-            return [-2 * descent * now * drift * risk + gain]
-
-        found = solve_ivp(
-            slope,
-            (0.0, 1.0),
-            [start + noise * rate(0.0) ** 2],
-            method="LSODA",
-            t_eval=wanted,
-            rtol=1e-9,
-            atol=1e-13,
-        )
-        return found.y[0] - noise * (amplitude * schedule.shape(wanted)) ** 2
+        # One mode of eigenvalue a / s and share b / a beside a flat rest, at the rate s times the
+        # schedule and the aspect ratio gamma / s, has this equation; s keeps its weight below 1.
+        scale = min(1.0, descent**2 / kick)
+        weight = min(1.0, kick * scale / descent**2)
+        return deterministic_equivalent.solve(
+            Spectrum(np.array([0.0, descent / scale]), np.array([1 - weight, weight])),
+            _Scaled(schedule, amplitude * scale),
+            aspect_ratio=aspect_ratio / scale,
+            zcdp_root=zcdp_root * math.sqrt(kick / descent),
+            clip_constant=clip_constant,
+            label_noise_std=label_noise_std,
+            signal=start * descent / kick,
+            times=wanted,
+        ).risk
 
     return Sandwich(lower=solved(largest, 1.0), upper=solved(smallest, largest))
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """A schedule at another amplitude."""
+
+    schedule: Schedule
+    amplitude: float
+
+    def shape(self, times: ArrayLike) -> NDArray[np.float64]:
+        return self.schedule.shape(times)

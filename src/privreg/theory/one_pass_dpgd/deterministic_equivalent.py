@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.accuracy import warn_beyond
 from privreg.schedules import Schedule, require_schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd.deterministic_equivalent_kernel import integrate_settings
@@ -29,6 +30,8 @@ from privreg.validation import require_answer, require_array, require_instance, 
 PANELS_PER_DECADE = 3
 FINEST_LEVEL = 9
 GAIN_BY_HALVING = 8  # of an error of order 3
+MOST_DECAYS = 2048  # that a graded grid resolves one by one
+BEND = 1e-5  # of a rate, that a graded grid leaves between neighbours
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def solve(
     The settings are the broadcast of amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant`.
     An exponential Heun step takes the stiff linear part exactly; grids that are geometric at both
     ends, as far as a setting's fastest mode needs, are halved, and extrapolated, until two levels
-    agree.
+    agree. Where they do not, the grid is graded towards the jumps and kinks of the rate.
 
     Parameters
     ----------
@@ -105,6 +108,11 @@ def solve(
     ------
     ValueError
         A value out of range, by name.
+
+    Warns
+    -----
+    AccuracyWarning
+        If the estimated error of a setting exceeds `rtol`.
 
     Source
     ------
@@ -146,7 +154,7 @@ def solve(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
     )
     risk = np.empty((amplitude.size, len(reported) + 1))
-    error = 0.0
+    error = np.empty(amplitude.size)
     for ends, members in _shared_grids(
         schedule,
         settings,
@@ -173,15 +181,25 @@ def solve(
             return found
 
         grid = np.union1d(_geometric_ends(*ends), reported)
-        risk[members], group_error = _extrapolate(integrate, members, grid, rtol)
-        error = float(np.maximum(error, group_error))
+        risk[members], error[members] = _extrapolate(integrate, members, grid, rtol)
+        for member in members[~(error[members] < rtol)]:
+            graded = _graded(
+                schedule, settings[:2, member], grid, reported, speed=2 * eigenvalues[-1], rtol=rtol
+            )
+            if len(graded) == len(grid):
+                continue
+            found, left = _extrapolate(integrate, np.array([member]), graded, rtol)
+            if left[0] < error[member]:
+                risk[member], error[member] = found[0], left[0]
     output_noise = settings[2] * (settings[0] * schedule.shape(1.0)) ** 2
     final = risk[:, -1] + output_noise * np.sum(weights * eigenvalues)
     require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", risk)
     require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", final)
     shape = amplitude.shape
+    worst = float(error.max())
+    warn_beyond("risk", error=worst, tolerance=rtol)
     return Solution(
-        reported, risk[:, :-1].reshape(*shape, len(reported)), final.reshape(shape), error
+        reported, risk[:, :-1].reshape(*shape, len(reported)), final.reshape(shape), worst
     )
 
 
@@ -190,7 +208,7 @@ def _extrapolate(
     members: NDArray[np.intp],
     grid: NDArray[np.float64],
     rtol: float,
-) -> tuple[NDArray[np.float64], float]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Halve the grid for the settings that still change; errors of order 2 and 3 are removed."""
     active = np.arange(len(members))
     coarse = integrate(grid, members)
@@ -215,7 +233,54 @@ def _extrapolate(
             break
         active, change = active[left], change[left]
         coarse, previous = fine[left], second[left]
-    return best, float(error.max())
+    return best, error
+
+
+def _graded(
+    schedule: Schedule,
+    setting: NDArray[np.float64],
+    grid: NDArray[np.float64],
+    reported: NDArray[np.float64],
+    *,
+    speed: float,
+    rtol: float,
+) -> NDArray[np.float64]:
+    """The grid, halved where the rate taken or its square is not a line, both sides of a jump.
+
+    It resolves the decay times of the fastest mode, and is geometric before each reported time, as
+    before the end: a fast mode remembers the noise of a layer alone. Intervals shorter than that
+    layer are followed to a jump and not kept, but for its two sides, which are neighbouring
+    doubles. A layer that doubles cannot tell from 1 leaves the grid as it is.
+    """
+    amplitude, gamma = setting
+
+    def curve(times: NDArray[np.float64]) -> NDArray[np.float64]:
+        rate = amplitude * schedule.shape(times)
+        taken = np.minimum(rate, 2 / gamma)
+        return np.stack([taken, rate**2])
+
+    largest = np.maximum(np.max(curve(grid), axis=1, keepdims=True), 1e-300)
+    smallest = min(rtol**0.5 / (speed * largest[0, 0]), 0.1)
+    if smallest < np.finfo(float).eps:
+        return grid
+    before = grid[np.maximum(np.searchsorted(grid, reported) - 1, 0)]
+    halves = 0.5 ** np.arange(1, math.ceil(-math.log2(smallest)) + 1)
+    layers = reported - np.multiply.outer(halves, reported - before)
+    # Far from its end a run may change within a decay time, such as where rates at the cap settle.
+    decays = np.linspace(0.0, 1.0, min(math.ceil(speed * largest[0, 0]), MOST_DECAYS) + 1)
+    grid = np.unique(np.concatenate([grid, decays, layers[layers < reported - smallest]]))
+    left, right = grid[:-1], grid[1:]
+    kept = [grid]
+    while left.size:
+        middle = (left + right) / 2
+        bend = np.abs(curve(middle) - (curve(left) + curve(right)) / 2)
+        bent = np.any(bend > BEND * largest, axis=0)
+        left, middle, right = left[bent], middle[bent], right[bent]
+        last = (middle <= left) | (middle >= right)
+        kept += [left[last], right[last], middle[~last & (right - left > 2 * smallest)]]
+        left, middle, right = left[~last], middle[~last], right[~last]
+        left, right = np.append(left, middle), np.append(middle, right)
+    return np.unique(np.concatenate(kept))
 
 
 def _shared_grids(

@@ -32,6 +32,8 @@ from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_facto
 from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
 from privreg.validation import require_answer, require_real
 
+SMALLEST_RISK = 1e-31
+
 
 def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> NDArray[np.float64]:
     r"""Least risk over gamma as gamma goes to zero at fixed privacy, for isotropic data.
@@ -121,6 +123,11 @@ def least_risk(
     float
         In (0, `start`); accurate to about 1e-6 relative.
 
+    Raises
+    ------
+    ValueError
+        A value out of range, by name, or a least risk below 1e-31.
+
     Source
     ------
     Derived here from bombari2025, equation (4.11).
@@ -135,7 +142,33 @@ def least_risk(
     if initial * gamma < 1e-28 or initial < 1e-28:
         # Risks along the way would be smaller than the factors' formulas keep their digits for.
         raise ValueError(f"start must be at least 1e-28 beside gamma = {gamma:g}, got {initial:g}")
-    depth = np.linspace(0.0, math.log(1e3 + 1e3 / gamma), 20001)
+    deepest = math.log(initial / SMALLEST_RISK)
+    reach = min(math.log(1e3 + 1e3 / gamma), deepest)
+    while True:
+        depth, density, time = _descent_times(initial, reach, clip_constant, label_noise_std)
+        if time[-1] >= 1 / gamma:
+            break
+        if reach >= deepest:
+            raise ValueError(
+                f"label_noise_std must leave a least risk of at least {SMALLEST_RISK:g}, "
+                f"got {label_noise_std}"
+            )
+        reach = min(2 * reach, deepest)
+    at = int(np.searchsorted(time, 1 / gamma))
+    share = (1 / gamma - time[at - 1]) / (time[at] - time[at - 1])
+    ratio = density[at] / density[at - 1]
+    inside = math.log1p(share * (ratio - 1)) / math.log(ratio) if abs(ratio - 1) > 1e-9 else share
+    return float(initial * math.exp(-(depth[at - 1] + inside * (depth[at] - depth[at - 1]))))
+
+
+def _descent_times(
+    initial: float, reach: float, clip_constant: float, label_noise_std: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Depths ln(R(0) / R) up to `reach`, the time that a unit of depth takes, and that to reach it.
+
+    Times are in units of gamma.
+    """
+    depth = np.linspace(0.0, reach, 20001)
     risk = initial * np.exp(-depth)
     density = variance_factor(
         risk, clip_constant=clip_constant, label_noise_std=label_noise_std
@@ -144,18 +177,12 @@ def least_risk(
         risk
         * descent_factor(risk, clip_constant=clip_constant, label_noise_std=label_noise_std) ** 2
     )
-    steps = np.diff(depth)
     # Log-linear pieces: the integrand grows like 1 / risk towards the end.
     growth = np.log(density[1:] / density[:-1])
     pieces = np.where(
         np.abs(growth) < 1e-6, density[:-1], np.diff(density) / np.where(growth == 0, 1, growth)
     )
-    time = np.concatenate([[0.0], np.cumsum(pieces * steps)])
-    at = int(np.searchsorted(time, 1 / gamma))
-    share = (1 / gamma - time[at - 1]) / (time[at] - time[at - 1])
-    ratio = density[at] / density[at - 1]
-    inside = math.log1p(share * (ratio - 1)) / math.log(ratio) if abs(ratio - 1) > 1e-9 else share
-    return float(initial * math.exp(-(depth[at - 1] + inside * steps[at - 1])))
+    return depth, density, np.concatenate([[0.0], np.cumsum(pieces * np.diff(depth))])
 
 
 @dataclass(frozen=True)

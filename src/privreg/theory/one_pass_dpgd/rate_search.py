@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.accuracy import AccuracyWarning
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
@@ -17,6 +19,11 @@ from privreg.validation import require_number
 # A first look tells valleys apart; only the last zoom needs digits.
 FIRST_RTOL, LAST_RTOL = 1e-2, 1e-5
 FIRST_POINTS, ZOOM_POINTS, ZOOMS = 41, 9, 2
+# A grid whose best point is its end is extended by so many points, down to amplitudes and offsets
+# that are limits, or until the best changes by less.
+EXTENSION, FLAT = 10, 1e-5
+# From the largest offset on, the schedule is constant to 1e-4.
+LEAST_AMPLITUDE, LEAST_OFFSET, LARGEST_OFFSET = 1e-31, 1e-15, 1e4
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,8 @@ class Best:
     final_risk : float
         Excess risk of the private output under it.
     at_bound : bool
-        Whether the amplitude is the largest that was allowed.
+        Whether the amplitude is the largest that was allowed, or the smallest, which is that of no
+        rate at all where the caller sets none.
     """
 
     schedule: Schedule
@@ -81,11 +89,12 @@ def polynomial(
     """
     _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
     exponent = require_number("exponent", exponent, least=0)
-    return optimise(
+    return _optimise(
         spectrum,
         lambda initial: Polynomial(initial, exponent),
         low=_least_rate(clip_constant, aspect_ratio),
         high=2 / aspect_ratio,
+        lowest=LEAST_AMPLITUDE,
         aspect_ratio=aspect_ratio,
         zcdp_root=zcdp_root,
         clip_constant=clip_constant,
@@ -109,7 +118,8 @@ def harmonic(
         \tilde\eta(t) = \frac{\beta}{t + \tau},\ \tilde\eta(0) \le 2/\gamma
 
     The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and up to 10,
-    where the schedule is almost constant; the numerator anew for each offset.
+    where the schedule is almost constant, and beyond either end while the risk still falls by
+    1e-5, up to 10^4; the numerator anew for each offset.
 
     Parameters
     ----------
@@ -142,11 +152,12 @@ def harmonic(
 
     def risk(offset: float) -> float:
         if offset not in found:
-            found[offset] = optimise(
+            found[offset] = _optimise(
                 spectrum,
                 lambda numerator: Harmonic(numerator, offset),
                 low=least_rate * offset,
                 high=2 / aspect_ratio * offset,
+                lowest=LEAST_AMPLITUDE,
                 aspect_ratio=aspect_ratio,
                 zcdp_root=zcdp_root,
                 clip_constant=clip_constant,
@@ -155,8 +166,13 @@ def harmonic(
             )
         return found[offset].final_risk
 
-    offsets = np.geomspace(0.02 * scale, max(300 * scale, 10.0), 21)
-    best = _zoom(lambda values: np.array([risk(float(value)) for value in values]), offsets)
+    scale = min(max(scale, LEAST_OFFSET), 1e15)
+    best = _zoom(
+        lambda values: np.array([risk(float(value)) for value in values]),
+        np.geomspace(0.02 * scale, max(300 * scale, 10.0), 21),
+        lowest=LEAST_OFFSET,
+        highest=max(LARGEST_OFFSET, 300 * scale),
+    )
     return found[float(best)]
 
 
@@ -191,12 +207,17 @@ def optimise(
     Returns
     -------
     Best
-        Schedule, final risk, and whether the amplitude is `high`.
+        Schedule, final risk, and whether the amplitude is `low` or `high`.
 
     Raises
     ------
     ValueError
         A range that is empty, or a setting out of range, by name.
+
+    Warns
+    -----
+    AccuracyWarning
+        If the risk of the best amplitude has an estimated error of more than 1e-5.
     """
     if not callable(schedule_of):
         raise ValueError(f"schedule_of must be callable, got {schedule_of!r}")
@@ -204,41 +225,105 @@ def optimise(
     if not low < high:
         raise ValueError(f"low and high must satisfy 0 < low < high, got {low} and {high}")
     _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
+    return _optimise(
+        spectrum,
+        schedule_of,
+        low=low,
+        high=high,
+        lowest=low,
+        aspect_ratio=aspect_ratio,
+        zcdp_root=zcdp_root,
+        clip_constant=clip_constant,
+        label_noise_std=label_noise_std,
+        signal=signal,
+    )
 
-    def final_risk(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
+
+def _optimise(
+    spectrum: Spectrum,
+    schedule_of: Callable[[ArrayLike], Schedule],
+    *,
+    low: float,
+    high: float,
+    lowest: float,
+    signal: ArrayLike,
+    **setting: float,
+) -> Best:
+    """As `optimise`, from a grid on [low, high] that may be extended down to `lowest`."""
+
+    def final_risk(amplitudes: ArrayLike, rtol: float) -> NDArray[np.float64]:
         return deterministic_equivalent.solve(
-            spectrum,
-            schedule_of(amplitudes),
-            aspect_ratio=aspect_ratio,
-            zcdp_root=zcdp_root,
-            clip_constant=clip_constant,
-            label_noise_std=label_noise_std,
-            signal=signal,
-            times=[1.0],
-            rtol=rtol,
+            spectrum, schedule_of(amplitudes), **setting, signal=signal, times=[1.0], rtol=rtol
         ).final_risk
 
-    first = np.geomspace(low, high, FIRST_POINTS)
-    centre = int(np.argmin(final_risk(first, FIRST_RTOL)))
+    def look(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
+        # Rates that a search passes by may miss their tolerance, the one that it returns may not.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", AccuracyWarning)
+            return final_risk(amplitudes, rtol)
+
+    bounds = {"lowest": lowest, "highest": high}
+    # No rate at all leaves the initial risk: a best that is worse lies above a better one.
+    idle = 0.99 * spectrum.mean(spectrum.eigenvalues * np.asarray(signal, dtype=float))
+    grid = np.geomspace(low, high, FIRST_POINTS)
+    first, risks = _extended(lambda values: look(values, FIRST_RTOL), grid, **bounds, enough=idle)
+    centre = int(np.argmin(risks))
     nearest = np.geomspace(
-        first[max(centre - 1, 0)], first[min(centre + 1, FIRST_POINTS - 1)], ZOOM_POINTS
+        first[max(centre - 1, 0)], first[min(centre + 1, len(first) - 1)], ZOOM_POINTS
     )
-    amplitude = _zoom(lambda values: final_risk(values, LAST_RTOL), nearest)
+    amplitude = _zoom(lambda values: look(values, LAST_RTOL), nearest, **bounds)
     risk = float(final_risk(np.array([amplitude]), LAST_RTOL)[0])
-    return Best(schedule_of(amplitude), risk, bool(amplitude >= high * (1 - 1e-9)))
+    at_bound = amplitude >= high * (1 - 1e-9) or amplitude <= lowest * (1 + 1e-9)
+    return Best(schedule_of(amplitude), risk, bool(at_bound))
 
 
 def _zoom(
-    function: Callable[[NDArray[np.float64]], NDArray[np.float64]], grid: NDArray[np.float64]
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    grid: NDArray[np.float64],
+    *,
+    lowest: float,
+    highest: float,
 ) -> np.float64:
     """Minimise over a logarithmic grid, then over finer ones between the neighbours of the best."""
     for remaining in range(ZOOMS, -1, -1):
-        centre = int(np.argmin(function(grid)))
+        grid, values = _extended(function, grid, lowest=lowest, highest=highest)
+        centre = int(np.argmin(values))
         if remaining:
             grid = np.geomspace(
                 grid[max(centre - 1, 0)], grid[min(centre + 1, len(grid) - 1)], ZOOM_POINTS
             )
     return grid[centre]
+
+
+def _extended(
+    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    grid: NDArray[np.float64],
+    *,
+    lowest: float,
+    highest: float,
+    enough: float = np.inf,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A logarithmic grid and its values, extended while its best point is an end of it.
+
+    It ends at a bound or where more points change the best value by less than `FLAT`. Towards 0 it
+    is also extended while the best is not `enough`.
+    """
+    values = function(grid)
+    steps = (grid[1] / grid[0]) ** np.arange(1.0, EXTENSION + 1)
+    falls = {"below": True, "above": True}
+    while True:
+        centre = int(np.argmin(values))
+        best = float(values[centre])
+        poor = best > enough
+        if (centre == 0 or poor) and grid[0] > lowest * (1 + 1e-9) and (falls["below"] or poor):
+            side, more = "below", np.unique(np.maximum(grid[0] / steps, lowest))
+            grid, values = np.append(more, grid), np.append(function(more), values)
+        elif centre == len(grid) - 1 and grid[-1] < highest * (1 - 1e-9) and falls["above"]:
+            side, more = "above", np.unique(np.minimum(grid[-1] * steps, highest))
+            grid, values = np.append(grid, more), np.append(values, function(more))
+        else:
+            return grid, values
+        falls[side] = bool(values.min() < best * (1 - FLAT))
 
 
 def _least_rate(clip_constant: float, aspect_ratio: float) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import zeta
 
+from privreg.immutable import Immutable
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -132,7 +133,7 @@ class ExponentialDecay:
 
 
 @dataclass(frozen=True)
-class FiniteDecay:
+class FiniteDecay(Immutable):
     """The eigenvalues of a covariance, listed.
 
     Parameters

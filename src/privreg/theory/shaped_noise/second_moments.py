@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike
 
 from privreg.validation import (
@@ -138,10 +139,9 @@ def private_risk(
         for height in range(steps.bit_length()):
             span = 1 << height
             entries = np.arange(span, steps + 1, 2 * span)
+            # Added on entry, taken back `span` steps later.
             kicks = np.zeros(size - span)
-            kicks[0] = 1.0
-            if span < kicks.size:
-                kicks[span] = -1.0
+            kicks[:1], kicks[span : span + 1] = 1.0, -1.0
             total += float(np.sum(_impulse_risks(lam, shape, eta, kicks)[size - entries - 1]))
     return std**2 * total / size**2
 
@@ -164,26 +164,41 @@ def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatA
 
     z of covariance diag(shape) is added -η β_l times in step l, where β are the kicks.
     """
+    return _finite_or_infinite(_impulse_kernel(lam, shape, eta, kicks))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _impulse_kernel(
+    lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray
+) -> FloatArray:
+    d = lam.size
     risks = np.zeros(kicks.size)
-    contraction = 1 - eta * lam
     # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.
-    moments = np.zeros_like(lam)
-    with_kick, sum_with_kick, cross, squares = (np.zeros_like(lam) for _ in range(4))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for step, kick in enumerate(kicks):
-            moved = -eta * kick
-            moments = _transport(moments, lam, eta)
-            if moved:
-                moments += 2 * moved * contraction * with_kick + moved**2 * shape
-                cross = contraction * cross + moved * sum_with_kick + moments
-                with_kick = contraction * with_kick + moved * shape
-            else:
-                cross = contraction * cross + moments
-                with_kick = contraction * with_kick
-            squares += 2 * cross - moments
-            sum_with_kick += with_kick
-            risks[step] = 0.5 * squares @ lam
-    return _finite_or_infinite(risks)
+    moments, with_kick, sum_with_kick = np.zeros(d), np.zeros(d), np.zeros(d)
+    cross, squares = np.zeros(d), np.zeros(d)
+    contraction, decay, coupling = np.empty(d), np.empty(d), np.empty(d)
+    for i in range(d):
+        rate = eta * lam[i]
+        contraction[i] = 1.0 - rate
+        decay[i] = 1.0 - 2.0 * rate + 2.0 * rate**2
+        coupling[i] = eta * rate
+    for step in range(kicks.size):
+        moved = -eta * kicks[step]
+        total = 0.0
+        for i in range(d):
+            total += lam[i] * moments[i]
+        risk = 0.0
+        for i in range(d):
+            moment = decay[i] * moments[i] + coupling[i] * total
+            moment += 2.0 * moved * contraction[i] * with_kick[i] + moved**2 * shape[i]
+            moments[i] = moment
+            cross[i] = contraction[i] * cross[i] + moved * sum_with_kick[i] + moment
+            with_kick[i] = contraction[i] * with_kick[i] + moved * shape[i]
+            squares[i] += 2.0 * cross[i] - moment
+            sum_with_kick[i] += with_kick[i]
+            risk += lam[i] * squares[i]
+        risks[step] = 0.5 * risk
+    return risks
 
 
 def _finite_or_infinite(values: FloatArray) -> FloatArray:

@@ -89,7 +89,23 @@ def theory(parameters: Parameters) -> xr.Dataset:
             for i, m in enumerate(METHODS[1:])
         ]
     )
+    at_squared_threshold = np.array(
+        [
+            [
+                _fit(m, PowerLawDecay(float(r)), sizes, power=2 * threshold[i, j])
+                for j, r in enumerate(decays)
+            ]
+            for i, m in enumerate(METHODS[1:])
+        ]
+    )
     with_budget = np.array([[[_printed(m, r, p) for p in powers] for r in decays] for m in METHODS])
+    # The printed formulas have noise 1/epsilon; that of Theorem 4.1 falls as epsilon^(-1/2).
+    with_noise = np.array(
+        [[[_printed(m, r, p / 2) for p in powers] for r in decays] for m in METHODS]
+    )
+    with_noise_fitted = np.array(
+        [[[_printed(m, r, p / 2) for p in fitted_powers] for r in decays] for m in METHODS]
+    )
     with_budget_fitted = np.array(
         [
             [[_fit(m, PowerLawDecay(float(r)), sizes, power=p) for p in fitted_powers]
@@ -130,14 +146,20 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 ],
                 "fitted exponent of the best step size, exponential decay",
             ),
-            "exponential_at_threshold": variable(
-                "private_algorithm",
-                [
-                    _fit(m, ExponentialDecay(), parameters.exponential_sizes.values(), power=0.5)
-                    for m in METHODS[1:]
-                ],
-                "fitted exponent at epsilon = N^(1/2), exponential decay",
-            ),
+            **{
+                f"exponential_at_{name}": variable(
+                    "private_algorithm",
+                    [
+                        _fit(m, ExponentialDecay(), parameters.exponential_sizes.values(), power=p)
+                        for m in METHODS[1:]
+                    ],
+                    f"fitted exponent at epsilon = {budget}, exponential decay",
+                )
+                for name, p, budget in (
+                    ("threshold", 0.5, "N^(1/2)"),
+                    ("squared_threshold", 1.0, "N"),
+                )
+            },
             "exponential_small_budget": variable(
                 "small_power",
                 [
@@ -188,7 +210,12 @@ def theory(parameters: Parameters) -> xr.Dataset:
                         for m in METHODS
                     ]
                 ).max(axis=-1),
-                "largest distance of the fits at epsilon = N^p from the closed form",
+                "largest distance of the fits at epsilon = N^p from the printed form",
+            ),
+            "noise_gap": variable(
+                ("algorithm", "decay"),
+                np.abs(with_budget_fitted - with_noise_fitted).max(axis=-1),
+                "largest distance of the fits at epsilon = N^p from the printed form at N^(p/2)",
             ),
             "exponential": variable("algorithm", exponential, "exponent for exponential decay"),
             "exponential_fitted": variable("algorithm", exponential_fitted, "its fit"),
@@ -208,7 +235,15 @@ def theory(parameters: Parameters) -> xr.Dataset:
                 np.abs(at_threshold - printed[0]),
                 "distance to the exponent without privacy",
             ),
-            "with_budget": variable(budget, with_budget, "exponent at epsilon = N^p"),
+            "at_squared_threshold_gap": variable(
+                ("private_algorithm", "decay"),
+                np.abs(at_squared_threshold - printed[0]),
+                "distance to it at the square of that budget",
+            ),
+            "with_budget": variable(budget, with_budget, "printed exponent at epsilon = N^p"),
+            "with_noise": variable(
+                budget, with_noise, "exponent at epsilon = N^p with the noise of Theorem 4.1"
+            ),
             "with_budget_fitted": variable(
                 ("algorithm", "decay", "fitted_power"), with_budget_fitted, "its fit"
             ),
@@ -242,11 +277,16 @@ def _printed(method: str, decay: float, power: float = 0.0) -> float:
 
 
 def _fit(method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0) -> float:
-    """Exponent of the minimised bound at τ = N^-power, every other constant 1."""
+    """Exponent of the minimised bound at ε = N^power, every constant and logarithm 1."""
     from privreg.theory.shaped_noise.bounds import fitted_exponent
 
     values = [best.value for best in _minima(method, decay, sizes, power=power)]
     return fitted_exponent(sizes, values)
+
+
+def _noise_multiplier(epsilon: float) -> float:
+    """τ of Theorem 4.1 without its constants and logarithms, 1 at a constant budget ε = 1."""
+    return float(np.sqrt((1 + epsilon) / 2)) / epsilon
 
 
 def _step_exponent(method: str, decay: Decay, sizes: np.ndarray) -> float:
@@ -265,7 +305,7 @@ def _minima(method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0)
 
     found = []
     for size in map(float, sizes):
-        noise = 0.0 if method == "non-private" else size**-power
+        noise = 0.0 if method == "non-private" else _noise_multiplier(size**power)
 
         def total(eta: np.ndarray, size: float = size, noise: float = noise) -> np.ndarray:
             if method == "designed":

@@ -68,21 +68,16 @@ def exponents(theory: xr.Dataset) -> Figure:
     axes[0].set(xlabel="decay $r$ of $\\lambda_i = i^{-r}$", ylabel="$x$ in excess risk $N^{-x}$")
     axes[0].set_title("constant $\\varepsilon$: lines Table 1, points fitted")
     axes[0].legend(loc="upper left")
-    for column, decay in enumerate((2.0, 3.0, 5.0)):
-        if decay not in theory.decay.values:
-            continue
-        style = ("-", "--", ":")[column]
-        for method, (colour, _) in METHODS.items():
-            here = theory.sel(algorithm=method, decay=decay)
-            axes[1].plot(
-                theory.power,
-                here.with_budget,
-                style,
-                color=colour,
-                label=f"$r = {decay:g}$" if method == "non-private" else None,
-            )
-            axes[1].plot(theory.fitted_power, here.with_budget_fitted, "o", ms=3, color=colour)
-    axes[1].set(xlabel="$p$ in $\\varepsilon = N^p$", title="growing budget")
+    for method, (colour, _) in METHODS.items():
+        here = theory.sel(algorithm=method, decay=3.0)
+        private = method != "non-private"
+        axes[1].plot(theory.power, here.with_noise, color=colour)
+        axes[1].plot(theory.fitted_power, here.with_budget_fitted, "o", ms=3, color=colour)
+        if private:
+            axes[1].plot(theory.power, here.with_budget, ":", color=colour)
+    axes[1].plot([], [], "k-", label=r"noise of Theorem 4.1")
+    axes[1].plot([], [], "k:", label="Corollaries 4.4 and 4.6")
+    axes[1].set(xlabel="$p$ in $\\varepsilon = N^p$", title="growing budget, $r = 3$")
     axes[1].legend(loc="lower right")
     return figure
 

@@ -250,7 +250,7 @@ def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Genera
             data, bounds=adassp.Bounds(float(scales[0]), float(2 * scales[1]))
         ),
         # Bounds beyond the data clip nothing, so the sums are those of the data's maxima.
-        "wide": adassp.ClippedSums(wide, whole.gram, whole.moment)
+        "wide": whole.within(wide)
         if largest.feature_norm <= wide.feature_norm and largest.label <= wide.label
         else adassp.clipped_sums(data, bounds=wide),
     }

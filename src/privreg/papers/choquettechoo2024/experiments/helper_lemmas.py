@@ -47,7 +47,14 @@ def theory(parameters: Parameters) -> xr.Dataset:
         ),
         "tail_sum_ratio": (bounded, "largest f of Lemma F.20 over (1 + log(1/rho)) / a"),
         "tail_sum_equality": (equal, "largest f of Lemma F.20 over its printed value"),
-        "tuned_rate_ratio": (tuned, "largest least value of Lemma F.21's function over its bound"),
+        "tuned_rate_ratio": (
+            tuned,
+            "largest least value of Lemma F.21's function over its bound, rates up to 1/mu",
+        ),
+        "single_step_ratio": (
+            _tuned_rates(parameters.instances, np.random.Generator(np.random.SFC64(1)), steps=1.0),
+            "the same for T = 1, rates up to 100/mu",
+        ),
         "logarithm_ratio": (_logarithms(), "largest x log^2(1/x) over c of Lemma F.22"),
     }
     return xr.Dataset(
@@ -116,21 +123,23 @@ def _tail_sums() -> tuple[float, float]:
     return float(bound_ratio), float(printed_ratio)
 
 
-def _tuned_rates(instances: int, rng: np.random.Generator) -> float:
-    """Lemma F.21: the least value on a fine grid over the bound."""
+def _tuned_rates(instances: int, rng: np.random.Generator, *, steps: float | None = None) -> float:
+    """Lemma F.21: the least value on a fine grid over the bound; for one T, for all rates."""
     largest = 0.0
     for _ in range(instances):
         first, second, third = np.exp(rng.uniform(-8, 8, 3))
-        mu, steps = np.exp(rng.uniform(-6, 0)), float(np.floor(np.exp(rng.uniform(0, 12))))
-        # Rates below 1/mu, where the logarithm is that of a number above 1.
-        most = np.exp(rng.uniform(np.log(1 / (mu * steps)), np.log(1 / mu)))
+        mu, drawn = np.exp(rng.uniform(-6, 0)), float(np.floor(np.exp(rng.uniform(0, 12))))
+        t = steps or drawn
+        # Up to 1/mu the logarithm is that of a number above 1.
+        highest = 1 / mu if steps is None else 100 / mu
+        most = np.exp(rng.uniform(np.log(1 / (mu * t)), np.log(highest)))
         eta = most * np.geomspace(1e-9, 1, 4000)
-        values = first * np.exp(-mu * eta * steps) + second * eta
+        values = first * np.exp(-mu * eta * t) + second * eta
         values += third * eta**2 * np.log(1 / (eta * mu)) ** 2
-        linear = max(1.0, np.log(first * mu * steps / second))
-        square = max(1.0, np.log(first * (mu * steps) ** 2 / third))
-        bound = first * np.exp(-mu * most * steps) + 3 * second / (mu * steps) * linear
-        bound += 3 * third / (mu * steps) ** 2 * square**2 * np.log(steps) ** 2
+        linear = max(1.0, np.log(first * mu * t / second))
+        square = max(1.0, np.log(first * (mu * t) ** 2 / third))
+        bound = first * np.exp(-mu * most * t) + 3 * second / (mu * t) * linear
+        bound += 3 * third / (mu * t) ** 2 * square**2 * np.log(t) ** 2
         largest = max(largest, float(values.min() / bound))
     return largest
 

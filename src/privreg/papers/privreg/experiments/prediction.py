@@ -110,6 +110,7 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
     """Mean excess risk of a trial's runs in each setting."""
     import xarray as xr
 
+    from privreg.algorithms.samples import ArraySamples
     from privreg.papers.privreg.private_runs import draw, excess_risk, run
     from privreg.papers.privreg.written_methods import from_text
 
@@ -126,8 +127,8 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
             runs = min(wanted, MOST_RUNS, ceil(2 * _price(place))) if share < 1 else 1
             found = []
             for _ in range(ceil(wanted / runs)):
-                rows, labels = draw(problem, trial.rng)
-                fitted = run(problem, method, budget, rows, labels, trial.rng, runs=runs)
+                samples = ArraySamples(*draw(problem, trial.rng))
+                fitted = run(problem, method, budget, samples, trial.rng, runs=runs)
                 found.append(excess_risk(problem, fitted))
             risk[index, at] = np.mean(found)
             spread[index, at] = np.mean(np.square(found))

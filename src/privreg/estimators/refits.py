@@ -1,0 +1,68 @@
+"""Fits that happen whole or not at all, and what one that failed has spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, TypeVar
+
+from privreg.privacy.budget import Budget
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def whole(fit: Fit) -> Fit:
+    """A method that fits all attributes anew, or fails and leaves the object as it was.
+
+    It runs on a copy that has the settings and no fitted attribute, which scikit-learn's convention
+    tells by the underscore at the end. The object takes the copy's attributes over in one
+    assignment, so that not even an interrupt leaves some of them old and some new.
+
+    Parameters
+    ----------
+    fit : callable
+        A method that sets attributes of its object.
+    """
+
+    @wraps(fit)
+    def fitted_whole(self: Any, *arguments: Any, **named: Any) -> Any:
+        attempt = object.__new__(type(self))
+        attempt.__dict__ = {
+            name: value for name, value in vars(self).items() if not _is_fitted(name)
+        }
+        fit(attempt, *arguments, **named)
+        self.__dict__ = attempt.__dict__
+        return self
+
+    return fitted_whole  # type: ignore[return-value]
+
+
+@contextmanager
+def counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
+    """Add to any error from here on that the budget counts as spent.
+
+    That a fit failed depends on its data and its noise as its result does, and is paid for by the
+    same budget.
+
+    Parameters
+    ----------
+    budget : Budget
+        Of the whole fit.
+    seeded : bool
+        Whether its noise is seeded, so that no budget covers it.
+    """
+    try:
+        yield
+    except BaseException as error:
+        spent = f"rho = {budget.rho:.4g} ({budget.neighbours.value})"
+        error.add_note(
+            "the failed fit was not private: seeded"
+            if seeded
+            else f"the failed fit counts as spent, all of its {spent}"
+        )
+        raise
+
+
+def _is_fitted(name: str) -> bool:
+    return name == "_fitted" or (name.endswith("_") and not name.startswith("__"))

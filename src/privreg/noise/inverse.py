@@ -1,0 +1,228 @@
+r"""Inverses of decoders in floating point, with a bound on how far they are from the true inverse.
+
+For an approximate inverse :math:`\tilde C` the residual :math:`R = I - B\tilde C` gives the true
+one, :math:`C = \tilde C (I - R)^{-1}`, so that a residual of column sums r < 1 bounds each column:
+
+.. math:: \lVert (C - \tilde C)_{:,t} \rVert_2 \le
+    \max_s \lVert (\tilde C R)_{:,s} \rVert_2
+    + \frac{r^2}{1 - r} \max_s \lVert \tilde C_{:,s} \rVert_2.
+
+The bound is about the numbers found, however ill-conditioned the decoder; there is none from
+r = 1/2 on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+from scipy.fft import irfft, rfft
+from scipy.linalg import solve_triangular
+
+from privreg.validation import FloatArray, require_array, require_real
+
+# Up to this many products, as for a full decoder of 16,384 steps, a Toeplitz inverse is found by
+# forward substitution; beyond, in O(steps log steps).
+DIRECT_PRODUCTS = 2**28
+_UNIT = 2.0**-53
+# Splits a double into two halves whose products are exact.
+_SPLITTER = 2.0**27 + 1.0
+
+
+class BoundedInverse(NamedTuple):
+    """An approximate inverse and the error of its columns.
+
+    Attributes
+    ----------
+    encoder : ndarray, shape (steps,) or (steps, steps)
+        Of the shape of the decoder.
+    column_error : float
+        Upper bound on the 2-norm of the difference between a column of the encoder's matrix and
+        that of the true inverse. Where it was found by forward substitution, it is some ulp of the
+        column's norm; by Newton's iteration about 1e-13 times the number of steps.
+    """
+
+    encoder: FloatArray
+    column_error: float
+
+
+def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
+    """Inverse of a lower-triangular decoder whose diagonal is not 0, with a bound on its error.
+
+    Parameters
+    ----------
+    name : str
+        What the caller calls the decoder.
+    value : array_like, shape (steps,) or (steps, steps)
+        Toeplitz coefficients or a matrix.
+
+    Returns
+    -------
+    BoundedInverse
+
+    Raises
+    ------
+    ValueError
+        If the decoder is not of this kind, or double precision holds no inverse of it whose error
+        can be bounded.
+
+    Examples
+    --------
+    >>> encoder, error = require_inverse("decoder", [1.0, -0.5, 0.0])
+    >>> encoder, error < 1e-30
+    (array([1.  , 0.5 , 0.25]), True)
+
+    Source
+    ------
+    Residual bound derived; the error of products by FFT from Brent, Percival and Zimmermann (2007),
+    Error bounds on complex floating-point multiplication, Theorem 5.1.
+    """
+    given = require_real(name, value)
+    if given.ndim == 2:
+        given = require_array(name, given, shape=(len(given), len(given)))
+        if np.any(np.triu(given, 1)) or np.any(np.diag(given) == 0):
+            raise ValueError(
+                f"{name} must be lower triangular with a diagonal other than 0, got another matrix"
+            )
+    else:
+        given = require_array(name, given, shape=(None,))
+        if given[0] == 0:
+            raise ValueError(f"{name} must start with a number other than 0, got 0")
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        found = _dense(given) if given.ndim == 2 else _toeplitz(given)
+    if not (np.all(np.isfinite(found.encoder)) and np.isfinite(found.column_error)):
+        raise ValueError(
+            f"{name} must have an inverse that double precision holds, got none: entries grow too "
+            "fast or cancel"
+        )
+    return found
+
+
+def forward_substitution(column: FloatArray) -> FloatArray:
+    """Coefficients of the inverse in O(steps × bands); not finite where they overflow."""
+    return _forward_substitution(np.trim_zeros(column, "b"), column.size)
+
+
+def _dense(decoder: FloatArray) -> BoundedInverse:
+    steps = len(decoder)
+    encoder = solve_triangular(decoder, np.eye(steps), lower=True, check_finite=False)
+    # The computed residual, and what rounding can have hidden in it.
+    residual = np.abs(np.eye(steps) - decoder @ encoder)
+    residual += 2 * (steps + 2) * _UNIT * (np.abs(decoder) @ np.abs(encoder))
+    first = float(np.linalg.norm(np.abs(encoder) @ residual, axis=0).max())
+    largest = float(np.linalg.norm(encoder, axis=0).max())
+    return BoundedInverse(encoder, _column_error(first, float(residual.sum(axis=0).max()), largest))
+
+
+def _toeplitz(decoder: FloatArray) -> BoundedInverse:
+    kernel = np.trim_zeros(decoder, "b")
+    if kernel.size * decoder.size <= DIRECT_PRODUCTS:
+        return _direct(kernel, decoder.size)
+    return _newton(decoder)
+
+
+def _direct(kernel: FloatArray, steps: int) -> BoundedInverse:
+    encoder = _forward_substitution(kernel, steps)
+    residual = _residual(kernel, encoder)
+    seen = float(np.abs(residual).sum())
+    # Sums of n terms in twice double precision lose n² 2⁻¹⁰⁶ of what enters them.
+    entered = float(np.abs(kernel).sum()) * float(np.abs(encoder).sum())
+    hidden = 2 * (kernel.size * _UNIT) ** 2 * entered
+    largest = float(np.linalg.norm(encoder))
+    if not seen + hidden < 0.5:
+        return BoundedInverse(encoder, np.inf)
+    # Rounding moves this product by less than 1e-9 of its factors' norms.
+    first = float(np.linalg.norm(_product(encoder, residual)))
+    first += largest * (1e-9 * seen + hidden)
+    return BoundedInverse(encoder, _column_error(first, seen + hidden, largest))
+
+
+def _newton(decoder: FloatArray) -> BoundedInverse:
+    """Newton's iteration on power series: each round doubles the number of coefficients."""
+    encoder = 1.0 / decoder[:1]
+    while encoder.size < decoder.size:
+        known = encoder.size
+        count = min(2 * known, decoder.size)
+        missing = _product(decoder[:count], np.pad(encoder, (0, count - known)))[known:]
+        tail = -_product(encoder[: count - known], missing)
+        encoder = np.concatenate([encoder, tail])
+    largest = float(np.linalg.norm(encoder))
+    residual = -_product(decoder, encoder)
+    residual[0] += 1.0
+    size = _transform_size(decoder.size)
+    # What rounding in the transforms can have hidden in an entry of the residual.
+    hidden = 16 * float(np.log2(size)) * _UNIT * float(np.linalg.norm(decoder)) * largest
+    total = float(np.abs(residual).sum()) + decoder.size * hidden
+    return BoundedInverse(encoder, _column_error(largest * total, total, largest))
+
+
+def _column_error(first: float, total: float, largest: float) -> float:
+    """The module's bound, from the norm of C̃R, the residual's r and the norm of C̃."""
+    return first + largest * total**2 / (1.0 - total) if total < 0.5 else np.inf
+
+
+def _product(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Product of power series of one length, by FFT."""
+    size = _transform_size(first.size)
+    return np.asarray(irfft(rfft(first, size) * rfft(second, size), size))[: first.size]
+
+
+def _transform_size(steps: int) -> int:
+    """A power of two, which the bound on the transforms' rounding is for."""
+    return 1 << (2 * steps - 1).bit_length()
+
+
+@njit(nogil=True, cache=True)
+def _forward_substitution(kernel: FloatArray, steps: int) -> FloatArray:
+    bands = kernel.size
+    inverse = np.zeros(steps)
+    inverse[0] = 1.0 / kernel[0]
+    for step in range(1, steps):
+        # Four partial sums let the processor overlap additions; their order stays ours.
+        total0, total1, total2, total3 = 0.0, 0.0, 0.0, 0.0
+        last = min(step, bands - 1)
+        lag = 1
+        while lag + 3 <= last:
+            total0 += kernel[lag] * inverse[step - lag]
+            total1 += kernel[lag + 1] * inverse[step - lag - 1]
+            total2 += kernel[lag + 2] * inverse[step - lag - 2]
+            total3 += kernel[lag + 3] * inverse[step - lag - 3]
+            lag += 4
+        while lag <= last:
+            total0 += kernel[lag] * inverse[step - lag]
+            lag += 1
+        inverse[step] = -((total0 + total1) + (total2 + total3)) / kernel[0]
+    return inverse
+
+
+@njit(nogil=True, cache=True)
+def _residual(kernel: FloatArray, inverse: FloatArray) -> FloatArray:
+    """1 - BC of power series in twice double precision: products and sums keep what they round."""
+    steps = inverse.size
+    total, rounded = np.zeros(steps), np.zeros(steps)
+    total[0] = -1.0
+    high, low = np.empty(steps), np.empty(steps)
+    for step in range(steps):
+        scaled = _SPLITTER * inverse[step]
+        high[step] = scaled - (scaled - inverse[step])
+        low[step] = inverse[step] - high[step]
+    for lag in range(kernel.size):
+        beta = kernel[lag]
+        scaled = _SPLITTER * beta
+        beta_high = scaled - (scaled - beta)
+        beta_low = beta - beta_high
+        # Over steps, not over lags: the loop's turns do not wait for each other.
+        sums, errors = total[lag:], rounded[lag:]
+        for step in range(steps - lag):
+            product = beta * inverse[step]
+            lost = (
+                (beta_high * high[step] - product) + beta_high * low[step] + beta_low * high[step]
+            ) + beta_low * low[step]
+            before = sums[step]
+            after = before + product
+            added = after - before
+            errors[step] += ((before - (after - added)) + (product - added)) + lost
+            sums[step] = after
+    return -(total + rounded)

@@ -1,0 +1,102 @@
+"""Gauss-Legendre panels that are bisected until two levels agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from privreg.validation import FloatArray
+
+# Relative agreement of a panel with its halves; the halves are far closer.
+AGREEMENT = 1e-9
+_MOST_LEVELS = 46
+_MOST_PANELS = 10_000
+
+
+def panel_rule(edges: FloatArray, *, nodes_per_panel: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of Gauss-Legendre panels.
+
+    Parameters
+    ----------
+    edges : ndarray, shape (panels + 1,)
+        Increasing.
+    nodes_per_panel : int
+        At least 1.
+
+    Returns
+    -------
+    nodes, weights : ndarray, shape (panels × nodes_per_panel,)
+    """
+    nodes, weights = _gauss(edges[:-1], edges[1:], nodes_per_panel)
+    return nodes.ravel(), weights.ravel()
+
+
+def resolved_edges(
+    integrands: Callable[[FloatArray], FloatArray],
+    edges: FloatArray,
+    *,
+    nodes_per_panel: int,
+) -> FloatArray:
+    """Panels bisected where an integrand is not resolved; unchanged where all are.
+
+    Parameters
+    ----------
+    integrands : callable
+        Nodes, shape (n,), to positive functions of them, shape (k, n).
+    edges : ndarray, shape (panels + 1,)
+        Increasing; a feature much narrower than a panel is found by what it adds elsewhere in it.
+    nodes_per_panel : int
+        At least 2.
+
+    Returns
+    -------
+    ndarray, shape (more panels + 1,)
+
+    Raises
+    ------
+    ValueError
+        If no panels that double precision tells apart resolve an integrand: it has a pole, a jump
+        or noise of its own.
+    """
+    left, right = edges[:-1], edges[1:]
+    whole = _panel_integrals(integrands, left, right, nodes_per_panel)
+    settled, panels = [edges[-1:]], 0
+    for _ in range(_MOST_LEVELS):
+        middle = (left + right) / 2.0
+        first = _panel_integrals(integrands, left, middle, nodes_per_panel)
+        second = _panel_integrals(integrands, middle, right, nodes_per_panel)
+        halves = first + second
+        open_ = np.any(np.abs(halves - whole) > AGREEMENT * halves, axis=0)
+        settled.append(left[~open_])
+        panels += int(np.sum(~open_))
+        if not np.any(open_):
+            return np.sort(np.concatenate(settled))
+        left, middle, right = left[open_], middle[open_], right[open_]
+        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+        whole = np.concatenate([first[:, open_], second[:, open_]], axis=1)
+        if panels + left.size > _MOST_PANELS:
+            break
+    raise ValueError(
+        "power must be resolved by double precision, got one with a zero, a jump or noise: damp it "
+        "there, or take the sensitivity of a finite number of steps"
+    )
+
+
+def _panel_integrals(
+    integrands: Callable[[FloatArray], FloatArray],
+    left: FloatArray,
+    right: FloatArray,
+    nodes_per_panel: int,
+) -> FloatArray:
+    nodes, weights = _gauss(left, right, nodes_per_panel)
+    values = integrands(nodes.ravel()).reshape(-1, *nodes.shape)
+    return np.asarray(np.sum(values * weights, axis=-1))
+
+
+def _gauss(
+    left: FloatArray, right: FloatArray, nodes_per_panel: int
+) -> tuple[FloatArray, FloatArray]:
+    points, weights = np.polynomial.legendre.leggauss(nodes_per_panel)
+    half = (right - left)[:, None] / 2.0
+    return left[:, None] + half * (1.0 + points), half * weights

@@ -1,0 +1,124 @@
+"""Stages that are written for one cell: loops, stacking, labels and errors."""
+
+from __future__ import annotations
+
+import inspect
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from privreg.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage, trials_last
+from privreg.experiment.quantities import LogAxis
+from privreg.experiment.trials import Trials
+
+AXES = {
+    "power": Axis("power", "powers"),
+    "size": Axis("size", "sizes"),
+    "share": Axis("size over the largest", lambda parameters: [0.5, 1.0], along="size"),
+    "time": Axis("time", [0.0, 0.5, 1.0], units="s"),
+    "unused": Axis("never asked for", "nothing"),
+}
+PARAMETERS = SimpleNamespace(powers=[1, 2], sizes=[3, 6])
+
+
+@per("power", "size", value="what is drawn", curve=Quantity("its curve", "time"))
+def draw(parameters, trial, power, size):
+    value = trial.rng.standard_normal() + 10 * power + size
+    return {"value": value, "curve": [value, 2 * value, 3 * value]}
+
+
+def test_cells_of_a_trial_draw_one_after_another():
+    found = stage(AXES, draw)(PARAMETERS, Trials(1, "a/b", 0, 3))
+    assert found.value.dims == ("trial", "power", "size")
+    for trial in Trials(1, "a/b", 0, 3):
+        expected = trial.rng.standard_normal((2, 2)) + [[13, 16], [23, 26]]
+        np.testing.assert_array_equal(found.value[trial.number], expected)
+    assert found.curve.dims == ("trial", "power", "size", "time")
+    np.testing.assert_array_equal(found.curve, found.value.values[..., None] * [1, 2, 3])
+
+
+def test_all_trials_of_a_cell_at_once():
+    @per("size", value="what is drawn")
+    def together(trials, size):
+        return [trial.rng.standard_normal() + size for trial in trials]
+
+    found = stage(AXES, together)(PARAMETERS, Trials(1, "a/b", 2, 4))
+    assert found.value.dims == ("size", "trial")
+    draws = [trial.rng.standard_normal() for trial in Trials(1, "a/b", 2, 4)]
+    np.testing.assert_array_equal(found.value, np.add.outer([3, 6], draws))
+
+
+def test_an_axis_that_is_not_taken_is_one_of_what_is_returned():
+    @per("power", "size", square="square", error=Estimate("slope"))
+    def whole(parameters, size):
+        return {"square": np.multiply(parameters.powers, size), "error": ([1, 2], [size, size])}
+
+    found = stage(AXES, whole)(PARAMETERS)
+    assert found.square.dims == ("size", "power")
+    np.testing.assert_array_equal(found.square, [[3, 6], [6, 12]])
+    np.testing.assert_array_equal(found.error, [[1, 2], [1, 2]])
+    np.testing.assert_array_equal(found.error_standard_error, [[3, 3], [6, 6]])
+    assert found.error.attrs["ancillary_variables"] == "error_standard_error"
+
+
+def test_labels_are_those_of_the_axes_that_are_used():
+    found = stage(AXES, draw, time=Axis("another time", lambda parameters: parameters.sizes * 2))
+    with pytest.raises(ValueError, match="conflicting sizes"):
+        found(PARAMETERS, Trials(1, "a/b", 0, 1))
+    found = stage(AXES, draw)(PARAMETERS, Trials(1, "a/b", 0, 1))
+    assert set(found.coords) == {"power", "size", "share", "time"}
+    assert found.share.dims == ("size",)
+    assert found.time.attrs == {"long_name": "time", "units": "s"}
+    spaced = Axis("spaced", "sizes").labels(
+        {"parameters": SimpleNamespace(sizes=LogAxis(low=1.0, high=4.0, count=3))}
+    )
+    np.testing.assert_allclose(spaced, [1, 2, 4])
+
+
+def test_the_signature_names_what_is_read():
+    @per("size", gap="gap")
+    def gap(theory, data, size):
+        return size
+
+    assert list(inspect.signature(stage(AXES, gap)).parameters) == ["parameters", "data", "theory"]
+    assert list(inspect.signature(stage(AXES, draw)).parameters) == ["parameters", "trials"]
+
+
+def test_means_agree_with_numpy_and_keep_the_trials():
+    simulation = stage(AXES, draw)(PARAMETERS, Trials(1, "a/b", 0, 5)).assign_coords(
+        trial=("trial", np.arange(5))
+    )
+    found = stage(AXES, means(draw, spread=["value"]))(PARAMETERS, simulation)
+    values = trials_last(simulation.value)
+    np.testing.assert_array_equal(found.value, values.mean(axis=-1))
+    np.testing.assert_array_equal(found.value_spread, values.std(axis=-1, ddof=1))
+    np.testing.assert_array_equal(
+        found.curve_standard_error,
+        trials_last(simulation.curve).std(axis=-1, ddof=1) / np.sqrt(5),
+    )
+    assert found.curve.dims == ("power", "size", "time")
+    assert found.value.attrs["long_name"] == "mean over trials of the what is drawn"
+    assert found.trial.size == 5
+
+
+def test_means_of_cells():
+    @per("size", ratio=Mean("the ratio"))
+    def ratio(simulation, size):
+        return trials_last(simulation.value.sel(size=size, power=1)) / size
+
+    simulation = stage(AXES, draw)(PARAMETERS, Trials(1, "a/b", 0, 4)).assign_coords(
+        trial=("trial", np.arange(4))
+    )
+    found = stage(AXES, ratio)(PARAMETERS, simulation)
+    expected = simulation.value.sel(power=1).mean("trial") / [3, 6]
+    np.testing.assert_allclose(found.ratio, expected)
+
+
+def test_what_is_returned_is_what_was_declared():
+    @per("size", one="one", other="other")
+    def wrong(size):
+        return {"one": 1, "third": 2}
+
+    with pytest.raises(ValueError, match="other, third"):
+        stage(AXES, wrong)(PARAMETERS)

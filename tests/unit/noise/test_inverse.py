@@ -1,0 +1,106 @@
+"""Inverses of decoders and the bound on their error, against rational arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from privreg.algorithms.dp_ftrl import FTRLMechanism
+from privreg.noise import inverse, sensitivity, toeplitz
+
+from . import exact
+
+
+def bound(decoder: np.ndarray) -> inverse.BoundedInverse:
+    try:
+        return inverse.require_inverse("decoder", decoder)
+    except ValueError as refused:
+        assert "double precision holds" in str(refused)  # noqa: PT017
+        return inverse.BoundedInverse(decoder, np.inf)
+
+
+@pytest.mark.parametrize("route", ["direct", "newton", "dense"])
+@pytest.mark.parametrize("seed", range(60))
+def test_column_error_bounds_the_exact_one(route, seed, monkeypatch):
+    if route == "newton":
+        monkeypatch.setattr(inverse, "DIRECT_PRODUCTS", 0)
+    decoder = exact.decoders(np.random.default_rng(seed), dense=route == "dense")
+    found, error = bound(decoder)
+    if np.isinf(error):
+        return
+    difference = exact.fractions(found) - exact.inverse(decoder)
+    columns = difference.reshape(len(decoder), -1)
+    worst = max(sum(column**2) for column in columns.T)
+    assert worst <= Fraction(error) ** 2
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_most_decoders_have_a_bound_and_hopeless_ones_none(dense):
+    found = [
+        bound(exact.decoders(np.random.default_rng(seed), dense=dense)).column_error
+        for seed in range(60)
+    ]
+    assert 0.05 < np.mean(np.isinf(found)) < 0.7
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_residual_is_exact_to_twice_double_precision(seed):
+    rng = np.random.default_rng(seed)
+    kernel = rng.standard_normal(int(rng.integers(1, 12))) * 10.0 ** rng.uniform(-8, 8)
+    factor = rng.standard_normal(12) * 10.0 ** rng.uniform(-8, 8)
+    found = inverse._residual(kernel, factor)
+    padded = exact.fractions(np.pad(kernel, (0, 12 - kernel.size)))
+    product = exact.dense(padded) @ exact.fractions(factor)
+    wanted = exact.fractions(toeplitz.identity(12)) - product
+    entered = float(np.abs(kernel).sum() * np.abs(factor).max())
+    for got, true in zip(found, wanted, strict=True):
+        assert abs(Fraction(float(got)) - true) <= abs(true) * 2.0**-52 + 200 * entered * 2.0**-106
+
+
+@pytest.mark.parametrize("damping", [0.0, 1e-3])
+@pytest.mark.parametrize("steps", [1000, 16_000])
+def test_forward_substitution_is_right_to_some_ulp(damping, steps):
+    decoder = toeplitz.damped_square_root(steps, damping=damping)
+    encoder, error = inverse.require_inverse("decoder", decoder)
+    gamma = np.linalg.norm(encoder)
+    assert error <= 16 * exact.ULP * gamma
+    closed = toeplitz.damped_square_root_encoder(steps, damping=damping)
+    # What makes the closed form is right to some ulp an entry too.
+    assert np.linalg.norm(encoder - closed) <= error + 40 * exact.ULP * gamma
+    # So small an error is not added: sensitivities of these lengths are those of the encoder.
+    found = FTRLMechanism(decoder, 0.0, 1.0, steps).sensitivity
+    assert found == sensitivity.single_participation_sensitivity(encoder)
+
+
+@pytest.mark.parametrize("damping", [0.0, 1e-3])
+def test_newton_is_forward_substitution_to_its_bound(damping):
+    steps = 20_000
+    decoder = toeplitz.damped_square_root(steps, damping=damping)
+    assert steps**2 > inverse.DIRECT_PRODUCTS
+    encoder, error = inverse.require_inverse("decoder", decoder)
+    closed = toeplitz.damped_square_root_encoder(steps, damping=damping)
+    gamma = np.linalg.norm(closed)
+    assert np.linalg.norm(encoder - closed) <= error <= 1e-13 * steps * gamma
+    found = FTRLMechanism(decoder, 0.0, 1.0, steps).sensitivity
+    assert gamma < found < gamma * (1 + 1e-13 * steps)
+
+
+def test_bands_are_inverted_in_their_own_length():
+    steps = 200_000
+    encoder = toeplitz.inverse_coefficients(toeplitz.damped_anti_pgd(steps, damping=0.5))
+    np.testing.assert_array_equal(encoder[:40], 0.5 ** np.arange(40))
+    assert inverse.require_inverse("decoder", toeplitz.anti_pgd(steps)).column_error < 1e-20
+
+
+def test_a_long_decoder_is_cheap():
+    """Forward substitution takes seconds here, and minutes at a million."""
+    from time import process_time
+
+    steps = 100_000
+    decoder = toeplitz.damped_square_root(steps, damping=1e-3)
+    FTRLMechanism(decoder[:50], 0.0, 1.0, 50)
+    start = process_time()
+    FTRLMechanism(decoder, 0.0, 1.0, steps)
+    assert process_time() - start < 0.6

@@ -1,0 +1,413 @@
+"""The law of noisy SGD on random problems and schedules, against independent computations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import quad, solve_ivp
+
+from privreg.accuracy import AccuracyWarning
+from privreg.schedules import ConstantRate, InverseSquareRootRate, RateWithIntegral
+from privreg.theory.noisy_sgd.closed_forms import (
+    isotropic_risk,
+    stability_limit,
+    stationary_regularised_risk,
+    stationary_risk,
+)
+from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.discrete_moments import mean_risk
+from privreg.theory.noisy_sgd.panels import resolved_panels
+from privreg.theory.noisy_sgd.population import Population
+from privreg.theory.noisy_sgd.second_moment import SecondMomentBasis, second_moment_basis
+from privreg.theory.noisy_sgd.volterra import solve_volterra
+
+Array = NDArray[np.float64]
+SEEDS = range(12)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A user's piecewise constant rate, with jumps of any sign."""
+
+    breaks: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def rate(self, time: ArrayLike) -> Array:
+        return np.asarray(self.values)[np.searchsorted(self.breaks, time, side="right")]
+
+    def integral(self, time: ArrayLike) -> Array:
+        edges = np.array([0.0, *self.breaks, np.inf])
+        t = np.asarray(time, dtype=float)[..., None]
+        return np.sum(np.clip(t - edges[:-1], 0.0, np.diff(edges)) * self.values, axis=-1)
+
+
+@dataclass(frozen=True)
+class Decaying:
+    """A user's rate c + a exp(-t / tau)."""
+
+    base: float
+    extra: float
+    scale: float
+
+    def rate(self, time: ArrayLike) -> Array:
+        return self.base + self.extra * np.exp(-np.asarray(time) / self.scale)
+
+    def integral(self, time: ArrayLike) -> Array:
+        t = np.asarray(time, dtype=float)
+        return self.base * t - self.extra * self.scale * np.expm1(-t / self.scale)
+
+
+def random_problem(rng: np.random.Generator, size: int | None = None) -> RidgeRegression:
+    size = int(rng.integers(1, 7)) if size is None else size
+    spectrum = 10.0 ** rng.uniform(-2, 0.5, size) * (rng.uniform(size=size) > 0.1)
+    return RidgeRegression(
+        spectrum,
+        rng.standard_normal(size),
+        rng.standard_normal(size) * rng.integers(0, 2),
+        label_noise_std=rng.uniform(0, 1),
+        ridge=rng.choice([0.0, rng.uniform(0, 0.5)]),
+        multiplicities=rng.uniform(0.5, 3.0, size) if rng.integers(2) else None,
+    )
+
+
+def random_schedule(
+    rng: np.random.Generator, horizon: float
+) -> tuple[RateWithIntegral, list[float]]:
+    """A schedule, and times between which it is smooth at a scale of its own."""
+    peak = 10.0 ** rng.uniform(-1, 0.5)
+    scale = horizon * 10.0 ** rng.uniform(-7, 1)
+    places = [scale * 4.0**k for k in range(30) if scale * 4.0**k < horizon]
+    match rng.integers(4):
+        case 0:
+            return ConstantRate(peak), []
+        case 1:
+            return InverseSquareRootRate(peak, scale), places
+        case 2:
+            return Decaying(peak / 5, 3 * peak, scale), places[:4]
+        case _:
+            breaks = np.sort(rng.uniform(0, horizon, 3))
+            return Steps(tuple(breaks), tuple(10.0 ** rng.uniform(-1.5, 0.3, 4))), list(breaks)
+
+
+def integrated_variance(
+    law: HomogenisedSGD, cuts: list[float], wanted: Array
+) -> tuple[Array, Array]:
+    """Variances and risks by an adaptive Runge-Kutta method, restarted at the cuts."""
+    problem, schedule, sigma = law.problem, law.schedule, law.gradient_noise_std
+    times = np.unique(np.concatenate([[0.0], cuts, wanted]))
+    state, found = np.zeros(problem.eigenvalues.size), {0.0: np.zeros(problem.eigenvalues.size)}
+    for left, right in pairwise(times):
+        # Inside, so that a jump at an end is not seen.
+        def slope(time: float, variance: Array, left: float = left, right: float = right) -> Array:
+            inside = np.clip(time, np.nextafter(left, right), np.nextafter(right, left))
+            rate = schedule.rate(inside)
+            mean = problem.gradient_flow(schedule.integral(time))
+            risk = 0.5 * np.sum(
+                problem.multiplicities
+                * problem.eigenvalues
+                * ((mean - problem.target) ** 2 + variance)
+            )
+            noise = 2 * (risk + problem.label_noise_std**2 / 2) * problem.eigenvalues + sigma**2
+            return -2 * rate * problem.curvatures * variance + rate**2 / problem.dimension * noise
+
+        options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-17}
+        state = solve_ivp(slope, (left, right), state, **options).y[:, -1]
+        found[right] = state
+    variances = np.array([found[t] for t in wanted])
+    risks = [
+        float(problem.risk(problem.gradient_flow(schedule.integral(t)), v))
+        for t, v in zip(wanted, variances, strict=True)
+    ]
+    return variances, np.array(risks)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_law_solves_the_equations_of_its_modes(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    horizon = 10.0 ** rng.uniform(-1, 1.2)
+    problem, (schedule, cuts) = random_problem(rng), random_schedule(rng, horizon)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=rng.uniform(0.1, 2), horizon=horizon)
+    wanted = np.sort(horizon * 10.0 ** rng.uniform(-3, 0, 4))
+    variances, risks = integrated_variance(law, cuts, wanted)
+    # The reference has errors of its own of about 1e-11 from some hundred steps of 1e-12.
+    np.testing.assert_allclose(law.variance(wanted), variances, rtol=3e-10)
+    np.testing.assert_allclose(law.risk(wanted), risks, rtol=3e-10)
+    flow = problem.gradient_flow(
+        [quad(schedule.rate, 0, t, points=cuts or None, limit=500)[0] for t in wanted]
+    )
+    np.testing.assert_allclose(law.mean(wanted), flow, atol=1e-6)
+
+
+def test_fast_start_of_the_inverse_root() -> None:
+    """The variance was 19 % low: the first panel was 3 long where the rate falls in 0.001."""
+    problem = RidgeRegression([0.3, 0.7, 1.1, 1.9], [1.0, -1.0, 0.5, 2.0], np.zeros(4))
+    schedule = InverseSquareRootRate(1.0, 1e-3)
+    law = HomogenisedSGD(problem, schedule, gradient_noise_std=0.7, horizon=50.0)
+    cuts = [1e-3 * 4.0**k for k in range(8)]
+    wanted = np.array([1e-4, 0.003, 0.25, 1.0, 50.0])
+    variances, risks = integrated_variance(law, cuts, wanted)
+    np.testing.assert_allclose(law.variance(wanted), variances, rtol=1e-10)
+    np.testing.assert_allclose(law.risk(wanted), risks, rtol=1e-10)
+
+
+def test_panels_follow_the_integrated_rate_and_not_the_peak() -> None:
+    schedule = InverseSquareRootRate(30.0, 1e-3)
+    options = {"horizon": 50.0, "fastest": 2.0, "feedback": 1.5, "minimum": 16}
+    edges = resolved_panels(schedule, **options)
+    assert edges.size < 100
+    length = np.diff(schedule.integral(edges))
+    assert np.all(2.0 * 2.0 * length <= 2.0 + 1e-9)
+    equal = resolved_panels(ConstantRate(2.0), **options)
+    np.testing.assert_array_equal(equal, np.linspace(0.0, 50.0, equal.size))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_panels_integrate_products_of_the_rate_and_of_decays(seed: int) -> None:
+    """Gauss-Legendre rules of 12 nodes on the panels, against quad on pieces."""
+    rng = np.random.default_rng(seed)
+    schedule, cuts = random_schedule(rng, 5.0)
+    speed = 10.0 ** rng.uniform(-1, 1)
+    edges = resolved_panels(
+        schedule, horizon=5.0, fastest=speed, feedback=1.0, minimum=int(rng.integers(1, 20))
+    )
+    assert edges[0] == 0.0
+    assert edges[-1] == 5.0
+    assert np.all(np.diff(edges) > 0)
+    end = float(schedule.integral(5.0))
+
+    def integrand(time: ArrayLike) -> Array:
+        decay = np.exp(-2 * speed * (end - schedule.integral(time)))
+        return schedule.rate(time) ** 2 * decay
+
+    points, weights = np.polynomial.legendre.leggauss(12)
+    width = np.diff(edges)[:, None]
+    found = np.sum(width / 2 * weights * integrand(edges[:-1, None] + width / 2 * (points + 1)))
+    pieces = np.unique([0.0, *cuts, *(5.0 - 5.0 * 0.5 ** np.arange(1, 12)), 5.0])
+    expected = sum(
+        quad(integrand, np.nextafter(a, b), np.nextafter(b, a), epsabs=0, epsrel=1e-12)[0]
+        for a, b in pairwise(pieces)
+    )
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+def test_an_integral_of_another_rate_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Wrong(Decaying):
+        def integral(self, time: ArrayLike) -> Array:
+            return 1.000001 * super().integral(time)
+
+    with pytest.raises(ValueError, match="integral that is exact"):
+        HomogenisedSGD(
+            RidgeRegression([1.0], [1.0], [0.0]),
+            Wrong(1.0, 1.0, 0.3),
+            gradient_noise_std=1.0,
+            horizon=1.0,
+        )
+
+
+def test_a_law_beyond_double_precision_is_refused() -> None:
+    problem = RidgeRegression([1.0, 3.0], [1.0, 1.0], [0.0, 0.0])
+    with pytest.raises(ValueError, match="double precision"):
+        HomogenisedSGD(problem, ConstantRate(5.0), gradient_noise_std=1.0, horizon=15.0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_problem_in_matrices(seed: int) -> None:
+    """Risk, penalty and gradient flow by dense matrices in a random basis."""
+    rng = np.random.default_rng(seed)
+    size = 5
+    basis = np.linalg.qr(rng.standard_normal((size, size)))[0]
+    values = 10.0 ** rng.uniform(-3, 1, size)
+    moment = basis @ np.diag(values) @ basis.T
+    target, start = rng.standard_normal((2, size))
+    ridge, noise, length = rng.uniform(0, 1), rng.uniform(0, 1), 10.0 ** rng.uniform(-2, 1)
+    problem, found_basis = Population((moment + moment.T) / 2, target, noise).regression(
+        start=start, ridge=ridge
+    )
+    hessian = moment + ridge * np.eye(size)
+    minimiser = np.linalg.solve(hessian, moment @ target)
+    spectrum, vectors = np.linalg.eigh(hessian)
+    point = minimiser + vectors @ np.diag(np.exp(-length * spectrum)) @ vectors.T @ (
+        start - minimiser
+    )
+    np.testing.assert_allclose(problem.gradient_flow(length) @ found_basis.T, point, atol=1e-9)
+    covariance = (lambda a: a @ a.T)(rng.standard_normal((size, size)))
+    spread = np.diag(found_basis.T @ covariance @ found_basis)
+    centre = found_basis.T @ point
+    gap = point - target
+    risk = 0.5 * (gap @ moment @ gap + np.trace(moment @ covariance) + noise**2)
+    assert problem.risk(centre, spread) == pytest.approx(risk, rel=1e-9)
+    penalty = 0.5 * ridge * (point @ point + np.trace(covariance))
+    assert problem.penalty(centre, spread) == pytest.approx(penalty, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_basis_of_a_rank_one_mean(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mean = rng.standard_normal(5) * 10.0 ** rng.uniform(-3, 3)
+    std = 10.0 ** rng.uniform(-3, 3)
+    basis = second_moment_basis(mean, std=std)
+    assert isinstance(basis, SecondMomentBasis)
+    reflection = basis.coordinates(np.eye(5))
+    moment = std**2 * np.eye(5) + np.outer(mean, mean)
+    np.testing.assert_allclose(reflection @ reflection.T, np.eye(5), atol=1e-14)
+    np.testing.assert_allclose(
+        reflection @ moment @ reflection.T,
+        np.diag(basis.eigenvalues),
+        atol=1e-13 * np.trace(moment),
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_volterra_equations_agree_with_the_law_or_warn(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng)
+    peak = 10.0 ** rng.uniform(-1, 0.3)
+    schedule = InverseSquareRootRate(peak, 10.0 ** rng.uniform(-1, 1))
+    options = {"gradient_noise_std": rng.uniform(0, 2), "horizon": 3.0}
+    law = HomogenisedSGD(problem, schedule, **options)
+    found = solve_volterra(problem, schedule, **options, intervals=80, extrapolations=2, rtol=1e-2)
+    # The estimate is the change in the last extrapolation, of an error that it has removed.
+    tolerance = max(found.error, 1e-10)
+    np.testing.assert_allclose(found.risk, law.risk(found.time), rtol=tolerance)
+    np.testing.assert_allclose(
+        found.regularised_risk, law.regularised_risk(found.time), rtol=tolerance
+    )
+
+
+def test_volterra_equations_warn_on_a_grid_that_is_too_coarse() -> None:
+    problem = RidgeRegression([0.3, 1.9], [1.0, 2.0], [0.0, 0.0])
+    with pytest.warns(AccuracyWarning, match="risk has an estimated error"):
+        solve_volterra(
+            problem,
+            InverseSquareRootRate(1.0, 1e-5),
+            gradient_noise_std=0.7,
+            horizon=50.0,
+            intervals=20,
+            extrapolations=1,
+        )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_stationary_risks_are_where_the_equations_stand_still(seed: int) -> None:
+    """The linear system of the variances' fixed point, by a dense solver."""
+    rng = np.random.default_rng(seed)
+    problem = random_problem(rng, 4)
+    keep = problem.curvatures > 0
+    limit = stability_limit(problem)
+    rate, sigma = float(rng.uniform(0.05, 0.95)) * min(limit, 10.0), rng.uniform(0, 2)
+    values, weights = problem.eigenvalues[keep], problem.multiplicities[keep]
+    flow = problem.risk(problem.minimiser)
+    share = rate / problem.dimension
+    # 2 A V = share (2 P λ + σ²) with P = flow + Σ w λ V / 2.
+    matrix = 2 * np.diag(problem.curvatures[keep]) - share * np.outer(values, weights * values)
+    variance = np.linalg.solve(matrix, share * (2 * flow * values + sigma**2))
+    risk = flow + 0.5 * (weights * values) @ variance
+    options = {"rate": rate, "gradient_noise_std": sigma}
+    assert stationary_risk(problem, **options) == pytest.approx(risk, rel=1e-10)
+    if problem.ridge:
+        penalty = 0.5 * problem.ridge * (weights @ (problem.minimiser[keep] ** 2 + variance))
+        found = stationary_regularised_risk(problem, **options)
+        assert found == pytest.approx(risk + penalty, rel=1e-10)
+    # Stability is that of the same matrix: at the limit its smallest eigenvalue is 0.
+    if np.isfinite(limit):
+        scale = limit / problem.dimension
+        at_limit = 2 * np.diag(problem.curvatures[keep]) - scale * np.outer(
+            values, weights * values
+        )
+        spectrum = np.linalg.eigvals(at_limit)
+        assert np.min(np.abs(spectrum)) < 1e-10 * np.max(np.abs(spectrum))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_isotropic_risk_solves_its_scalar_equations(seed: int) -> None:
+    """Mean and variance of one direction a coordinate, integrated numerically."""
+    rng = np.random.default_rng(seed)
+    size = 4
+    eigenvalue, rate = 10.0 ** rng.uniform(-2, 0.5), 10.0 ** rng.uniform(-1, 0.3)
+    ridge, noise, sigma = rng.uniform(0, 1, 3) * rng.integers(0, 2, 3)
+    target, start = rng.standard_normal((2, size))
+    end = float(rng.uniform(0.1, 5))
+
+    def slope(_: float, state: Array) -> Array:
+        mean, variance = state[:size], state[size]
+        excess = np.sum((mean - target) ** 2) + size * variance
+        risk = 0.5 * (eigenvalue * excess + noise**2)
+        drift = -rate * (eigenvalue * (mean - target) + ridge * mean)
+        fresh = rate**2 / size * (2 * risk * eigenvalue + sigma**2)
+        return np.append(drift, fresh - 2 * rate * (eigenvalue + ridge) * variance)
+
+    state = solve_ivp(
+        slope, (0, end), np.append(start, 0.0), method="DOP853", rtol=1e-12, atol=1e-14
+    ).y[:, -1]
+    excess = np.sum((state[:size] - target) ** 2) + size * state[size]
+    found = isotropic_risk(
+        end,
+        eigenvalue=eigenvalue,
+        target=target,
+        initial=start,
+        rate=rate,
+        gradient_noise_std=sigma,
+        ridge=ridge,
+        label_noise_std=noise,
+    )
+    assert found == pytest.approx(0.5 * (eigenvalue * excess + noise**2), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_discrete_mean_risk_by_enumeration(seed: int) -> None:
+    """Two-point features of fourth moment 1 by all sign patterns: the kurtosis is then 1."""
+    rng = np.random.default_rng(seed)
+    size, count = 2, 3
+    problem = RidgeRegression(
+        rng.uniform(0, 1, size),
+        rng.standard_normal(size),
+        rng.standard_normal(size),
+        label_noise_std=rng.uniform(0, 1),
+        ridge=rng.uniform(0, 0.3),
+    )
+    steps, sigma = rng.uniform(0, 0.8, count), rng.uniform(0, 1)
+    signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]]) * np.sqrt(problem.eigenvalues)
+    # First and second moments of x - x̃ over labels and gradient noise, for each pattern.
+    gap = problem.initial - problem.target
+    laws = [(1.0, gap, np.outer(gap, gap))]
+    risks = []
+    for step in [*steps, None]:
+        moment = sum(weight * second for weight, _, second in laws)
+        excess = np.trace(np.diag(problem.eigenvalues) @ moment)
+        risks.append(0.5 * (excess + problem.label_noise_std**2))
+        if step is None:
+            break
+        after = []
+        for weight, mean, second in laws:
+            for row in signs:
+                matrix = (1 - step * problem.ridge) * np.eye(size) - step * np.outer(row, row)
+                shift = -step * problem.ridge * problem.target
+                cross = np.outer(matrix @ mean, shift)
+                fresh = step**2 * (
+                    problem.label_noise_std**2 * np.outer(row, row) + sigma**2 * np.eye(size)
+                )
+                whole = matrix @ second @ matrix.T + cross + cross.T + np.outer(shift, shift)
+                after.append((weight / 4, matrix @ mean + shift, whole + fresh))
+        laws = after
+    found = mean_risk(problem, steps, gradient_noise_std=sigma, kurtosis=1.0)
+    np.testing.assert_allclose(found, risks, rtol=1e-11)
+
+
+SECOND_ROUTES = {
+    HomogenisedSGD: test_law_solves_the_equations_of_its_modes,
+    resolved_panels: test_panels_integrate_products_of_the_rate_and_of_decays,
+    RidgeRegression: test_problem_in_matrices,
+    Population: test_problem_in_matrices,
+    SecondMomentBasis: test_basis_of_a_rank_one_mean,
+    solve_volterra: test_volterra_equations_agree_with_the_law_or_warn,
+    stationary_risk: test_stationary_risks_are_where_the_equations_stand_still,
+    stationary_regularised_risk: test_stationary_risks_are_where_the_equations_stand_still,
+    stability_limit: test_stationary_risks_are_where_the_equations_stand_still,
+    isotropic_risk: test_isotropic_risk_solves_its_scalar_equations,
+    mean_risk: test_discrete_mean_risk_by_enumeration,
+}
