@@ -32,7 +32,7 @@ def test_cells_of_a_trial_draw_one_after_another():
     found = stage(AXES, draw)(PARAMETERS, Trials(1, "a/b", 0, 3))
     assert found.value.dims == ("trial", "power", "size")
     for trial in Trials(1, "a/b", 0, 3):
-        expected = trial.rng.standard_normal((2, 2)) + [[13, 16], [23, 26]]
+        expected = np.add(trial.rng.standard_normal((2, 2)), [[13, 16], [23, 26]])
         np.testing.assert_array_equal(found.value[trial.number], expected)
     assert found.curve.dims == ("trial", "power", "size", "time")
     np.testing.assert_array_equal(found.curve, found.value.values[..., None] * [1, 2, 3])
