@@ -226,12 +226,19 @@ RESULTS = made_runs.RESULTS | {
     "release_loss.ReleaseLoss",
     "scaling_laws.OptimalExponent",
     "shaped_dp_ftrl.ShapedRun",
+    "table_quality.TableQuality",
     "volterra.Kernels",
 }
 # Inner loops and their plumbing, which work on validated arguments.
 INTERNALS = {
     "clipping.clipped_moments",
     "clipping.clipped_residual",
+    *(
+        f"columns.{kind}.{name}"
+        for kind in ("Categories", "Numbers")
+        for name in ("clipped", "encode")
+    ),
+    "columns.value_type",
     "clipping.descent_of",
     "clipping.finite",
     "clipping.noise_moments",
@@ -255,8 +262,6 @@ INTERNALS = {
     "screening.ScreenedSamples.holds",
     "screening.ScreenedSamples.is_of",
     "screening.screen_rows",
-    "tables.Categories.encode",
-    "tables.Numbers.encode",
     "unquoted.unquoted",
 }
 INSTANCES: dict[str, Callable[[], Any]] = {

@@ -14,7 +14,7 @@ from made import Made
 
 from privreg.algorithms import huber_scales, huber_settings, records, split_budget
 from privreg.algorithms.samples import ArraySamples
-from privreg.estimators import bounds, outlook, tables
+from privreg.estimators import bounds, columns, csv_table, outlook, parquet_table, tables
 from privreg.prediction import methods
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
@@ -182,15 +182,19 @@ def parquet_file() -> Path:
 
 
 def table() -> Any:
-    return tables.CSVTable(csv_file())
+    return csv_table.CSVTable(csv_file())
 
 
-def columns() -> Any:
-    return tables.table_columns(FEATURE_BOUNDS, "y", COLUMNS)
+def used_columns() -> Any:
+    return columns.table_columns(FEATURE_BOUNDS, "y", COLUMNS)
+
+
+def folder() -> Any:
+    return tables.FolderTable(("first", "second"), (table(), table()))
 
 
 def table_samples() -> Any:
-    return tables.TableSamples(table(), columns(), "y", FRAME)
+    return tables.TableSamples(table(), used_columns(), "y", FRAME)
 
 
 def statement() -> Any:
@@ -219,10 +223,11 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "rows.Rows": rows,
     "shrunk_moments.ShrunkMoments": moments,
     "split_budget.SplitBudget": purse,
-    "tables.CSVTable": table,
-    "tables.Categories": lambda: tables.Categories("c", ("x", "z")),
-    "tables.Numbers": lambda: tables.Numbers("a", -1.0, 1.0),
-    "tables.ParquetTable": lambda: tables.ParquetTable(parquet_file()),
+    "csv_table.CSVTable": table,
+    "columns.Categories": lambda: columns.Categories("c", ("x", "z")),
+    "columns.Numbers": lambda: columns.Numbers("a", -1.0, 1.0),
+    "parquet_table.ParquetTable": lambda: parquet_table.ParquetTable(parquet_file()),
+    "tables.FolderTable": folder,
     "tables.TableSamples": table_samples,
 }
 # Called in place of a constructor that looks at nothing.
@@ -334,21 +339,31 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "bounds": BOUNDS,
         "label_bounds": LABEL_BOUNDS,
     },
-    "tables.CSVTable": {"path": Made(csv_file)},
-    "tables.CSVTable.parts": {"names": ("a", "y")},
-    "tables.ParquetTable.parts": {"names": ("a", "y")},
-    "tables.Categories": {"name": "c", "categories": ("x", "z")},
-    "tables.Numbers": {"name": "a", "low": -1.0, "high": 1.0},
-    "tables.ParquetTable": {"path": Made(parquet_file)},
+    "csv_table.CSVTable": {"path": Made(csv_file)},
+    "csv_table.CSVTable.parts": {"names": ("a", "y")},
+    "parquet_table.ParquetTable.parts": {"names": ("a", "y")},
+    "columns.Categories": {"name": "c", "categories": ("x", "z")},
+    "columns.Numbers": {"name": "a", "low": -1.0, "high": 1.0},
+    "parquet_table.ParquetTable": {"path": Made(parquet_file)},
     "tables.TableSamples": {
         "table": Made(table),
-        "features": Made(columns),
+        "features": Made(used_columns),
         "label": "y",
         "frame": FRAME,
     },
-    "tables.held": {"samples": Made(table_samples)},
+    "table_quality.private_quality": {
+        "counts": np.array([[3, 1], [0, 0], [0, 2]]),
+        "columns": {"a": True, "c": False, "y": True},
+        "sample_size": 20.0,
+        "budget": BUDGET,
+    },
+    "tables.FolderTable": {
+        "names": ("first", "second"),
+        "tables": Made(lambda: (table(), table())),
+    },
+    "tables.FolderTable.parts": {"names": ("a", "y")},
     "tables.open_table": {"table": Made(csv_file)},
-    "tables.table_columns": {"feature_bounds": FEATURE_BOUNDS, "label": "y", "available": COLUMNS},
+    "columns.table_columns": {"feature_bounds": FEATURE_BOUNDS, "label": "y", "available": COLUMNS},
     "population_intervals.LastIterateLaw.total": {"target": "population"},
     "population_intervals.last_iterate_law": {"fit": Made(fit), "moments": None},
     "population_intervals.population_intervals": {

@@ -61,6 +61,32 @@ def test_every_name_resolves_and_none_needs_the_reproduction():
     assert not {name.split(".")[1] for name in inside if "." in name} & REPRODUCTION_ROOMS
 
 
+def test_nothing_loads_arrow_before_a_table_is_read():
+    # Hidden, since pandas takes it wherever it is installed.
+    hidden = "import sys, privreg; sys.modules['pandas'] = None\n"
+    outside, _ = loaded_after(
+        f"{hidden}for name in privreg.__all__:\n    getattr(privreg, name)\n"
+        "import privreg.estimators.tables"
+    )
+    assert "pyarrow" not in outside
+
+
+def test_no_stage_of_the_workflow_needs_arrow():
+    stages = sorted(
+        f"privreg.papers.{path.parent.parent.name}.experiments.{path.stem}"
+        for path in PACKAGE.glob("papers/*/experiments/*.py")
+    )
+    assert len(stages) > 50
+    # An unknown command is one of the workflow's; what it hides cannot be imported after it.
+    run = (
+        "from privreg.command_line.main import main\ntry: main(['none'])\nexcept SystemExit: pass\n"
+    )
+    modules_after(
+        f"{run}import importlib, sys\nfor name in {stages}: importlib.import_module(name)\n"
+        "assert sys.modules['pyarrow'] is None"
+    )
+
+
 def test_names_are_those_of_their_homes():
     for name, home in privreg._HOMES.items():
         assert getattr(privreg, name) is getattr(import_module(home), name)

@@ -16,7 +16,7 @@ SUMMARY = "fit a table in a file under a privacy budget, with intervals"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("table", type=Path, help="a .csv or .parquet file")
+    parser.add_argument("table", type=Path, help="a .csv or .parquet file, or a folder of them")
     parser.add_argument("--label", required=True, metavar="COLUMN", help="what is predicted")
     parser.add_argument(
         "--bounds",
@@ -24,18 +24,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="FILE",
         help="YAML or JSON: for the label and each feature [low, high], or a list of categories; "
-        "from public knowledge, since values outside are clipped and nothing is read from the data",
+        "from public knowledge, since numbers outside are clipped and a record with an undeclared "
+        "category counts as absent",
     )
     add_budget(parser)
+    parser.add_argument(
+        "--quality-share",
+        type=float,
+        default=0.01,
+        metavar="SHARE",
+        help="of the budget, for the shares of incomplete and clipped records (default 0.01)",
+    )
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the fit as JSON")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report as HTML")
-    parser.add_argument("--threads", type=int, default=2, help="that read a Parquet file")
+    parser.add_argument("--threads", type=int, default=2, help="that read row groups and files")
 
 
 def run(options: argparse.Namespace) -> str:
     """The report as text."""
+    from privreg.command_line.bounds_file import read_bounds
     from privreg.estimators.linear_regression import PrivateLinearRegression
 
     # All of it before the fit: what fails after it has spent the budget for nothing.
@@ -50,7 +59,12 @@ def run(options: argparse.Namespace) -> str:
         feature_bounds=bounds,
         label_bounds=label_bounds,
         fit_intercept=not options.no_intercept,
-    ).fit_table(options.table, label=options.label, threads=options.threads)
+    ).fit_table(
+        options.table,
+        label=options.label,
+        quality_share=options.quality_share,
+        threads=options.threads,
+    )
     if options.output is not None:
         options.output.write_text(
             json.dumps(as_json(model, level=options.level, delta=options.delta), indent=2) + "\n",
@@ -61,33 +75,9 @@ def run(options: argparse.Namespace) -> str:
     return model.report(level=options.level).rstrip()
 
 
-def read_bounds(path: Path) -> dict[str, Any]:
-    """Bounds by column from a YAML or JSON file.
-
-    Parameters
-    ----------
-    path : Path
-        Ending in .json, .yaml or .yml; the last two need PyYAML.
-    """
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".json":
-        found = json.loads(text)
-    else:
-        try:
-            import yaml
-        except ImportError:
-            raise ImportError(
-                "YAML files need PyYAML: pip install privreg[tables], or write the bounds as JSON"
-            ) from None
-        found = yaml.safe_load(text)
-    if not isinstance(found, dict):
-        raise ValueError(f"bounds must be a mapping from columns, got {type(found).__name__}")
-    return {str(name): value for name, value in found.items()}
-
-
 def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
     """A fit in plain types: coefficients, intervals, and the privacy that was spent."""
-    intervals, privacy = model.confidence_intervals(level), model.privacy_
+    intervals, privacy, quality = model.confidence_intervals(level), model.privacy_, model.quality_
     names = [*map(str, model.feature_names_in_), *(["(intercept)"] if model.fit_intercept else [])]
     return {
         "coefficients": [
@@ -109,6 +99,13 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
         ],
         "level": level,
         "target": intervals.target,
+        "records": None
+        if quality is None
+        else {
+            "incomplete": quality.incomplete,
+            "clipped": quality.clipped,
+            "noise_standard_deviation": quality.noise_std,
+        },
         "privacy": {
             "seeded": privacy.seeded,
             "epsilon": _finite(privacy.epsilon(delta)),

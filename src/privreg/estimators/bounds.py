@@ -23,10 +23,6 @@ FloatArray = NDArray[np.float64]
 LARGEST, NARROWEST = 1e15, 1e-15
 
 
-class MissingValue(ValueError):
-    """A NaN where a number must be."""
-
-
 @dataclass(frozen=True)
 class Frame(Immutable):
     r"""Units in which every feature and label lies in [-1, 1].
@@ -205,7 +201,7 @@ def _real(name: str, values: Any) -> NDArray[Any]:
 def _require_present(name: str, values: NDArray[Any]) -> None:
     # The least of some numbers is NaN if one of them is.
     if np.isnan(np.min(values, initial=0.0)):
-        raise MissingValue(f"{name} must hold no missing values, got NaN")
+        raise ValueError(f"{name} must hold no missing values, got NaN")
 
 
 def _scale(bounds: FloatArray, intercept: bool) -> tuple[FloatArray, FloatArray]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -21,10 +23,12 @@ from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples, Samples
 from privreg.algorithms.split_budget import private_count, require_budget
 from privreg.estimators.bounds import Frame, declared
+from privreg.estimators.columns import table_columns
 from privreg.estimators.outlook import Outlook, advice, outlook
 from privreg.estimators.refits import counted, whole
 from privreg.estimators.report import PrivacyStatement, write_report
-from privreg.estimators.tables import Table, TableSamples, held, open_table, table_columns
+from privreg.estimators.table_quality import TableQuality, private_quality
+from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
@@ -41,6 +45,7 @@ from privreg.validation import (
     require_count,
     require_flag,
     require_instance,
+    require_number,
     require_unmasked,
 )
 
@@ -95,6 +100,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         The error that was predicted before the fit, from what is public.
     feature_bounds_, label_bounds_ : ndarray
         Bounds that were used, (p, 2) and (2,).
+    quality_ : TableQuality or None
+        Shares of incomplete and clipped records, with noise, where a table in a file was fitted.
     iterates_ : ndarray, shape (T, p)
         Coefficients after each step, if all are released.
     n_features_in_, feature_names_in_
@@ -125,6 +132,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     >>> round(model.privacy_.epsilon(1e-6), 6), model.privacy_.unit
     (1.0, 'row')
     """
+
+    quality_: TableQuality | None
 
     def __init__(
         self,
@@ -177,36 +186,62 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return self._fit(samples, frame, len(labels) if persons is None else persons.count, persons)
 
     @whole
-    def fit_table(self, table: str | Path | Table, *, label: str, threads: int = 2) -> Self:
+    def fit_table(
+        self,
+        table: str | Path | Table,
+        *,
+        label: str,
+        quality_share: float = 0.01,
+        threads: int = 2,
+    ) -> Self:
         """Fit a file of any length in memory that does not grow with it.
 
         Parameters
         ----------
         table : path or Table
-            A `.parquet` or `.csv` file.
+            A `.parquet` or `.csv` file, or a folder of either.
         label : str
             Column of the label.
+        quality_share : float
+            Share of the budget, at least 0 and less than 1, that buys the shares of incomplete and
+            clipped records of each column; 0 buys none.
         threads : int
-            Threads that read row groups of a Parquet file.
+            Threads that read row groups of Parquet files, or the files of a folder.
 
         Returns
         -------
         self
             The features are the columns that `feature_bounds` names, a mapping from each to
             (low, high), or to a list of declared categories: one feature for each but the first.
+            A record with a missing, unreadable or undeclared value in one of them or in the label
+            counts as absent; `inf` and numbers outside their bounds are clipped to them.
         """
         self._require_settings()
         require_count("threads", threads)
+        share = require_number("quality_share", quality_share, least=0, below=1)
+        if 0 < share < 1e-10:
+            raise ValueError(f"quality_share must be 0 or at least 1e-10, got {share:g}")
         source = table if isinstance(table, Table) else open_table(table)
-        columns = table_columns(self.feature_bounds, label, source.columns)
+        columns = table_columns(self.feature_bounds, label, tuple(source.schema.names))
         names = [name for column in columns for name in column.names]
         self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
         self.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
         samples = TableSamples(source, columns, label, frame)
-        rows = held(samples) if source.row_count * frame.dimension <= HELD_NUMBERS else samples
-        return self._fit(rows, frame, source.row_count, None, threads)
+        if not source.row_count and self._require_budget().neighbours is not Neighbours.ADD_REMOVE:
+            raise ValueError("table must have rows, got none")
+        held = source.row_count * frame.dimension <= HELD_NUMBERS
+        rows, counts = samples.hold() if held else (samples, None)
+        quality = None
+        if share > 0:
+            counts = samples.counts(threads=threads) if counts is None else counts
+            bounded = {column.name: column.clips for column in samples.columns}
+            quality = partial(private_quality, counts, bounded)
+        self._fit(rows, frame, source.row_count, None, threads, quality, share)
+        if quality is None:
+            self.quality_ = TableQuality({}, {}, 0.0)
+        return self
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted labels, shape (n,), of features (n, p)."""
@@ -278,6 +313,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             outlook=self.outlook_,
             bounds=self.feature_bounds_,
             label_bounds=self.label_bounds_,
+            quality=self.quality_,
         )
 
     def _numbers(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
@@ -295,6 +331,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         records: int,
         persons: Persons | None,
         threads: int = 1,
+        quality: Callable[..., Release[TableQuality]] | None = None,
+        quality_share: float = 0.0,
     ) -> Self:
         """Draw noise, and set all attributes that depend on it."""
         budget = left = self._require_budget()
@@ -308,6 +346,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 counting = private_count(records, budget=left.share(COUNT_SHARE), rng=rng)
                 count, left = counting.value, left.share(1 - COUNT_SHARE)
                 spent.append(counting)
+            self.quality_ = None
+            if quality is not None:
+                found = quality(sample_size=count, budget=left.share(quality_share), rng=rng)
+                self.quality_, left = found.value, left.share(1 - quality_share)
+                spent.append(found)
             self.outlook_ = self._foreseen(max(1, round(count)), frame, left)
             release = huber_descent(
                 samples,
@@ -346,7 +389,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.privacy_ = PrivacyStatement(
             with_secret_noise=self._require_budget(),
             unit="person" if by_person else "row",
-            spending=(*(("number of records", each.budget) for each in spent), *fit.spending),
+            spending=(*((_purpose(each.value), each.budget) for each in spent), *fit.spending),
             assumptions=tuple(dict.fromkeys((CLIPPED, *texts, *source.assumptions))),
             seeded=isinstance(source, Seeded),
         )
@@ -397,3 +440,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _purpose(value: Any) -> str:
+    counted_cells = isinstance(value, TableQuality)
+    return "incomplete and clipped records" if counted_cells else "number of records"

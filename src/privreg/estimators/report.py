@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.estimators.outlook import Outlook
+from privreg.estimators.table_quality import TableQuality
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.noise.source import NOT_PRIVATE
 from privreg.privacy.budget import Budget
@@ -94,6 +95,7 @@ def write_report(
     outlook: Outlook,
     bounds: FloatArray,
     label_bounds: FloatArray,
+    quality: TableQuality | None = None,
 ) -> str:
     """The report of a fit.
 
@@ -108,6 +110,8 @@ def write_report(
         Settings, and the error that was predicted before the fit.
     bounds : ndarray, shape (p, 2)
     label_bounds : ndarray, shape (2,)
+    quality : TableQuality, optional
+        Where a table in a file was fitted.
     """
     require_choice("format", format, ("text", "html"))
     require_instance("intervals", intervals, CoefficientIntervals)
@@ -158,12 +162,33 @@ def write_report(
     parts: list[Part] = [
         ("Coefficients", head, coefficients, [target]),
         ("Predicted before the fit", None, [], outlook.sentences),
+        *([] if quality is None else [_quality(quality)]),
         ("Privacy", None, [], guarantee),
         ("Spent on", ("", "rho", "share"), spending, []),
         ("Assumed", None, [], list(privacy.assumptions)),
         ("Chosen without the data", None, [], chosen),
     ]
     return _text(parts) if format == "text" else _html(parts)
+
+
+def _quality(quality: TableQuality) -> Part:
+    sentences = [
+        "A record with a missing, unreadable or undeclared value in a used column is incomplete "
+        "and counts as absent."
+    ]
+    if not quality.incomplete:
+        return "Records of the table", None, [], sentences
+    sentences += [
+        "A clipped number lies outside its bounds and counts as the nearer of them.",
+        "Shares are of all records, and have noise of standard deviation "
+        f"{100 * quality.noise_std:.2g} %, which can take them below 0.",
+    ]
+    shares = (quality.incomplete, quality.clipped)
+    rows = [
+        (name, *(f"{100 * each[name]:.2f} %" if name in each else "" for each in shares))
+        for name in quality.incomplete
+    ]
+    return "Records of the table", ("", "incomplete", "clipped"), rows, sentences
 
 
 def _text(parts: Sequence[Part]) -> str:

@@ -1,214 +1,143 @@
-"""Tables in files, read in parts as often as needed: Parquet by row groups, CSV by lines.
+"""Tables in files, read in parts as often as needed: a Parquet or CSV file, or a folder of them.
 
 A part is read from the file at each pass, mapped into the declared bounds, and forgotten: memory
-does not grow with the number of rows.
+does not grow with the number of rows. Each record is mapped by itself.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk
-from privreg.estimators.bounds import LARGEST, Frame, MissingValue, declared
-from privreg.validation import require_choice, require_instance, require_number
+from privreg.estimators.bounds import Frame
+from privreg.estimators.columns import Categories, Cells, Numbers, require_columns, value_type
+from privreg.estimators.csv_table import CSVTable
+from privreg.estimators.parquet_table import BATCH, ParquetTable
+from privreg.validation import require_choice, require_count, require_instance
 
-FloatArray = NDArray[np.float64]
-Columns = list[NDArray[Any]]
-BATCH = 16_384
-LINES = 50_000
+Counts = NDArray[np.int64]
 
 
 @runtime_checkable
 class Table(Protocol):
-    """A file of named columns with a known number of rows."""
+    """Named columns of declared types with a known number of rows."""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of all columns."""
+    def schema(self) -> Any:
+        """The `pyarrow.Schema` of all columns, which is public."""
 
     @property
     def row_count(self) -> int:
         """Number of rows."""
 
-    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Columns]]]:
-        """Readers of consecutive parts; each yields batches of the named columns."""
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        """Readers of consecutive parts, each of `pyarrow.RecordBatch` of the named columns."""
+
+
+@dataclass(frozen=True)
+class FolderTable:
+    """Tables one after the other, such as the files of a folder; their parts are the parts.
+
+    The columns that are used have one type in all of them; the others may differ.
+
+    Parameters
+    ----------
+    names : tuple of str
+        How the tables are called in errors.
+    tables : tuple of Table
+    """
+
+    names: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+    def __post_init__(self) -> None:
+        require_instance("names", self.names, tuple)
+        require_instance("tables", self.tables, tuple)
+        if not self.tables or not all(isinstance(each, Table) for each in self.tables):
+            raise ValueError(f"tables must be one Table or more, got {self.tables!r}")
+        if len(self.names) != len(self.tables):
+            raise ValueError(f"names must be {len(self.tables)} texts, got {self.names!r}")
+
+    @property
+    def schema(self) -> Any:
+        """That of the first."""
+        return self.tables[0].schema
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows of all."""
+        return sum(each.row_count for each in self.tables)
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        """Readers of the parts of each."""
+        chosen = require_columns(names, self.schema.names)
+        for place, table in zip(self.names, self.tables, strict=True):
+            for column in chosen:
+                if table.schema.names.count(column) != 1:
+                    raise ValueError(f"column {column!r} must be in {place!r} once")
+                wanted, found = (
+                    value_type(each.field(column).type) for each in (self.schema, table.schema)
+                )
+                if found != wanted:
+                    raise ValueError(
+                        f"column {column!r} must be of type {wanted} as in {self.names[0]!r}, "
+                        f"got {found} in {place!r}"
+                    )
+        return [part for table in self.tables for part in table.parts(chosen)]
 
 
 def open_table(table: str | Path) -> Table:
-    """A Parquet (`.parquet`, needs pyarrow) or CSV (`.csv`) file as a table.
+    """A Parquet (`.parquet`) or CSV (`.csv`) file, or a folder of files of one kind, as a table.
 
     Parameters
     ----------
     table : str or Path
+        Files of a folder are taken in the order of their names. Other endings, and names that begin
+        with a dot or an underscore, are passed over.
     """
     if not isinstance(table, (str, Path)):
         raise ValueError(f"table must be a path or a Table, got {table!r}")
-    file = Path(table)
-    if not file.is_file():
-        raise ValueError(f"table must be a file, got {str(file)!r}")
-    kind = require_choice("table's ending", file.suffix.lower(), (".csv", ".parquet"))
-    return ParquetTable(file) if kind == ".parquet" else CSVTable(file)
-
-
-@dataclass(frozen=True)
-class ParquetTable:
-    """A Parquet file; its row groups are the parts, read in parallel."""
-
-    path: Path
-    columns: tuple[str, ...] = field(init=False)
-    row_count: int = field(init=False)
-    groups: int = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        _require_file(self.path)
-        with _parquet(self.path) as file:
-            object.__setattr__(self, "columns", tuple(file.schema_arrow.names))
-            object.__setattr__(self, "row_count", int(file.metadata.num_rows))
-            object.__setattr__(self, "groups", int(file.metadata.num_row_groups))
-
-    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Columns]]]:
-        _require_columns(names, self.columns)
-        return [partial(self._read, group, tuple(names)) for group in range(self.groups)]
-
-    def _read(self, group: int, names: tuple[str, ...]) -> Iterator[Columns]:
-        with _parquet(self.path) as file:
-            for batch in file.iter_batches(
-                batch_size=BATCH, row_groups=[group], columns=list(names), use_threads=False
-            ):
-                # By name, since a file gives columns in its own order.
-                yield [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
-
-
-@dataclass(frozen=True)
-class CSVTable:
-    """A CSV file with a header line and decimal points; it is one part."""
-
-    path: Path
-    columns: tuple[str, ...] = field(init=False)
-    row_count: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        _require_file(self.path)
-        with self.path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            header = next(reader, None)
-            if not header:
-                raise ValueError(f"table must have a header line, got none in {self.path.name!r}")
-            object.__setattr__(self, "columns", tuple(name.strip() for name in header))
-            object.__setattr__(self, "row_count", sum(1 for row in reader if row))
-
-    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Columns]]]:
-        _require_columns(names, self.columns)
-        return [partial(self._read, tuple(names))]
-
-    def _read(self, names: tuple[str, ...]) -> Iterator[Columns]:
-        places = [self.columns.index(name) for name in names]
-        with self.path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            next(reader)
-            rows: list[list[str]] = []
-            for row in reader:
-                if row:
-                    rows.append(row)
-                if len(rows) == LINES:
-                    yield _cells(rows, places)
-                    rows = []
-            if rows:
-                yield _cells(rows, places)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A column of numbers with its bounds.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    low, high : float
-        At least -1e15 and at most 1e15.
-    """
-
-    name: str
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        require_instance("name", self.name, str)
-        low = require_number("low", self.low, least=-LARGEST, most=LARGEST)
-        high = require_number("high", self.high, least=-LARGEST, most=LARGEST)
-        if not low < high:
-            raise ValueError(f"high must be more than low, got {low:g} and {high:g}")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features that it makes."""
-        return (self.name,)
-
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of the features that it makes."""
-        return [(self.low, self.high)]
-
-    def encode(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        """The features, each an array of numbers."""
-        return [_numbers(self.name, values)]
-
-
-@dataclass(frozen=True)
-class Categories:
-    """A column of declared categories: one feature of zeros and ones for each but the first.
-
-    A value that is not declared counts as the first.
-
-    Parameters
-    ----------
-    name : str
-        Of the column.
-    categories : tuple of str
-        Two or more different ones.
-    """
-
-    name: str
-    categories: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        require_instance("name", self.name, str)
-        require_instance("categories", self.categories, tuple)
-        texts = all(isinstance(each, str) for each in self.categories)
-        if not texts or len(set(self.categories)) < max(2, len(self.categories)):
+    path = Path(table)
+    if path.is_dir():
+        files = [each for each in sorted(path.rglob("*")) if each.name[0] not in "._"]
+        found = [each for each in files if each.suffix.lower() in READERS]
+        nested = [each.name for each in found if each.parent != path]
+        if not found or nested or len({each.suffix.lower() for each in found}) > 1:
             raise ValueError(
-                f"categories of {self.name!r} must be two or more different texts, "
-                f"got {self.categories!r}"
+                "table must be a folder of .parquet or of .csv files, not both and in no "
+                f"subfolders, got {str(path)!r}"
             )
+        names = tuple(each.name for each in found)
+        return FolderTable(names, tuple(open_table(each) for each in found))
+    if not path.is_file():
+        raise ValueError(f"table must be a file or a folder, got {str(path)!r}")
+    return READERS[require_choice("table's ending", path.suffix.lower(), READERS)](path)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the features that it makes."""
-        return tuple(f"{self.name}={each}" for each in self.categories[1:])
 
-    @property
-    def bounds(self) -> list[tuple[float, float]]:
-        """Bounds of the features that it makes."""
-        return [(0.0, 1.0)] * (len(self.categories) - 1)
+READERS: dict[str, Callable[[Path], Table]] = {".csv": CSVTable, ".parquet": ParquetTable}
 
-    def encode(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        """The features, each an array of zeros and ones."""
-        texts = values.astype(str)
-        return [(texts == each).astype(np.float32) for each in self.categories[1:]]
+
+class Encoded(NamedTuple):
+    """Some mapped rows, and the cells of each column that they come from, the label's last."""
+
+    chunk: Chunk
+    cells: list[Cells]
 
 
 @dataclass(frozen=True)
 class TableSamples:
     """Rows of a table in a frame, as `Samples` that are never held.
+
+    A record with a missing value in a used column is incomplete. It is mapped to a row of zeros
+    with label 0, in the column of the intercept as well, and so counts as absent.
 
     Parameters
     ----------
@@ -218,6 +147,11 @@ class TableSamples:
         Name of the label's column.
     frame : Frame
         Bounds of the encoded features and the label.
+
+    Guarantee
+    ---------
+    Each mapped row is a function of its own record, of the schema and of what is declared here;
+    batches, parts, files and threads do not enter.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -232,13 +166,22 @@ class TableSamples:
         require_instance("features", self.features, tuple)
         if not all(isinstance(each, (Numbers, Categories)) for each in self.features):
             raise ValueError(f"features must be Numbers and Categories, got {self.features!r}")
-        require_choice("label", self.label, self.table.columns)
+        require_choice("label", self.label, self.table.schema.names)
         require_instance("frame", self.frame, Frame)
         count = sum(len(each.names) for each in self.features)
         if count != len(self.frame.features):
             raise ValueError(
                 f"frame must have bounds for {count} features, got {len(self.frame.features)}"
             )
+        # The readers look at the columns before any is read.
+        self.parts()
+        for column in self.columns:
+            column.require_type(self.table.schema.field(column.name).type)
+
+    @property
+    def columns(self) -> tuple[Numbers | Categories, ...]:
+        """The columns that are used, the label last."""
+        return (*self.features, Numbers(self.label, *map(float, self.frame.label)))
 
     @property
     def sample_size(self) -> int:
@@ -254,118 +197,85 @@ class TableSamples:
 
     def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
         """Readers of consecutive parts of the rows, for several threads."""
-        names = [*(each.name for each in self.features), self.label]
-        return [partial(self._mapped, part) for part in self.table.parts(names)]
+        return [partial(self._chunks, part) for part in self._encoders()]
 
-    def _mapped(self, part: Callable[[], Iterator[Columns]]) -> Iterator[Chunk]:
-        for columns in part():
-            encoded = [
-                feature
-                for column, values in zip(self.features, columns, strict=False)
-                for feature in column.encode(values)
-            ]
-            label = _numbers(self.label, columns[-1])
-            kind = np.result_type(*(each.dtype for each in encoded), np.float32)
-            block = np.empty((len(label), len(encoded)), dtype=kind, order="F")
-            for place, values in enumerate(encoded):
-                block[:, place] = values
-            try:
-                rows = self.frame.rows(block)
-                labels = self.frame.labels(label).astype(kind, copy=False)
-            except MissingValue:
+    def counts(self, *, threads: int = 1) -> Counts:
+        """Missing and clipped cells of each column, (columns, 2), in one pass. Not private.
+
+        Parameters
+        ----------
+        threads : int
+            Threads that read the parts.
+        """
+
+        def total(part: Callable[[], Iterator[Encoded]]) -> Counts:
+            return sum((self._count(each) for each in part()), start=self._no_counts())
+
+        with ThreadPoolExecutor(require_count("threads", threads)) as pool:
+            return sum(pool.map(total, self._encoders()), start=self._no_counts())
+
+    def hold(self) -> tuple[ArraySamples, Counts]:
+        """The rows in memory, and what `counts` gives, in one pass. The counts are not private."""
+        rows, labels, counts = [np.zeros((0, self.dimension))], [np.zeros(0)], self._no_counts()
+        for part in self._encoders():
+            for each in part():
+                rows.append(each.chunk.features)
+                labels.append(each.chunk.labels)
+                counts += self._count(each)
+        return ArraySamples(np.concatenate(rows), np.concatenate(labels)), counts
+
+    def _count(self, encoded: Encoded) -> Counts:
+        counts = [
+            (np.count_nonzero(cells.missing), column.clipped(cells))
+            for column, cells in zip(self.columns, encoded.cells, strict=True)
+        ]
+        return np.array(counts, dtype=np.int64)
+
+    def _no_counts(self) -> Counts:
+        return np.zeros((len(self.features) + 1, 2), dtype=np.int64)
+
+    def _encoders(self) -> list[Callable[[], Iterator[Encoded]]]:
+        names = [column.name for column in self.columns]
+        return [partial(self._encoded, part) for part in self.table.parts(names)]
+
+    @staticmethod
+    def _chunks(part: Callable[[], Iterator[Encoded]]) -> Iterator[Chunk]:
+        return (each.chunk for each in part())
+
+    def _encoded(self, part: Callable[[], Iterator[Any]]) -> Iterator[Encoded]:
+        columns, checked = self.columns, None
+        for batch in part():
+            if checked is None or not batch.schema.equals(checked):
+                self._require_declared(batch.schema)
+                checked = batch.schema
+            for begin in range(0, batch.num_rows, BATCH):
+                rows = batch.slice(begin, BATCH)
+                yield self._encode([each.encode(rows.column(each.name)) for each in columns])
+
+    def _require_declared(self, schema: Any) -> None:
+        for column in self.columns:
+            wanted, found = (
+                value_type(each.field(column.name).type) for each in (self.table.schema, schema)
+            )
+            if found != wanted:
                 raise ValueError(
-                    "table must have no missing values in the columns that are used"
-                ) from None
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-            yield Chunk(rows, labels, norms)
+                    f"column {column.name!r} must be of type {wanted} in all batches, got {found}"
+                )
 
-
-def table_columns(
-    feature_bounds: Any, label: str, available: Sequence[str]
-) -> tuple[Numbers | Categories, ...]:
-    """Columns that a mapping of bounds declares, checked against a table's.
-
-    Parameters
-    ----------
-    feature_bounds : mapping
-        {column: (low, high)} or {column: [category, ...]}.
-    label : str
-        Column of the label, none of the features.
-    available : tuple of str
-        The table's columns.
-    """
-    require_instance("available", available, tuple)
-    if not isinstance(feature_bounds, Mapping) or not feature_bounds:
-        raise ValueError(
-            "feature_bounds must be a mapping from columns to (low, high) or to categories, "
-            f"got {feature_bounds!r}"
-        )
-    require_choice("label", label, available)
-    for column in feature_bounds:
-        require_choice("feature_bounds: a column", column, available)
-    if label in feature_bounds:
-        raise ValueError(f"label must be none of the features, got {label!r}")
-    return tuple(_column(name, declaration) for name, declaration in feature_bounds.items())
-
-
-def held(samples: TableSamples) -> ArraySamples:
-    """The rows of a table in memory."""
-    require_instance("samples", samples, TableSamples)
-    chunks = list(samples.chunks())
-    if not chunks:
-        raise ValueError("table must have rows, got none")
-    return ArraySamples(
-        np.concatenate([chunk.features for chunk in chunks]),
-        np.concatenate([chunk.labels for chunk in chunks]),
-    )
-
-
-def _column(name: str, declaration: Any) -> Numbers | Categories:
-    if isinstance(declaration, Mapping) and set(declaration) == {"categories"}:
-        declaration = declaration["categories"]
-    texts = isinstance(declaration, (list, tuple)) and [*map(str, declaration)]
-    if texts and any(isinstance(each, str) for each in declaration):
-        return Categories(name, tuple(texts))
-    low, high = declared(f"feature_bounds[{name!r}]", declaration, columns=1)[0]
-    return Numbers(name, float(low), float(high))
-
-
-def _numbers(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype.kind == "f":
-        return values
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"column {name!r} must hold numbers, got other values") from None
-
-
-def _require_file(path: Any) -> None:
-    if not isinstance(path, Path) or not path.is_file():
-        raise ValueError(f"path must be that of a file, got {path!r}")
-
-
-def _require_columns(names: Sequence[str], available: Sequence[str]) -> None:
-    if not isinstance(names, (list, tuple)) or not names:
-        raise ValueError(f"names must be a list of columns, got {names!r}")
-    for name in names:
-        require_choice("names: a column", name, available)
-
-
-def _cells(rows: list[list[str]], places: list[int]) -> Columns:
-    try:
-        return [np.array([row[place] for row in rows]) for place in places]
-    except IndexError:
-        raise ValueError("table must have as many cells in a line as in its header") from None
-
-
-def _parquet(path: Path) -> Any:
-    try:
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise ImportError("Parquet files need pyarrow: pip install privreg[tables]") from None
-    from pyarrow import ArrowException
-
-    try:
-        return ParquetFile(path, pre_buffer=False)
-    except ArrowException:
-        raise ValueError(f"table must be a Parquet file, got {path.name!r}") from None
+    def _encode(self, columns: list[Cells]) -> Encoded:
+        *features, label = (values for each in columns for values in each.features)
+        kind = np.result_type(*features, np.float32)
+        block = np.empty((len(label), len(features)), dtype=kind, order="F")
+        for place, values in enumerate(features):
+            block[:, place] = values
+        absent = columns[-1].missing
+        for each in columns[:-1]:
+            absent = absent | each.missing
+        if some := bool(np.any(absent)):
+            block[absent], label = 0, np.where(absent, label.dtype.type(0), label)
+        rows = self.frame.rows(block)
+        labels = self.frame.labels(label).astype(kind, copy=False)
+        if some:
+            rows[absent], labels[absent] = 0, 0
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        return Encoded(Chunk(rows, labels, norms), columns)

@@ -6,7 +6,9 @@ import json
 import pickle
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sklearn.base import clone
 
 from privreg import Budget, PrivateLinearRegression
@@ -134,15 +136,19 @@ def test_a_refit_keeps_nothing_of_the_first_fit():
 
 
 def test_a_failed_fit_of_a_table_changes_nothing(tmp_path):
-    table, other = tmp_path / "table.csv", tmp_path / "other.csv"
+    table = tmp_path / "table.csv"
     rows = "\n".join(f"{a},{b},{y}" for (a, b), y in zip(X, Y, strict=True))
     table.write_text(f"a,b,y\n{rows}\n")
     found = model(feature_bounds={"a": (-1, 1), "b": (-1, 1)}).fit_table(table, label="y")
     before = state(found)
-    other.write_text("a,c,y\n" + "\n".join(TEXT) + "\n0.1,secret,0\n")
-    found.set_params(feature_bounds={"c": (-1, 1)})
-    with pytest.raises(ValueError, match="column 'c'"):
-        found.fit_table(other, label="y")
+    found.set_params(feature_bounds={"a": (-1, 1)})
+    damaged = tmp_path / "table.parquet"
+    parquet.write_table(pa.table({"a": X[:, 0], "y": Y}), damaged)
+    data = bytearray(damaged.read_bytes())
+    data[4:64] = bytes(60)
+    damaged.write_bytes(data)
+    with pytest.raises(ValueError, match="sound Parquet file"):
+        found.fit_table(damaged, label="y")
     found.set_params(feature_bounds={"a": (-1, 1), "b": (-1, 1)})
     assert state(found) == before
 

@@ -1,0 +1,326 @@
+"""Declared columns of a table, each encoded cell by cell with the casts of Arrow.
+
+A cell's features depend on the cell, on its column's type, which is the file's, and on what was
+declared. What has none is missing: nothing is guessed for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.estimators.bounds import LARGEST, declared
+from privreg.validation import require_choice, require_instance, require_number
+
+# Texts that every version of Arrow reads alike, far from the ends of double precision.
+SHORT_NUMBER = r"^-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
+MOST_BYTES = 100
+NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
+)
+MISSING = -1
+
+
+class Cells(NamedTuple):
+    """The cells of a column, encoded.
+
+    Attributes
+    ----------
+    features : list of ndarray, shape (rows,)
+        Numbers; NaN where a number is missing, 0 where a category is.
+    missing : ndarray of bool, shape (rows,)
+    """
+
+    features: list[NDArray[Any]]
+    missing: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of numbers with its bounds.
+
+    Integers, decimals and floats are numbers, and so are texts such as `-1.5`, `2e3` and `inf`,
+    with blanks around them. Null, NaN and any other text are missing.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    low, high : float
+        At least -1e15 and at most 1e15.
+    """
+
+    name: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        require_instance("name", self.name, str)
+        low = require_number("low", self.low, least=-LARGEST, most=LARGEST)
+        high = require_number("high", self.high, least=-LARGEST, most=LARGEST)
+        if not low < high:
+            raise ValueError(f"high must be more than low, got {low:g} and {high:g}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features that it makes."""
+        return (self.name,)
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Bounds of the features that it makes."""
+        return [(self.low, self.high)]
+
+    @property
+    def clips(self) -> bool:
+        """Whether a cell can lie outside its bounds."""
+        return True
+
+    def require_type(self, kind: Any) -> None:
+        """An error unless cells of the Arrow type can be numbers."""
+        from pyarrow import types
+
+        value = value_type(kind)
+        number = types.is_integer(value) or types.is_floating(value) or types.is_decimal(value)
+        if not number and not _is_text(value):
+            raise ValueError(
+                f"column {self.name!r} must hold numbers, got {value}: {self._advice(value)}"
+            )
+
+    def encode(self, cells: Any) -> Cells:
+        """The feature of an Arrow array of cells, in single precision where they come so."""
+        values = _looked_up(cells, _numbers, np.nan)
+        return Cells([values], np.isnan(values))
+
+    def clipped(self, cells: Cells) -> int:
+        """How many lie outside their bounds; none of them is missing."""
+        (values,) = cells.features
+        return int(np.count_nonzero(values < self.low) + np.count_nonzero(values > self.high))
+
+    @staticmethod
+    def _advice(kind: Any) -> str:
+        from pyarrow import types
+
+        if types.is_temporal(kind):
+            return "write it as a number, such as days or seconds since a date of your choice"
+        if types.is_boolean(kind):
+            return "declare the categories [false, true]"
+        return "write the column as numbers"
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of declared categories: one feature of zeros and ones for each but the first.
+
+    Texts are compared byte by byte, integers as their decimal digits and truth values as `false`
+    and `true`. Null and what was not declared are missing.
+
+    Parameters
+    ----------
+    name : str
+        Of the column.
+    categories : tuple of str
+        Two or more different ones.
+    """
+
+    name: str
+    categories: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        require_instance("name", self.name, str)
+        require_instance("categories", self.categories, tuple)
+        texts = all(isinstance(each, str) for each in self.categories)
+        if not texts or len(set(self.categories)) < max(2, len(self.categories)):
+            raise ValueError(
+                f"categories of {self.name!r} must be two or more different texts, "
+                f"got {self.categories!r}"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features that it makes."""
+        return tuple(f"{self.name}={each}" for each in self.categories[1:])
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Bounds of the features that it makes."""
+        return [(0.0, 1.0)] * (len(self.categories) - 1)
+
+    @property
+    def clips(self) -> bool:
+        """Whether a cell can lie outside its bounds."""
+        return False
+
+    def require_type(self, kind: Any) -> None:
+        """An error unless cells of the Arrow type can be categories."""
+        from pyarrow import types
+
+        value = value_type(kind)
+        if not (_is_text(value) or types.is_integer(value) or types.is_boolean(value)):
+            advice = "declare (low, high), or write" if types.is_floating(value) else "write"
+            raise ValueError(
+                f"column {self.name!r} must hold categories, got {value}: {advice} the column as "
+                "text or as integers"
+            )
+
+    def encode(self, cells: Any) -> Cells:
+        """The features of an Arrow array of cells, each an array of zeros and ones."""
+        codes = _looked_up(cells, self._codes, MISSING)
+        features = [(codes == k).astype(np.float32) for k in range(1, len(self.categories))]
+        return Cells(features, codes == MISSING)
+
+    def clipped(self, cells: Cells) -> int:
+        """None."""
+        return 0
+
+    def _codes(self, cells: Any) -> NDArray[Any]:
+        import pyarrow as pa
+        from pyarrow import compute
+
+        texts = cells if _is_text(cells.type) else compute.cast(cells, pa.string())
+        found = compute.index_in(texts, value_set=pa.array(self.categories, type=texts.type))
+        return found.fill_null(MISSING).to_numpy(zero_copy_only=False)
+
+
+def table_columns(
+    feature_bounds: Any, label: str, available: Sequence[str]
+) -> tuple[Numbers | Categories, ...]:
+    """Columns that a mapping of bounds declares, checked against a table's.
+
+    Parameters
+    ----------
+    feature_bounds : mapping
+        {column: (low, high)}, {column: [category, ...]}, or {column: {"categories": [...]}}, which
+        may be integers alone; categories are texts, integers and truth values.
+    label : str
+        Column of the label, none of the features.
+    available : tuple of str
+        The table's columns.
+    """
+    require_instance("available", available, tuple)
+    if not isinstance(feature_bounds, Mapping) or not feature_bounds:
+        raise ValueError(
+            "feature_bounds must be a mapping from columns to (low, high) or to categories, "
+            f"got {feature_bounds!r}"
+        )
+    require_choice("label", label, available)
+    for column in feature_bounds:
+        require_choice("feature_bounds: a column", column, available)
+    if label in feature_bounds:
+        raise ValueError(f"label must be none of the features, got {label!r}")
+    return tuple(_column(name, declaration) for name, declaration in feature_bounds.items())
+
+
+def value_type(kind: Any) -> Any:
+    """The type of an Arrow type's values, which a dictionary holds once each; texts are one."""
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.string() if _is_text(value) else value
+
+
+def require_file(path: Any) -> Path:
+    """The path of a file that is there."""
+    if not isinstance(path, Path) or not path.is_file():
+        raise ValueError(f"path must be that of a file, got {path!r}")
+    return path
+
+
+def require_columns(names: Any, available: Sequence[str]) -> tuple[str, ...]:
+    """Names of different columns, each of which a table has once."""
+    if not isinstance(names, (list, tuple)) or not names:
+        raise ValueError(f"names must be a list of columns, got {names!r}")
+    for name in names:
+        require_choice("names: a column", name, available)
+        if list(names).count(name) > 1 or list(available).count(name) > 1:
+            raise ValueError(f"names must be those of different columns, got {name!r} twice")
+    return tuple(names)
+
+
+def _is_text(kind: Any) -> bool:
+    # Quicker to look up, at each batch, than a name from the package.
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _looked_up(cells: Any, look: Callable[[Any], NDArray[Any]], missing: float) -> NDArray[Any]:
+    """What `look` finds in an array; in a dictionary it looks at each entry once."""
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(cells.type):
+        return look(cells)
+    found = look(cells.dictionary)
+    places = cells.indices.cast(pa.int64()).fill_null(len(found))
+    return np.append(found, found.dtype.type(missing))[places.to_numpy()]
+
+
+def _numbers(cells: Any) -> NDArray[Any]:
+    """Numbers, NaN where there is none."""
+    import pyarrow as pa
+
+    if cells.type == pa.float64():
+        return _filled(cells)
+    if _is_text(cells.type):
+        return _read_numbers(cells)
+    single = cells.type in (pa.float16(), pa.float32())
+    # A checked cast fails for all cells where an integer has more digits than a double.
+    return _filled(cells.cast(pa.float32() if single else pa.float64(), safe=False))
+
+
+def _read_numbers(texts: Any) -> NDArray[np.float64]:
+    """Numbers that texts write, each rounded to the nearest double whichever way reads it."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    short = compute.less_equal(compute.binary_length(texts), MOST_BYTES)
+    plain = compute.and_(short, compute.match_substring_regex(texts, SHORT_NUMBER)).fill_null(False)
+    kept = compute.if_else(plain, texts, pa.scalar(None, texts.type))
+    values = _filled(compute.cast(kept, pa.float64()))
+    others = compute.and_not(compute.is_valid(texts), plain)
+    if not compute.any(others, min_count=0).as_py():
+        return values
+    values = values.copy()
+    values[others.to_numpy(zero_copy_only=False)] = [
+        _number(text.as_py()) for text in texts.filter(others)
+    ]
+    return values
+
+
+def _filled(values: Any) -> NDArray[Any]:
+    # Filling copies, even where nothing is null.
+    return (values.fill_null(np.nan) if values.null_count else values).to_numpy()
+
+
+def _number(text: str) -> float:
+    text = text.strip(" \t")
+    return float(text) if NUMBER.fullmatch(text) else np.nan
+
+
+def _column(name: str, declaration: Any) -> Numbers | Categories:
+    listed = isinstance(declaration, (list, tuple))
+    if isinstance(declaration, Mapping) and set(declaration) == {"categories"}:
+        declaration = declaration["categories"]
+        if not isinstance(declaration, (list, tuple)):
+            raise ValueError(f"categories of {name!r} must be a list, got {declaration!r}")
+        return Categories(name, tuple(_category(name, each) for each in declaration))
+    if listed and any(isinstance(each, (str, bool, np.bool_)) for each in declaration):
+        return Categories(name, tuple(_category(name, each) for each in declaration))
+    low, high = declared(f"feature_bounds[{name!r}]", declaration, columns=1)[0]
+    return Numbers(name, float(low), float(high))
+
+
+def _category(name: str, value: Any) -> str:
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, np.integer)):
+        return str(value)
+    raise ValueError(
+        f"categories of {name!r} must be texts, integers or truth values, got {value!r}"
+    )

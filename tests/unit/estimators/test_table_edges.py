@@ -1,0 +1,211 @@
+"""Tables at their edges: what is absent, what is refused, and how much memory a cell may cost."""
+
+from __future__ import annotations
+
+import tracemalloc
+from datetime import date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from privreg import Budget, PrivateLinearRegression
+from privreg.algorithms import huber_sums
+from privreg.algorithms.records import Records
+from privreg.estimators import csv_table
+from privreg.estimators.bounds import Frame
+from privreg.estimators.columns import table_columns
+from privreg.estimators.tables import TableSamples, open_table
+from privreg.privacy.neighbours import gram_sensitivity
+
+
+def samples(path, bounds):
+    table = open_table(path)
+    columns = table_columns(bounds, "y", tuple(table.schema.names))
+    features = np.array([pair for column in columns for pair in column.bounds])
+    return TableSamples(table, columns, "y", Frame(features, np.array([0.0, 1.0]), True))
+
+
+def rows(path, bounds):
+    return np.concatenate([each.features for each in samples(path, bounds).chunks()])
+
+
+def written(path, **columns):
+    parquet.write_table(pa.table({"y": pa.array([0.5] * len(columns["x"])), **columns}), path)
+    return path
+
+
+def test_one_null_moves_the_gram_matrix_no_further_than_declared(tmp_path):
+    """An integer column with a null in it is one of floats to NumPy, in its whole batch."""
+    categories, cap = ["0", "1", "2"], 2.0
+    cells = [int(each) for each in np.arange(20_000) % 3]
+    sums = [
+        huber_sums.gram_sum(Records(samples(path, {"x": categories}), cap, 1.0), np.eye(3), cap=cap)
+        for path in (
+            written(tmp_path / "whole.parquet", x=pa.array(cells)),
+            written(tmp_path / "null.parquet", x=pa.array([None, *cells[1:]])),
+        )
+    ]
+    assert 0 < np.linalg.norm(sums[0] - sums[1]) <= gram_sensitivity(cap**2)
+
+
+def test_an_open_quote_takes_its_own_line_alone(tmp_path):
+    path = tmp_path / "table.csv"
+    lines = ["0.5,1,note"] * 1000
+    lines[3] = '0.5,1,"note'
+    path.write_text("\n".join(["y,x,unused", *lines]) + "\n")
+    found = rows(path, {"x": (0, 1)})
+    assert len(found) == samples(path, {"x": (0, 1)}).sample_size == 1000
+    assert np.flatnonzero(~found.any(axis=1)).tolist() == [3]
+
+
+def test_a_long_cell_is_read_up_to_the_longest_line(tmp_path):
+    path = tmp_path / "table.csv"
+    for length, absent in ((131_073, False), (2**20 - 10, False), (2**20, True)):
+        path.write_text(f"y,x,unused\n0.5,1,{'x' * length}\n0.5,1,\n")
+        assert rows(path, {"x": (0, 1)}).any(axis=1).tolist() == [not absent, True]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_undeclared_category_makes_its_record_absent(tmp_path, kind):
+    path = tmp_path / f"table.{kind}"
+    if kind == "csv":
+        path.write_text("y,x\n0.5,town\n0.5,twon\n0.5,coast\n0.5,Town\n0.5,\n")
+    else:
+        written(path, x=pa.array(["town", "twon", "coast", "Town", None]))
+    found = rows(path, {"x": ["town", "coast"]})
+    assert found.tolist() == [[1, -1], [0, 0], [1, 1], [0, 0], [0, 0]]
+
+
+REFUSED = {
+    "timestamp": (pa.array([datetime(2020, 1, 1)] * 2), "got timestamp.*days or seconds"),
+    "date": (pa.array([date(2020, 1, 1)] * 2), "got date32.*days or seconds"),
+    "bool": (pa.array([True, False]), r"got bool: declare the categories \[false, true\]"),
+    "binary": (pa.array([b"1", b"2"]), "got binary: write the column as numbers"),
+    "list": (pa.array([[1.0], [2.0]]), "got list.*: write the column as numbers"),
+    "struct": (pa.array([{"a": 1}, {"a": 2}]), "got struct.*: write the column as numbers"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_type_that_holds_no_numbers_is_refused_by_name(tmp_path, kind):
+    cells, message = REFUSED[kind]
+    path = written(tmp_path / "table.parquet", x=cells)
+    with pytest.raises(ValueError, match=f"column 'x' must hold numbers, {message}"):
+        samples(path, {"x": (0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([1.0, None], r"got double: declare \(low, high\), or write the column as text"),
+        ([date(2020, 1, 1)] * 2, "got date32.*: write the column as text or as integers"),
+        ([b"a", b"b"], "got binary: write the column as text"),
+    ],
+)
+def test_a_type_that_holds_no_categories_is_refused_by_name(tmp_path, cells, message):
+    path = written(tmp_path / "table.parquet", x=pa.array(cells))
+    with pytest.raises(ValueError, match=f"column 'x' must hold categories, {message}"):
+        samples(path, {"x": ["1.0", "2.0"]})
+
+
+@pytest.mark.parametrize(
+    ("declaration", "message"),
+    [
+        ({"categories": ["a", 1.0]}, "must be texts, integers or truth values, got 1.0"),
+        ({"categories": "ab"}, "categories of 'x' must be a list, got 'ab'"),
+        ([date(2020, 1, 1), "a"], "must be texts, integers or truth values"),
+        ([1, 2, 3], r"must be declared as \(low, high\)"),
+    ],
+)
+def test_a_declaration_that_is_no_text_is_refused(declaration, message):
+    with pytest.raises(ValueError, match=message):
+        table_columns({"x": declaration}, "y", ("x", "y"))
+
+
+def test_integers_are_categories_where_they_are_called_so():
+    (column,) = table_columns({"x": {"categories": [0, 1]}}, "y", ("x", "y"))
+    assert column.categories == ("0", "1")
+    (column,) = table_columns({"x": [False, True]}, "y", ("x", "y"))
+    assert column.categories == ("false", "true")
+
+
+def test_files_of_a_folder_share_the_types_of_the_used_columns(tmp_path):
+    first, second = pa.array([1.0]), pa.array([1], pa.int64())
+    written(tmp_path / "a.parquet", x=first, other=first)
+    written(tmp_path / "b.parquet", x=first, other=second)
+    assert len(rows(tmp_path, {"x": (0, 1)})) == 2
+    message = "column 'other' must be of type double as in 'a.parquet', got int64 in 'b.parquet'"
+    with pytest.raises(ValueError, match=message):
+        samples(tmp_path, {"other": (0, 1)})
+    written(tmp_path / "b.parquet", x=first)
+    with pytest.raises(ValueError, match=r"column 'other' must be in 'b.parquet' once"):
+        samples(tmp_path, {"other": (0, 1)})
+    (tmp_path / "d.csv").write_text("y,x\n0,1\n")
+    for folder in (tmp_path, tmp_path.parent, tmp_path / "d.csv" / "none"):
+        with pytest.raises(ValueError, match="table must be a f"):
+            open_table(folder)
+
+
+def test_a_broken_file_is_refused_without_its_cells(tmp_path):
+    path = written(tmp_path / "table.parquet", x=pa.array(["secret"] * 3000))
+    data = bytearray(path.read_bytes())
+    data[4:400] = b"secret" * 66
+    path.write_bytes(bytes(data))
+    model = PrivateLinearRegression(
+        Budget.zcdp(1.0), feature_bounds={"x": ["a", "b"]}, label_bounds=(0, 1)
+    )
+    with pytest.raises(ValueError, match=r"sound Parquet file, got 'table.parquet'") as caught:
+        model.fit_table(path, label="y")
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
+    for text in (b"\xff,x\n", b'"y,x\n', b"\n", b"y" * 2**20 + b",x\n", b"y,x\r0,1\r"):
+        (tmp_path / "table.csv").write_bytes(text)
+        with pytest.raises(ValueError, match="table must have a header line in UTF-8"):
+            open_table(tmp_path / "table.csv")
+
+
+def peak(path, bounds):
+    """Most bytes that Python, NumPy and Arrow held while the table was read."""
+    found = samples(path, bounds)
+    # What is compiled and imported at first is not the table's.
+    next(found.chunks())
+    pool, before = pa.proxy_memory_pool(pa.system_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        for _ in found.chunks():
+            pass
+        return tracemalloc.get_traced_memory()[1] + pool.max_memory()
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(before)
+
+
+def test_a_long_category_costs_about_its_own_size(tmp_path):
+    """Texts of one width would be 20,000 characters each, 1.6 GB in all."""
+    path, peaks = tmp_path / "table.csv", []
+    for length in (4, 20_000):
+        path.write_text("y,x\n" + "0.5,town\n" * 20_000 + f"0.5,{'x' * length}\n")
+        peaks.append(peak(path, {"x": ["town", "coast"]}))
+    assert peaks[1] - peaks[0] < 10 * 20_000
+
+
+def test_a_long_line_costs_no_more_than_the_longest_that_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_table, "BLOCK", 2**14)
+    monkeypatch.setattr(csv_table, "LONGEST", 2**12)
+    path = tmp_path / "table.csv"
+    path.write_text("y,x\n0.5,1\n0.5," + "1" * 2**22 + "\n0.5,1\n")
+    assert rows(path, {"x": (0, 1)}).any(axis=1).tolist() == [True, False, True]
+    assert peak(path, {"x": (0, 1)}) < 20 * (2**14 + 2**12)
+
+
+def test_a_cell_that_is_there_often_is_held_once(tmp_path):
+    """Five thousand times a hundred kilobytes, in a file of one."""
+    path = tmp_path / "table.parquet"
+    cells = pa.DictionaryArray.from_arrays(np.zeros(5000, dtype=np.int32), ["x" * 100_000])
+    table = pa.table({"y": np.full(5000, 0.5), "x": cells})
+    parquet.write_table(table, path, store_schema=False)
+    assert pa.types.is_string(open_table(path).schema.field("x").type)
+    assert peak(path, {"x": ["town", "coast"]}) < 5_000_000

@@ -1,0 +1,126 @@
+"""Shares of incomplete and clipped records: what they count, cost and say."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from privreg import Budget, PrivateLinearRegression
+from privreg.command_line.fit import as_json
+from privreg.estimators.bounds import Frame
+from privreg.estimators.columns import Categories, Numbers
+from privreg.estimators.table_quality import private_quality
+from privreg.estimators.tables import TableSamples, open_table
+from privreg.privacy.neighbours import Neighbours
+
+COLUMNS = {"x": True, "c": False, "y": True}
+# Cells of a column that are missing, clipped and neither.
+CELLS = {"x": ("", "9", "1"), "c": ("d", None, "a"), "y": ("?", "-9", "0.5")}
+
+
+def counts(path, lines):
+    path.write_text("\n".join(["x,c,y", *lines]) + "\n")
+    columns = (Numbers("x", 0, 1), Categories("c", ("a", "b")))
+    frame = Frame(np.array([[0.0, 1.0], [0.0, 1.0]]), np.array([0.0, 1.0]), True)
+    return TableSamples(open_table(path), columns, "y", frame).counts()
+
+
+def quality(seed, *, rho=0.5, neighbours="replace-one", found=((0, 0), (0, 0), (0, 0))):
+    return private_quality(
+        np.array(found),
+        COLUMNS,
+        sample_size=100,
+        budget=Budget.zcdp(rho, neighbours=neighbours),
+        rng=np.random.Generator(np.random.SFC64(seed)),
+    )
+
+
+def test_counts_are_those_of_the_cells(tmp_path):
+    lines = ["1,a,0.5", "9,a,0.5", ",b,-9", "9,d,0.5", 'x,c,"', "inf,b,nan"]
+    assert counts(tmp_path / "t.csv", lines).tolist() == [[2, 3], [2, 0], [2, 1]]
+
+
+@pytest.mark.parametrize("neighbours", [each.value for each in Neighbours])
+def test_no_two_records_differ_more_than_the_noise_is_for(tmp_path, neighbours):
+    """Every pair of records by what can become of their cells; one pair attains it."""
+    lines = [",".join(cells) for cells in product(*CELLS.values()) if None not in cells]
+    each = [counts(tmp_path / "t.csv", [line]).astype(float) for line in lines]
+    # What is left of a record is one that is incomplete throughout, where rows keep their places.
+    blank = counts(tmp_path / "t.csv", [""])
+    others = {"replace-one": each, "zero-out": [blank], "add-remove": [np.zeros((3, 2))]}[
+        neighbours
+    ]
+    largest = max(np.linalg.norm(one - other) for one in each for other in others)
+    # At rho = 1/2 the noise has the deviation of the sensitivity.
+    declared = 100 * quality(0, neighbours=neighbours).value.noise_std
+    assert largest == pytest.approx(declared, rel=1e-12)
+
+
+def test_the_noise_is_as_said():
+    found = ((5, 9), (40, 0), (0, 100))
+    draws = [quality(seed, found=found).value for seed in range(4000)]
+    assert list(draws[0].clipped) == ["x", "y"]
+    shares = np.array([[*each.incomplete.values(), *each.clipped.values()] for each in draws])
+    kept = (shares - [0.05, 0.4, 0, 0.09, 1]) / draws[0].noise_std
+    # Five standard errors of a mean and of a variance.
+    assert np.abs(kept.mean(axis=0)).max() < 5 / np.sqrt(4000)
+    assert np.abs(kept.var(axis=0) - 1).max() < 5 * np.sqrt(2 / 4000)
+
+
+@pytest.fixture
+def table(tmp_path, rng):
+    x = rng.uniform(0, 1, 4000)
+    cells = [
+        f"{each},{'ab'[k % 2]},{each + 0.1 * rng.standard_normal()}" for k, each in enumerate(x)
+    ]
+    cells[:400] = ["nan,a,0.5"] * 400
+    cells[400:600] = ["7,b,0.5"] * 200
+    cells[600:700] = ["0.5,B,0.5"] * 100
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["x,c,y", *cells]) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_a_fit_says_what_could_not_be_used(table, neighbours):
+    budget = Budget.zcdp(50.0, neighbours=neighbours)
+    model = PrivateLinearRegression(
+        budget, feature_bounds={"x": (0, 1), "c": ["a", "b"]}, label_bounds=(-1, 2), random_state=3
+    ).fit_table(table, label="y")
+    found = model.quality_
+    wanted = {"x": 0.1, "c": 0.025, "y": 0}
+    assert found.incomplete == pytest.approx(wanted, abs=5 * found.noise_std)
+    assert found.clipped == pytest.approx({"x": 0.05, "y": 0}, abs=5 * found.noise_std)
+    assert found.noise_std < 0.001
+    spending = dict(model.privacy_.spending)
+    assert sum(each.rho for each in spending.values()) == pytest.approx(budget.rho)
+    left = budget.rho - (spending["number of records"].rho if neighbours == "add-remove" else 0)
+    assert spending["incomplete and clipped records"].rho == pytest.approx(0.01 * left)
+    for form in ("text", "html"):
+        assert "counts as absent" in model.report(form)
+    assert "incomplete  clipped\nx" in model.report()
+    said = as_json(model, level=0.9, delta=1e-6)["records"]
+    assert (said["incomplete"], said["clipped"]) == (found.incomplete, found.clipped)
+
+
+def test_shares_can_be_left_out(table):
+    model = PrivateLinearRegression(
+        Budget.zcdp(1.0),
+        feature_bounds={"x": (0, 1), "c": ["a", "b"]},
+        label_bounds=(-1, 2),
+    ).fit_table(table, label="y", quality_share=0)
+    assert model.quality_.incomplete == model.quality_.clipped == {}
+    assert "incomplete and clipped records" not in dict(model.privacy_.spending)
+    assert "counts as absent" in model.report()
+    assert (
+        model.set_params(feature_bounds=(0, 1))
+        .fit(np.linspace(0, 1, 50)[:, None], np.linspace(0, 1, 50))
+        .quality_
+        is None
+    )
+    with pytest.raises(ValueError, match="quality_share must be at least 0 and less than 1"):
+        model.fit_table(table, label="y", quality_share=1.0)
+    with pytest.raises(ValueError, match="quality_share must be 0 or at least 1e-10"):
+        model.fit_table(table, label="y", quality_share=1e-20)

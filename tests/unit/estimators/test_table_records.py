@@ -1,0 +1,283 @@
+"""A record of a table is encoded by itself: whatever stands beside it, and however it is read."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from decimal import Decimal
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from privreg.estimators import csv_table, parquet_table, tables
+from privreg.estimators.bounds import Frame
+from privreg.estimators.columns import Numbers, table_columns
+from privreg.estimators.tables import TableSamples, open_table
+
+TEXTS = ("town", "a,b", 'say "x"', "", "é", "no", "1.0", "12")
+# What a cell of a CSV line may be written as, sound or not.
+CELLS = [
+    *("1", "-2.5", "+3", " 4 ", "5e0", "1e999", "-1e-999", "inf", "-Infinity", "7.", ".5"),
+    "0" * 120,
+    *("", "nan", "NA", "two", "1_0", "0x1", "1,5", "1 2", "١", "1e", "--1", "9" * 300 + "x"),
+    *("town", "Town", "no", "1.0", "12", "é", "é".encode("latin-1"), b"\xed\xa0\x80", b"\xf0\x9f"),
+    *('"town"', '"a,b"', '"say ""x"""', '"open', 'a"b', '"a"b', 'a"b,"c', '"', '""', '"1"', "\r"),
+    *('"a"b"', "À", "\u0800", "\ud7ff", "\U00010000", "\U0010ffff", b"\xf4\x90\x80\x80"),
+    *(b"\xc0\x80", b"\xe0\x80\x80", b"\xf0\x80\x80\x80", b"\x80", b"\xed\xbf\xbf"),
+    *("\ufeff1", "\x00", "1\x00", "x" * 700, b"\xff", b"\xe0", "\t2\t"),
+]
+HEADER = b"y,x,c,unused\n"
+CSV_BOUNDS = {"x": (-3, 4), "c": list(TEXTS)}
+QUOTES = [b"", b"\r", b",,,", b'"","","",""', b'1,2,town,"a"b"', b'1,2,town,a"b,"c']
+# An Arrow type, some values of it, and what is declared.
+KINDS = {
+    **{
+        f"{kind} as numbers": (kind, [-1, 0, 3, 7, 100], (-1, 8))
+        for kind in (pa.int8(), pa.int64())
+    },
+    "uint64 as numbers": (pa.uint64(), [0, 5, 2**53 + 1, 2**64 - 1], (0, 1e15)),
+    "int64 as numbers, long": (pa.int64(), [0, 5, 2**53 + 1, -(2**63)], (-9, 9)),
+    "halffloat": (pa.float16(), [np.float16(1.5), np.float16("nan"), np.float16("inf")], (0, 2)),
+    "float": (pa.float32(), [0.1, -4.0, math.nan, math.inf, 1e38], (-2, 2)),
+    "double": (pa.float64(), [0.1, -4.0, math.nan, -math.inf, 1e308], (-2, 2)),
+    "decimal": (pa.decimal128(38, 2), [Decimal("1.25"), Decimal("-9"), Decimal("9e30")], (-2, 2)),
+    "text as numbers": (pa.string(), ["1", "+2", "x", "", "nan", " 3"], (0, 3)),
+    "dictionary of texts as numbers": (
+        pa.dictionary(pa.int8(), pa.string()),
+        ["1", "+2", "x", "", "nan", " 3"],
+        (0, 3),
+    ),
+    "dictionary of floats": (pa.dictionary(pa.int8(), pa.float64()), [1.0, 9.0], (0, 3)),
+    "text": (pa.string(), ["a", "b", "B", "", "c" * 400], ["a", "b", ""]),
+    "long text": (pa.large_string(), ["a", "b", "B", "", "c" * 400], ["a", "b", ""]),
+    "dictionary": (pa.dictionary(pa.int32(), pa.string()), ["a", "b", "B", ""], ["a", "b", ""]),
+    "dictionary of integers": (
+        pa.dictionary(pa.int32(), pa.int64()),
+        [1, 2, 3, -1],
+        {"categories": [1, 2, -1]},
+    ),
+    **{
+        f"{kind} as categories": (kind, [1, 2, 3, 100], {"categories": [1, 2, 300]})
+        for kind in (pa.int8(), pa.uint64())
+    },
+    "bool": (pa.bool_(), [False, True], [False, True]),
+}
+
+
+@pytest.fixture(autouse=True)
+def _short_lines(monkeypatch):
+    # So that long lines and several blocks are quick to write.
+    monkeypatch.setattr(csv_table, "LONGEST", 600)
+
+
+def samples(path, bounds, label_bounds=(-3.0, 5.0)):
+    table = open_table(path)
+    columns = table_columns(bounds, "y", tuple(table.schema.names))
+    features = np.array([pair for column in columns for pair in column.bounds])
+    return TableSamples(table, columns, "y", Frame(features, np.array(label_bounds), True))
+
+
+def encoded(path, bounds):
+    """Mapped rows and labels of all records, one below the other."""
+    chunks = samples(path, bounds).chunks()
+    found = [np.column_stack([each.features, each.labels]) for each in chunks]
+    return np.concatenate(found) if found else np.zeros((0, 0))
+
+
+def resize(monkeypatch, *, block=2**22, batch=16_384):
+    monkeypatch.setattr(csv_table, "BLOCK", block)
+    for module in (parquet_table, tables):
+        monkeypatch.setattr(module, "BATCH", batch)
+
+
+# CSV
+
+
+def a_line(rng):
+    """A record as it stands in a file, most cells of it sound."""
+    sound = rng.uniform() < 0.3
+    cells = ["1", "2.5", "town", "unused"]
+    for place in range(4):
+        if rng.uniform() < (0.1 if sound else 0.5):
+            cells[place] = CELLS[rng.integers(len(CELLS))]
+    if rng.uniform() < 0.1:
+        cells = cells[: rng.integers(5)] + cells[: rng.integers(2)]
+    raw = [each if isinstance(each, bytes) else each.encode() for each in cells]
+    return b",".join(raw) + (b"\r" if rng.uniform() < 0.2 else b"")
+
+
+def expected(line):
+    """Features and label of a line by Python's own parsers; None where it is incomplete."""
+    body = line.removesuffix(b"\r")
+    if b"\r" in body or len(line) > csv_table.LONGEST:
+        return None
+    try:
+        (cells,) = csv.reader([body.decode()], strict=True)
+    except (UnicodeDecodeError, csv.Error, ValueError):
+        return None
+    if len(cells) != 4 or cells[2] not in TEXTS:
+        return None
+    numbers = []
+    for cell, (low, high) in zip(cells[:2], [(-3, 5), (-3, 4)], strict=True):
+        text = cell.strip(" \t")
+        if not re.fullmatch(r"[-+]?(\d+\.?\d*([eE][-+]?\d+)?|\.\d+|inf|Infinity)", text, re.ASCII):
+            return None
+        numbers.append((np.clip(float(text), low, high) - (low + high) / 2) / ((high - low) / 2))
+    place = TEXTS.index(cells[2])
+    return [1, numbers[1], *(2.0 * (place == k) - 1 for k in range(1, len(TEXTS))), numbers[0]]
+
+
+def test_a_line_is_read_as_python_reads_it_alone(tmp_path, rng, monkeypatch):
+    lines = [a_line(rng) for _ in range(1500)] + QUOTES
+    wanted = [expected(line) for line in lines]
+    incomplete = np.array([each is None for each in wanted])
+    assert 0.3 < np.mean(incomplete) < 0.9
+    path = tmp_path / "table.csv"
+    for block, batch in [(2**22, 16_384), (997, 11), (613, 1000)]:
+        resize(monkeypatch, block=block, batch=batch)
+        for begin, end in ((HEADER, b"\n"), (b"\xef\xbb\xbf" + HEADER, b"")):
+            path.write_bytes(begin + b"\n".join(lines) + end)
+            found = encoded(path, CSV_BOUNDS)
+            assert open_table(path).row_count == len(found) == len(lines)
+            np.testing.assert_array_equal(np.all(found == 0, axis=1), incomplete)
+            sound = np.array([each for each in wanted if each is not None])
+            np.testing.assert_allclose(found[~incomplete], sound, rtol=1e-14, atol=1e-15)
+
+
+def test_blocks_do_not_enter(tmp_path, monkeypatch):
+    """What is open at the end of a line, or of a block, says nothing about the next."""
+    long = b"1,2,town," + b"x" * (csv_table.LONGEST - 9)
+    lines = [b"1,2,town,\xe0", "1,2,town,À".encode(), long, long + b"x", long + b"x" * 80]
+    path = tmp_path / "table.csv"
+    path.write_bytes(HEADER + b"\n".join(lines) + b"\n")
+    for block in (*range(1, 590, 31), *range(590, 640), 900, 2**22):
+        resize(monkeypatch, block=block)
+        absent = np.all(encoded(path, CSV_BOUNDS) == 0, axis=1)
+        assert absent.tolist() == [True, False, False, True, True]
+
+
+@pytest.mark.parametrize("change", ["other", "blank", "long", "open", "remove"])
+def test_changing_a_line_changes_its_row_alone(tmp_path, rng, monkeypatch, change):
+    path = tmp_path / "table.csv"
+    for _ in range(15):
+        resize(monkeypatch, block=int(rng.integers(50, 900)), batch=int(rng.integers(1, 50)))
+        lines = [a_line(rng) for _ in range(40)]
+        path.write_bytes(HEADER + b"\n".join(lines) + b"\n")
+        before = encoded(path, CSV_BOUNDS)
+        place = int(rng.integers(len(lines)))
+        instead = {
+            "other": [a_line(rng)],
+            "blank": [b""],
+            "long": [lines[place] + b"x" * int(rng.integers(3000))],
+            "open": [b'1,2,town,"'],
+            "remove": [],
+        }[change]
+        lines[place : place + 1] = instead
+        resize(monkeypatch, block=int(rng.integers(50, 900)), batch=int(rng.integers(1, 50)))
+        path.write_bytes(HEADER + b"\n".join(lines) + b"\n")
+        after = encoded(path, CSV_BOUNDS)
+        others = np.delete(after, place, axis=0) if instead else after
+        np.testing.assert_array_equal(np.delete(before, place, axis=0), others)
+
+
+# Parquet
+
+
+def table_of(kind, cells, others):
+    columns = [pa.array(cells, kind), pa.array(others, pa.float64()), pa.array(cells, kind)]
+    return pa.table(columns, names=["x", "y", "unused"])
+
+
+def drawn(rng, values, count):
+    return [
+        values[rng.integers(len(values))] if rng.uniform() < 0.9 else None for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_is_read_as_alone(tmp_path, rng, monkeypatch, kind):
+    """One row a file against row groups, files and batches of every size."""
+    kind, values, declared = KINDS[kind]
+    cells = [*values, None, *drawn(rng, values, 60)]
+    labels = drawn(rng, [0.5, -9.0, math.nan], len(cells))
+    bounds = {"x": declared}
+    whole = table_of(kind, cells, labels)
+    alone = []
+    for row in range(len(cells)):
+        path = tmp_path / "row.parquet"
+        parquet.write_table(whole.slice(row, 1).combine_chunks(), path)
+        alone.append(encoded(path, bounds))
+    alone = np.concatenate(alone)
+    absent = np.all(alone == 0, axis=1)
+    assert absent[[cell is None for cell in cells]].all()
+    assert not absent.all()
+    for group, batch in [(1000, 16_384), (7, 16_384), (1000, 3), (20, 11)]:
+        resize(monkeypatch, batch=batch)
+        path = tmp_path / "table.parquet"
+        parquet.write_table(whole, path, row_group_size=group)
+        np.testing.assert_array_equal(encoded(path, bounds), alone)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    cuts = [0, 1, 30, 31, len(cells)]
+    for number, (begin, end) in enumerate(pairwise(cuts)):
+        parquet.write_table(whole.slice(begin, end - begin), folder / f"{number}.parquet")
+    np.testing.assert_array_equal(encoded(folder, bounds), alone)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_changing_a_row_changes_its_row_alone(tmp_path, rng, monkeypatch, kind):
+    kind, values, declared = KINDS[kind]
+    path, bounds = tmp_path / "table.parquet", {"x": declared}
+    for change in ("other", "null", "remove"):
+        cells, labels = drawn(rng, values, 40), [0.5] * 40
+        resize(monkeypatch, batch=int(rng.integers(1, 50)))
+        parquet.write_table(table_of(kind, cells, labels), path, row_group_size=17)
+        before = encoded(path, bounds)
+        place = int(rng.integers(40))
+        cells[place] = values[rng.integers(len(values))] if change == "other" else None
+        if change == "remove":
+            del cells[place], labels[place]
+        resize(monkeypatch, batch=int(rng.integers(1, 50)))
+        parquet.write_table(table_of(kind, cells, labels), path, row_group_size=13)
+        after = encoded(path, bounds)
+        others = after if change == "remove" else np.delete(after, place, axis=0)
+        np.testing.assert_array_equal(np.delete(before, place, axis=0), others)
+
+
+def test_files_and_threads_do_not_enter(tmp_path, rng):
+    lines = [a_line(rng) for _ in range(300)]
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for number, begin in enumerate(range(0, 300, 77)):
+        text = HEADER + b"\n".join(lines[begin : begin + 77]) + b"\n"
+        (folder / f"{number}.csv").write_bytes(text)
+    (folder / "_notes.csv").write_bytes(b"of nothing")
+    path = tmp_path / "table.csv"
+    path.write_bytes(HEADER + b"\n".join(lines) + b"\n")
+    one, several = samples(path, CSV_BOUNDS), samples(folder, CSV_BOUNDS)
+    np.testing.assert_array_equal(encoded(path, CSV_BOUNDS), encoded(folder, CSV_BOUNDS))
+    held, counts = one.hold()
+    np.testing.assert_array_equal(held.features, encoded(path, CSV_BOUNDS)[:, :-1])
+    for threads in (1, 3):
+        np.testing.assert_array_equal(several.counts(threads=threads), counts)
+
+
+def test_a_table_of_ones_own_keeps_its_declared_types():
+    """What a batch would do to the cells of others is refused."""
+
+    class Turning:
+        schema = pa.schema([("x", pa.int64()), ("y", pa.float64())])
+        row_count = 2
+
+        def parts(self, names):
+            batch = pa.record_batch([pa.array([1.0, None]), pa.array([0.0, 0.0])], names=names)
+            return [lambda: iter([batch])]
+
+    columns = (Numbers("x", 0, 1),)
+    frame = Frame(np.array([[0.0, 1.0]]), np.array([0.0, 1.0]), True)
+    with pytest.raises(ValueError, match="'x' must be of type int64 in all batches, got double"):
+        next(TableSamples(Turning(), columns, "y", frame).chunks())
