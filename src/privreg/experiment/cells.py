@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -337,5 +338,6 @@ def trials_last(array: xr.DataArray) -> np.ndarray:
     return np.ascontiguousarray(array.transpose(..., "trial").values)
 
 
+@cache
 def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
