@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,17 +11,6 @@ if TYPE_CHECKING:
     from privreg.papers.lin2025.setting import Design, Instance
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
-
-NO_GUARANTEE = "none: an approximation by a conjecture, over observed pairs"
-
-
-def about(parameters: Any) -> dict[str, Any]:
-    """Global attributes of losses at one order and noise scale."""
-    return {
-        "guarantee": NO_GUARANTEE,
-        "order": parameters.order,
-        "gradient_noise_std": parameters.gradient_noise_std,
-    }
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -27,6 +27,7 @@ READINGS: dict[Reading, tuple[float, float, float]] = {
     "wide": (0.0, 1.0, 0.25),
 }
 
+NO_GUARANTEE = "none: an approximation by a conjecture, over observed pairs"
 NOISE = Axis("standard deviation sigma of gradient noise", "gradient_noise_stds")
 
 
@@ -135,3 +136,12 @@ class Instance(NamedTuple):
     initial: np.ndarray
     basis: SecondMomentBasis
     problem: RidgeRegression
+
+
+def about(parameters: Any, guarantee: str = NO_GUARANTEE) -> dict[str, Any]:
+    """Global attributes of losses at one order and noise scale."""
+    return {
+        "guarantee": guarantee,
+        "order": parameters.order,
+        "gradient_noise_std": parameters.gradient_noise_std,
+    }

@@ -10,8 +10,7 @@ from pydantic import Field
 from privreg.experiment import quantities as q
 from privreg.experiment.cells import Axis, Mean, means, per, stage, trials_last
 from privreg.experiment.parameters import Strict
-from privreg.papers.lin2025.pairs import about
-from privreg.papers.lin2025.setting import Design, Instance
+from privreg.papers.lin2025.setting import Design, Instance, about
 
 if TYPE_CHECKING:
     import xarray as xr

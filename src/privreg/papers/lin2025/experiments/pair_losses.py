@@ -11,8 +11,8 @@ from pydantic import Field
 from privreg.experiment import quantities as q
 from privreg.experiment.cells import Axis, Quantity, means, per, stage
 from privreg.experiment.parameters import Strict
-from privreg.papers.lin2025.pairs import Records, about
-from privreg.papers.lin2025.setting import Design
+from privreg.papers.lin2025.pairs import Records
+from privreg.papers.lin2025.setting import Design, about
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -11,8 +11,8 @@ from pydantic import Field
 from privreg.experiment import quantities as q
 from privreg.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
 from privreg.experiment.parameters import Strict
-from privreg.papers.lin2025.pairs import NO_GUARANTEE, Records
-from privreg.papers.lin2025.setting import NOISE, Design
+from privreg.papers.lin2025.pairs import Records
+from privreg.papers.lin2025.setting import NO_GUARANTEE, NOISE, Design
 
 if TYPE_CHECKING:
     import xarray as xr
