@@ -105,10 +105,12 @@ def is_closed(array: np.ndarray) -> bool:
     owner: Any = array
     while isinstance(owner, np.ndarray):
         for each in (owner, owner.view(), owner[...]):
+            before = each.flags.writeable
             try:
                 each.flags.writeable = True
             except ValueError:
                 continue
+            each.flags.writeable = before
             return False
         owner = owner.base
     return True

@@ -77,7 +77,12 @@ def test_every_class_that_checks_has_an_object():
 def test_what_was_checked_lies_in_memory_that_nobody_opens(label):
     value = HOLDING[label]
     if checks(type(value)):
-        open_ones = [path for path, array in arrays(value).items() if not is_closed(array)]
+        # Private arrays are never handed out but in views, which cannot be opened.
+        open_ones = [
+            path
+            for path, array in arrays(value).items()
+            if (array.flags.writeable if "._" in path else not is_closed(array))
+        ]
         assert not [path for path in open_ones if not path.endswith(RESULTS)]
 
 
@@ -180,7 +185,7 @@ def test_a_copy_that_was_written_to_is_answered_as_the_original(target: Target, 
             continue
         other = copied(value, route)
         for path, array in arrays(other).items():
-            if not path.endswith(RESULTS):
+            if not path.endswith(RESULTS) and "._" not in path:
                 overwrite(array)
         changes[name] = other
     after = list(found_numbers(target.call(**changes)))

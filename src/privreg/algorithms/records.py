@@ -10,7 +10,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms.samples import ArraySamples, Chunk, Samples, as_samples, row_norms
+from privreg.algorithms.samples import (
+    ROWS_PER_CHUNK,
+    ArraySamples,
+    Chunk,
+    Samples,
+    as_samples,
+    row_norms,
+)
 from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.validation import (
     require_callable,
@@ -67,7 +74,7 @@ class Records(Rebuilt):
     threads: int = 1
     common_width: bool = False
     count: int = field(init=False)
-    _rows: Samples = field(init=False, repr=False)
+    _rows: Chunk | None = field(init=False, repr=False)
     _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
@@ -77,34 +84,36 @@ class Records(Rebuilt):
             object.__setattr__(self, name, value)
         require_count("threads", self.threads)
         require_flag("common_width", self.common_width)
-        rows, count = self.samples, self.samples.sample_size
+        rows, count = None, self.samples.sample_size
+        if isinstance(self.samples, ArraySamples):
+            rows = Chunk(self.samples.features, self.samples.labels, self.samples.norms)
         if self.groups is not None:
-            rows, count = self._sort_by_group()
+            rows, count = self._sort_by_group(rows)
+        if rows is not None:
+            rows = self._bounded(rows)
+            for array in rows:
+                array.flags.writeable = False
         object.__setattr__(self, "count", count)
-        if isinstance(rows, ArraySamples):
-            whole = Chunk(rows.features, rows.labels, rows.norms)
-            kept = self._bounded(whole)
-            if kept is not whole:
-                rows = ArraySamples(kept.features, kept.labels)
         object.__setattr__(self, "_rows", rows)
 
     def chunks(self) -> Iterator[tuple[Rows, Rows, NDArray[np.int64] | None]]:
         """Features, labels, and where in them each record starts; None where a row is a record."""
-        starts = self._starts
-        if starts is not None:
-            samples = self._rows
-            assert isinstance(samples, ArraySamples)
+        starts, held = self._starts, self._rows
+        if held is None:
+            for chunk in self.samples.chunks():
+                rows = self._bounded(chunk)
+                yield rows.features, rows.labels, None
+        elif starts is None:
+            for first in range(0, self.count, ROWS_PER_CHUNK):
+                block = slice(first, first + ROWS_PER_CHUNK)
+                yield held.features[block], held.labels[block], None
+        else:
             # About a thousand records at a time, so that p × p matrices of each fit in memory.
             for first in range(0, self.count, 1024):
                 bounds = starts[first : first + 1025]
-                low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(samples.labels)
+                low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(held.labels)
                 inside = bounds[bounds < high] - low
-                yield samples.features[low:high], samples.labels[low:high], inside
-            return
-        held = isinstance(self._rows, ArraySamples)
-        for chunk in self._rows.chunks():
-            rows = chunk if held else self._bounded(chunk)
-            yield rows.features, rows.labels, None
+                yield held.features[low:high], held.labels[low:high], inside
 
     def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
         """Sum over chunks of what `part(features, labels, starts)` gives.
@@ -159,19 +168,18 @@ class Records(Rebuilt):
         norms = np.minimum(chunk.norms, self.feature_norm)
         return Chunk(features, np.clip(labels, -self.label_bound, self.label_bound), norms)
 
-    def _sort_by_group(self) -> tuple[Samples, int]:
+    def _sort_by_group(self, rows: Chunk | None) -> tuple[Chunk, int]:
         """The rows with those of a person together, and the number of persons."""
-        samples = self.samples
-        if not isinstance(samples, ArraySamples):
+        if rows is None:
             raise ValueError("groups must be None for data sets that are not held in memory")
         assert self.groups is not None
-        persons = require_groups(self.groups, samples.sample_size)
+        persons = require_groups(self.groups, len(rows.labels))
         # The caller's array may change.
         object.__setattr__(self, "groups", persons)
         order = np.argsort(persons.codes, kind="stable")
         starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
         object.__setattr__(self, "_starts", frozen(starts))
-        return ArraySamples(samples.features[order], samples.labels[order]), int(starts.size)
+        return Chunk(*(array[order] for array in rows)), int(starts.size)
 
 
 @dataclass(frozen=True, eq=False)

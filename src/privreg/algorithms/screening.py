@@ -210,20 +210,20 @@ def _split(
     gram, moment = np.zeros((p, p)), np.zeros(p)
     kept: list[Chunk] = [Chunk(np.empty((0, p)), np.empty(0), np.empty(0))]
     left = min(KEPT_SHARE * samples.sample_size, KEPT_NUMBERS / p)
-    for features, labels, norms in rescale_samples(samples, np.array([clip_norm])).chunks():
-        with np.errstate(over="ignore", invalid="ignore"):
+    chunks = rescale_samples(samples, np.array([clip_norm])).chunks()
+    with np.errstate(over="ignore", invalid="ignore"):
+        for features, labels, norms in chunks:
             residual = np.max(np.abs(labels[:, None] - features @ centres.T), axis=1)
             # The margin covers rounding of the residuals, so that no row is called safe by an ulp.
             longest = norms * (residual + norms * radius) * (1 + 1e-9)
-        safe = longest <= clip_norm
-        if not np.all(safe):
-            risky = ~safe
-            kept.append(Chunk(features[risky], labels[risky], norms[risky]))
-            left -= np.count_nonzero(risky)
-            if left < 0:
-                raise _NotLinearError("clip_norm must be larger for rows to be screened")
-            features, labels = features[safe], labels[safe]
-        with np.errstate(over="ignore", invalid="ignore"):
+            safe = longest <= clip_norm
+            if not np.all(safe):
+                risky = ~safe
+                kept.append(Chunk(features[risky], labels[risky], norms[risky]))
+                left -= np.count_nonzero(risky)
+                if left < 0:
+                    raise _NotLinearError("clip_norm must be larger for rows to be screened")
+                features, labels = features[safe], labels[safe]
             gram += features.T @ features
             moment += features.T @ labels
     if not (np.all(np.isfinite(gram)) and np.all(np.isfinite(moment))):

@@ -66,11 +66,15 @@ def test_a_long_row_takes_its_label_along():
 
 def test_data_within_the_bounds_stay_the_same_object():
     samples = ArraySamples([[3.0, 4.0], [1.0, 0.0]], [4.0, -4.0])
-    assert Records(samples, 5.0, 4.0)._rows is samples
     small = ArraySamples([[0.3, 0.0]], [0.2])
-    assert Records(small, 0.3, 0.2)._rows is small
-    for bounds in ((4.99, 4.0), (5.0, 3.99)):
-        assert Records(samples, *bounds)._rows is not samples
+    for held, bounds, same in (
+        (samples, (5.0, 4.0), True),
+        (small, (0.3, 0.2), True),
+        (samples, (4.99, 4.0), False),
+        (samples, (5.0, 3.99), False),
+    ):
+        ((_, labels, _),) = Records(held, *bounds).chunks()
+        assert np.shares_memory(labels, held.labels) == same
 
 
 def test_norms_of_bounded_chunks_are_the_bound_where_rows_were_longer():
