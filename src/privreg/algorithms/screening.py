@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import ClassVar
 
 import numpy as np
@@ -82,17 +83,12 @@ class ScreenedSamples(Rebuilt):
         radius = require_number("radius", self.radius, least=0, most=LARGEST_PARAMETER)
         clip_norm = require_number("clip_norm", self.clip_norm, **POSITIVE)
         clip_norm = float(require_clip_norm(clip_norm))
-        gram, moment, kept = _split(samples, centres, radius, clip_norm)
-        for name, value in (
-            ("samples", samples),
-            ("centres", centres),
-            ("radius", radius),
-            ("clip_norm", clip_norm),
-            ("gram", frozen(gram)),
-            ("moment", frozen(moment)),
-            ("kept", Chunk(*map(frozen, kept))),
-        ):
-            object.__setattr__(self, name, value)
+        sums = _split(samples, centres, radius, clip_norm)
+        if sums is None:
+            raise ValueError(
+                "samples must have more rows that cannot clip within the radius, got too few"
+            )
+        _set_sums(self, samples, centres, radius, clip_norm, sums)
 
     def is_of(self, samples: Samples) -> bool:
         """Whether it was these samples that were screened."""
@@ -192,20 +188,18 @@ def screen_rows(
         )
     if not (radius <= LARGEST_PARAMETER and np.max(np.abs(centres)) <= LARGEST_PARAMETER):
         return None
-    try:
-        return ScreenedSamples(samples, centres, radius, clip_norm)
-    except _NotLinearError:
+    sums = _split(samples, centres, radius, clip_norm)
+    if sums is None:
         return None
-
-
-class _NotLinearError(ValueError):
-    """Too many rows might clip for their sums to be worth keeping."""
+    screened = object.__new__(ScreenedSamples)
+    _set_sums(screened, samples, frozen(centres), radius, clip_norm, sums)
+    return screened
 
 
 def _split(
     samples: Samples, centres: FloatArray, radius: float, clip_norm: float
-) -> tuple[FloatArray, FloatArray, Chunk]:
-    """Sums of the rows that cannot clip within the tube, and the other rows."""
+) -> tuple[FloatArray, FloatArray, Chunk] | None:
+    """Sums of the rows that cannot clip within the tube, and the other rows, if they are few."""
     p = samples.dimension
     gram, moment = np.zeros((p, p)), np.zeros(p)
     kept: list[Chunk] = [Chunk(np.empty((0, p)), np.empty(0), np.empty(0))]
@@ -222,13 +216,35 @@ def _split(
                 kept.append(Chunk(features[risky], labels[risky], norms[risky]))
                 left -= np.count_nonzero(risky)
                 if left < 0:
-                    raise _NotLinearError("clip_norm must be larger for rows to be screened")
+                    return None
                 features, labels = features[safe], labels[safe]
             gram += features.T @ features
             moment += features.T @ labels
-    if not (np.all(np.isfinite(gram)) and np.all(np.isfinite(moment))):
-        raise _NotLinearError("samples must have sums that double precision holds")
+        # No entry of a Gram matrix is larger than its largest on the diagonal.
+        if not isfinite(float(gram.trace() + moment.sum())):
+            return None
     return gram, moment, Chunk(*(np.concatenate(parts) for parts in zip(*kept, strict=True)))
+
+
+def _set_sums(
+    screened: ScreenedSamples,
+    samples: Samples,
+    centres: FloatArray,
+    radius: float,
+    clip_norm: float,
+    sums: tuple[FloatArray, FloatArray, Chunk],
+) -> None:
+    gram, moment, kept = sums
+    for name, value in (
+        ("samples", samples),
+        ("centres", centres),
+        ("radius", radius),
+        ("clip_norm", clip_norm),
+        ("gram", frozen(gram)),
+        ("moment", frozen(moment)),
+        ("kept", Chunk(*map(frozen, kept))),
+    ):
+        object.__setattr__(screened, name, value)
 
 
 @dataclass(frozen=True)
