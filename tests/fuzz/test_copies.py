@@ -11,7 +11,6 @@ import dataclasses
 from functools import cache
 from typing import Any
 
-import made
 import numpy as np
 import pytest
 from copied import (
@@ -31,7 +30,6 @@ from targets import Target, targets
 from privreg.algorithms.split_budget import SplitBudget
 from privreg.data.tables import Table
 from privreg.noise.streams import NoiseStream
-from privreg.privacy.one_of_many import OneOfMany
 
 # A real table is read from files, and is made by hand here.
 TABLE = Table("t", np.ones((3, 2)), np.ones(3), ("a", "b"), np.zeros(3, dtype=bool), "nobody")
@@ -127,26 +125,6 @@ def _init_variables(value: Any) -> list[dataclasses.Field]:
     return [dataclasses.field(init=False)] if missing else []
 
 
-@pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 2)])
-def test_a_copied_lock_gives_no_second_setting(shape, route):
-    several, first = np.prod(shape) > 1, (0,) * len(shape)
-    last = tuple(length - 1 for length in shape)
-    lock = OneOfMany(shape)
-    other = ROUTES[route](lock)
-    lock.take(first)
-    if several:
-        with pytest.raises(ValueError, match="setting must be"):
-            other.take(last)
-    else:
-        assert other.take(first) == first
-    again = ROUTES[route](lock)
-    assert again.take(first) == first
-    if several:
-        with pytest.raises(ValueError, match="which was released already"):
-            again.take(last)
-
-
 TAKING_OBJECTS = [
     target
     for target in targets()[0]
@@ -224,11 +202,3 @@ def test_the_caller_cannot_open_what_was_given_read_only():
             owner[...] = 7
         for path, array in arrays(value).items():
             np.testing.assert_array_equal(array, before[path], err_msg=f"{label}{path}")
-
-
-def test_a_pickled_run_of_several_settings_releases_only_what_it_did():
-    run = made.noisy_sgd_runs()
-    for route in ROUTES:
-        other = ROUTES[route](run)
-        run.release((0, 0))
-        assert other.release((0, 0)).budget == run.release((0, 0)).budget

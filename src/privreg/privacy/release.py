@@ -1,9 +1,9 @@
-"""What may leave the house and what may not: released values and diagnostics are two types.
+"""Released values and diagnostics, which are not to be released, are two types.
 
 A `Release` is a value together with the budget that it cost and with what was assumed. A
-`Diagnostic` is a number computed from the data without noise. Neither behaves like an array: who
-wants the numbers asks a release for its `value` and a diagnostic for what is `non_private`, two
-words, so that code written for the one does not run on the other.
+`Diagnostic` is a number computed from the data without noise. Neither behaves like an array: the
+numbers are a release's `value` and a diagnostic's `non_private`, two names, so that code written
+for the one does not run on the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, eq=False)
 class Diagnostic(Generic[T]):
-    """A value that no guarantee covers, for the eyes of those who may see the data.
+    """A value that no guarantee covers, for those who may see the data.
 
     Parameters
     ----------

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 
@@ -169,3 +173,59 @@ def test_a_release_costs_what_its_noise_did(data, rng, algorithm):
     assert run.release().budget.rho == pytest.approx(rho, rel=1e-12)
     held = run.gradient_noise_stds if algorithm == "noisy SGD" else run.gradient_noise_std
     assert not held.flags.writeable
+
+
+def pickled(value):
+    return pickle.loads(pickle.dumps(value))
+
+
+ROUTES = [copy.copy, copy.deepcopy, pickled]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 2)])
+def test_a_copied_lock_gives_no_second_setting(shape, route):
+    several, first = np.prod(shape) > 1, (0,) * len(shape)
+    last = tuple(length - 1 for length in shape)
+    lock = OneOfMany(shape)
+    other = route(lock)
+    lock.take(first)
+    if several:
+        with pytest.raises(ValueError, match="setting must be"):
+            other.take(last)
+    else:
+        assert other.take(first) == first
+    again = route(lock)
+    assert again.take(first) == first
+    if several:
+        with pytest.raises(ValueError, match="which was released already"):
+            again.take(last)
+
+
+@pytest.mark.parametrize("route", [*ROUTES, dataclasses.replace])
+@pytest.mark.parametrize("algorithm", ["noisy SGD", "full batch"])
+def test_a_copied_run_releases_one_setting_at_its_price(data, rng, algorithm, route):
+    """Two settings share their noise, and their difference would hold none of it."""
+    if algorithm == "noisy SGD":
+        run, settings = sgd(data, rng, clip_norms=[0.5, 1.0]), ((0, 0), (0, 1))
+    else:
+        run, settings = descend(data, rng, clip_norm=np.array([1.0, 2.0])), (0, 1)
+    other = route(run)
+    price = run.release(settings[0]).budget
+    with pytest.raises(ValueError, match="setting must be"):
+        other.release(settings[1])
+    again = route(run)
+    names = [name for name in ("clip_norm", "gradient_noise_std") if hasattr(again, name)]
+    for name in names or ["clip_norms", "gradient_noise_stds"]:
+        for held in (getattr(again, name), getattr(again, name)[...]):
+            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+                held.flags.writeable = True
+    assert again.release(settings[0]).budget == price
+    with pytest.raises(ValueError, match="was released already"):
+        again.release(settings[1])
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_copied_run_of_one_setting_is_released(data, rng, route):
+    run = descend(data, rng, clip_norm=1.0)
+    assert route(run).release().budget == run.release().budget
