@@ -18,6 +18,9 @@ from privreg.validation import (
     require_real,
 )
 
+# Growth of the logarithm of the mass over a panel that five nodes resolve to 1e-5.
+STEEPEST = 3.5
+
 
 @dataclass(frozen=True)
 class Spectrum(Immutable):
@@ -139,17 +142,18 @@ def power_law(
 
     where the mean eigenvalue is 1. The nodes are those of Gauss and Legendre in the logarithm of
     the eigenvalue, on equal panels of it, so that :math:`\lambda^a e^{-\lambda x}` is integrated
-    well for every x up to about 1 / `smallest`, to 2e-5 for powers a from 0 to 2 on the panels
-    given by default; each panel carries its exact mass.
+    well for every x up to about 1 / `smallest`: to 1e-5 for powers a from 1/4 to 2, and to 1e-3 for
+    smaller ones, on the panels given by default; each panel carries its exact mass.
 
     Parameters
     ----------
     exponent : float
-        Density exponent phi, at least -3 and at most 0.97: beyond, the rule misses the mass next to
-        either end. 0 is the uniform law on [0, 2].
+        Density exponent phi, at least -20 and at most 0.95: beyond, the rule misses the mass next
+        to either end. 0 is the uniform law on [0, 2].
     panels : int
         Geometric panels between `smallest` and 1, in units of the largest eigenvalue; one more
-        panel covers what lies below. At least 1.
+        panel covers what lies below. At least 1; a multiple of it below about -3, where the density
+        is steep.
     nodes : int
         Nodes a panel, at least 1.
     smallest : float
@@ -164,12 +168,13 @@ def power_law(
     ------
     bombari2025, Assumption 3; the quantile function is derived from it.
     """
-    exponent = require_number("exponent", exponent, least=-3, most=0.97)
+    exponent = require_number("exponent", exponent, least=-20, most=0.95)
     edge = power_law_edge(exponent)
     panels, nodes = require_count("panels", panels), require_count("nodes", nodes)
     smallest = require_number("smallest", smallest, above=0, below=1)
     points, weights = np.polynomial.legendre.leggauss(nodes)
-    ends = np.geomspace(smallest, 1.0, panels + 1)
+    steepness = (1 - exponent) * np.log(1 / smallest) / panels
+    ends = np.geomspace(smallest, 1.0, panels * max(1, int(np.ceil(steepness / STEEPEST))) + 1)
     growth = ends[1] / ends[0]
     inner = ends[:-1, None] * growth ** ((points + 1) / 2)
     with np.errstate(invalid="ignore"):
@@ -198,7 +203,7 @@ def power_law_with_signal(
     Parameters
     ----------
     exponent : float
-        phi of the density, at least -3 and at most 0.97, as for `power_law`.
+        phi of the density, at least -20 and at most 0.95, as for `power_law`.
     signal_power : float
         psi, at least -3 and less than 1 - phi, where the target's norm is finite. At 0 it is spread
         evenly; a larger one puts more of it where eigenvalues are small.

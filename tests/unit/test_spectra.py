@@ -103,9 +103,11 @@ def test_power_law_signal_has_a_finite_norm_or_is_refused():
 @pytest.mark.parametrize("seed", range(12))
 def test_power_law_integrates_what_it_promises_over_its_whole_domain(seed):
     rng = np.random.default_rng(seed)
-    exponent = [-3.0, 0.97][seed] if seed < 2 else rng.uniform(-3, 0.97)
+    exponent = [-20.0, 0.95, -3.0][seed] if seed < 3 else 1 - 10.0 ** rng.uniform(-1.3, 1.3)
     spectrum, edge = spectra.power_law(exponent), spectra.power_law_edge(exponent)
-    for power in rng.uniform(0, 2, 3):
+    # What the docstring says of the panels given by default.
+    powers = [(rng.uniform(0, 0.25), 1e-3), *((a, 1e-5) for a in rng.uniform(0.25, 2, 3))]
+    for power, accuracy in powers:
         order = power + 1 - exponent
         for decay in 10.0 ** rng.uniform(-2, 4, 3):
             x = 2 * edge * decay
@@ -113,11 +115,10 @@ def test_power_law_integrates_what_it_promises_over_its_whole_domain(seed):
             exact = np.exp(log_front + gammaln(order)) * gammainc(order, x)
             values = spectrum.eigenvalues
             found = spectrum.mean(values**power * np.exp(-2 * values * decay))
-            # What the docstring says of the panels given by default.
-            assert found == pytest.approx(exact, rel=2e-5)
+            assert found == pytest.approx(exact, rel=accuracy)
 
 
-@pytest.mark.parametrize("exponent", [0.98, -3.5])
+@pytest.mark.parametrize("exponent", [0.96, -21.0])
 def test_power_law_refuses_densities_that_its_rule_misses(exponent):
     with pytest.raises(ValueError, match="exponent must be"):
         spectra.power_law(exponent)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from privreg.data import california_housing, cifar10, fetch, mnist, mnist_digits
+from privreg.data import california_housing, cifar10, fetch, mnist, mnist_digits, splits
 from privreg.data.tables import DataError, StandInWarning, Table
 from privreg.validation import require_choice
 
@@ -20,6 +20,7 @@ __all__ = [
     "files_of",
     "is_complete",
     "load",
+    "require_split",
 ]
 
 NAMES = ("mnist", "california_housing", "mnist_digits", "cifar10")
@@ -110,6 +111,18 @@ def check(directory: str | Path) -> None:
     files = {file.path: file for name in NAMES for file in _source(name).FILES}
     for file in files.values():
         fetch.read_local(file, directory)
+
+
+def require_split(name: str, *, train: int, normalisation: int, validation: int) -> None:
+    """Refuse sizes of a split that a data set has not the rows for; nothing is read.
+
+    Raises
+    ------
+    ValueError
+        One line, as `splits.split` would say it of the table itself.
+    """
+    sizes = {"train": train, "normalisation": normalisation, "validation": validation}
+    splits.require_rows(name, _source(name).ROWS, sizes)
 
 
 def is_complete(name: str, directory: str | Path) -> bool:

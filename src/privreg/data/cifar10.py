@@ -13,6 +13,8 @@ from privreg.data.fetch import DataFile
 from privreg.data.tables import DataError, Table
 
 NAME = "cifar10"
+# Rows for training, and official test rows.
+ROWS = (50_000, 10_000)
 SOURCE = "CIFAR-10 (Krizhevsky 2009), the binary version"
 MIRRORS = ("https://www.cs.toronto.edu/~kriz/",)
 REMOTE_NAME = "cifar-10-binary.tar.gz"
@@ -27,6 +29,7 @@ FILES = (
         sha256=_SHA256,
         remote_name=REMOTE_NAME,
         remote_sha256=_SHA256,
+        largest=171_000_000,
     ),
 )
 

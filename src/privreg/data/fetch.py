@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from privreg.data.receive import HangingError, receive
+from privreg.data.receive import AnswerError, HangingError, TooLargeError, receive
 from privreg.data.tables import DataError
 
 logger = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ def unchanged(content: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set: where it lies, and the SHA-256 that it must have.
+    """A file of a data set: where it lies, its SHA-256, and its largest size.
 
     Parameters
     ----------
@@ -34,6 +34,9 @@ class DataFile:
         Digest of ``canonical(content)``.
     remote_name, remote_sha256 : str
         Name below a mirror's address, and digest, of what a mirror sends.
+    largest : int
+        Bytes that the file in the folder, and what a mirror sends, have at most. Nothing beyond
+        is read or kept.
     remote_aliases : mapping from mirror, with its final slash, to name
         Mirrors that know the file by another name.
     canonical : callable
@@ -46,6 +49,7 @@ class DataFile:
     sha256: str
     remote_name: str
     remote_sha256: str
+    largest: int
     remote_aliases: Mapping[str, str] = field(default_factory=dict)
     canonical: Callable[[bytes], bytes] = unchanged
     extract: Callable[[bytes], bytes] = unchanged
@@ -132,12 +136,21 @@ def read_local(file: DataFile, directory: str | Path) -> bytes | None:
     # A dangling link is a file that is there but wrong.
     if not path.exists() and not path.is_symlink():
         return None
+    # A pipe or a device would be read without end.
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise DataError(f"{path}: not a regular file; put the original file there")
     try:
-        content = path.read_bytes()
+        with path.open("rb") as stream:
+            content = stream.read(file.largest + 1)
     except OSError as error:
         raise DataError(
             f"{path}: cannot be read ({error.strerror}); repair it, or remove it to download"
         ) from error
+    if len(content) > file.largest:
+        raise DataError(
+            f"{path}: more than {file.largest} bytes; "
+            "put the original file there, or remove this one to download"
+        )
     canonical = file.canonical(content)
     found = sha256(canonical)
     if found != file.sha256:
@@ -161,7 +174,9 @@ def download(
 
     Each of the `attempts` rounds asks the mirrors in turn; before round k + 1 it waits
     ``back_off * 2**(k - 1)`` seconds. A mirror that hangs is not asked again. Only a file with the
-    right digest enters the cache, and a cached file that has lost it is fetched again.
+    right digest enters the cache, and a cached file that has lost it is fetched again. An answer
+    of more than `file.largest` bytes is left at that size, and no archive is unpacked before its
+    digest is checked.
     """
     # pooch is slow to import, and most jobs never download.
     import pooch
@@ -185,11 +200,13 @@ def download(
                     known_hash=f"sha256:{file.remote_sha256}",
                     fname=file.remote_name,
                     path=folder,
-                    downloader=_checking_downloader(file.remote_sha256),
+                    downloader=_checking_downloader(file),
                 )
                 return _unpacked(file, Path(fetched).read_bytes())
             except _WrongContentError as error:
                 failures[mirror] = error.reason, str(error)
+            except AnswerError as error:
+                failures[mirror] = REFUSED, str(error)
             except requests.HTTPError as error:
                 status = "unknown" if error.response is None else error.response.status_code
                 failures[mirror] = REFUSED, f"HTTP status {status}"
@@ -234,16 +251,22 @@ class _WrongContentError(Exception):
         self.reason = reason
 
 
-def _checking_downloader(expected: str) -> Callable[..., None]:
+def _checking_downloader(file: DataFile) -> Callable[..., None]:
     def fetch(url: str, output_file: str, manager: Any) -> None:
-        receive(url, Path(output_file))
+        try:
+            receive(url, Path(output_file), largest=file.largest)
+            too_large = ""
+        except TooLargeError as error:
+            too_large = str(error)
         content = Path(output_file).read_bytes()
         found = sha256(content)
-        if found != expected:
+        if too_large or found != file.remote_sha256:
             if is_html(content):
                 raise _WrongContentError(HTML, HTML)
             raise _WrongContentError(
-                WRONG_CONTENT, f"{len(content)} bytes with SHA-256 {found}, expected {expected}"
+                WRONG_CONTENT,
+                too_large
+                or f"{len(content)} bytes with SHA-256 {found}, expected {file.remote_sha256}",
             )
 
     return fetch

@@ -14,6 +14,8 @@ from privreg.data.fetch import DataFile
 from privreg.data.tables import DataError, Table
 
 NAME = "mnist"
+# Rows for training, and official test rows.
+ROWS = (13_007, 2_163)
 SOURCE = "MNIST handwritten digits 1 and 7 (LeCun and Cortes), the four original IDX files"
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -24,26 +26,30 @@ POSITIVE_DIGIT, NEGATIVE_DIGIT = 1, 7
 LARGEST_GREY_VALUE = 255.0
 
 
-def _file(name: str, sha256: str) -> DataFile:
-    return DataFile(f"{NAME}/{name}", sha256, remote_name=name, remote_sha256=sha256)
+def _file(name: str, size: int, sha256: str) -> DataFile:
+    return DataFile(f"{NAME}/{name}", sha256, remote_name=name, remote_sha256=sha256, largest=size)
 
 
 # In the order in which `table` reads them.
 FILES = (
     _file(
         "train-images-idx3-ubyte.gz",
+        9_912_422,
         "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
     ),
     _file(
         "train-labels-idx1-ubyte.gz",
+        28_881,
         "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
     ),
     _file(
         "t10k-images-idx3-ubyte.gz",
+        1_648_877,
         "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
     ),
     _file(
         "t10k-labels-idx1-ubyte.gz",
+        4_542,
         "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
     ),
 )

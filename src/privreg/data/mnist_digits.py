@@ -10,6 +10,8 @@ from privreg.data import mnist
 from privreg.data.tables import DataError, Table
 
 NAME = "mnist_digits"
+# Rows for training, and official test rows.
+ROWS = (60_000, 10_000)
 SOURCE = "MNIST handwritten digits (LeCun and Cortes), the four original IDX files"
 MIRRORS = mnist.MIRRORS
 FILES = mnist.FILES

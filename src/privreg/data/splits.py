@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privreg.data.tables import Table
+
+# Rows that each part has at least.
+LEAST = {"train": 1, "normalisation": 2, "validation": 1}
+# Rows that no part is shrunk below: of fewer, all labels may well be equal.
+KEPT = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,22 +90,15 @@ def split(
     ------
     bombari2025, Section 7; that MNIST's official test images validate is our choice.
     """
-    for key, size, least in (
-        ("train", train, 1),
-        ("normalisation", normalisation, 2),
-        ("validation", validation, 1),
-    ):
-        if size < least:
-            raise ValueError(f"{key} must be at least {least} rows, got {size}")
-    pool, test = (int(rows) for rows in _available(table))
+    pool, test = require_rows(
+        table.name,
+        available(table),
+        {"train": train, "normalisation": normalisation, "validation": validation},
+    )
     if test:
-        _require("validation", validation, test, table.name)
-        _require("train + normalisation", train + normalisation, pool, table.name)
         rows = rng.permutation(np.flatnonzero(~table.official_test))
         held_out = rng.permutation(np.flatnonzero(table.official_test))[:validation]
     else:
-        total = train + normalisation + validation
-        _require("train + normalisation + validation", total, pool, table.name)
         shuffled = rng.permutation(pool)
         held_out, rows = shuffled[:validation], shuffled[validation:]
     return Split(
@@ -107,6 +106,42 @@ def split(
         normalisation=rows[:normalisation],
         validation=held_out,
     )
+
+
+def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Refuse sizes for `split` that are too small, or that a table has not the rows for.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table, for the message.
+    rows : tuple of int
+        Rows of the common pool, and official test rows.
+    sizes : mapping
+        The three sizes that `split` takes.
+
+    Returns
+    -------
+    tuple of int
+        The rows.
+
+    Raises
+    ------
+    ValueError
+        One line with the size, the number of rows there are, and the table.
+    """
+    for key, least in LEAST.items():
+        if sizes[key] < least:
+            raise ValueError(f"{key} must be at least {least} rows, got {sizes[key]}")
+    pool, test = rows
+    parts = (("validation",), ("train", "normalisation")) if test else (tuple(LEAST),)
+    for keys, most in zip(parts, (test, pool) if test else (pool,), strict=True):
+        wanted = sum(sizes[key] for key in keys)
+        if wanted > most:
+            raise ValueError(
+                f"{' + '.join(keys)} must be at most the {most} of {name}, got {wanted}"
+            )
+    return rows
 
 
 def sizes_that_fit(
@@ -117,10 +152,18 @@ def sizes_that_fit(
     The sizes of real data are returned as they are: too large ones are for `split` to refuse.
     """
     sizes = {"train": train, "normalisation": normalisation, "validation": validation}
-    excess = sum(sizes.values()) / table.shape[0]
-    if not table.stand_in or excess <= 1:
-        return sizes
-    return {key: int(size / excess) for key, size in sizes.items()}
+    return shrunk(sizes, table.shape[0]) if table.stand_in else sizes
+
+
+def shrunk(sizes: Mapping[str, int], total: int) -> dict[str, int]:
+    """Sizes for `split` in proportion, at most `total` rows in all, of which a part keeps some."""
+    excess = sum(sizes.values()) / total
+    if excess <= 1:
+        return dict(sizes)
+    found = {key: max(int(size / excess), min(size, KEPT)) for key, size in sizes.items()}
+    largest = max(found, key=lambda key: found[key])
+    found[largest] -= max(sum(found.values()) - total, 0)
+    return found
 
 
 def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Standardised:
@@ -201,14 +244,10 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
     )
 
 
-def _available(table: Table) -> tuple[int, int]:
+def available(table: Table) -> tuple[int, int]:
+    """Rows of the common pool, and official test rows."""
     test = int(table.official_test.sum())
     return table.shape[0] - test, test
-
-
-def _require(key: str, wanted: int, available: int, name: str) -> None:
-    if wanted > available:
-        raise ValueError(f"{key}: {wanted} rows, expected at most the {available} of {name}")
 
 
 def _scaled_rows(table: Table, rows: NDArray[np.intp]) -> NDArray[np.float64]:

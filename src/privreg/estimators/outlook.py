@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
+from privreg.grid_edges import beyond, next_on
 from privreg.planning.search import CAREFUL, DOUBT, WORTH
 from privreg.prediction.clipping import clipped_moments
 from privreg.prediction.predict import predict_many
@@ -185,14 +186,34 @@ def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> HuberSettings:
         predictions = [found, *_predicted(middle, tried, budget)]
         at = int(np.argmin([_value(each) for each in predictions]))
         best, found = [best, *tried][at], predictions[at]
+        further = partial(_further, choices=choices, n=n, p=p, budget=budget)
+        past, _ = beyond(
+            best,
+            _value(found),
+            further=further,
+            value=lambda each: _value(*_predicted(middle, [each], budget), doubt=np.inf),
+        )
+        if past is not best:
+            best, (found,) = past, _predicted(middle, [past], budget)
     # Numbers that are not to be relied on are no reason to leave what is known to be sound.
     better = found.holds and _value(first) > WORTH * _value(found)
     return best if better else default
 
 
-def _value(found: Prediction) -> float:
+def _further(
+    settings: HuberSettings, *, choices: Sequence[dict[str, Any]], n: int, p: int, budget: Budget
+) -> HuberSettings | None:
+    """Settings one more step beyond the end of a ladder of shares, if they lie there."""
+    if len(choices[0]) > 1:
+        return None
+    (name,) = choices[0]
+    share = next_on([each[name] for each in choices], getattr(settings, name))
+    return None if share is None else _changed(settings, {name: share}, n, p, budget)
+
+
+def _value(found: Prediction, *, doubt: float = DOUBT) -> float:
     # What does not hold counts for more than anything that does.
-    return found.excess_risk * (1.0 if found.holds else DOUBT)
+    return found.excess_risk * (1.0 if found.holds else doubt)
 
 
 def _changed(

@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -190,13 +191,23 @@ class Block:
 
     def _result(self, given: Given) -> Mapping[str, Any]:
         found = self.function(**{name: given[name] for name in self.arguments})
-        if not isinstance(found, Mapping):
-            (name,) = self.quantities
-            return {name: found}
-        if found.keys() != self.quantities.keys():
-            apart = ", ".join(sorted(found.keys() ^ self.quantities.keys()))
-            raise ValueError(f"{self.function.__name__} must return what it declares: {apart}")
-        return found
+        if inspect.isgenerator(found):
+            cell = (f"{axis} = {given[axis]}" for axis in self.axes if axis in self.arguments)
+            label = ", ".join((given["trials"].experiment, *cell))
+            found = list(track(found, total=len(given["trials"]), label=label))
+        return self._named(found)
+
+    def _named(self, found: Any) -> Mapping[str, Any]:
+        """Values by name; those of a list of mappings, or of lists of them, on first axes."""
+        if isinstance(found, Mapping):
+            if found.keys() != self.quantities.keys():
+                apart = ", ".join(sorted(found.keys() ^ self.quantities.keys()))
+                raise ValueError(f"{self.function.__name__} must return what it declares: {apart}")
+            return found
+        if len(self.quantities) == 1:
+            return dict.fromkeys(self.quantities, found)
+        rows = [self._named(row) for row in found]
+        return {name: [row[name] for row in rows] for name in self.quantities}
 
 
 def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any]], Block]:
@@ -209,15 +220,17 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
         these names; what it returns has the axes that it does not take, in order, first.
     **quantities : Quantity or str
         What it returns, in a mapping by these names, or the value alone where there is one. A text
-        is the meaning of a quantity without further axes.
+        is the meaning of a quantity without further axes. A list of such mappings, or of lists of
+        them, has the quantities' first axes.
 
     Returns
     -------
     callable
         A decorator. The function takes by name what it needs: `parameters`, labels of its cell, an
         artifact (`data`, `theory`, `simulation`), and `trial` to be called for each trial of a
-        simulation, or `trials` to be called once a cell and give all of them on a first axis. With
-        `trial` the cells of a trial draw one after another from its generator.
+        simulation, or `trials` to be called once a cell and give all of them on a first axis, or
+        yield one after another. With `trial` the cells of a trial draw one after another from its
+        generator.
     """
 
     def declare(function: Callable[..., Any]) -> Block:
@@ -230,7 +243,12 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     return declare
 
 
-def stage(axes: Mapping[str, Axis], *blocks: Block, **own: Axis) -> Callable[..., xr.Dataset]:
+def stage(
+    axes: Mapping[str, Axis],
+    *blocks: Block,
+    attributes: Callable[[Any], Mapping[str, Any]] | None = None,
+    **own: Axis,
+) -> Callable[..., xr.Dataset]:
     """A stage of the workflow: a function of the parameters and of what its blocks read.
 
     Parameters
@@ -239,8 +257,10 @@ def stage(axes: Mapping[str, Axis], *blocks: Block, **own: Axis) -> Callable[...
         Those of the recipe.
     *blocks : Block
         From `per`; one without trials for a theory or a summary, one with them for a simulation.
+    attributes : callable, optional
+        Global attributes, of the parameters; those of a simulation stay with its summary.
     **own : Axis
-        Axes that are this stage's, or differ in it.
+        Axes that are this stage's, or differ in it; shown even if no quantity has them.
     """
     grid = {**axes, **own}
     used = {
@@ -248,6 +268,7 @@ def stage(axes: Mapping[str, Axis], *blocks: Block, **own: Axis) -> Callable[...
         for block in blocks
         for dim in (*block.axes, *(d for q in block.quantities.values() for d in q.dims.split()))
     } - {"trial"}
+    used |= own.keys()
     shown = {name: axis for name, axis in grid.items() if name in used or axis.along in used}
     functions = [block.function for block in blocks]
     functions += [axis.values for axis in shown.values() if callable(axis.values)]
@@ -274,7 +295,8 @@ def stage(axes: Mapping[str, Axis], *blocks: Block, **own: Axis) -> Callable[...
         }
         if "simulation" in given:
             coordinates["trial"] = given["simulation"].trial.variable
-        return xr.Dataset(variables, coords=coordinates)
+        about = attributes(given["parameters"]) if attributes else {}
+        return xr.Dataset(variables, coords=coordinates, attrs=about)
 
     run.__signature__ = signature  # type: ignore[attr-defined]
     return run
@@ -294,7 +316,10 @@ def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
     kept = {name: simulation.quantities[name] for name in names or simulation.quantities}
 
     def summarise(simulation: xr.Dataset) -> dict[str, np.ndarray]:
-        values = {name: trials_last(simulation[name]) for name in kept}
+        values = {
+            name: trials_last(simulation[name].transpose(*declared[name].dims.split(), "trial"))
+            for name in kept
+        }
         return values | {f"{name}_spread": values[name].std(axis=-1, ddof=1) for name in spread}
 
     declared: dict[str, Quantity] = {}
@@ -313,5 +338,6 @@ def trials_last(array: xr.DataArray) -> np.ndarray:
     return np.ascontiguousarray(array.transpose(..., "trial").values)
 
 
+@cache
 def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)

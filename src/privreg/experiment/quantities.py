@@ -28,24 +28,35 @@ from privreg.privacy.budget import Budget
 
 T = TypeVar("T")
 
-Finite = Annotated[float, Field(ge=-1e100, le=1e100, strict=True, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, le=1e100, strict=True, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, le=1e100, strict=True, allow_inf_nan=False)]
-Probability = Annotated[float, Field(gt=0, lt=1, strict=True, allow_inf_nan=False)]
-Share = Annotated[float, Field(gt=0, le=1, strict=True, allow_inf_nan=False)]
-Deviation = Annotated[float, Field(ge=0, le=1e6, strict=True, allow_inf_nan=False)]
-PositiveDeviation = Annotated[Deviation, Field(gt=0)]
-StepSize = Annotated[float, Field(gt=0, le=1e6, strict=True, allow_inf_nan=False)]
-ClipNorm = Annotated[float, Field(gt=0, le=1e6, strict=True, allow_inf_nan=False)]
+# Where theories still compute: their own ends are a little further out.
+SMALLEST, LARGEST = 1e-30, 1e30
+
+
+def _zero_or_computable(value: float) -> float:
+    if 0 < value < SMALLEST:
+        raise ValueError(f"must be 0 or at least {SMALLEST:g}, got {value}")
+    return value
+
+
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Finite = Annotated[Real, Field(ge=-LARGEST, le=LARGEST)]
+Positive = Annotated[Real, Field(ge=SMALLEST, le=LARGEST)]
+NonNegative = Annotated[Real, Field(ge=0, le=LARGEST), AfterValidator(_zero_or_computable)]
+Probability = Annotated[Real, Field(ge=SMALLEST, lt=1)]
+Share = Annotated[Real, Field(ge=SMALLEST, le=1)]
+Deviation = Annotated[Real, Field(ge=0, le=1e6), AfterValidator(_zero_or_computable)]
+PositiveDeviation = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+StepSize = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+ClipNorm = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
 # In units of the residual, where a norm grows with the dimension.
-ClipConstant = Annotated[float, Field(gt=0, le=1e6, strict=True, allow_inf_nan=False)]
-AspectRatio = Annotated[float, Field(ge=1e-100, le=1e6, strict=True, allow_inf_nan=False)]
-RenyiOrder = Annotated[float, Field(gt=1, le=1e6, strict=True, allow_inf_nan=False)]
-Rho = Annotated[float, Field(ge=1e-100, le=1e100, strict=True, allow_inf_nan=False)]
-Epsilon = Annotated[float, Field(ge=1e-100, le=1e100, strict=True, allow_inf_nan=False)]
+ClipConstant = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+AspectRatio = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+RenyiOrder = Annotated[Real, Field(gt=1, le=1e6)]
+Rho = Annotated[Real, Field(ge=SMALLEST, le=LARGEST)]
+Epsilon = Annotated[Real, Field(ge=SMALLEST, le=LARGEST)]
 # Of schedules, spectra and rates; a signed one may grow where the other falls.
-Power = Annotated[float, Field(ge=0, le=100, strict=True, allow_inf_nan=False)]
-SignedPower = Annotated[float, Field(ge=-100, le=100, strict=True, allow_inf_nan=False)]
+Power = Annotated[Real, Field(ge=0, le=100)]
+SignedPower = Annotated[Real, Field(ge=-100, le=100)]
 
 Count = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 Index = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
@@ -110,6 +121,20 @@ def at_most(field: str, other: str) -> Any:
     return model_validator(mode="after")(check)
 
 
+def sum_below(field: str, other: str, bound: float) -> Any:
+    """A validator of a model: a value of a field and one of another sum to less than a bound."""
+
+    def check(parameters: Any) -> Any:
+        value, most = max(_all(parameters, field)), bound - max(_all(parameters, other))
+        if not value < most:
+            raise ValueError(
+                f"{field} must be less than {bound:g} - {other} = {most:g}, got {value:g}"
+            )
+        return parameters
+
+    return model_validator(mode="after")(check)
+
+
 def _all(parameters: Any, field: str) -> list[float]:
     value = attrgetter(field)(parameters)
     return list(value) if isinstance(value, list | tuple) else [value]
@@ -145,8 +170,11 @@ class ClipAxis(LogAxis):
 class SizeAxis(LogAxis):
     """Log-spaced sizes: of samples, dimensions, steps or ratios that are at least 1."""
 
-    low: Annotated[Positive, Field(ge=1)] = Field(description="Smallest size.")
-    high: Positive = Field(description="Largest size, more than the smallest.")
+    # Asymptotics need sizes beyond every table.
+    low: Annotated[Real, Field(ge=1, le=1e100)] = Field(description="Smallest size.")
+    high: Annotated[Real, Field(ge=1, le=1e100)] = Field(
+        description="Largest size, more than the smallest."
+    )
 
 
 class ShareAxis(LogAxis):

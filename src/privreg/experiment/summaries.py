@@ -20,15 +20,21 @@ def mean_and_error(
     units: str = "1",
     release: Release | None = None,
 ) -> dict[str, tuple[Any, ...]]:
-    """Mean over the last axis (the trials) and its standard error, linked as two variables."""
+    """Mean over the last axis (the trials) and its standard error, linked as two variables.
+
+    The error is infinite of one trial, and where the mean is.
+    """
     samples = np.asarray(samples)
     count = samples.shape[-1]
-    spread = samples.std(axis=-1, ddof=1) if count > 1 else np.full(samples.shape[:-1], np.inf)
+    mean = samples.mean(axis=-1)
+    with np.errstate(invalid="ignore"):
+        spread = samples.std(axis=-1, ddof=1) if count > 1 else np.inf
+    spread = np.where(np.isinf(mean), np.inf, spread)
     error = f"{name}_standard_error"
     return {
         name: variable(
             dims,
-            samples.mean(axis=-1),
+            mean,
             f"mean over trials of {long_name}",
             units=units,
             standard_error=error,

@@ -13,7 +13,7 @@ import yaml
 from pydantic import AfterValidator, Field, model_validator
 
 from privreg.experiment.parameters import Artifact, ConfigError, Name, Strict, choose, validate
-from privreg.experiment.quantities import Some
+from privreg.experiment.quantities import Positive, Some
 from privreg.experiment.yaml_files import read_mapping
 
 # More trials or jobs than any machine would finish are a slip of the hand.
@@ -108,6 +108,13 @@ class DataSource(Strict):
     mirrors: Some[Address] = Field(description="Base addresses, tried in this order.")
 
 
+class LargestJob(Strict):
+    """What a job may be predicted to need; a run with a larger one is refused before it starts."""
+
+    hours: Positive = Field(default=24.0, description="Hours of one core.")
+    memory_gb: Positive = Field(default=64.0, description="Memory in GB.")
+
+
 class Config(Strict):
     """The whole configuration, after the files are merged."""
 
@@ -116,6 +123,9 @@ class Config(Strict):
     )
     scale: Literal["paper", "quick"] = Field(
         "paper", description="'quick' makes everything small, marked so, in a folder of its own."
+    )
+    largest_job: LargestJob = Field(
+        default=LargestJob(), description="The largest job that a run may hold."
     )
     data: dict[Name, DataSource] = Field(description="Download mirrors of each real table.")
     papers: dict[Name, Paper] = Field(description="The papers to rebuild, by citation key.")

@@ -1,19 +1,14 @@
 """What a run costs, told before it is submitted: core hours and memory from measured jobs.
 
-`workflow/costs.json` holds what each job of the papers' own scale took, written by `privreg
-measure` from the benchmarks of a build. A simulation's time grows with its trials, and with the
-arithmetic of one trial where the recipe's parameters state it as `work`, in a unit of their own;
-its memory grows by the numbers that it has in memory, where they state these as `held`. A job whose
-parameters differ from those that were measured, and that states no `work`, is counted at the
-measured parameters, and said to be.
+`workflow/costs.json` holds what each job of the papers' own scale took and the parameters that it
+took it with, written by `privreg measure` from the benchmarks of a build.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +16,11 @@ from privreg.experiment import datasets
 from privreg.experiment.parameters import ConfigError
 from privreg.experiment.yaml_files import read_mapping
 from privreg.pipeline.config import merge, read_configuration
-from privreg.pipeline.plan import Plan
-from privreg.pipeline.provenance import SHORT, config_digest
+from privreg.pipeline.plan import COSTS, Plan
+from privreg.pipeline.prediction import UNMEASURED, Cost, predicted, read_costs, stages
 
-COSTS = Path("workflow/costs.json")
-# Starting a process and importing what it needs, in seconds; the rest of a job grows with its work.
-START = 1.2
 # A rule asks for this much more than was measured, and never for less than this.
 MARGIN, SLOWER, LEAST_MEMORY, LEAST_MINUTES = 1.5, 4, 500, 5
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Core seconds of a stage's jobs together, their number, and the largest one's memory."""
-
-    seconds: float
-    memory_mb: float
-    jobs: int = 1
-    trials: int | None = None
-    work: float | None = None
-    held: float | None = None
-    parameters: str = ""
-    known: bool = True
-
-    @property
-    def longest(self) -> float:
-        """Seconds of the longest job, if the trials are split evenly."""
-        return self.seconds / self.jobs
-
-
-# What a job asks for that nobody measured.
-UNMEASURED = Cost(seconds=300.0, memory_mb=1000.0, known=False)
 
 
 class Needs:
@@ -77,32 +46,38 @@ class Needs:
     def _cost(self, stage: str, wildcards: Any) -> Cost:
         # One at a time: the process of a job asks for its own alone.
         key = f"{stage}/{wildcards.paper}/{wildcards.experiment}"
-        return _predicted(
-            self._measured.get(key), self._plan, wildcards.paper, wildcards.experiment
-        )
+        return predicted(key, self._plan, self._measured)
 
 
 def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
     """Write what the jobs of a build took."""
     plan = Plan(merged(*configs))
     found: dict[str, dict[str, Any]] = {}
-    for key, paper, name in _stages(plan):
+    for key in stages(plan):
         taken = took(benchmarks, key)
         if taken is None:
             continue
+        stage, paper, name = key.split("/")
         experiment = plan.experiment(paper, name)
-        stage = key.partition("/")[0]
         found[key] = {
             "seconds": round(taken.seconds, 2),
             "memory_mb": round(taken.memory_mb),
             "jobs": taken.jobs,
-            "parameters": _digest(plan, paper, name),
+            "parameters": experiment.parameters,
         }
         if stage == "simulation":
-            found[key] |= {"trials": experiment.trials, **_stated(plan, paper, name)}
+            found[key]["trials"] = experiment.trials
     if not found:
         raise ConfigError(f"{benchmarks} must hold benchmarks of a build, got none")
-    datasets.write_text(json.dumps(found, indent=1, sort_keys=True), output, checksum=False)
+    datasets.write_text(written(found), output, checksum=False)
+
+
+def written(found: Mapping[str, Any]) -> str:
+    """What was measured as JSON, a line a stage."""
+    lines = (
+        f" {json.dumps(key)}: {json.dumps(found[key], sort_keys=True)}" for key in sorted(found)
+    )
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def took(benchmarks: Path, key: str) -> Cost | None:
@@ -126,14 +101,7 @@ def took(benchmarks: Path, key: str) -> Cost | None:
 def predict(plan: Plan, costs: Path = COSTS) -> dict[str, Cost]:
     """Costs of each experiment's stages under a plan, by `stage/paper/experiment`."""
     measured = read_costs(costs)
-    return {
-        key: _predicted(measured.get(key), plan, paper, name) for key, paper, name in _stages(plan)
-    }
-
-
-def read_costs(path: Path) -> dict[str, Cost]:
-    """What was measured, by `stage/paper/experiment`."""
-    return {key: Cost(**values) for key, values in json.loads(path.read_text()).items()}
+    return {key: predicted(key, plan, measured) for key in stages(plan)}
 
 
 def asked_for(plan: Plan) -> set[str]:
@@ -223,51 +191,6 @@ def merged(*configs: Path) -> dict[str, Any]:
     return raw
 
 
-def _predicted(measured: Cost | None, plan: Plan, paper: str, name: str) -> Cost:
-    """A stage's cost under a plan, scaled from the measured one."""
-    if measured is None:
-        return UNMEASURED
-    experiment = plan.experiment(paper, name)
-    same = _digest(plan, paper, name) == measured.parameters
-    if measured.trials is None:
-        return Cost(measured.seconds, measured.memory_mb, known=same)
-    stated = {} if same else _stated(plan, paper, name)
-    known = same or (measured.work is not None and "work" in stated)
-    growth = stated["work"] / (measured.work or 1.0) if known and not same else 1.0
-    more = stated.get("held", 0.0) - (measured.held or 0.0) if not same else 0.0
-    trials = experiment.trials or 1
-    each = max(measured.seconds - START * measured.jobs, 0.0) / measured.trials
-    return Cost(
-        seconds=START * experiment.shards + each * growth * trials,
-        memory_mb=measured.memory_mb + max(0.0, 8 * more / 2**20),
-        jobs=experiment.shards,
-        trials=trials,
-        known=known,
-    )
-
-
-def _stages(plan: Plan) -> Iterator[tuple[str, str, str]]:
-    for paper, block in plan.config.papers.items():
-        for name in block.experiments:
-            recipe = plan.recipe(paper, name)
-            for stage, function in (
-                ("theory", "theory"),
-                ("simulation", "simulate"),
-                ("intervals", "intervals"),
-            ):
-                if recipe.has(function):
-                    yield f"{stage}/{paper}/{name}", paper, name
-
-
-def _digest(plan: Plan, paper: str, name: str) -> str:
-    return config_digest(plan.parameters(paper, name))[:SHORT]
-
-
-def _stated(plan: Plan, paper: str, name: str) -> dict[str, float]:
-    typed = plan.recipe(paper, name).parameters(plan.experiment(paper, name).parameters, name)
-    return {word: float(getattr(typed, word)) for word in ("work", "held") if hasattr(typed, word)}
-
-
 def _row(file: Path) -> tuple[float, float]:
     """Seconds and megabytes of a job of one core.
 
@@ -284,7 +207,7 @@ def _note(costs: list[Cost]) -> str:
     elsewhere = sum(not cost.known for cost in costs) - unmeasured
     return "; ".join(
         f"{words}: {count} stage{'s' * (count > 1)}"
-        for words, count in (("at the papers' parameters", elsewhere), ("guessed", unmeasured))
+        for words, count in (("scaled by their sizes", elsewhere), ("guessed", unmeasured))
         if count
     )
 

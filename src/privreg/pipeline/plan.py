@@ -22,11 +22,13 @@ from privreg.pipeline.falsify import wrong_versions
 from privreg.pipeline.layout import FIGURE_FORMATS, Layout
 from privreg.pipeline.ledgers import Falsifier, Ledgers, described
 from privreg.pipeline.lock import JOBS, JOBS_VARIABLE
+from privreg.pipeline.prediction import read_costs, require_affordable
 from privreg.pipeline.processor import pinned
 from privreg.pipeline.provenance import config_digest
 from privreg.pipeline.registry import STAGE_OF, Recipe, known_papers
 
 Result = TypeVar("Result")
+COSTS = Path("workflow/costs.json")
 FALSIFY = "privreg.pipeline.falsify"
 MOST_LINES = 20
 STAGES = ("theory", "simulate", "summarise", "intervals")
@@ -43,6 +45,7 @@ class Plan:
         Folder with a folder a paper, which holds its ledger.
     schemas : str or Path
         Folder with what is generated: the digests of the paper's scale, the listing of artifacts.
+        Beside it lies `costs.json`, from which jobs are predicted.
     checked : bool
         Whether what is wrong is looked for; the process of a job need not, its run has.
 
@@ -74,6 +77,8 @@ class Plan:
         self.reference = scales.read_reference(Path(schemas, scales.PAPER_SCALE.name))
         if checked:
             soundness.require_sound_experiments(self)
+            costs = Path(schemas).parent / COSTS.name
+            require_affordable(self, read_costs(costs) if costs.exists() else {})
         paper_scale = self.config.scale == "paper"
         self.own = scales.own(self.config, self.reference) if paper_scale else frozenset()
         self.scale: Scale = "own" if self.own else self.config.scale

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from privreg.pipeline.config import Config, DataSource, Paper
+from privreg.pipeline.config import Config, DataSource, LargestJob, Paper
 from privreg.pipeline.registry import Recipe, known_papers, recipes
 
 
@@ -24,6 +24,7 @@ def schema() -> str:
             definitions[title] = TypeAdapter(model).json_schema() | {"title": title}
     shared = Config.model_json_schema(ref_template="#/$defs/{model}")["properties"]
     _definition(DataSource, definitions)
+    _definition(LargestJob, definitions)
     listed = {
         "type": "array",
         "minItems": 1,

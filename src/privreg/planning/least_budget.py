@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import exp, log
 
 from privreg.planning.plan import Objective, names_of, plan_run
@@ -14,7 +15,10 @@ from privreg.validation import require_number
 
 # Predictions agree with simulations to 10 %: the target is met with that to spare.
 MARGIN = 1.1
+# Where the search starts, and where it ends that finds no budget too small, or large enough.
 SMALLEST, LARGEST = 1e-7, 1e3
+LEAST, MOST = 1e-12, 1e9
+WIDER = log(1e3)
 TOLERANCE, NEAR = 0.03, 1.5
 
 
@@ -29,7 +33,8 @@ def least_budget(
     """The plan of least zCDP budget that meets a target for every stated problem.
 
     The prediction is to be below the target by 10 %, its stated accuracy. The budget is found to
-    3 %; the error of the best plan falls as the budget grows.
+    3 %; the error of the best plan falls as the budget grows. Budgets between 1e-12 and 1e9 are
+    searched.
 
     Parameters
     ----------
@@ -47,7 +52,8 @@ def least_budget(
     Returns
     -------
     Plan
-        Its `budget` is the answer.
+        Its `budget` is the answer; where the least one that is searched meets the target, the
+        verdict says so.
 
     Raises
     ------
@@ -71,7 +77,7 @@ def least_budget(
     stated = target_risk if target_length is None else target_length
     target = require_number(name, stated, above=0) / MARGIN
     objective: Objective = "excess_risk" if target_length is None else "interval_length"
-    names = names_of(methods)
+    names = every = names_of(methods)
     relation = Neighbours(neighbours)
 
     def plan_at(logarithm: float) -> Plan:
@@ -89,20 +95,36 @@ def least_budget(
 
     low, high = log(SMALLEST), log(LARGEST)
     best = plan_at(high)
+    while not met(best) and high < log(MOST):
+        low, high = high, min(high + WIDER, log(MOST))
+        best = plan_at(high)
+    if not best.best.holds:
+        raise ValueError(
+            f"methods must hold one whose error can be predicted at a budget of {exp(high):g}, "
+            f"got {', '.join(names)}"
+        )
     if not met(best):
         least = max(getattr(each, objective) for each in best.best.predictions)
         raise ValueError(
             f"{name} must be more than {MARGIN * least:.3g}, what these rows allow at any budget, "
             f"got {stated:g}"
         )
+    tried = low > log(SMALLEST)
     while high - low > TOLERANCE:
         middle = (low + high) / 2
         plan = plan_at(middle)
         if met(plan):
             high, best = middle, plan
         else:
-            low = middle
+            low, tried = middle, True
         if high - low < NEAR:
             # So near the answer a method that is far behind does not overtake.
-            names = [each.name for each in plan.alternatives if each.regret < 1.5] or names
+            near = [each.name for each in plan.alternatives if each.regret < 1.5]
+            names = near or names
+        if high - low <= TOLERANCE and not tried:
+            # All budgets met the target, and the answer is below them.
+            low, names, tried = log(LEAST), every, True
+            if met(plan := plan_at(low)):
+                words = f"The least budget that is searched, {LEAST:g}, meets the target. "
+                return replace(plan, verdict=words + plan.verdict)
     return best

@@ -120,7 +120,7 @@ def _solved(
             return part * float(inside[0]) - ratio
 
         low, high = ratio, 1 - 1e-12
-        return high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-14))
+        return high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-9))
 
     def gain(log_variance: float) -> float:
         variance = float(np.exp(log_variance))
@@ -128,7 +128,11 @@ def _solved(
         _, square = moments(widths / (1 - part), np.array([variance]))
         return part**2 * float(square[0]) / ratio / variance - 1
 
-    low, high = -300.0, 300.0
+    low, high = -1.0, 1.0
+    while gain(low) <= 0 and low > -300:
+        low, high = 4 * low, low
+    while gain(high) >= 0 and high < 300:
+        low, high = high, 4 * abs(high)
     if not gain(low) > 0 > gain(high):
         return np.inf
-    return float(np.exp(brentq(gain, low, high, xtol=1e-10)))
+    return float(np.exp(brentq(gain, low, high, xtol=1e-5)))

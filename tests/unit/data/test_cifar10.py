@@ -67,7 +67,7 @@ def test_a_local_archive_is_checked_before_it_is_read(records, tmp_path, monkeyp
     with pytest.raises(data.DataError, match="expected c4a38c50"):
         data.load("cifar10", directory=tmp_path)
     digest = hashlib.sha256(content).hexdigest()
-    tiny = (cifar10.DataFile(PATH, digest, cifar10.REMOTE_NAME, digest),)
+    tiny = (cifar10.DataFile(PATH, digest, cifar10.REMOTE_NAME, digest, len(content)),)
     monkeypatch.setattr(cifar10, "FILES", tiny)
     table = data.load("cifar10", directory=tmp_path)
     assert table.shape == (12, 3072)

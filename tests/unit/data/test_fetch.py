@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
+import os
 import tarfile
 import threading
+import tracemalloc
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -21,6 +24,8 @@ from privreg.data import california_housing, fetch, mnist, receive
 
 HTML_PAGE = b"<!DOCTYPE html>\n<html><body>Please sign in to the network.</body></html>"
 CONTENT = bytes(range(256)) * 8
+# What a server sends that would not stop by itself, and what sockets on the way may hold of it.
+ENDLESS, IN_SOCKETS = 1 << 27, 1 << 25
 
 
 def digest(content: bytes) -> str:
@@ -28,14 +33,16 @@ def digest(content: bytes) -> str:
 
 
 def plain_file(name: str = "numbers.bin", content: bytes = CONTENT) -> fetch.DataFile:
-    return fetch.DataFile(f"tiny/{name}", digest(content), name, digest(content))
+    return fetch.DataFile(f"tiny/{name}", digest(content), name, digest(content), len(content))
 
 
 @dataclass
 class Answer:
     body: bytes
     status: int = 200
-    promised: int | None = None
+    promised: int | str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    endless: bool = False
 
 
 @dataclass
@@ -45,6 +52,7 @@ class Mirror:
     address: str = ""
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    sent: int = 0
 
     def serve(self, name: str, *answers: Answer) -> None:
         self.answers[f"/files/{name}"] = list(answers)
@@ -69,9 +77,15 @@ def start_mirror() -> tuple[Mirror, ThreadingHTTPServer]:
             answer = mirror.next_answer(self.path)
             self.send_response(answer.status)
             length = len(answer.body) if answer.promised is None else answer.promised
-            self.send_header("Content-Length", str(length))
+            if length != "":
+                self.send_header("Content-Length", str(length))
+            for header in answer.headers:
+                self.send_header(*header)
             self.end_headers()
             self.wfile.write(answer.body)
+            with contextlib.suppress(OSError):
+                while answer.endless and mirror.sent < ENDLESS:
+                    mirror.sent += self.wfile.write(bytes(1 << 16))
 
         def log_message(self, *_: object) -> None:
             pass
@@ -205,6 +219,91 @@ def test_an_unwritable_cache_is_named(mirror: Mirror, tmp_path: Path) -> None:
     assert not isinstance(caught.value, fetch.DownloadError)
 
 
+@pytest.mark.parametrize("length", ["abc", "-1", "+5", "1_0", "0x10", "1e3", "9" * 400, "\xb2"])
+def test_a_wrong_content_length_is_one_line_and_the_next_mirror_answers(
+    mirror: Mirror, second_mirror: Mirror, tmp_path: Path, length: str
+) -> None:
+    mirror.serve("numbers.bin", Answer(CONTENT, promised=length))
+    with pytest.raises(fetch.DownloadError, match="Content-Length must be a number") as caught:
+        fetch.download(plain_file(), mirrors=[mirror.address], cache=tmp_path, attempts=1)
+    assert caught.value.reason == fetch.REFUSED
+    assert "\n" not in str(caught.value)
+    assert cached(tmp_path) == []
+    second_mirror.serve("numbers.bin", Answer(CONTENT))
+    both = [mirror.address, second_mirror.address]
+    assert fetch.download(plain_file(), mirrors=both, cache=tmp_path, attempts=1) == CONTENT
+
+
+@pytest.mark.parametrize("promised", ["", str(10**17)])
+@pytest.mark.parametrize("page", [False, True])
+def test_more_than_the_declared_size_is_neither_read_nor_kept(
+    mirror: Mirror, tmp_path: Path, promised: str, page: bool
+) -> None:
+    start = HTML_PAGE if page else CONTENT
+    mirror.serve("numbers.bin", Answer(start, promised=promised, endless=True))
+    with pytest.raises(fetch.DownloadError) as caught:
+        fetch.download(plain_file(), mirrors=[mirror.address], cache=tmp_path, attempts=1)
+    assert caught.value.reason == (fetch.HTML if page else fetch.WRONG_CONTENT)
+    assert page or f"expected at most {len(CONTENT)}" in str(caught.value)
+    assert cached(tmp_path) == []
+    assert mirror.sent < IN_SOCKETS
+
+
+def redirect(target: str, *, endless: bool = False) -> Answer:
+    return Answer(b"", 302, "" if endless else None, (("Location", target),), endless)
+
+
+def test_a_redirect_is_followed_and_its_body_is_not_read(mirror: Mirror, tmp_path: Path) -> None:
+    mirror.serve("numbers.bin", redirect("elsewhere.bin", endless=True))
+    mirror.serve("elsewhere.bin", Answer(CONTENT))
+    content = fetch.download(plain_file(), mirrors=[mirror.address], cache=tmp_path, attempts=1)
+    assert content == CONTENT
+    assert mirror.sent < IN_SOCKETS
+
+
+@pytest.mark.parametrize(
+    "target", ["numbers.bin", "http://[::1", "file:///etc/hosts", "ftp://a.example/", "http://a:x/"]
+)
+def test_a_redirect_that_leads_nowhere_is_one_line(
+    mirror: Mirror, tmp_path: Path, target: str
+) -> None:
+    mirror.serve("numbers.bin", redirect(target))
+    with pytest.raises(fetch.DownloadError) as caught:
+        fetch.download(plain_file(), mirrors=[mirror.address], cache=tmp_path, attempts=1)
+    assert "\n" not in str(caught.value)
+    assert len(mirror.requests) <= receive.MOST_REDIRECTS + 1
+    assert cached(tmp_path) == []
+
+
+def test_a_full_disk_is_named_and_keeps_what_the_cache_held(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_to_full_disk(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "other.bin").write_bytes(CONTENT)
+    mirror.serve("numbers.bin", Answer(CONTENT))
+    monkeypatch.setattr(fetch, "receive", write_to_full_disk)
+    with pytest.raises(data.DataError, match="No space left on device"):
+        fetch.download(plain_file(), mirrors=[mirror.address], cache=tmp_path)
+    assert cached(tmp_path) == ["other.bin"]
+
+
+def test_an_archive_with_another_digest_is_not_unpacked(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unpack(_: bytes) -> bytes:
+        raise AssertionError("unpacked")
+
+    bomb = gzip.compress(bytes(1 << 22))
+    file = fetch.DataFile(
+        "tiny/a", digest(CONTENT), "a.gz", digest(CONTENT), len(bomb), extract=unpack
+    )
+    mirror.serve("a.gz", Answer(bomb))
+    with pytest.raises(fetch.DownloadError, match="no download had the right checksum"):
+        fetch.download(file, mirrors=[mirror.address], cache=tmp_path, attempts=1)
+
+
 @pytest.mark.parametrize("mirrors", [[], ["ftp://somewhere/"], ["a/folder"], "https://one.string/"])
 def test_mirrors_that_are_no_list_of_web_addresses_are_refused(
     mirrors: list[str], tmp_path: Path
@@ -266,6 +365,7 @@ def use_small_housing(
         sha256=digest(text),
         remote_name="cal_housing.tgz",
         remote_sha256=digest(archive),
+        largest=10_000,
         canonical=california_housing.canonical,
         extract=california_housing.extract,
     )
@@ -324,7 +424,7 @@ def small_mnist() -> tuple[tuple[fetch.DataFile, ...], dict[str, bytes]]:
         contents[f"{part}-images-idx3-ubyte.gz"] = idx(images)
         contents[f"{part}-labels-idx1-ubyte.gz"] = idx(digits)
     files = tuple(
-        fetch.DataFile(f"mnist/{name}", digest(content), name, digest(content))
+        fetch.DataFile(f"mnist/{name}", digest(content), name, digest(content), len(content))
         for name, content in contents.items()
     )
     return files, contents
@@ -401,6 +501,29 @@ def test_something_else_under_the_name_of_a_file_is_an_error(kind: str, tmp_path
         data.check(tmp_path)
 
 
+@pytest.mark.parametrize("name", data.NAMES)
+def test_a_local_file_above_its_declared_size_is_not_read(name: str, tmp_path: Path) -> None:
+    path = tmp_path / data.files_of(name)[0]
+    path.parent.mkdir()
+    with path.open("wb") as stream:
+        stream.truncate(1 << 28)
+    tracemalloc.start()
+    with pytest.raises(data.DataError, match=r"more than [0-9]+ bytes; put the original"):
+        data.check(tmp_path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 28
+
+
+def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / mnist.FILES[0].path
+    path.parent.mkdir()
+    os.mkfifo(path)
+    # Nobody writes: opening it would wait for ever.
+    with pytest.raises(data.DataError, match="not a regular file"):
+        data.check(tmp_path)
+
+
 def test_an_unknown_data_set_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ValueError, match="did you mean 'mnist'"):
         data.load("minst")
@@ -448,12 +571,13 @@ def test_a_mirror_that_hangs_is_asked_once_and_the_next_one_answers(
     trickle: bool,
 ) -> None:
     slow, trickles = hanging
+    file = replace(plain_file(), largest=1_000_000)
     if trickle:
         trickles.set()
     mirror.serve("numbers.bin", Answer(b"", 503), Answer(CONTENT))
     with caplog.at_level("INFO", "privreg.data"):
         content = fetch.download(
-            plain_file(), mirrors=[slow.address, mirror.address], cache=tmp_path, back_off=0.001
+            file, mirrors=[slow.address, mirror.address], cache=tmp_path, back_off=0.001
         )
     assert content == CONTENT
     assert len(slow.requests) == 1

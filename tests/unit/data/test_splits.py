@@ -6,7 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from privreg import data
 from privreg.data import splits, stand_ins
 from privreg.data.tables import Table
 
@@ -92,9 +95,9 @@ def test_a_smaller_training_set_starts_a_larger_one(test_rows: int) -> None:
 @pytest.mark.parametrize(
     ("test_rows", "sizes", "match"),
     [
-        (0, {"train": 201}, "301 rows, expected at most the 300"),
-        (50, {"train": 191}, r"train \+ normalisation: 251 rows, expected at most the 250"),
-        (50, {"validation": 51}, "validation: 51 rows, expected at most the 50"),
+        (0, {"train": 201}, "must be at most the 300 of made, got 301"),
+        (50, {"train": 191}, r"train \+ normalisation must be at most the 250 of made, got 251"),
+        (50, {"validation": 51}, "validation must be at most the 50 of made, got 51"),
         (0, {"train": 0}, "train must be at least 1 rows, got 0"),
         (0, {"normalisation": 1}, "normalisation must be at least 2 rows, got 1"),
         (0, {"validation": -1}, "validation must.*got -1"),
@@ -261,3 +264,23 @@ def test_a_senseless_minimum_deviation_is_refused(minimum_std: float) -> None:
     table = make_table()
     with pytest.raises(ValueError, match="minimum_std"):
         splits.standardise(draw(table), table, minimum_std=minimum_std)
+
+
+@pytest.mark.parametrize("name", data.NAMES)
+def test_the_declared_rows_of_a_stand_in_are_those_of_its_table(name: str) -> None:
+    table = stand_ins.BUNDLED[name]("why")
+    assert splits.available(table) == (stand_ins.ROWS[name], 0)
+
+
+@settings(derandomize=True, database=None, deadline=None)
+@given(
+    total=st.sampled_from(sorted(stand_ins.ROWS.values())),
+    sizes=st.tuples(*[st.integers(2, 70_000)] * 3),
+)
+def test_every_split_shrunk_to_a_stand_in_can_be_drawn(
+    total: int, sizes: tuple[int, int, int]
+) -> None:
+    wanted = dict(zip(splits.LEAST, sizes, strict=True))
+    found = splits.shrunk(wanted, total)
+    splits.require_rows("made", (total, 0), found)
+    assert all(found[key] <= size for key, size in wanted.items())

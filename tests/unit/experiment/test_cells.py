@@ -49,6 +49,54 @@ def test_all_trials_of_a_cell_at_once():
     np.testing.assert_array_equal(found.value, np.add.outer([3, 6], draws))
 
 
+def test_trials_of_a_cell_may_be_yielded_one_after_another():
+    @per("size", value="what is drawn", curve=Quantity("its curve", "time"))
+    def one_by_one(trials, size):
+        for trial in trials:
+            value = trial.rng.standard_normal() + size
+            yield {"value": value, "curve": [value, 2 * value, 3 * value]}
+
+    found = stage(AXES, one_by_one)(PARAMETERS, Trials(1, "a/b", 2, 4))
+    assert found.value.dims == ("size", "trial")
+    assert found.curve.dims == ("size", "trial", "time")
+    draws = [trial.rng.standard_normal() for trial in Trials(1, "a/b", 2, 4)]
+    np.testing.assert_array_equal(found.value, np.add.outer([3, 6], draws))
+    np.testing.assert_array_equal(found.curve, found.value.values[..., None] * [1, 2, 3])
+
+
+def test_mappings_in_lists_have_the_first_axes():
+    @per("power", "size", square="square", curve=Quantity("curve", "time"))
+    def nested(parameters):
+        return [
+            [{"square": p * s, "curve": [p, s, 0]} for s in parameters.sizes]
+            for p in parameters.powers
+        ]
+
+    found = stage(AXES, nested)(PARAMETERS)
+    assert found.curve.dims == ("power", "size", "time")
+    np.testing.assert_array_equal(found.square, [[3, 6], [6, 12]])
+    np.testing.assert_array_equal(found.curve[1, 0], [2, 3, 0])
+
+    @per("size", one="one", other="other")
+    def wrong(parameters):
+        return [{"one": 1, "third": 2} for _ in parameters.sizes]
+
+    with pytest.raises(ValueError, match="other, third"):
+        stage(AXES, wrong)(PARAMETERS)
+
+
+def test_attributes_are_of_the_parameters_and_own_axes_are_shown():
+    shown = stage(
+        AXES,
+        per("size", double="double")(lambda size: 2 * size),
+        attributes=lambda parameters: {"largest": max(parameters.sizes)},
+        release=Axis("release times", [7.0]),
+    )(PARAMETERS)
+    assert shown.attrs == {"largest": 6}
+    assert shown.release.dims == ("release",)
+    assert "power" not in shown.coords
+
+
 def test_an_axis_that_is_not_taken_is_one_of_what_is_returned():
     @per("power", "size", square="square", error=Estimate("slope"))
     def whole(parameters, size):
@@ -100,6 +148,20 @@ def test_means_agree_with_numpy_and_keep_the_trials():
     assert found.curve.dims == ("power", "size", "time")
     assert found.value.attrs["long_name"] == "mean over trials of the what is drawn"
     assert found.trial.size == 5
+
+
+def test_means_have_the_declared_dimensions_in_whichever_order_the_trials_do():
+    @per("power", "size", value="what is drawn")
+    def rows(parameters, trial, size):
+        return np.multiply(parameters.powers, size) + trial.rng.standard_normal()
+
+    simulation = stage(AXES, rows)(PARAMETERS, Trials(1, "a/b", 0, 3)).assign_coords(
+        trial=("trial", np.arange(3))
+    )
+    assert simulation.value.dims == ("trial", "size", "power")
+    found = stage(AXES, means(rows))(PARAMETERS, simulation)
+    assert found.value.dims == ("power", "size")
+    np.testing.assert_allclose(found.value, simulation.value.mean("trial").T)
 
 
 def test_means_of_cells():

@@ -7,12 +7,13 @@ import math
 from typing import Annotated, Any
 
 import pytest
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from privreg.experiment.parameters import ConfigError, Strict, validate
 from privreg.experiment.quantities import (
     AspectRatio,
     Count,
+    Deviation,
     Dimension,
     Flag,
     Power,
@@ -28,6 +29,7 @@ from privreg.experiment.quantities import (
     at_most,
     more_than,
 )
+from privreg.papers.bombari2025.experiments.risk_regimes import Regime
 
 
 class Parameters(Strict):
@@ -50,7 +52,7 @@ class Parameters(Strict):
 
 
 def test_what_is_right_is_taken():
-    found = validate(Parameters, {"orders": [1.5, 8], "steps": [1, 3], "delta": 1e-300}, "p")
+    found = validate(Parameters, {"orders": [1.5, 8], "steps": [1, 3], "delta": 1e-30}, "p")
     assert found.orders == [1.5, 8.0]
     assert found.budget.rho == 1.0
     assert found.rates.values()[-1] == 1.0
@@ -74,10 +76,10 @@ def test_what_is_right_is_taken():
         ("steps", [], "p.steps must have at least 1 values, got []"),
         ("delta", 1, "p.delta must be less than 1, got 1"),
         ("delta", math.nan, "p.delta must be a finite number, got nan"),
-        ("step_size", 0.0, "p.step_size must be more than 0, got 0.0"),
+        ("step_size", 0.0, "p.step_size must be at least 1e-30, got 0.0"),
         ("step_size", "1e-3", "p.step_size must be a number, got '1e-3'; YAML wants it as 1.0e-3"),
         ("step_size", 10**400, "p.step_size must be a number, got a number of 1329 bits"),
-        ("ratio", 0.0, "p.ratio must be at least 1e-100, got 0.0"),
+        ("ratio", 0.0, "p.ratio must be at least 1e-30, got 0.0"),
         ("exponents", [1.0], "p.exponents.0 must be less than 1, got 1.0"),
         (
             "rates",
@@ -141,3 +143,27 @@ def unbounded(about: Any) -> Any:
     elif isinstance(about, list):
         for inner in about:
             yield from unbounded(inner)
+
+
+@pytest.mark.parametrize("value", [1e-300, 5e-324, 1e-31])
+@pytest.mark.parametrize("field", ["delta", "step_size", "ratio"])
+def test_what_no_theory_computes_with_is_refused(field, value):
+    with pytest.raises(ConfigError, match="must be at least 1e-30"):
+        validate(Parameters, {field: value}, "p")
+
+
+def test_zero_is_taken_where_next_to_nothing_is_not():
+    kind = TypeAdapter(Deviation)
+    assert kind.validate_python(0.0) == 0.0
+    with pytest.raises(ValidationError, match="must be 0 or at least 1e-30"):
+        kind.validate_python(1e-300)
+
+
+@pytest.mark.parametrize(("signal", "allowed"), [(0.74, True), (0.75, False), (1.5, False)])
+def test_a_signal_of_infinite_norm_is_refused_before_any_job(signal, allowed):
+    powers = {"term": "signal", "spectrum_power": 0.25, "schedule_power": 0.0}
+    if allowed:
+        Regime(**powers, signal_power=signal)
+        return
+    with pytest.raises(ValidationError, match="signal_power must be less than 1 - spectrum_power"):
+        Regime(**powers, signal_power=signal)

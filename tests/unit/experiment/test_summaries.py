@@ -34,3 +34,10 @@ def test_a_power_law_has_its_slope():
 def test_one_trial_has_an_infinite_error():
     found = mean_and_error("loss", np.ones((3, 1)), ("point",), "the loss")
     assert np.all(np.isinf(found["loss_standard_error"][1]))
+
+
+def test_an_infinite_mean_has_an_infinite_error_and_leaves_the_others():
+    samples = np.array([[1.0, 3.0], [np.inf, 3.0], [np.inf, np.inf]])
+    found = mean_and_error("loss", samples, ("point",), "the loss")
+    np.testing.assert_array_equal(found["loss"][1], [2.0, np.inf, np.inf])
+    np.testing.assert_array_equal(found["loss_standard_error"][1], [1.0, np.inf, np.inf])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
+from privreg.accuracy import AccuracyWarning
 from privreg.noise import dense, errors, optimal, sensitivity, toeplitz
 
 
@@ -64,3 +65,9 @@ def test_other_workload():
 def test_refusals(call):
     with pytest.raises(ValueError, match="must"):
         call()
+
+
+def test_a_search_that_stops_short_warns(monkeypatch):
+    monkeypatch.setattr(dense, "_MOST_ITERATIONS", 6)
+    with pytest.warns(AccuracyWarning, match="optimum has an estimated error"):
+        dense.dense_optimum(48, epochs=4, tolerance=1e-12)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize
 
+from privreg.accuracy import AccuracyWarning
 from privreg.noise import errors, optimal, sensitivity, toeplitz
 
 CONTRACTION = 1 - 0.05 / np.arange(1, 9)
@@ -155,3 +156,9 @@ def test_regression_workload_gains_over_the_prefix_sums_optimum():
 def test_refusals(call):
     with pytest.raises(ValueError, match="must"):
         call()
+
+
+def test_an_optimum_that_stops_short_warns(monkeypatch):
+    monkeypatch.setattr(optimal, "MOST_ITERATIONS", 1)
+    with pytest.warns(AccuracyWarning, match="optimum has an estimated error"):
+        optimal.toeplitz_optimum(200)

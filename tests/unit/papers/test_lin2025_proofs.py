@@ -113,7 +113,8 @@ def test_the_diffusion_has_its_law_s_mean_risk() -> None:
 def test_every_quantity_is_followed_at_every_dimension() -> None:
     parameters = martingales.Parameters.model_validate(PATHS)
     found = martingales.simulate(parameters, Trials(3))
-    assert found.largest.shape == (len(martingales.QUANTITIES), 2, 3)
+    expected = {"quantity": len(martingales.QUANTITIES), "dimension": 2, "trial": 3}
+    assert found.largest.sizes == expected
     assert np.all(found.largest > 0)
     summary = martingales.summarise(parameters, found.assign_coords(trial=np.arange(3)))
     assert summary.slope.attrs["ancillary_variables"] == "slope_standard_error"

@@ -71,9 +71,29 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
         (
             f"{TRAJECTORIES}.parameters.budget",
             {"half_square": 0.0},
-            [f"{TRAJECTORIES}.parameters.budget", "half_square must be at least 1e-100, got 0.0"],
+            [f"{TRAJECTORIES}.parameters.budget", "half_square must be at least 1e-30, got 0.0"],
         ),
         (f"{TRAJECTORIES}.recipe", "trajectory", ["'trajectory'", "did you mean 'trajectories'"]),
+        (
+            "bombari2025.experiments.mnist_heat_maps.parameters.train",
+            [100, 13_000],
+            ["mnist_heat_maps.parameters", "train + normalisation must be at most the 13007"],
+        ),
+        (
+            "bombari2025.experiments.housing_sample_sizes.parameters.validation",
+            20_000,
+            ["housing_sample_sizes.parameters", "must be at most the 20640 of california_housing"],
+        ),
+        (
+            "choquettechoo2024.experiments.private_training.parameters.test",
+            10_001,
+            ["private_training.parameters", "validation must be at most the 10000", "got 10001"],
+        ),
+        (
+            "choquettechoo2024.experiments.private_training.parameters.steps_per_epoch",
+            2000,
+            ["steps_per_epoch must be at most", "the training images of the stand-in"],
+        ),
         (
             "bombari2025.experiments.mnist_heat_maps.parameters.dataset",
             "mnits",

@@ -1,11 +1,13 @@
 """Costs: what was measured comes back, and grows with trials, arithmetic and numbers held."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from privreg.pipeline import cli, costs
+from privreg.experiment.parameters import ConfigError
+from privreg.pipeline import cli, costs, prediction
 from privreg.pipeline.plan import Plan
 
 KEY = "simulation/brown2024/fixed_ratio"
@@ -27,14 +29,16 @@ def test_the_measured_configuration_costs_what_was_measured():
     measured = json.loads(costs.COSTS.read_text())
     for key, cost in found.items():
         if cost.known and cost.trials == measured[key].get("trials"):
-            assert cost.seconds <= max(measured[key]["seconds"], costs.START * cost.jobs) * 1.001
+            assert (
+                cost.seconds <= max(measured[key]["seconds"], prediction.START * cost.jobs) * 1.001
+            )
             assert cost.memory_mb == measured[key]["memory_mb"]
 
 
 def test_time_grows_with_the_trials_and_memory_does_not(tmp_path):
     one = costs.predict(Plan(costs.merged()))[KEY]
     ten = predicted(tmp_path, {"trials": 200, "shards": 4})
-    start = costs.START * one.jobs
+    start = prediction.START * one.jobs
     assert ten.seconds - start == pytest.approx(10 * (one.seconds - start))
     assert ten.memory_mb == one.memory_mb
     assert ten.known
@@ -44,7 +48,7 @@ def test_a_dimension_grows_time_and_memory_by_what_the_recipe_states(tmp_path):
     small = predicted(tmp_path, {"parameters": {"dimensions": [2, 500]}})
     large = predicted(tmp_path, {"parameters": {"dimensions": [2, 1000]}})
     # n p (p + 50) with n = 100 p: 1000² · 1050 over 500² · 550.
-    start = costs.START * small.jobs
+    start = prediction.START * small.jobs
     assert (large.seconds - start) / (small.seconds - start) == pytest.approx(7.636, rel=1e-3)
     assert large.memory_mb - small.memory_mb == pytest.approx(8 * 100 * (1000**2 - 500**2) / 2**20)
     assert large.known
@@ -119,3 +123,67 @@ def test_a_folder_without_benchmarks_is_refused_and_nothing_written(tmp_path, ca
     assert cli.main(wrong) == 1
     assert f"{tmp_path} must hold benchmarks of a build, got none" in capsys.readouterr().err
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("paper", "name", "overlay", "words"),
+    [
+        (
+            "bombari2025",
+            "trajectories",
+            {"parameters": {"aspect_ratio": 1.5e-12}},
+            "parameters.aspect",
+        ),
+        (
+            "bombari2025",
+            "sample_sizes",
+            {"parameters": {"dimension": 10**7}},
+            "parameters.dimension",
+        ),
+        (
+            "bombari2025",
+            "diffusion",
+            {"parameters": {"aspect_ratio": 1.5e-12}},
+            "parameters.aspect",
+        ),
+        ("lin2025", "scaling", {"parameters": {"horizon": 1.5e12}}, "parameters.horizon"),
+        (
+            "choquettechoo2024",
+            "scaling_dimension",
+            {"parameters": {"step_size": 1.5e-20}},
+            "parameters.step_size",
+        ),
+        ("brown2024", "accounting", {"parameters": {"pairs": 10**7}}, "parameters.pairs"),
+        ("lin2025", "martingales", {"trials": 10**6, "shards": 1}, "trials must be fewer"),
+    ],
+)
+def test_a_job_beyond_the_limit_is_refused_by_what_makes_it_so(
+    tmp_path, paper, name, overlay, words
+):
+    path = tmp_path / "overlay.json"
+    path.write_text(json.dumps({paper: {"experiments": {name: overlay}}}))
+    raw = costs.merged(path)
+    with pytest.raises(ConfigError, match=rf"^{paper}\.experiments\.{name}\.{words}") as refused:
+        Plan(raw)
+    said = str(refused.value)
+    assert "\n" not in said
+    assert "config.largest_job." in said
+    limits = {"hours": 1e30, "memory_gb": 1e30}
+    Plan(raw | {"largest_job": limits})
+
+
+def test_the_limit_on_memory_is_one_of_its_own(tmp_path):
+    path = tmp_path / "overlay.json"
+    experiment = {"parameters": {"dimensions": [2, 20_000]}}
+    path.write_text(json.dumps({"brown2024": {"experiments": {"fixed_ratio": experiment}}}))
+    raw = costs.merged(path) | {"largest_job": {"hours": 1e9}}
+    with pytest.raises(ConfigError, match=r"parameters\.dimensions .* 298 GB"):
+        Plan(raw)
+
+
+@pytest.mark.parametrize("overlay", ["config/quick.yaml", "config/large.yaml"])
+def test_what_is_committed_is_far_below_the_limits(overlay):
+    plan = Plan(costs.merged(Path(overlay)))
+    for cost in costs.predict(plan).values():
+        assert cost.longest < 3600 * plan.config.largest_job.hours / 20
+        assert cost.memory_mb < 1024 * plan.config.largest_job.memory_gb / 10

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from privreg.experiment.datasets import variable
+from privreg.experiment import quantities as q
+from privreg.experiment.cells import Axis
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import (
-    Deviation,
-    Dimension,
-    NonNegative,
-    Positive,
-    SampleSize,
-    StepSize,
-)
 
 if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords
@@ -34,6 +27,9 @@ READINGS: dict[Reading, tuple[float, float, float]] = {
     "wide": (0.0, 1.0, 0.25),
 }
 
+NO_GUARANTEE = "none: an approximation by a conjecture, over observed pairs"
+NOISE = Axis("standard deviation sigma of gradient noise", "gradient_noise_stds")
+
 
 class Design(Strict):
     """The set-up that all experiments of the paper share."""
@@ -44,14 +40,14 @@ class Design(Strict):
         "[0, d^(-1/2)] as printed (literal), on +-d^(-1/2) (symmetric), or with mean 0 and "
         "variance d^(-1/2) (wide).",
     )
-    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Records n, one a step.")
-    step_size: StepSize = Field(description="Discrete step eta; the scaled rate is d eta.")
-    ridge: NonNegative = Field(description="Penalty delta.")
-    scaled_label_noise_std: Deviation = Field(
+    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Records n, one a step.")
+    step_size: q.StepSize = Field(description="Discrete step eta; the scaled rate is d eta.")
+    ridge: q.NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: q.Deviation = Field(
         description="Standard deviation of the label noise in units of d^(-1/2)."
     )
-    label_noise_clip: Positive = Field(
+    label_noise_clip: q.Positive = Field(
         description="The label noise is clipped at this many of them."
     )
 
@@ -142,8 +138,10 @@ class Instance(NamedTuple):
     problem: RidgeRegression
 
 
-def noise_coordinate(gradient_noise_stds: list[float]) -> tuple:
-    """The coordinate of gradient noise scales."""
-    return variable(
-        "gradient_noise_std", gradient_noise_stds, "standard deviation sigma of gradient noise"
-    )
+def about(parameters: Any, guarantee: str = NO_GUARANTEE) -> dict[str, Any]:
+    """Global attributes of losses at one order and noise scale."""
+    return {
+        "guarantee": guarantee,
+        "order": parameters.order,
+        "gradient_noise_std": parameters.gradient_noise_std,
+    }

@@ -23,6 +23,7 @@ from privreg.validation import (
 FloatArray = NDArray[np.float64]
 # Numbers up to here stay far from overflow in every square and product.
 LARGEST = 1e30
+NEAR = 2.0**-7
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,26 @@ class GradientDescentLaw(Immutable):
         require_array("eigenvalues", self.eigenvalues, shape=(None,), least=0)
 
     @property
+    def _pull(self) -> FloatArray:
+        """x = η w, from which a small 1 - a or 1 + a keeps its digits."""
+        return self.step_size * self.eigenvalues
+
+    def _transported(self, steps: NDArray[np.int64]) -> FloatArray:
+        """M^t (θ_0 - θ̂) in the eigenbasis, shape (*t.shape, p)."""
+        offset = self.eigenvectors.T @ (self.start - self.minimiser)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            return _power(self._pull, steps[..., None]) * offset
+
+    @property
     def contraction(self) -> FloatArray:
         """a = 1 - η w, shape (p,); the iterates settle if all lie in (-1, 1)."""
         return 1 - self.step_size * self.eigenvalues
 
     def mean(self, times: ArrayLike) -> FloatArray:
         """θ̂ + M^t (θ_0 - θ̂) with M = I - ηΣ, shape (*times.shape, p)."""
-        steps = _checked_times(times)
-        offset = self.eigenvectors.T @ (self.start - self.minimiser)
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            powers = self.contraction ** steps[..., None]
-            mean = self.minimiser + (powers * offset) @ self.eigenvectors.T
+        moved = self._transported(_checked_times(times))
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = self.minimiser + moved @ self.eigenvectors.T
         return require_answer("times", mean)
 
     def mode_covariance(self, later: ArrayLike, earlier: ArrayLike) -> FloatArray:
@@ -112,10 +122,9 @@ class GradientDescentLaw(Immutable):
         first, second = np.broadcast_arrays(first, second)
         gap = np.abs(first - second)[..., None]
         shorter = np.minimum(first, second)[..., None]
-        contraction = self.contraction
         variance = (self.step_size * self.gradient_noise_std) ** 2
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            modes = variance * contraction**gap * _geometric_sum(contraction**2, shorter)
+            modes = variance * _power(self._pull, gap) * _geometric_sum(self._pull, shorter)
         return require_answer("later and earlier", modes)
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
@@ -139,13 +148,14 @@ class GradientDescentLaw(Immutable):
         ValueError
             If a contraction lies outside (-1, 1), so that no stationary law exists.
         """
-        contraction = self.contraction
-        if np.any(np.abs(contraction) >= 1):
+        pull = self._pull
+        if not np.all((pull > 0) & (pull < 2)):
+            contraction = self.contraction
             raise ValueError(
                 "step_size must put every 1 - step_size * eigenvalue in (-1, 1), "
                 f"got {contraction[np.argmax(np.abs(contraction))]:.6g}"
             )
-        modes = (self.step_size * self.gradient_noise_std) ** 2 / (1 - contraction**2)
+        modes = (self.step_size * self.gradient_noise_std) ** 2 / _gap(pull)
         return (self.eigenvectors * modes) @ self.eigenvectors.T
 
     def expected_squared_error(self, times: ArrayLike) -> FloatArray:
@@ -164,7 +174,9 @@ class GradientDescentLaw(Immutable):
         -------
         ndarray, shape (...)
         """
-        bias = np.sum((self.mean(times) - self.minimiser) ** 2, axis=-1)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            bias = np.sum(self._transported(_checked_times(times)) ** 2, axis=-1)
+        require_answer("times", bias)
         return bias + np.sum(self.mode_covariance(times, times), axis=-1)
 
     def functionals(self, weights: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -186,7 +198,8 @@ class GradientDescentLaw(Immutable):
         """
         matrix = require_array("weights", weights, shape=(None, None), least=-LARGEST, most=LARGEST)
         times = np.arange(1, matrix.shape[1] + 1)
-        bias = (matrix @ (self.mean(times) - self.minimiser)).T
+        moved = require_answer("weights", self._transported(times) @ self.eigenvectors.T)
+        bias = (matrix @ moved).T
         # The noise of step s enters θ_t as ηa^(t-s), so its weight in a sum obeys a backward
         # recursion; T × T covariances are never formed.
         loads = np.empty((self.eigenvalues.size, *matrix.shape))
@@ -316,13 +329,39 @@ def clipping_bound(
     return min(1.0, total), total / (steps * len(y))
 
 
-def _geometric_sum(ratio: ArrayLike, terms: ArrayLike) -> FloatArray:
-    """1 + r + … + r^(terms-1), also at r = 1, where the closed form is 0/0."""
-    ratios, counts = np.broadcast_arrays(np.asarray(ratio, float), np.asarray(terms, float))
-    gap = 1 - ratios
-    # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
+def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
+    """Where |1 - x| is so near 1 that many powers of its rounded value would lose digits."""
+    return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
+
+
+def _log_size(pull: FloatArray) -> FloatArray:
+    """log |1 - x|."""
+    with np.errstate(divide="ignore"):
+        return np.where(
+            pull < 1, np.log1p(-np.minimum(pull, 1.0)), np.log1p(np.maximum(pull, 1.0) - 2)
+        )
+
+
+def _power(pull: FloatArray, times: NDArray[np.int64]) -> FloatArray:
+    """(1 - x)^t."""
+    signs = np.where((pull > 1) & (times % 2 == 1), -1.0, 1.0)
+    precise = signs * np.exp(times * _log_size(np.where(_near_one(pull), pull, 0.5)))
+    return np.where(_near_one(pull), precise, (1 - pull) ** times)
+
+
+def _gap(pull: FloatArray) -> FloatArray:
+    """1 - (1 - x)²."""
+    return np.where(_near_one(pull), pull * (2 - pull), 1 - (1 - pull) ** 2)
+
+
+def _geometric_sum(pull: FloatArray, terms: NDArray[np.int64]) -> FloatArray:
+    """1 + a² + … + a^(2(terms-1)) with a = 1 - x, also at a² = 1, where the closed form is 0/0."""
+    pulls, counts = np.broadcast_arrays(pull, np.asarray(terms, float))
+    ratios, gap = (1 - pulls) ** 2, _gap(pulls)
     with np.errstate(divide="ignore", invalid="ignore"):
-        sums = -np.expm1(counts * np.log(ratios)) / gap
+        logs = np.where(_near_one(pulls), 2 * _log_size(pulls), np.log(ratios))
+        # Near 1 the quotient loses digits: use expm1 of the logarithm, which keeps them.
+        sums = -np.expm1(counts * logs) / gap
     return np.where(gap == 0, counts, np.where(ratios == 0, np.minimum(counts, 1.0), sums))
 
 

@@ -175,8 +175,8 @@ def no_clipping_demand(
     Returns
     -------
     NoClippingDemand
-        Least γ, and the least n that solves the second inequality (n stands on both sides). The
-        second does not depend on γ, since the noise is proportional to it.
+        Least γ, and the least n, at least 1, from which on the second inequality holds (n stands
+        on both sides). The second does not depend on γ, since the noise is proportional to it.
 
     Source
     ------
@@ -189,11 +189,12 @@ def no_clipping_demand(
     failure = require_number("failure", failure, above=0, below=1)
     features, steps = require_count("features", features), require_count("steps", steps)
     scale = 64 * constant**2 * features * step_size * np.sqrt(2 * steps / rho)
-    sample_size = scale
-    # A contraction: the logarithm's root changes slowly, so a few dozen rounds give all digits.
-    for _ in range(60):
-        sample_size = scale * np.sqrt(
-            max(np.log(2 * sample_size * steps) - np.log(failure), 1e-300)
-        )
+    sample_size = max(scale, 1.0)
+    # From n = 1 on the logarithm is above ln 2 and a round shrinks the error to 3/4 at most.
+    for _ in range(200):
+        last = sample_size
+        sample_size = max(scale * np.sqrt(np.log(2 * last * steps) - np.log(failure)), 1.0)
+        if sample_size == last:
+            break
     clip_norm = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
     return NoClippingDemand(float(clip_norm), float(sample_size))

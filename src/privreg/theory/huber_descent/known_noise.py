@@ -111,8 +111,11 @@ def shrink_to(target: ArrayLike, noisy: ArrayLike, *, noise_std: float) -> Shrun
     noise = require_number("noise_std", noise_std, least=0, most=LARGEST)
     p = len(matrix)
     deviation = matrix - centre
-    observed = float(np.sum(deviation**2))
-    expected = noise**2 * p * (p + 1) / 2
+    largest = float(np.max(np.abs(deviation), initial=0.0))
+    # By a power of two, so that no square of a small entry vanishes, and no digit changes.
+    unit = float(np.ldexp(1.0, np.frexp(max(largest, 1e-300))[1]))
+    observed = float(np.sum((deviation / unit) ** 2))
+    expected = min(noise / unit, LARGEST) ** 2 * p * (p + 1) / 2
     weight = max(0.0, 1.0 - expected / observed) if observed > 0 else 0.0
     return Shrunk(centre + weight * deviation, weight)
 

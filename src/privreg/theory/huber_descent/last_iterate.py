@@ -79,7 +79,7 @@ def sandwich(curvature: ArrayLike, second_moment: ArrayLike, *, sample_size: flo
     Parameters
     ----------
     curvature, second_moment : array_like, shape (p, p)
-        A, invertible, and B.
+        A, invertible in double precision (condition number below 4.5e15), and B.
     sample_size : float
         n, more than 0.
 
@@ -96,6 +96,9 @@ def sandwich(curvature: ArrayLike, second_moment: ArrayLike, *, sample_size: flo
     n = require_number("sample_size", sample_size, above=0)
     with np.errstate(all="ignore"):
         try:
+            # Rounding gives a singular matrix an inverse of no meaning.
+            if not np.linalg.cond(slope) < 1 / np.finfo(float).eps:
+                raise np.linalg.LinAlgError
             half = np.linalg.solve(slope, middle)
             found = np.linalg.solve(slope, half.T).T / n
         except np.linalg.LinAlgError:

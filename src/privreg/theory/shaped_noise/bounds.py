@@ -243,7 +243,7 @@ def minimise_over_step_size(
     sample_size : float
         N, at least 1 and at most 1e100.
     largest : float
-        Largest step size, beyond 1/N and at most 1e10.
+        Largest step size, at least 1/N and at most 1e10.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def minimise_over_step_size(
     """
     require_callable("bound", bound)
     size = require_number("sample_size", sample_size, least=1, most=1e100)
-    top = require_number("largest", largest, above=1 / size if size > 1 else 0, most=1e10)
+    top = require_number("largest", largest, least=1 / size, most=1e10)
     low, high = np.log(1 / size), np.log(top)
     step, value = np.nan, np.inf
     for points in (600, 200, 200):

@@ -24,6 +24,8 @@ from privreg.validation import (
 )
 
 _MOST_TERMS = 20_000_000
+# Up to its exponential, powers of a horizon and the zeta function beside them are finite.
+_MOST_LOGARITHM = 600.0
 
 
 @runtime_checkable
@@ -79,8 +81,9 @@ class PowerLawDecay:
     def cutoff(self, horizon: ArrayLike) -> FloatArray:
         a = require_real("horizon", horizon, above=0)
         k = np.floor(a ** (1.0 / self.exponent))
-        # The root of a perfect power may round to just below a whole number.
-        return k + ((k + 1) ** self.exponent <= a)
+        # The root of a perfect power may round to just below a whole number, or just above.
+        with np.errstate(over="ignore"):
+            return k + ((k + 1) ** self.exponent <= a) - (k**self.exponent > a)
 
     def tail_sum(self, cutoff: ArrayLike) -> FloatArray:
         return np.asarray(zeta(self.exponent, require_real("cutoff", cutoff, least=0) + 1))
@@ -96,10 +99,28 @@ class PowerLawDecay:
             )
         head = a * np.arange(1.0, terms + 1) ** -self.exponent
         total = float(np.sum(head / (1 + head)))
+        first = a * (terms + 1.0) ** -self.exponent
         for power in range(1, 24):
-            term = a**power * float(zeta(power * self.exponent, terms + 1.0))
+            s, scale = power * self.exponent, power * np.log(a)
+            if max(scale, s * np.log(terms + 1.0)) < _MOST_LOGARITHM:
+                term = a**power * float(zeta(s, terms + 1.0))
+            else:
+                term = first**power * _scaled_zeta(s, terms + 1.0)
             total -= (-1) ** power * term
         return total
+
+
+def _scaled_zeta(s: float, start: float) -> float:
+    """Sum of (i / q)^-s over i ≥ q, where neither q^s nor the Hurwitz zeta function need be finite.
+
+    Terms by themselves, then Euler and Maclaurin's formula for what is left.
+    """
+    ahead = 40
+    with np.errstate(under="ignore"):
+        total = float(np.sum((1 + np.arange(ahead) / start) ** -s))
+        end = start + ahead
+        bracket = end / (s - 1) + 0.5 + s / (12 * end) - s * (s + 1) * (s + 2) / (720 * end**3)
+        return total + float((end / start) ** -s * bracket)
 
 
 @dataclass(frozen=True)
@@ -139,7 +160,7 @@ class FiniteDecay(Immutable):
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        At least 0 and at most 1e300, in any order; kept as a read-only copy.
+        At least 0 and at most 1e150, in any order; kept as a read-only copy.
 
     Examples
     --------
@@ -150,7 +171,7 @@ class FiniteDecay(Immutable):
     eigenvalues: FloatArray
 
     def __post_init__(self) -> None:
-        limits = {"least": 0.0, "most": 1e300}
+        limits = {"least": 0.0, "most": 1e150}
         values = require_array("eigenvalues", self.eigenvalues, shape=(None,), **limits)
         object.__setattr__(
             self, "eigenvalues", require_frozen("eigenvalues", np.sort(values)[::-1], shape=(None,))

@@ -22,8 +22,10 @@ class LinearFraction:
 
     Parameters
     ----------
-    a, b, c : int
+    a, b : int
         At least -1000.
+    c : int
+        At least -d, so that there is no pole at any r > 1.
     d : int
         At least 1.
 
@@ -39,8 +41,9 @@ class LinearFraction:
     d: int
 
     def __post_init__(self) -> None:
-        for name, least in (("a", -1000), ("b", -1000), ("c", -1000), ("d", 1)):
+        for name, least in (("a", -1000), ("b", -1000), ("d", 1)):
             require_count(name, getattr(self, name), least=least)
+        require_count("c", self.c, least=-self.d)
 
     def __call__(self, decay: Number) -> Number:
         decay = _decay(decay)

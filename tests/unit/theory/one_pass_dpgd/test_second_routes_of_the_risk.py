@@ -22,7 +22,6 @@ from privreg.theory.one_pass_dpgd import deterministic_equivalent, rate_search, 
 from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
 from privreg.theory.one_pass_dpgd.comparison_odes import sandwich
 from privreg.theory.one_pass_dpgd.homogenised_sde import risk_path
-from privreg.theory.one_pass_dpgd.optimal_harmonic import least_risk
 
 Array = NDArray[np.float64]
 SEEDS = range(16)
@@ -369,27 +368,6 @@ def test_search_under_heavy_noise_does_not_end_at_its_lowest_rate() -> None:
     ranged: dict[str, Any] = {"low": 1e-3, "high": 1.0}
     found = rate_search.optimise(isotropic, lambda a: Polynomial(a, 1.0), **ranged, **setting)
     assert found.at_bound
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_least_risk_is_the_end_of_the_fastest_descent(seed: int) -> None:
-    """In a quarter of these settings the search had no bracket and ended in an IndexError."""
-    rng = np.random.default_rng(seed)
-    gamma, start = 10.0 ** rng.uniform(-6, 1), 10.0 ** rng.uniform(-6, 6)
-    factors = {
-        "clip_constant": 10.0 ** rng.uniform(-5, 5),
-        "label_noise_std": 10.0 ** rng.uniform(-5, 2),
-    }
-
-    def slope(_: float, depth: Array) -> Array:
-        risk = start * np.exp(-depth)
-        kick = variance_factor(risk, **factors) * (risk + factors["label_noise_std"] ** 2 / 2)
-        return risk * descent_factor(risk, **factors) ** 2 / kick
-
-    options = {"method": "DOP853", "rtol": 1e-11, "atol": 1e-11}
-    depth = solve_ivp(slope, (0, 1 / gamma), [0.0], **options).y[0, -1]
-    found = least_risk(aspect_ratio=gamma, start=start, **factors)
-    assert found == pytest.approx(start * np.exp(-depth), rel=1e-6)
 
 
 SECOND_ROUTES = {

@@ -48,6 +48,11 @@ class Parameters(Strict):
     )
     times: Rising[Positive] = Field(description="Times at which the risk is compared.")
 
+    @property
+    def derived_steps(self) -> float:
+        """Steps of a path."""
+        return self.dimension / self.aspect_ratio
+
     def eigenvalues(self, spectrum: str) -> np.ndarray:
         from privreg import spectra
 

@@ -20,6 +20,7 @@ from privreg.experiment.quantities import (
     StatedBudget,
     StepSize,
     Window,
+    sum_below,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Parameters(Strict):
     intervals: Annotated[Count, Field(ge=10)] = Field(
         description="Intervals of the coarser grid at either end."
     )
+
+    _the_target_is_finite = sum_below("signal_power", "spectrum_power", 1.0)
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

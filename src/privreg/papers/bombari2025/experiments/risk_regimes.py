@@ -17,6 +17,7 @@ from privreg.experiment.quantities import (
     SignedPower,
     Some,
     Window,
+    sum_below,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Regime(Strict):
     spectrum_power: Annotated[SignedPower, Field(lt=1)] = Field(description="phi of the spectrum.")
     signal_power: SignedPower = Field(description="psi of the signal.")
     schedule_power: Power = Field(description="alpha of the schedule.")
+
+    _the_target_is_finite = sum_below("signal_power", "spectrum_power", 1.0)
 
 
 class Parameters(Strict):

@@ -20,6 +20,7 @@ from privreg.experiment.quantities import (
     SignedPower,
     Some,
     more_than,
+    sum_below,
 )
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Parameters(Strict):
         0.6,
         description="A fit leaves out ratios at which the best rate exceeds this share of the cap.",
     )
+
+    _the_target_is_finite = sum_below("signal_powers", "spectrum_powers", 1.0)
 
 
 def theory(parameters: Parameters) -> xr.Dataset:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
@@ -34,7 +34,7 @@ class Parameters(Strict):
 
     dataset: Literal["mnist", "california_housing"]
     train: Rising[SampleSize] = Field(description="Training sizes n.")
-    normalisation: Annotated[SampleSize, Field(ge=2)] = Field(
+    normalisation: Annotated[SampleSize, Field(ge=30)] = Field(
         description="Samples that set means and standard deviations."
     )
     validation: SampleSize = Field(description="Held-out samples.")
@@ -51,6 +51,18 @@ class Parameters(Strict):
         description="A seed that exceeds this many medians in a cell whose median is below the cap "
         "is unstable, and left out of its panel's means.",
     )
+
+    @model_validator(mode="after")
+    def _the_table_has_the_rows(self) -> Self:
+        from privreg import data
+
+        data.require_split(
+            self.dataset,
+            train=max(self.train),
+            normalisation=self.normalisation,
+            validation=self.validation,
+        )
+        return self
 
 
 def simulate(parameters: Parameters, trials: Trials, data: xr.Dataset) -> xr.Dataset:
@@ -70,7 +82,7 @@ def simulate(parameters: Parameters, trials: Trials, data: xr.Dataset) -> xr.Dat
         normalisation=parameters.normalisation,
         validation=parameters.validation,
     )
-    train = [size * sizes["train"] // max(parameters.train) for size in parameters.train]
+    train = [max(1, size * sizes["train"] // max(parameters.train)) for size in parameters.train]
     clip_constants, rates = parameters.clip_constants.values(), parameters.initial_rates.values()
     dimension = table.shape[1]
     loss = np.empty(

@@ -44,7 +44,7 @@ class Parameters(Strict):
     train: Annotated[Rising[SampleSize], Field(min_length=2)] = Field(
         description="Training sizes n, increasing."
     )
-    normalisation: Annotated[SampleSize, Field(ge=2)] = Field(
+    normalisation: Annotated[SampleSize, Field(ge=30)] = Field(
         description="Samples that set means and standard deviations."
     )
     validation: Annotated[SampleSize, Field(ge=2)] = Field(
@@ -66,6 +66,18 @@ class Parameters(Strict):
     exclusion_factor: Annotated[Positive, Field(gt=1)] = Field(
         10.0, description="A run that exceeds this many medians of its cell is unstable."
     )
+
+    @model_validator(mode="after")
+    def _the_table_has_the_rows(self) -> Self:
+        from privreg import data
+
+        data.require_split(
+            self.dataset,
+            train=max(self.train),
+            normalisation=self.normalisation,
+            validation=self.validation,
+        )
+        return self
 
     @model_validator(mode="after")
     def _begins_with_a_constant_rate(self) -> Self:
@@ -103,7 +115,7 @@ def simulate(parameters: Parameters, trials: Trials, data: xr.Dataset) -> xr.Dat
         normalisation=parameters.normalisation,
         validation=parameters.validation,
     )
-    train = [size * sizes["train"] // max(parameters.train) for size in parameters.train]
+    train = [max(1, size * sizes["train"] // max(parameters.train)) for size in parameters.train]
     shape = (len(parameters.schedules), len(train), len(trials))
     loss, rate, offset = np.empty(shape), np.empty(shape), np.zeros(shape)
     for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):

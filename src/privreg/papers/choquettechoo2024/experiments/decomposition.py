@@ -47,6 +47,12 @@ class Parameters(Strict):
         description="Steps of all sequences of features."
     )
 
+    @property
+    def derived_steps(self) -> float:
+        """Memories of the recursions, in steps up to a factor."""
+        rates = np.array(self.step_shares) * power_law(self.dimension, self.decay).min()
+        return float(np.sum(1 / rates))
+
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Largest ratio of each covariance to its bound, largest error of each identity."""

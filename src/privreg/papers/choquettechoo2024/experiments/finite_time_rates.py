@@ -37,6 +37,11 @@ class Parameters(Strict):
     clip_norm: ClipNorm = Field(description="Norm G that no gradient exceeds.")
     distance: Positive = Field(description="Distance of the start from the minimiser.")
 
+    @property
+    def derived_steps(self) -> float:
+        """Steps of all settings."""
+        return float(np.sum(self.steps.values()))
+
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Tuned risks and their local exponents over the steps."""

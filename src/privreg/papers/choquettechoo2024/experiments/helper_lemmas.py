@@ -27,6 +27,11 @@ class Parameters(Strict):
     instances: Count = Field(description="Random instances of Lemmas F.19 and F.21.")
     dampings: LogAxis = Field(description="nu of Definition D.3, below 1.")
 
+    @property
+    def derived_steps(self) -> float:
+        """Coefficients of all dampings, up to a factor."""
+        return float(np.sum(1 / self.dampings.values()))
+
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Largest ratio of each left side to its right side."""

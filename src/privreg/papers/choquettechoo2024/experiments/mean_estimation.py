@@ -62,6 +62,11 @@ class Parameters(Strict):
             raise ValueError(f"damping_factors must not hold 1, got {self.damping_factors}")
         return self
 
+    @property
+    def derived_steps(self) -> float:
+        """Memories of the runs, in steps."""
+        return float(np.sum(1 / np.array(self.shown_step_sizes)))
+
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Closed forms, the same by quadrature, and the coefficients in time and frequency."""

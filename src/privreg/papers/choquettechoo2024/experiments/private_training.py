@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from privreg.experiment.datasets import variable
 from privreg.experiment.parameters import Strict
@@ -65,6 +65,25 @@ class Parameters(Strict):
     noiseless_rates: Some[StepSize] = Field(description="Rates tried without noise.")
 
     _a_step_has_a_record = at_most("steps_per_epoch", "sample_size")
+
+    @model_validator(mode="after")
+    def _the_table_has_the_rows(self) -> Self:
+        from privreg import data
+        from privreg.data import splits, stand_ins
+
+        sizes = {
+            "train": self.sample_size,
+            "normalisation": self.validation,
+            "validation": self.test,
+        }
+        data.require_split(self.dataset, **sizes)
+        fitted = splits.shrunk(sizes, stand_ins.ROWS[self.dataset])["train"]
+        if self.steps_per_epoch > fitted:
+            raise ValueError(
+                f"steps_per_epoch must be at most {fitted}, the training images of the stand-in, "
+                f"got {self.steps_per_epoch}"
+            )
+        return self
 
     @property
     def participation(self) -> Participation:

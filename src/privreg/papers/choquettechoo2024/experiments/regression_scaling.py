@@ -59,6 +59,13 @@ class Parameters(Strict):
                 raise ValueError(explain(error, f"values of {self.varied}")) from None
         return self
 
+    @property
+    def derived_steps(self) -> float:
+        """Steps of all runs of a trial."""
+        memories = np.array([1 / damping(setting) for setting in _settings(self)])
+        averaged = np.maximum(self.averaged_memories * memories, self.least_averaged)
+        return float(np.sum(self.burn_in_memories * memories + averaged))
+
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Exact risks, the scalings that the paper draws, and slopes over the grid."""

@@ -42,6 +42,12 @@ class Parameters(Strict):
     section: Annotated[Count, Field(ge=2)] = Field(description="Size of the finite sections of T.")
     label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
 
+    @property
+    def derived_steps(self) -> float:
+        """Memories of the systems, in steps up to a factor."""
+        least = power_law(self.dimension, self.decay).min()
+        return float(1 / (self.driven_share * least) + np.sum(1 / (self.step_shares.low * least)))
+
 
 def theory(parameters: Parameters) -> xr.Dataset:
     """Errors of the identities, ratios to the bounds."""

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from privreg.experiment.datasets import variable
+from privreg.experiment import quantities as q
+from privreg.experiment.cells import Axis, Mean, means, per, stage, trials_last
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import Index, PositiveDeviation, RenyiOrder, Some, Steps, at_most
-from privreg.experiment.summaries import mean_and_error
-from privreg.papers.lin2025.setting import Design
+from privreg.papers.lin2025.setting import Design, Instance, about
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from privreg.experiment.trials import Trials
+    from privreg.experiment.trials import Trial
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+    from privreg.theory.noisy_sgd.renyi_loss import Record
+
+    Sample = tuple[np.ndarray, np.ndarray]
 
 PLACE = "Section 4.2: the laws conditioned on the data sets"
 
@@ -25,101 +28,125 @@ class Parameters(Strict):
     """Steps at which a record is replaced, and steps from there to the release."""
 
     design: Design
-    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
-    order: RenyiOrder = Field(description="Rényi order alpha.")
-    positions: Some[Index] = Field(description="0-based steps of the replaced record.")
-    lags: Some[Steps] = Field(description="Steps from it to the release, at least 1.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    order: q.RenyiOrder = Field(description="Rényi order alpha.")
+    positions: q.Some[q.Index] = Field(description="0-based steps of the replaced record.")
+    lags: q.Some[q.Steps] = Field(description="Steps from it to the release, at least 1.")
 
     @property
     def last_release(self) -> int:
         return max(self.positions) + max(self.lags)
 
-    _releases_have_records = at_most("last_release", "design.sample_size")
+    _releases_have_records = q.at_most("last_release", "design.sample_size")
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """Both directions of the divergence, exact and by the diffusion at two elapsed times."""
-    import xarray as xr
+AXES = {
+    "position": Axis("step of the replaced record", "positions"),
+    "lag": Axis("steps from the replaced record to the release", "lags"),
+}
 
-    from privreg.experiment.progress import track
+
+@per(
+    "position",
+    "lag",
+    exact="exact loss, data sets held fixed (no guarantee)",
+    surrogate="loss of the diffusion (no guarantee)",
+    shorter_surrogate="loss of the diffusion, the differing step not counted twice (no guarantee)",
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
+    """The larger divergence of both directions, exact and by the diffusion at two elapsed times."""
+    design, positions = parameters.design, parameters.positions
+    instance = design.draw(trial.rng)
+    given = instance.records.sample(design.sample_size, trial.rng)
+    others = instance.records.sample(len(positions), trial.rng)
+    law = design.law(instance.problem, parameters.gradient_noise_std)
+    rows = _in_eigenbasis(instance, given)
+    pairs = list(zip([rows[k] for k in positions], _in_eigenbasis(instance, others), strict=True))
+
+    def diffusion(lags: list[int]) -> list:
+        return [
+            [_surrogate(parameters, law, pair, position, lag) for lag in lags]
+            for position, pair in zip(positions, pairs, strict=True)
+        ]
+
+    return {
+        "exact": _exact(parameters, instance, given, others),
+        "surrogate": diffusion(parameters.lags),
+        "shorter_surrogate": diffusion([lag - 1 for lag in parameters.lags]),
+    }
+
+
+@per(
+    "position",
+    "lag",
+    surrogate_ratio=Mean("the loss of the diffusion over the exact one (no guarantee)"),
+    shorter_surrogate_ratio=Mean(
+        "the loss of the diffusion, the differing step not counted twice, over the exact one "
+        "(no guarantee)"
+    ),
+)
+def ratios(simulation: xr.Dataset) -> dict:
+    names = ("surrogate", "shorter_surrogate")
+    return {f"{name}_ratio": trials_last(simulation[name] / simulation.exact) for name in names}
+
+
+simulate = stage(
+    AXES,
+    run,
+    attributes=lambda parameters: (
+        about(parameters)
+        | {"guarantee": "none: exact for these data sets, which bounds nothing over others"}
+    ),
+)
+summarise = stage(AXES, means(run), ratios)
+
+
+def _exact(parameters: Parameters, instance: Instance, given: Sample, others: Sample) -> np.ndarray:
+    """Of the laws conditioned on the data sets, shape (positions, lags)."""
     from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
-    from privreg.theory.noisy_sgd.renyi_loss import Record, last_iterate_divergence
 
-    design = parameters.design
-    positions, lags = np.asarray(parameters.positions), np.asarray(parameters.lags)
-    releases = np.unique(positions[:, None] + lags)
-    shape = (positions.size, lags.size, len(trials))
-    exact, surrogate, shorter = np.empty((3, *shape))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        instance = design.draw(trial.rng)
-        rows, labels = instance.records.sample(design.sample_size, trial.rng)
-        others, other_labels = instance.records.sample(positions.size, trial.rng)
-        found = fixed_order_divergence(
-            rows,
-            labels,
-            initial=instance.initial,
-            positions=positions,
-            replacement_features=others,
-            replacement_labels=other_labels,
-            release_steps=releases,
-            step_sizes=np.full(design.sample_size, design.step_size),
-            gradient_noise_std=parameters.gradient_noise_std,
-            ridge=design.ridge,
+    design, positions = parameters.design, np.asarray(parameters.positions)
+    release = positions[:, None] + parameters.lags
+    releases, place = np.unique(release, return_inverse=True)
+    found = fixed_order_divergence(
+        *given,
+        initial=instance.initial,
+        positions=positions,
+        replacement_features=others[0],
+        replacement_labels=others[1],
+        release_steps=releases,
+        step_sizes=np.full(design.sample_size, design.step_size),
+        gradient_noise_std=parameters.gradient_noise_std,
+        ridge=design.ridge,
+        order=parameters.order,
+    )
+    return found[place.reshape(release.shape), np.arange(positions.size)[:, None]].max(axis=-1)
+
+
+def _surrogate(
+    parameters: Parameters,
+    law: HomogenisedSGD,
+    pair: tuple[Record, Record],
+    position: int,
+    elapsed: int,
+) -> float:
+    from privreg.theory.noisy_sgd.renyi_loss import last_iterate_divergence
+
+    dimension = parameters.design.dimension
+    return max(
+        last_iterate_divergence(
+            law,
+            *ordered,
+            time=(position + elapsed) / dimension,
+            position=position / dimension,
             order=parameters.order,
         )
-        law = design.law(instance.problem, parameters.gradient_noise_std)
-        rows, others = instance.basis.coordinates(rows), instance.basis.coordinates(others)
-        for p, position in enumerate(positions):
-            given = Record(rows[position], float(labels[position]))
-            other = Record(others[p], float(other_labels[p]))
-            for g, lag in enumerate(lags):
-                where = np.searchsorted(releases, position + lag)
-                exact[p, g, at] = found[where, p].max()
-                for table, elapsed in ((surrogate, lag), (shorter, lag - 1)):
-                    table[p, g, at] = max(
-                        last_iterate_divergence(
-                            law,
-                            *pair,
-                            time=(position + elapsed) / design.dimension,
-                            position=position / design.dimension,
-                            order=parameters.order,
-                        )
-                        for pair in ((given, other), (other, given))
-                    )
-    dims = ("position", "lag", "trial")
-    return xr.Dataset(
-        {
-            "exact": variable(dims, exact, "exact loss, data sets held fixed"),
-            "surrogate": variable(dims, surrogate, "loss of the diffusion"),
-            "shorter_surrogate": variable(
-                dims, shorter, "loss of the diffusion, the differing step not counted twice"
-            ),
-        },
-        coords={
-            "position": variable("position", positions, "step of the replaced record"),
-            "lag": variable("lag", lags, "steps from the replaced record to the release"),
-        },
-        attrs={"guarantee": "none: exact for these data sets, which bounds nothing over others"},
+        for ordered in (pair, pair[::-1])
     )
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Ratios of the diffusion's loss to the exact one."""
-    import xarray as xr
+def _in_eigenbasis(instance: Instance, sample: Sample) -> list[Record]:
+    from privreg.theory.noisy_sgd.renyi_loss import Record
 
-    dims = ("position", "lag")
-    exact = simulation.exact.values
-    variables: dict[str, tuple] = {}
-    for name in ("exact", "surrogate", "shorter_surrogate"):
-        array = simulation[name]
-        description = f"{array.attrs['long_name']} (no guarantee)"
-        variables |= mean_and_error(name, array.values, dims, description)
-        if name != "exact":
-            variables |= mean_and_error(
-                f"{name}_ratio", array.values / exact, dims, f"{description} over the exact one"
-            )
-    return xr.Dataset(
-        variables,
-        coords={name: simulation[name].variable for name in ("position", "lag", "trial")},
-        attrs={"order": parameters.order, "gradient_noise_std": parameters.gradient_noise_std},
-    )
+    rows = instance.basis.coordinates(sample[0])
+    return [Record(row, float(label)) for row, label in zip(rows, sample[1], strict=True)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privreg.experiment.datasets import variable
-from privreg.experiment.summaries import loglog_slope, mean_and_error
+from privreg.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
+from privreg.experiment.summaries import loglog_slope
 from privreg.papers.lin2025.experiments import scaling
 
 if TYPE_CHECKING:
@@ -37,63 +38,44 @@ class Parameters(scaling.Parameters):
     """The problems of `scaling`."""
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+AXES = {
+    "quantity": Axis(
+        "what is followed. "
+        + "; ".join(f"{name}: {meaning}" for name, meaning in QUANTITIES.items()),
+        list(QUANTITIES),
+    ),
+    **scaling.AXES,
+}
+
+
+@per("dimension", largest=Quantity("largest absolute value along the path", "quantity"))
+def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list[float]]:
     """Noisy SGD and the nonlinear diffusion side by side, without and with private noise."""
-    import xarray as xr
-
-    from privreg.experiment.progress import track
-
-    found = np.empty((len(QUANTITIES), len(parameters.dimensions), len(trials)))
-    for d, dimension in enumerate(parameters.dimensions):
-        problem = parameters.problem(dimension)
-        steps = parameters.steps(dimension)
-        mean_risk = parameters.law(problem).risk(np.arange(1, steps + 1) / dimension)
-        for at, trial in enumerate(track(trials, total=len(trials), label=f"d = {dimension}")):
-            sgd_risk, sgd = _noisy_sgd(problem, parameters, steps, trial.rng)
-            diffusion_risk, diffusion = _diffusion(problem, parameters, steps, trial.rng)
-            apart = np.abs(sgd_risk - diffusion_risk).max(axis=1)
-            largest = {
-                "risks_without_noise": apart[0],
-                "risks": apart[1],
-                "concentration": np.abs(diffusion_risk[1] - mean_risk).max(),
-                "risk": diffusion_risk[1].max(),
-            }
-            largest |= sgd | diffusion
-            found[:, d, at] = [largest[name] for name in QUANTITIES]
-    return xr.Dataset(
-        {
-            "largest": variable(
-                ("quantity", "dimension", "trial"), found, "largest absolute value along the path"
-            )
-        },
-        coords=_coordinates(parameters),
-    )
+    problem, steps = parameters.problem(dimension), parameters.steps(dimension)
+    mean_risk = parameters.law(problem).risk(np.arange(1, steps + 1) / dimension)
+    for trial in trials:
+        sgd_risk, sgd = _noisy_sgd(problem, parameters, steps, trial.rng)
+        diffusion_risk, diffusion = _diffusion(problem, parameters, steps, trial.rng)
+        without_noise, with_noise = np.abs(sgd_risk - diffusion_risk).max(axis=1)
+        largest = {
+            "risks_without_noise": without_noise,
+            "risks": with_noise,
+            "concentration": np.abs(diffusion_risk[1] - mean_risk).max(),
+            "risk": diffusion_risk[1].max(),
+            **sgd,
+            **diffusion,
+        }
+        yield [largest[name] for name in QUANTITIES]
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Means over trials and their log-log slopes in the dimension."""
-    import xarray as xr
+@per("quantity", slope=Estimate("log-log slope of the mean in d"))
+def slope(parameters: Parameters, simulation: xr.Dataset) -> tuple:
+    largest = simulation.largest.transpose("quantity", "dimension", "trial")
+    return loglog_slope(parameters.dimensions, trials_last(largest))
 
-    values = simulation.largest.values
-    slope, error = loglog_slope(parameters.dimensions, values)
-    return xr.Dataset(
-        {
-            **mean_and_error(
-                "largest",
-                values,
-                ("quantity", "dimension"),
-                "the largest absolute value along the path",
-            ),
-            "slope": variable(
-                "quantity",
-                slope,
-                "log-log slope of the mean in d",
-                standard_error="slope_standard_error",
-            ),
-            "slope_standard_error": variable("quantity", error, "standard error of the slope"),
-        },
-        coords=_coordinates(parameters) | {"trial": simulation.trial.variable},
-    )
+
+simulate = stage(AXES, run)
+summarise = stage(AXES, means(run), slope)
 
 
 def _noisy_sgd(
@@ -179,11 +161,3 @@ def _diffusion(
 
 def _largest(increments: np.ndarray) -> float:
     return float(np.abs(np.cumsum(increments)).max())
-
-
-def _coordinates(parameters: Parameters) -> dict[str, tuple]:
-    names = "; ".join(f"{name}: {meaning}" for name, meaning in QUANTITIES.items())
-    return {
-        "dimension": variable("dimension", parameters.dimensions, "dimension d"),
-        "quantity": variable("quantity", list(QUANTITIES), f"what is followed. {names}"),
-    }

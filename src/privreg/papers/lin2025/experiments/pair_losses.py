@@ -2,171 +2,170 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
-from privreg.experiment.datasets import variable
+from privreg.experiment import quantities as q
+from privreg.experiment.cells import Axis, Quantity, means, per, stage
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import (
-    Count,
-    NonNegative,
-    Positive,
-    PositiveDeviation,
-    RenyiOrder,
-    Some,
-    at_most,
-)
-from privreg.experiment.summaries import mean_and_error
-from privreg.papers.lin2025.setting import Design
+from privreg.papers.lin2025.pairs import Records
+from privreg.papers.lin2025.setting import Design, about
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from privreg.experiment.trials import Trials
+    from privreg.experiment.trials import Trial
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 PLACE = "Figure 1(b), Theorem 4.3"
-PROXIES = ("ones", "mean", "norm")
 
 
 class Place(Strict):
     """A release time and a position of the differing record."""
 
-    time: Positive = Field(description="Release time t.")
-    position: NonNegative = Field(description="Time s of the differing step.")
+    time: q.Positive = Field(description="Release time t.")
+    position: q.NonNegative = Field(description="Time s of the differing step.")
 
-    _differs_before_the_release = at_most("position", "time")
+    _differs_before_the_release = q.at_most("position", "time")
 
 
 class Parameters(Strict):
     """Figure 1(b): one noise scale, two places."""
 
     design: Design
-    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
-    order: RenyiOrder = Field(description="Rényi order alpha.")
-    places: Some[Place] = Field(description="Release times and positions.")
-    pairs: Count = Field(description="Pairs with the largest proxy whose loss is computed.")
-    candidates: Count = Field(description="Records that each criterion adds to the search.")
-    shown: Count = Field(description="Random pairs for the scatter.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    order: q.RenyiOrder = Field(description="Rényi order alpha.")
+    places: q.Some[Place] = Field(description="Release times and positions.")
+    pairs: q.Count = Field(description="Pairs with the largest proxy whose loss is computed.")
+    candidates: q.Count = Field(description="Records that each criterion adds to the search.")
+    shown: q.Count = Field(description="Random pairs for the scatter.")
 
     @property
     def times(self) -> list[float]:
         return [place.time for place in self.places]
 
-    _places_have_records = at_most("times", "design.horizon")
+    @property
+    def positions(self) -> list[float]:
+        return [place.position for place in self.places]
+
+    _places_have_records = q.at_most("times", "design.horizon")
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+AXES = {
+    "proxy": Axis("proxy", ["ones", "mean", "norm"]),
+    "time": Axis("release time t", "times", along="place"),
+    "position": Axis("position s", "positions", along="place"),
+}
+
+
+@per(
+    largest_loss=Quantity("largest loss over all ordered pairs", "place"),
+    candidate_share=Quantity("largest loss over pairs of candidate records, as a share", "place"),
+    top_share=Quantity("loss of the proxy's first pair, as a share", "place proxy"),
+    best_share=Quantity("largest loss over the proxy's pairs, as a share", "place proxy"),
+    correlation=Quantity("correlation of proxy and loss over all pairs", "place proxy"),
+    proxy_value=Quantity("proxy of random ordered pairs", "place proxy shown"),
+    loss=Quantity("loss of random ordered pairs", "place shown"),
+    order_limit="largest order with a finite loss at release right after the step",
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
     """All ordered pairs of each trial's records: the maximum, and what the proxies find of it."""
-    import xarray as xr
+    pairs = _Pairs.draw(parameters, trial.rng)
+    places = [pairs.at(place) for place in parameters.places]
+    limit = _largest_finite_order(pairs.few, 0.5 * parameters.design.horizon)
+    return {name: [at[name] for at in places] for name in places[0]} | {"order_limit": limit}
 
-    from privreg.experiment.progress import track
-    from privreg.theory.noisy_sgd.pair_proxies import (
-        candidate_records,
-        largest_pairs,
-        pair_gradient_gap,
-    )
-    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
-    design, places = parameters.design, parameters.places
-    shape = (len(places), len(trials))
-    largest, searched = np.empty(shape), np.empty(shape)
-    top, best, correlation = np.empty((3, len(PROXIES), *shape))
-    scatter = np.empty((len(PROXIES), *shape, parameters.shown))
-    scatter_loss = np.empty((*shape, parameters.shown))
-    limit = np.empty(len(trials))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        instance = design.draw(trial.rng)
-        rows, labels = instance.records.sample(design.sample_size, trial.rng)
-        rows = instance.basis.coordinates(rows)
-        ones = instance.basis.coordinates(np.ones(design.dimension))
+@per(
+    proxy_value=Quantity("proxy of random ordered pairs, first data set", "place proxy shown"),
+    loss=Quantity("loss of random ordered pairs, first data set", "place shown"),
+)
+def scatter(simulation: xr.Dataset) -> dict:
+    first = simulation.isel(trial=0)
+    return {"proxy_value": first.proxy_value.values, "loss": first.loss.values}
+
+
+simulate = stage(AXES, run, attributes=about)
+summarise = stage(
+    AXES,
+    means(
+        run,
+        *("largest_loss", "candidate_share", "order_limit"),
+        *("top_share", "best_share", "correlation"),
+    ),
+    scatter,
+)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The ordered pairs of a trial's records: searches, proxies, and random ones to show."""
+
+    parameters: Parameters
+    records: Records
+    printed: np.ndarray
+    every: PairSearch
+    few: PairSearch
+    apart: np.ndarray
+    chosen: np.ndarray
+
+    @classmethod
+    def draw(cls, parameters: Parameters, rng: np.random.Generator) -> _Pairs:
+        design = parameters.design
+        instance = design.draw(rng)
+        records = Records.draw(design, instance, rng)
         law = design.law(instance.problem, parameters.gradient_noise_std)
-        search = PairSearch(law, rows, labels)
-        square = np.sum(rows**2, axis=1) ** 2
-        norm = square[:, None] + square
-        printed = pair_gradient_gap(rows, labels, ones, ridge=design.ridge)
-        apart = ~np.eye(design.sample_size, dtype=bool)
-        chosen = trial.rng.choice(np.flatnonzero(apart), parameters.shown, replace=False)
-        # A grid of means from start to limit, without knowledge of the places.
-        references = law.mean(np.linspace(0.0, 1.0, 5) ** 2 * design.horizon)
-        held = candidate_records(rows, labels, references, count=parameters.candidates)
-        few = PairSearch(law, rows[held], labels[held])
-        for p, place in enumerate(places):
-            options: dict[str, Any] = {
-                "times": [place.time],
-                "position": place.position,
-                "order": parameters.order,
-            }
-            loss = search.divergences(**options)
-            largest[p, at] = loss[apart].max()
-            searched[p, at] = few.worst(**options).divergence
-            gap = pair_gradient_gap(rows, labels, law.mean(place.position))
-            for q, proxy in enumerate((printed, gap, norm)):
-                pairs = largest_pairs(proxy, parameters.pairs)
-                both = np.maximum(loss[pairs[:, 0], pairs[:, 1]], loss[pairs[:, 1], pairs[:, 0]])
-                top[q, p, at], best[q, p, at] = both[0], both.max()
-                correlation[q, p, at] = np.corrcoef(proxy[apart], loss[apart])[0, 1]
-                scatter[q, p, at] = proxy.ravel()[chosen]
-            scatter_loss[p, at] = loss.ravel()[chosen]
-        limit[at] = _largest_finite_order(few, 0.5 * design.horizon)
-    dims = ("place", "trial")
-    return xr.Dataset(
-        {
-            "largest_loss": variable(dims, largest, "largest loss over all ordered pairs"),
-            "candidate_share": variable(
-                dims, searched / largest, "largest loss over pairs of candidate records, as a share"
-            ),
-            "top_share": variable(
-                ("proxy", *dims), top / largest, "loss of the proxy's first pair, as a share"
-            ),
-            "best_share": variable(
-                ("proxy", *dims), best / largest, "largest loss over the proxy's pairs, as a share"
-            ),
-            "correlation": variable(
-                ("proxy", *dims), correlation, "correlation of proxy and loss over all pairs"
-            ),
-            "proxy_value": variable(
-                ("proxy", *dims, "shown"), scatter, "proxy of random ordered pairs"
-            ),
-            "loss": variable((*dims, "shown"), scatter_loss, "loss of random ordered pairs"),
-            "order_limit": variable(
-                "trial", limit, "largest order with a finite loss at release right after the step"
-            ),
-        },
-        coords={
-            "proxy": variable("proxy", list(PROXIES), "proxy"),
-            "time": variable("place", [p.time for p in places], "release time t"),
-            "position": variable("place", [p.position for p in places], "position s"),
-        },
-        attrs={"guarantee": "none: an approximation by a conjecture, over observed pairs"},
-    )
-
-
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Means over data sets; the scatter of the first."""
-    import xarray as xr
-
-    variables: dict[str, tuple] = {}
-    for name in (
-        "largest_loss", "candidate_share", "top_share", "best_share", "correlation", "order_limit",
-    ):  # fmt: skip
-        array = simulation[name]
-        variables |= mean_and_error(
-            name, array.values, [str(d) for d in array.dims[:-1]], array.attrs["long_name"]
+        held = records.candidates(law, parameters.candidates)
+        ones = instance.basis.coordinates(np.ones(design.dimension))
+        apart = np.flatnonzero(~np.eye(design.sample_size, dtype=bool))
+        return cls(
+            parameters,
+            records,
+            printed=records.gradient_gap(ones, design.ridge),
+            every=records.search(law),
+            few=records[held].search(law),
+            apart=apart,
+            chosen=rng.choice(apart, parameters.shown, replace=False),
         )
-    for name, axis in (("proxy_value", 2), ("loss", 1)):
-        array = simulation[name]
-        dims = [str(d) for d in array.dims if d != "trial"]
-        description = f"{array.attrs['long_name']}, first data set"
-        variables[name] = variable(dims, array.values.take(0, axis=axis), description)
-    kept = ("proxy", "time", "position", "trial")
-    return xr.Dataset(
-        variables,
-        coords={name: simulation[name].variable for name in kept},
-        attrs={"order": parameters.order, "gradient_noise_std": parameters.gradient_noise_std},
-    )
+
+    def proxies(self, position: float) -> list[np.ndarray]:
+        """Of each ordered pair: the printed proxy, the gap at the mean, and the norms."""
+        square = np.sum(self.records.rows**2, axis=1) ** 2
+        gap = self.records.gradient_gap(self.every.law.mean(position))
+        return [self.printed, gap, square[:, None] + square]
+
+    def at(self, place: Place) -> dict:
+        """What the proxies find at a place."""
+        options: dict[str, Any] = {
+            "times": [place.time],
+            "position": place.position,
+            "order": self.parameters.order,
+        }
+        loss = self.every.divergences(**options)
+        apart, proxies = loss.ravel()[self.apart], self.proxies(place.position)
+        found = [_losses_of_largest(proxy, loss, self.parameters.pairs) for proxy in proxies]
+        return {
+            "largest_loss": apart.max(),
+            "candidate_share": self.few.worst(**options).divergence / apart.max(),
+            "top_share": [losses[0] / apart.max() for losses in found],
+            "best_share": [losses.max() / apart.max() for losses in found],
+            "correlation": [
+                np.corrcoef(proxy.ravel()[self.apart], apart)[0, 1] for proxy in proxies
+            ],
+            "proxy_value": [proxy.ravel()[self.chosen] for proxy in proxies],
+            "loss": loss.ravel()[self.chosen],
+        }
+
+
+def _losses_of_largest(proxy: np.ndarray, loss: np.ndarray, count: int) -> np.ndarray:
+    """The larger loss of either order of the pairs with the largest proxy."""
+    from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
+
+    first, second = largest_pairs(proxy, count).T
+    return np.maximum(loss[first, second], loss[second, first])
 
 
 def _largest_finite_order(search: PairSearch, position: float) -> float:

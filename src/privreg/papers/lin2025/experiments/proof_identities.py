@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from privreg.experiment.datasets import variable
+from privreg.experiment import quantities as q
+from privreg.experiment.cells import per, stage
 from privreg.experiment.parameters import Strict
-from privreg.experiment.quantities import Count, Dimension, NonNegative, Positive, PositiveDeviation
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Definition 2, Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"
 
@@ -21,59 +19,14 @@ PLACE = "Definition 2, Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"
 class Parameters(Strict):
     """Where the identities are evaluated."""
 
-    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Dimension d.")
-    features: Annotated[Count, Field(ge=2)] = Field(
+    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    features: Annotated[q.Count, Field(ge=2)] = Field(
         description="Feature vectors, each with two labels."
     )
-    points: Count = Field(description="Iterates at which they are evaluated.")
-    rate: Positive = Field(description="Scaled rate gamma.")
-    gradient_noise_std: PositiveDeviation = Field(description="Gradient noise sigma.")
-    ridge: NonNegative = Field(description="Penalty delta.")
-
-
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Evaluate them all; conditional means are sums over the records."""
-    import xarray as xr
-
-    rng = np.random.Generator(np.random.SFC64(1))
-    law = _Law.draw(parameters, rng)
-    errors = dict.fromkeys(_MEANINGS, 0.0)
-    for _ in range(parameters.points):
-        point, quadratic = rng.standard_normal(parameters.dimension), _Quadratic.draw(law, rng)
-        for found in (
-            _decomposition(parameters, law, quadratic, point),
-            _predictable(parameters, law, quadratic, point),
-            _quadratic_risk(parameters, law, point),
-            _expansion(law, point, rng.standard_normal(parameters.dimension)),
-        ):
-            for name, value in found.items():
-                errors[name] = max(errors[name], value)
-    stated = {name: variable((), errors[name], meaning) for name, meaning in _MEANINGS.items()}
-    return xr.Dataset(
-        stated
-        | {
-            "exponent_threshold": variable(
-                (), _exponent_threshold(), "c_* below which the bound of (2) vanishes, sigma = 1"
-            ),
-            "noise_power_over_exponent": variable(
-                (),
-                _noise_power(0.02) / 0.02,
-                "largest power of d for sigma, over c_*, at which the first term of (2) leads",
-            ),
-        }
-    )
-
-
-_MEANINGS = {
-    "decomposition_printed": "largest distance of Lemma A.1's sum to the increment, over the "
-    "largest mean square of the sampling term",
-    "decomposition_corrected": "the same without the square of the sampling term's mean",
-    "martingale_mean": "largest conditional mean of a martingale difference of Lemma A.1",
-    "predictable_error": "largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1",
-    "quadratic_risk_error": "largest relative distance of the risks to their quadratics",
-    "expansion_printed": "largest relative distance of (37) to the risk",
-    "expansion_corrected": "the same with the root of the second moment in place of its inverse",
-}
+    points: q.Count = Field(description="Iterates at which they are evaluated.")
+    rate: q.Positive = Field(description="Scaled rate gamma.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: q.NonNegative = Field(description="Penalty delta.")
 
 
 @dataclass(frozen=True)
@@ -125,44 +78,78 @@ class _Quadratic:
         return self.hessian @ point + self.linear
 
 
-def _noise_points(dimension: int) -> np.ndarray:
-    """Equally likely points whose moments up to the third are a standard normal's."""
-    axes = np.sqrt(dimension) * np.eye(dimension)
-    return np.concatenate([axes, -axes])
+class _Case(NamedTuple):
+    """Where identities are evaluated; conditional means are sums over the records."""
+
+    parameters: Parameters
+    law: _Law
+    error: np.ndarray
+    form: _Quadratic
+    wander: np.ndarray
 
 
-def _decomposition(
-    parameters: Parameters, law: _Law, q: _Quadratic, error: np.ndarray
-) -> dict[str, float]:
+def _cases(parameters: Parameters) -> Iterator[_Case]:
+    rng = np.random.Generator(np.random.SFC64(1))
+    law = _Law.draw(parameters, rng)
+    for _ in range(parameters.points):
+        error, form = rng.standard_normal(parameters.dimension), _Quadratic.draw(law, rng)
+        yield _Case(parameters, law, error, form, rng.standard_normal(parameters.dimension))
+
+
+def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
+    """The largest values over all cases, each by itself."""
+
+    def over_cases(parameters: Parameters) -> Any:
+        found = [function(case) for case in _cases(parameters)]
+        if not isinstance(found[0], dict):
+            return max(found)
+        return {name: max(each[name] for each in found) for name in found[0]}
+
+    return over_cases
+
+
+@per(
+    decomposition_printed="largest distance of Lemma A.1's sum to the increment, over the largest "
+    "mean square of the sampling term",
+    decomposition_corrected="the same without the square of the sampling term's mean",
+    martingale_mean="largest conditional mean of a martingale difference of Lemma A.1",
+)
+@_largest
+def decomposition(case: _Case) -> dict:
     """Lemma A.1 for each record and each value of the private noise, axes (record, noise)."""
+    parameters, law, error, form, _ = case
     dimension, rate = parameters.dimension, parameters.rate
     pull = parameters.ridge / dimension * (error + law.target)
     sample = (law.features @ error - law.label_noise)[:, None] * law.features / dimension
     noise = parameters.gradient_noise_std / dimension * _noise_points(dimension)
     step = pull + sample[:, None] + noise
-    increment = q(error - rate * step) - q(error)
+    increment = form(error - rate * step) - form(error)
     mean = sample.mean(axis=0)
-    form = np.einsum("ij,jk,ik->i", sample, q.hessian, sample)
-    gradient, trace = q.gradient(error), np.trace(q.hessian)
-    linear = (sample - mean) @ (rate**2 * q.hessian @ pull - rate * gradient)
-    quadratic = rate**2 / 2 * (form - form.mean())
-    private_linear = (rate**2 * (pull + sample) @ q.hessian - rate * gradient) @ noise.T
+    squares = np.einsum("ij,jk,ik->i", sample, form.hessian, sample)
+    gradient, trace = form.gradient(error), np.trace(form.hessian)
+    linear = (sample - mean) @ (rate**2 * form.hessian @ pull - rate * gradient)
+    quadratic = rate**2 / 2 * (squares - squares.mean())
+    private_linear = (rate**2 * (pull + sample) @ form.hessian - rate * gradient) @ noise.T
     variance = parameters.gradient_noise_std**2 / dimension**2
-    energy = np.einsum("ij,jk,ik->i", noise, q.hessian, noise)
+    energy = np.einsum("ij,jk,ik->i", noise, form.hessian, noise)
     private_quadratic = rate**2 / 2 * (energy - variance * trace)
-    level = _trace(law.moment, q.hessian) * (error @ law.moment @ error + law.label_noise_square)
+    level = _trace(law.moment, form.hessian) * (error @ law.moment @ error + law.label_noise_square)
     leading = -rate * gradient @ (pull + law.moment @ error / dimension) + rate**2 / 2 * (
         level / dimension**2 + variance * trace
     )
-    square = mean @ q.hessian @ mean
-    rest = rate**2 / 2 * (pull @ q.hessian @ (pull + 2 * mean) + form.mean() - level / dimension**2)
+    square = mean @ form.hessian @ mean
+    rest = (
+        rate**2
+        / 2
+        * (pull @ form.hessian @ (pull + 2 * mean) + squares.mean() - level / dimension**2)
+    )
     data = (linear + quadratic)[:, None]
     apart = increment - (leading + rest + data + private_linear + private_quadratic)
     martingales = (
         np.array([linear.mean(), quadratic.mean(), private_quadratic.mean()]),
         private_linear.mean(axis=1),
     )
-    scale = rate**2 / 2 * np.abs(form).max()
+    scale = rate**2 / 2 * np.abs(squares).max()
     return {
         "decomposition_printed": float(np.abs(apart - rate**2 / 2 * square).max() / scale),
         "decomposition_corrected": float(np.abs(apart).max() / scale),
@@ -170,14 +157,15 @@ def _decomposition(
     }
 
 
-def _predictable(
-    parameters: Parameters, law: _Law, q: _Quadratic, error: np.ndarray
-) -> dict[str, float]:
+@per(predictable_error="largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1")
+@_largest
+def predictable_error(case: _Case) -> float:
     """The leading predictable term of Lemma A.1, of (30), and of the diffusion's (29) times 1/d."""
+    parameters, law, error, form, _ = case
     dimension, rate, ridge = parameters.dimension, parameters.rate, parameters.ridge
     private = parameters.gradient_noise_std**2
-    gradient, trace = q.gradient(error), np.trace(q.hessian)
-    curved = _trace(law.moment, q.hessian)
+    gradient, trace = form.gradient(error), np.trace(form.hessian)
+    curved = _trace(law.moment, form.hessian)
     inner = (law.moment + ridge * np.eye(dimension)) @ error + ridge * law.target
     energy = error @ law.moment @ error + law.label_noise_square
     lemma = -rate / dimension * gradient @ inner + rate**2 / (2 * dimension**2) * (
@@ -190,16 +178,17 @@ def _predictable(
         law.risk(error) * curved + private * trace / 2
     )
     spread = (2 * law.risk(error) * law.moment + private * np.eye(dimension)) / dimension
-    diffusion = -rate * gradient @ descent + rate**2 / 2 * _trace(spread, q.hessian)
-    return {
-        "predictable_error": max(
-            abs(printed / lemma - 1.0), abs(diffusion / dimension / lemma - 1.0)
-        )
-    }
+    diffusion = -rate * gradient @ descent + rate**2 / 2 * _trace(spread, form.hessian)
+    return max(abs(printed / lemma - 1.0), abs(diffusion / dimension / lemma - 1.0))
 
 
-def _quadratic_risk(parameters: Parameters, law: _Law, point: np.ndarray) -> dict[str, float]:
-    """P and R against x' T x / 2 + u' x + c of Definition 2."""
+@per(
+    quadratic_risk_error="largest relative distance of the risks to their quadratics, Definition 2"
+)
+@_largest
+def quadratic_risk_error(case: _Case) -> float:
+    """P and R against x' T x / 2 + u' x + c."""
+    parameters, law, point, *_ = case
     labels = law.features @ law.target + law.label_noise
     losses = (law.features @ point - labels) ** 2 / 2
     found = []
@@ -208,11 +197,17 @@ def _quadratic_risk(parameters: Parameters, law: _Law, point: np.ndarray) -> dic
         linear, constant = -labels @ law.features / len(labels), np.mean(labels**2) / 2
         stated = point @ hessian @ point / 2 + linear @ point + constant
         found.append(abs(stated / (losses.mean() + ridge / 2 * point @ point) - 1.0))
-    return {"quadratic_risk_error": max(found)}
+    return max(found)
 
 
-def _expansion(law: _Law, flow: np.ndarray, wander: np.ndarray) -> dict[str, float]:
+@per(
+    expansion_printed="largest relative distance of (37) to the risk",
+    expansion_corrected="the same with the root of the second moment in place of its inverse",
+)
+@_largest
+def expansion(case: _Case) -> dict:
     """P at the flow plus a displacement, expanded as in (37)."""
+    _, law, flow, _, wander = case
     whole = law.risk(flow + wander)
     start = law.risk(flow) + (law.moment @ flow) @ wander
     inverse = np.linalg.pinv(law.moment, hermitian=True)
@@ -222,7 +217,8 @@ def _expansion(law: _Law, flow: np.ndarray, wander: np.ndarray) -> dict[str, flo
     }
 
 
-def _exponent_threshold() -> float:
+@per(exponent_threshold="c_* below which the bound of (2) vanishes, sigma = 1")
+def exponent_threshold() -> float:
     """Where the log-log slope in d of the bound (2) changes sign, at n = d ln(d) / c_0."""
     from scipy.optimize import brentq
 
@@ -234,15 +230,38 @@ def _exponent_threshold() -> float:
     return float(brentq(slope, 0.0, 0.2, xtol=1e-12))
 
 
-def _noise_power(exponent: float) -> float:
-    """Largest power of d for sigma at which no term of (2) grows faster than the first."""
+@per(
+    noise_power_over_exponent="largest power of d for sigma, over c_*, at which the first term of "
+    "(2) leads"
+)
+def noise_power_over_exponent() -> float:
+    """Where no term of (2) grows faster than the first."""
     from scipy.optimize import brentq
+
+    exponent = 0.02
 
     def lead(power: float) -> float:
         first, *others = np.log(_terms(1.0, exponent, power))
         return float(first - max(others[0] - np.log(2.0), others[1]))
 
-    return float(brentq(lead, 0.0, 10.0 * exponent, xtol=1e-14))
+    return float(brentq(lead, 0.0, 10.0 * exponent, xtol=1e-14)) / exponent
+
+
+theory = stage(
+    {},
+    decomposition,
+    predictable_error,
+    quadratic_risk_error,
+    expansion,
+    exponent_threshold,
+    noise_power_over_exponent,
+)
+
+
+def _noise_points(dimension: int) -> np.ndarray:
+    """Equally likely points whose moments up to the third are a standard normal's."""
+    axes = np.sqrt(dimension) * np.eye(dimension)
+    return np.concatenate([axes, -axes])
 
 
 def _terms(log: float, exponent: float, power: float) -> np.ndarray:
