@@ -338,19 +338,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         budget = left = self._require_budget()
         source = self._source()
         rng, count = source.generator(), float(records)
-        spent: list[Release[Any]] = []
+        spent: dict[str, Release[Any]] = {}
         if isinstance(source, Seeded):
             warnings.warn(f"{NOT_PRIVATE}, since random_state is given", UserWarning, stacklevel=4)
         with counted(budget, seeded=isinstance(source, Seeded)):
             if budget.neighbours is Neighbours.ADD_REMOVE:
                 counting = private_count(records, budget=left.share(COUNT_SHARE), rng=rng)
                 count, left = counting.value, left.share(1 - COUNT_SHARE)
-                spent.append(counting)
+                spent["number of records"] = counting
             self.quality_ = None
             if quality is not None:
                 found = quality(sample_size=count, budget=left.share(quality_share), rng=rng)
                 self.quality_, left = found.value, left.share(1 - quality_share)
-                spent.append(found)
+                spent["incomplete and clipped records"] = found
             self.outlook_ = self._foreseen(max(1, round(count)), frame, left)
             release = huber_descent(
                 samples,
@@ -371,7 +371,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self,
         release: Release[HuberFit],
         frame: Frame,
-        spent: list[Release[Any]],
+        spent: dict[str, Release[Any]],
         source: NoiseSource,
         by_person: bool,
     ) -> None:
@@ -385,11 +385,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.intercept_ = float(iterates[-1, p]) if self.fit_intercept else 0.0
         if every:
             self.iterates_ = iterates
-        texts = (text for each in (*spent, release) for text in each.assumptions)
+        texts = (text for each in (*spent.values(), release) for text in each.assumptions)
         self.privacy_ = PrivacyStatement(
             with_secret_noise=self._require_budget(),
             unit="person" if by_person else "row",
-            spending=(*((_purpose(each.value), each.budget) for each in spent), *fit.spending),
+            spending=(*((what, each.budget) for what, each in spent.items()), *fit.spending),
             assumptions=tuple(dict.fromkeys((CLIPPED, *texts, *source.assumptions))),
             seeded=isinstance(source, Seeded),
         )
@@ -440,8 +440,3 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _purpose(value: Any) -> str:
-    counted_cells = isinstance(value, TableQuality)
-    return "incomplete and clipped records" if counted_cells else "number of records"

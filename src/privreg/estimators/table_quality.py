@@ -13,10 +13,10 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.validation import (
-    require_counts,
     require_flag,
     require_instance,
     require_number,
+    require_records,
     require_rng,
 )
 
@@ -60,8 +60,8 @@ def private_quality(
 
     Parameters
     ----------
-    counts : array_like of int, shape (columns, 2)
-        Missing and clipped cells: a record adds 1 to at most one of a column's two.
+    counts : array_like, shape (columns, 2)
+        Missing and clipped cells, at most 1e15: a record adds 1 to at most one of a column's two.
     columns : dict from str to bool
         Whether each has bounds.
     sample_size : float
@@ -82,9 +82,7 @@ def private_quality(
     if not require_instance("columns", columns, dict):
         raise ValueError("columns must be one or more, got none")
     bounded = np.array([require_flag(f"columns[{name!r}]", each) for name, each in columns.items()])
-    exact = require_counts("counts", counts, least=0)
-    if exact.shape != (len(columns), 2):
-        raise ValueError(f"counts must have shape ({len(columns)}, 2), got {exact.shape}")
+    exact = require_records("counts", counts, shape=(len(columns), 2), least=0, most=1e15)
     n = require_number("sample_size", sample_size, least=1, most=1e15)
     twice = require_budget(budget).neighbours is not Neighbours.ADD_REMOVE
     sensitivity = float(np.sqrt(np.sum(1 + bounded * twice)))

@@ -32,7 +32,9 @@ def rows(path, bounds):
 
 
 def written(path, **columns):
-    parquet.write_table(pa.table({"y": pa.array([0.5] * len(columns["x"])), **columns}), path)
+    parquet.write_table(
+        pa.table({"y": pa.array([0.5] * len(columns["x"]), pa.float64()), **columns}), path
+    )
     return path
 
 
@@ -209,3 +211,18 @@ def test_a_cell_that_is_there_often_is_held_once(tmp_path):
     parquet.write_table(table, path, store_schema=False)
     assert pa.types.is_string(open_table(path).schema.field("x").type)
     assert peak(path, {"x": ["town", "coast"]}) < 5_000_000
+
+
+@pytest.mark.filterwarnings("ignore:the fit is not predicted")
+@pytest.mark.parametrize("rows", [0, 1])
+def test_a_table_of_no_rows_is_a_neighbour_of_one_with_one(tmp_path, rows):
+    (tmp_path / "table.csv").write_text("y,x\n" + "0.5,1\n" * rows)
+    written(tmp_path / "table.parquet", x=pa.array([1.0] * rows, pa.float64()))
+    model = PrivateLinearRegression(
+        Budget.zcdp(1.0, neighbours="add-remove"), feature_bounds={"x": (0, 1)}, label_bounds=(0, 1)
+    )
+    for kind in ("csv", "parquet"):
+        assert model.fit_table(tmp_path / f"table.{kind}", label="y").coef_.shape == (1,)
+    if not rows:
+        with pytest.raises(ValueError, match="table must have rows, got none"):
+            model.set_params(budget=Budget.zcdp(1.0)).fit_table(tmp_path / "table.csv", label="y")
