@@ -239,6 +239,13 @@ def require_schedule(schedule: Schedule) -> Schedule:
     return schedule
 
 
+def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
+    """The schedule, or an error for what is no rate with integral."""
+    if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
+        raise ValueError(f"schedule must be a rate with integral, got {schedule!r}")
+    return schedule
+
+
 def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.float64]:
     r"""Private noise that spends the same budget on every sample of a one-pass run.
 

@@ -231,6 +231,10 @@ RESULTS = made_runs.RESULTS | {
 }
 # Inner loops and their plumbing, which work on validated arguments.
 INTERNALS = {
+    "accuracy.warn_beyond",
+    "grid_edges.beyond",
+    "grid_edges.next_on",
+    "panels.resolved_panels",
     "clipping.clipped_moments",
     "clipping.clipped_residual",
     *(

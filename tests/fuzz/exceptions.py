@@ -158,7 +158,11 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "screening.ScreenedSamples.holds": {"parameters": made.FEATURES[: made.D, :2], "step": 0},
     "second_moment.second_moment_basis": {"mean": made.VECTOR},
     "shuffled_position.paper_shuffled_loss_of_iterates": {"divergences": np.array([0.1, 0.2, 0.3])},
-    "shuffled_position.position_quadrature": {"finest": 0.1, "nodes_per_panel": 2},
+    "shuffled_position.position_quadrature": {
+        "finest": 0.1,
+        "nodes_per_panel": 2,
+        "schedule": schedules.ConstantRate(0.5),
+    },
     "shuffled_position.shuffled_loss": {"divergences": np.array([0.1, 0.2, 0.3])},
     "spectra.Spectrum": {"weights": np.full(made.D, 1 / made.D)},
     "spectra.uniform": {},

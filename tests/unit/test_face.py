@@ -17,7 +17,16 @@ HEAVY = {"numpy", "scipy", "numba", "sklearn", "dp_accounting", "pooch"}
 REPRODUCTION = {"xarray", "snakemake", "matplotlib", "pydantic", "jinja2", "netCDF4", "tqdm"}
 REPRODUCTION_ROOMS = {"experiment", "claims", "papers", "pipeline"}
 # Rooms that serve the others and no user.
-NOT_SHOWN = {"__init__", "__main__", "accuracy", "immutable", "sums", "validation", "version"}
+NOT_SHOWN = {
+    "__init__",
+    "__main__",
+    "accuracy",
+    "grid_edges",
+    "immutable",
+    "sums",
+    "validation",
+    "version",
+}
 NOT_SHOWN |= {"command_line"}
 NOT_SHOWN |= REPRODUCTION_ROOMS
 

@@ -240,6 +240,7 @@ def limited(sums: ArrayLike) -> NDArray[np.int64]:
     sums : array_like of int, shape (...)
         Python's integers, or those of 64 bits.
     """
+    require_unmasked("sums", sums)
     exact = np.asarray(sums, dtype=object)
     if not all(type(entry) is int for entry in exact.flat):
         raise ValueError("sums must be integers, got other entries")

@@ -35,6 +35,7 @@ LIBRARY = (
     "immutable",
     "validation",
     "accuracy",
+    "grid_edges",
 )
 KINDS = ("data", "theory", "simulation", "intervals")
 FENCE = "```"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Computed, Immutable, frozen
-from privreg.schedules import RateWithIntegral
+from privreg.schedules import RateWithIntegral, require_rate
 from privreg.theory.noisy_sgd.collocation import (
     STAGES,
     integration_matrix,
@@ -220,8 +220,7 @@ class HomogenisedSGD(Computed):
         )
         horizon = require_number("horizon", horizon, above=0, most=LARGEST)
         minimum_panels = require_count("minimum_panels", minimum_panels)
-        if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
-            raise ValueError(f"schedule must be a rate with integral, got {schedule!r}")
+        require_rate(schedule)
         self.problem = problem
         self.schedule = schedule
         self.gradient_noise_std = float(gradient_noise_std)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.schedules import RateWithIntegral
+from privreg.schedules import RateWithIntegral, require_rate
 from privreg.validation import (
     require_answer,
     require_array,
@@ -167,6 +167,7 @@ def position_quadrature(
         breaks.append(float(right))
     edges = np.array(breaks)
     if schedule is not None:
+        require_rate(schedule)
         edges = _resolving(schedule, edges, points, masses)
     return _rule(edges[:-1], edges[1:], points, masses)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.accuracy import warn_beyond
-from privreg.schedules import RateWithIntegral
+from privreg.schedules import RateWithIntegral, require_rate
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from privreg.validation import require_answer, require_count, require_instance, require_number
 
@@ -89,8 +89,7 @@ def solve_volterra(
     lin2025, Theorem 4.2, equations (6) and (7).
     """
     require_instance("problem", problem, RidgeRegression)
-    if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
-        raise ValueError(f"schedule must be a rate with integral, got {schedule!r}")
+    require_rate(schedule)
     gradient_noise_std = require_number(
         "gradient_noise_std", gradient_noise_std, least=0, most=1e30
     )

@@ -13,8 +13,8 @@ from privreg.accuracy import AccuracyWarning
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
-from privreg.theory.one_pass_dpgd.settings import require_scalars
-from privreg.validation import require_number
+from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
+from privreg.validation import require_instance, require_number
 
 # A first look tells valleys apart; only the last zoom needs digits.
 FIRST_RTOL, LAST_RTOL = 1e-2, 1e-5
@@ -262,9 +262,15 @@ def _optimise(
             warnings.simplefilter("ignore", AccuracyWarning)
             return final_risk(amplitudes, rtol)
 
+    require_instance("spectrum", spectrum, Spectrum)
+    (signals,) = require_settings(signal=signal)
+    if signals.shape not in ((), spectrum.eigenvalues.shape):
+        raise ValueError(
+            f"signal must have shape () or {spectrum.eigenvalues.shape}, got {signals.shape}"
+        )
     bounds = {"lowest": lowest, "highest": high}
     # No rate at all leaves the initial risk: a best that is worse lies above a better one.
-    idle = 0.99 * spectrum.mean(spectrum.eigenvalues * np.asarray(signal, dtype=float))
+    idle = 0.99 * spectrum.mean(spectrum.eigenvalues * signals)
     grid = np.geomspace(low, high, FIRST_POINTS)
     first, risks = _extended(lambda values: look(values, FIRST_RTOL), grid, **bounds, enough=idle)
     centre = int(np.argmin(risks))
