@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
-from privreg.grid_edges import beyond, next_on
+from privreg.planning.grid_edges import beyond, next_on
 from privreg.planning.search import CAREFUL, DOUBT, WORTH
 from privreg.prediction.clipping import clipped_moments
 from privreg.prediction.predict import predict_many

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
-from privreg.grid_edges import beyond, next_on
+from privreg.planning.grid_edges import beyond, next_on
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.prediction.predict import predict_many
 from privreg.prediction.problem import Problem

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import stats
@@ -115,3 +116,32 @@ def test_delta_out_of_range_is_refused(delta):
     ):
         with pytest.raises(ValueError, match="delta must be more than 0 and less than 1"):
             call()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_gaussian_epsilon_is_right_over_its_whole_range(seed):
+    """The trade-off in enough digits brackets δ between ε less and ε more by 1e-11 of itself."""
+    rng = np.random.default_rng(seed)
+    for _ in range(6):
+        rho = 10.0 ** rng.uniform(-100, 30)
+        delta = float(rng.choice([10.0 ** rng.uniform(-60, -1), 1 - 10.0 ** rng.uniform(-6, -1)]))
+        epsilon = gaussian_epsilon(rho, delta=delta)
+        with mp.workdps(60 + 2 * abs(round(np.log10(rho)))):
+            mu = mp.sqrt(2 * mp.mpf(rho))
+
+            def attained(value, mu=mu):
+                upper, lower = (
+                    mp.erfc((value / mu + s * mu / 2) / mp.sqrt(2)) / 2 for s in (-1, 1)
+                )
+                return upper - mp.exp(value) * lower
+
+            assert attained(mp.mpf(epsilon) * (1 + mp.mpf("1e-11"))) <= delta
+            if epsilon > 0:
+                assert attained(mp.mpf(epsilon) * (1 - mp.mpf("1e-11"))) >= delta
+
+
+@pytest.mark.parametrize("delta", [1e-300, 1e-6, 0.5])
+@pytest.mark.parametrize("rho", [1e-250, 1e35, 1e60, 1e100])
+def test_gaussian_epsilon_has_a_value_at_the_ends(rho, delta):
+    epsilon = gaussian_epsilon(rho, delta=delta)
+    assert 0 <= epsilon <= rho + 2 * (rho * np.log(1 / delta)) ** 0.5

@@ -26,8 +26,15 @@ import pytest
 import privreg.theory
 
 HERE = Path(__file__).parent
-# Folders of the theories that are covered, one a line.
-FOLDERS: tuple[str, ...] = ("correlated_noise", "noisy_sgd", "one_pass_dpgd")
+# Folders of the theories that are covered.
+FOLDERS: tuple[str, ...] = (
+    "correlated_noise",
+    "full_batch_dpgd",
+    "huber_descent",
+    "noisy_sgd",
+    "one_pass_dpgd",
+    "shaped_noise",
+)
 # Names of parameters that hold a schedule, a spectrum or a kernel, or an object made of one.
 TAKEN = {
     *("schedule", "schedule_of", "step_sizes", "rate"),

@@ -57,7 +57,7 @@ class PowerLawDecay:
     Parameters
     ----------
     exponent : float
-        r, more than 1, so that the trace is finite, and at most 1e100.
+        r, more than 1, so that the trace is finite, and at most 1e10.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class PowerLawDecay:
     exponent: float
 
     def __post_init__(self) -> None:
-        require_number("exponent", self.exponent, above=1, most=1e100)
+        require_number("exponent", self.exponent, above=1, most=1e10)
 
     @property
     def trace(self) -> float:

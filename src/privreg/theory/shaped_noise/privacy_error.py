@@ -93,15 +93,18 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     """
     x = require_real("shrinkage", shrinkage, least=0, most=1)
     steps = require_count("sample_size", sample_size) - 1
-    # Of the first n terms g_k = (1 - ρ^k)/(1 - ρ): the last, ρ^n, their sum, the sum of squares.
-    last, power, first, second = (np.zeros(x.shape), np.ones(x.shape), *np.zeros((2, *x.shape)))
+    # Of the first n terms g_k = (1 - ρ^k)/(1 - ρ): their sum and the sum of their squares. The
+    # last one and ρ^n are taken anew: products of a rounded ρ would drift over many steps.
+    first, second = np.zeros((2, *x.shape))
     count = 0
     for digit in f"{steps:b}":
+        last, power = _geometric_sum(x, count), _power(x, count)
         second = second + count * last**2 + 2 * last * power * first + power**2 * second
         first = first + count * last + power * first
-        last, power, count = last + power * last, power**2, 2 * count
+        count *= 2
         if digit == "1":
-            last, power, count = last + power, power * (1 - x), count + 1
+            count += 1
+            last = _geometric_sum(x, count)
             first, second = first + last, second + last**2
     return second
 
@@ -195,7 +198,9 @@ def _power(x: FloatArray, count: int) -> FloatArray:
 
 
 def _geometric_sum(x: FloatArray, count: int) -> FloatArray:
-    """Sum of (1 - x)^k over k < count, count at least 1, without cancellation at small x."""
+    """Sum of (1 - x)^k over k < count, without cancellation at small x."""
+    if count == 0:
+        return np.zeros_like(x)
     numerator = -np.expm1(count * _log_contraction(x))
     return np.divide(numerator, x, out=np.full_like(x, count), where=x > 0)
 

@@ -194,7 +194,8 @@ def exponential_exponents(*, epsilon_power: Number | int = 0) -> tuple[Number | 
     shortfall: Number | Fraction = Fraction(1) - 2 * epsilon_power
     if shortfall <= 0:
         return Fraction(1), Fraction(1), Fraction(1)
-    return Fraction(1), 1 - shortfall / 2, 1 - shortfall / 3
+    # At ε of N^(-1/4) and less the term D³/N decides, as for a power law.
+    return Fraction(1), 1 - shortfall / 2, 1 - max(shortfall / 3, -2 * epsilon_power)
 
 
 def switch_points() -> dict[str, Fraction]:

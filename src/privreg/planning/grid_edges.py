@@ -57,8 +57,8 @@ def next_on(ladder: Sequence[float], value: float) -> float | None:
 
     Examples
     --------
-    >>> next_on((0.1, 0.2, 0.4), 0.4), next_on((2, 3, 5), 2), next_on((2, 3, 5), 3)
-    (0.8, 1, None)
+    >>> next_on((0.25, 0.5, 1.0), 1.0), next_on((2, 3, 5), 2), next_on((2, 3, 5), 3)
+    (2.0, 1, None)
     """
     for end, inner in ((ladder[0], ladder[1]), (ladder[-1], ladder[-2])):
         if (value - end) * (end - inner) >= 0:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.grid_edges import beyond, next_on
+from privreg.planning.grid_edges import beyond, next_on
 
 
 @pytest.mark.parametrize(
