@@ -195,7 +195,7 @@ def exponential_exponents(*, epsilon_power: Number | int = 0) -> tuple[Number | 
     if shortfall <= 0:
         return Fraction(1), Fraction(1), Fraction(1)
     # At ε of N^(-1/4) and less the term D³/N decides, as for a power law.
-    return Fraction(1), 1 - shortfall / 2, 1 - max(shortfall / 3, -2 * epsilon_power)
+    return Fraction(1), 1 - shortfall / 2, 1 - max(shortfall / 3, shortfall - 1)
 
 
 def switch_points() -> dict[str, Fraction]:

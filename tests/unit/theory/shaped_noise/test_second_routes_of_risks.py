@@ -1,0 +1,327 @@
+"""Risks, bounds and rates of shaped noise at random inputs: dense matrices and fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from privreg.theory.shaped_noise.bounds import (
+    designed_bound,
+    fitted_exponent,
+    general_bound,
+    identity_bound,
+    minimise_over_step_size,
+)
+from privreg.theory.shaped_noise.decay import (
+    FiniteDecay,
+)
+from privreg.theory.shaped_noise.rates import (
+    LinearFraction,
+    designed_exponent,
+    designed_threshold,
+    exponential_exponents,
+    identity_exponent,
+    identity_threshold,
+    nonprivate_exponent,
+)
+from privreg.theory.shaped_noise.second_moments import private_risk, sgd_risk
+
+SEEDS = range(10)
+
+
+def prefix_nodes(count: int) -> list[tuple[int, int]]:
+    """Intervals of whole powers of two whose sums make up the first `count` steps."""
+    nodes, start = [], 0
+    for height in reversed(range(count.bit_length())):
+        if count >> height & 1:
+            nodes.append((start, height))
+            start += 1 << height
+    return nodes
+
+
+# Second moments
+
+
+def dense_moments(
+    lam: np.ndarray, eta: float, size: int, start: np.ndarray, sources: list[np.ndarray]
+) -> float:
+    """Mean ½ λᵀE[S²] / N² of the sum S of all iterates, where independent sources enter.
+
+    E[u_s u_t^T] for all pairs of steps; Gaussian rows by their fourth moment, with matrices.
+    """
+    d = lam.size
+    h = np.diag(lam)
+    moment = np.diag(start)
+    total = np.zeros((d, d))
+    keep = np.eye(d) - eta * h
+    for t in range(size):
+        summed = sum((np.linalg.matrix_power(keep, k) for k in range(size - t)), np.zeros((d, d)))
+        total += moment @ summed + (moment @ summed).T - moment
+        fourth = 2 * h @ moment @ h + np.trace(h @ moment) * h
+        moment = moment - eta * (h @ moment + moment @ h) + eta**2 * fourth
+        moment = moment + np.diag(sources[t])
+    return float(0.5 * np.trace(h @ total) / size**2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_risk_of_the_average_is_that_of_all_pairs_of_iterates(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d, size = int(rng.integers(1, 5)), int(rng.integers(1, 25))
+    lam = 10.0 ** rng.uniform(-6, 0, d) * (rng.random(d) < 0.9)
+    eta = 10.0 ** rng.uniform(-3, 0.2)
+    target, zeta = rng.standard_normal(d), 10.0 ** rng.uniform(-3, 3)
+    found = sgd_risk(lam, target=target, label_noise_std=zeta, step_size=eta, sample_size=size)
+    nothing = [np.zeros(d)] * size
+    label = [eta**2 * zeta**2 * lam] * size
+    bias = dense_moments(lam, eta, size, target**2, nothing)
+    assert found.bias == pytest.approx(bias, rel=1e-9)
+    assert found.label_noise == pytest.approx(
+        dense_moments(lam, eta, size, np.zeros(d), label), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_private_noise_is_that_of_the_lifted_linear_map(seed: int) -> None:
+    """Each vector of white noise by itself, E[(u, z, S)(u, z, S)^T] of a state with all three."""
+    rng = np.random.default_rng(seed)
+    d, size = int(rng.integers(1, 4)), int(rng.integers(2, 14))
+    lam, shape = 10.0 ** rng.uniform(-4, 0, (2, d))
+    eta, std = 10.0 ** rng.uniform(-2, 0, 2)
+    beta = rng.standard_normal(size - 1)
+    found = private_risk(
+        lam,
+        covariance=shape,
+        noise_std=std,
+        step_size=eta,
+        sample_size=size,
+        decoder=beta,
+    )
+    tree = private_risk(lam, covariance=shape, noise_std=std, step_size=eta, sample_size=size)
+    wanted = sum(
+        lifted(lam, shape, eta, np.concatenate([np.zeros(s - 1), beta[: size - s]]))
+        for s in range(1, size)
+    )
+    assert found == pytest.approx(std**2 * wanted / size**2, rel=1e-9)
+    nodes = sorted({node for t in range(1, size) for node in prefix_nodes(t)})
+    total = 0.0
+    for node in nodes:
+        use = np.array([float(node in prefix_nodes(t)) for t in range(size)])
+        # Step t adds the increment of the prefix sum from t - 1 to t.
+        total += lifted(lam, shape, eta, np.diff(use))
+    assert tree == pytest.approx(std**2 * total / size**2, rel=1e-9)
+
+
+def lifted(lam: np.ndarray, shape: np.ndarray, eta: float, kicks: np.ndarray) -> float:
+    """½ λᵀE[S²] of the sum S of iterates, for noise z that enters -η β_t times in step t."""
+    d = lam.size
+    h, zero, one = np.diag(lam), np.zeros((d, d)), np.eye(d)
+    state = np.zeros((3 * d, 3 * d))
+    state[d : 2 * d, d : 2 * d] = np.diag(shape)
+    for kick in kicks:
+        keep = one - eta * h
+        step = np.block([[keep, -eta * kick * one, zero], [zero, one, zero], [zero, zero, one]])
+        u = state[:d, :d]
+        # What the fourth moment of a Gaussian row adds to the squared mean step.
+        extra = eta**2 * (h @ u @ h + np.trace(h @ u) * h)
+        state = step @ state @ step.T
+        state[:d, :d] += extra
+        add = np.block([[one, zero, zero], [zero, one, zero], [one, zero, one]])
+        state = add @ state @ add.T
+    return float(0.5 * np.trace(h @ state[2 * d :, 2 * d :]))
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bounds_are_their_formulas_in_fractions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
+        values = 10.0 ** rng.uniform(-5, 0, int(rng.integers(1, 6)))
+        decay = FiniteDecay(values)
+        size, eta = 10.0 ** rng.uniform(0, 40), 10.0 ** rng.uniform(-20, 2)
+        tau, norm, zeta, scale = 10.0 ** rng.uniform(-20, 20, 4)
+        given = {
+            "sample_size": float(size),
+            "step_size": float(eta),
+            "noise_multiplier": float(tau),
+            "target_norm": float(norm),
+            "label_noise_std": float(zeta),
+            "residual_scale": float(scale),
+        }
+        n, e, t, b, z, l2 = (mp.mpf(each) for each in given.values())
+        with mp.workdps(40):
+            lam = [mp.mpf(x) for x in values.tolist()]
+            dimension = sum(min(1, n * e * x) for x in lam)
+            bias, variance = b**2 / (n * e), (z**2 / n + b**2 / (n**2 * e)) * dimension
+            noise = (l2 * t) ** 2
+            squares = sum(x * x for x in lam)
+            flat = noise * e * dimension
+            shaped = noise * (e**2 * squares * dimension + dimension**3 / n)
+        for function, private in ((identity_bound, flat), (designed_bound, shaped)):
+            parts = function(decay, **given)
+            wanted = [float(each) for each in (bias, variance, private)]
+            np.testing.assert_allclose([float(each) for each in parts], wanted, rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_general_bound_is_the_least_over_explicit_matrices(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 6))
+    lam = np.sort(10.0 ** rng.uniform(-6, 0, d))[::-1]
+    shape, target = 10.0 ** rng.uniform(-4, 4, d), rng.standard_normal(d)
+    sigma = 10.0 ** rng.uniform(-0.5, 0.2)
+    eta = 10.0 ** rng.uniform(-6, -0.01) / (sigma**4 * lam.sum())
+    n = int(10 ** rng.uniform(0, 12))
+    tau, psi, zeta = 10.0 ** rng.uniform(-4, 4, 3)
+    found = general_bound(
+        lam,
+        target=target,
+        covariance=shape,
+        sample_size=n,
+        step_size=eta,
+        noise_multiplier=tau,
+        clip_norm=psi,
+        label_noise_std=zeta,
+        feature_scale=sigma,
+    )
+    h, s4 = np.diag(lam), sigma**4
+    best = None
+    for k in range(1, d + 1):
+        head = np.diag((np.arange(d) < k).astype(float))
+        tail = np.eye(d) - head
+        spread = k / n + n * eta**2 * np.sum(lam[k:] ** 2)
+        q = head + n * eta * h @ tail
+        r = np.linalg.inv(h) @ head + (n * eta) ** 2 * h @ tail
+        g = eta * s4 * np.trace(h @ np.diag(shape)) * q
+        g = g + (psi**2 + psi**4 + 1) * np.diag(shape)
+        bias = target @ np.linalg.inv(h) @ head @ target / (eta * n) ** 2
+        bias += target @ h @ tail @ target
+        room = 1 - s4 * eta * lam.sum()
+        bias += s4 * (target @ q @ target) / (n * eta * room) * spread
+        variance = zeta**2 * s4 * (1 + eta * np.trace(q @ h)) * spread
+        private = tau**2 * (s4 * eta * np.trace(q @ g) * spread + np.trace(r @ g) / n)
+        if best is None or bias + variance + private < sum(best):
+            best = (bias, variance, private)
+    np.testing.assert_allclose(np.array(found, dtype=float), best, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_best_step_size_is_that_of_a_finer_grid(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size, largest = 10.0 ** rng.uniform(0, 20), 10.0 ** rng.uniform(0, 5)
+    centre = np.exp(rng.uniform(np.log(1 / size) - 2, np.log(largest) + 2))
+
+    def bound(eta: np.ndarray) -> np.ndarray:
+        return eta / centre + centre / eta
+
+    best = minimise_over_step_size(bound, sample_size=size, largest=largest)
+    inside = np.clip(centre, 1 / size, largest)
+    assert best.value == pytest.approx(float(bound(inside)), rel=1e-6)
+    assert 1 / size * (1 - 1e-12) <= best.step_size <= largest * (1 + 1e-12)
+    power, sizes = rng.uniform(-3, 3), 10.0 ** rng.uniform(0, 100, 5)
+    assert fitted_exponent(sizes, 7 * sizes**-power) == pytest.approx(power, abs=1e-10)
+
+
+def test_a_largest_step_size_below_the_smallest_is_refused() -> None:
+    """At N = 1 the range would otherwise be taken backwards, and its end returned."""
+    with pytest.raises(ValueError, match="largest must be at least 1"):
+        minimise_over_step_size(lambda eta: eta, sample_size=1, largest=0.5)
+
+
+# Rates
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_rates_are_slopes_of_the_balanced_bounds(seed: int) -> None:
+    """x is the best over η = N^-s of the least exponent among a bound's terms.
+
+    With D = (Nη)^(1/r), by linear programming in s over its breakpoints.
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        r = Fraction(int(rng.integers(101, 2000)), 100)
+        p = Fraction(int(rng.integers(-100, 100)), 50)
+
+        def exponents(s: Fraction, r: Fraction = r, p: Fraction = p) -> dict[str, list[Fraction]]:
+            dimension = (1 - s) / r
+            common = [1 - s, 1 - dimension]
+            # The paper's noise has τ² of the order of N^-2p.
+            noise = 2 * p
+            return {
+                "plain": common,
+                "identity": [*common, noise + s - dimension],
+                "designed": [*common, noise + 2 * s - dimension, noise + 1 - 3 * dimension],
+            }
+
+        def best(name: str) -> Fraction:
+            # Concave and piecewise linear in s: best where two lines meet, or at an end.
+            names = exponents(Fraction(0))[name]
+            at = [exponents(Fraction(s))[name] for s in (0, 1)]
+            lines = [(a, b - a) for a, b in zip(*at, strict=True)]
+            candidates = {Fraction(0), Fraction(1)}
+            for i in range(len(names)):
+                for j in range(i):
+                    (a, b), (c, d) = lines[i], lines[j]
+                    if b != d and 0 <= (c - a) / (b - d) <= 1:
+                        candidates.add((c - a) / (b - d))
+            return max(min(a + b * s for a, b in lines) for s in candidates)
+
+        assert nonprivate_exponent(r) == best("plain")
+        if identity_exponent(r, epsilon_power=p) >= 0 and p >= 0:
+            assert identity_exponent(r, epsilon_power=p) == best("identity")
+            assert designed_exponent(r, epsilon_power=p) == best("designed")
+        for threshold, exponent in (
+            (identity_threshold(r), identity_exponent),
+            (designed_threshold(r), designed_exponent),
+        ):
+            assert exponent(r, epsilon_power=threshold) == nonprivate_exponent(r)
+            less = threshold - Fraction(1, 10**6)
+            assert exponent(r, epsilon_power=less) < nonprivate_exponent(r)
+        for found, function in zip(
+            exponential_exponents(epsilon_power=p)[1:],
+            (identity_exponent, designed_exponent),
+            strict=True,
+        ):
+            far = function(Fraction(10**12), epsilon_power=p)
+            assert abs(float(found - far)) < 1e-10
+        assert float(identity_exponent(float(r), epsilon_power=float(p))) == pytest.approx(
+            float(identity_exponent(r, epsilon_power=p)), abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_branches_cross_where_their_difference_changes_sign(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(50):
+        d, e = rng.integers(1, 9, 2).tolist()
+        a, b, f, g = rng.integers(-9, 10, 4).tolist()
+        one = LinearFraction(a, b, int(rng.integers(-d, 9)), d)
+        other = LinearFraction(f, g, int(rng.integers(-e, 9)), e)
+        for root in one.crossings(other):
+            assert one(root) == other(root)
+        r = Fraction(int(rng.integers(1001, 9000)), 1000)
+        assert one(float(r)) == pytest.approx(float(one(r)), rel=1e-9, abs=1e-9)
+
+
+def test_a_branch_with_a_pole_is_refused() -> None:
+    with pytest.raises(ValueError, match="c must be a whole number, at least -1, got -2"):
+        LinearFraction(0, 1, -2, 1)
+
+
+SECOND_ROUTES = {
+    sgd_risk: test_the_risk_of_the_average_is_that_of_all_pairs_of_iterates,
+    private_risk: test_private_noise_is_that_of_the_lifted_linear_map,
+    identity_bound: test_bounds_are_their_formulas_in_fractions,
+    designed_bound: test_bounds_are_their_formulas_in_fractions,
+    general_bound: test_the_general_bound_is_the_least_over_explicit_matrices,
+    nonprivate_exponent: test_rates_are_slopes_of_the_balanced_bounds,
+    identity_exponent: test_rates_are_slopes_of_the_balanced_bounds,
+    designed_exponent: test_rates_are_slopes_of_the_balanced_bounds,
+    identity_threshold: test_rates_are_slopes_of_the_balanced_bounds,
+    designed_threshold: test_rates_are_slopes_of_the_balanced_bounds,
+    LinearFraction: test_branches_cross_where_their_difference_changes_sign,
+}
