@@ -284,8 +284,8 @@ def _zoomed(
             )
     ends = [_crossed(start, min(found), settings, widths, values, zooms=zooms)]
     if best is not start:
-        # Beyond the grid no neighbour was looked at: there each cross is repeated while it helps.
-        repeats = MOST_CROSSES
+        # Beyond the grid no neighbour was looked at: where crosses are few, each is repeated.
+        repeats = max(1, MOST_CROSSES // zooms)
         ends.append(_crossed(best, least, settings, widths, values, zooms=zooms, repeats=repeats))
     best, _ = min(ends, key=lambda end: end[1])
     return settings(best)
