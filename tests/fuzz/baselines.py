@@ -232,6 +232,7 @@ RESULTS = made_runs.RESULTS | {
 # Inner loops and their plumbing, which work on validated arguments.
 INTERNALS = {
     "accuracy.warn_beyond",
+    "discrete.limited",
     "grid_edges.beyond",
     "grid_edges.next_on",
     "panels.resolved_panels",

@@ -42,8 +42,8 @@ class LinearFraction:
 
     def __post_init__(self) -> None:
         for name, least in (("a", -1000), ("b", -1000), ("d", 1)):
-            require_count(name, getattr(self, name), least=least)
-        require_count("c", self.c, least=-self.d)
+            object.__setattr__(self, name, require_count(name, getattr(self, name), least=least))
+        object.__setattr__(self, "c", require_count("c", self.c, least=-self.d))
 
     def __call__(self, decay: Number) -> Number:
         decay = _decay(decay)
