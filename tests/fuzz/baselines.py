@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import made
@@ -292,7 +293,8 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "error_curves.ErrorCurve": made.curve,
     "intervals.Interval": lambda: intervals.replicate_interval(made.PATH, level=0.9),
     "law.GradientDescentLaw": made.descent_law,
-    "low_rank.LowRankUpdate": lambda: made.LOW_RANK,
+    # Anew, for what it computes when it is asked is no part of it.
+    "low_rank.LowRankUpdate": lambda: replace(made.LOW_RANK),
     "dp_ftrl.FTRLRun": made.ftrl_run,
     "full_batch_dpgd.FullBatchIterates": made.full_batch_run,
     "noisy_sgd.NoisySGDRuns": made.noisy_sgd_runs,

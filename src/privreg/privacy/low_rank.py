@@ -133,7 +133,7 @@ class LowRankUpdate(Immutable):
             basis, triangle = np.linalg.qr(self.factors / np.sqrt(self.diagonal)[:, None])
             middle = require_answer("factors and core", triangle @ self.core @ triangle.T)
         eigenvalues, directions = np.linalg.eigh(middle)
-        return basis, eigenvalues, directions
+        return frozen(basis), frozen(eigenvalues), frozen(directions)
 
     @property
     def _basis(self) -> NDArray[np.float64]:
