@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -159,16 +158,11 @@ def _candidates(
     def value(found: Prediction) -> float:
         return float(getattr(found, objective))
 
-    searched = partial(
-        search,
-        budget=budget,
-        objective=value,
-        intervals=intervals,
-        beyond_grids=objective != "interval_length",
-    )
-
     def alone_for(problem: Problem, names: Iterable[str]) -> list[tuple[str, Any]]:
-        found = [(name, searched(name, problem)) for name in names]
+        found = [
+            (name, search(name, problem, budget, objective=value, intervals=intervals))
+            for name in names
+        ]
         return [(name, method) for name, method in found if method is not None]
 
     # The hardest case first: what is far behind there is no candidate for the least regret.
@@ -188,7 +182,13 @@ def _candidates(
     noises = [problem.label_noise_std for problem in problems]
     middle = sorted(problems, key=lambda each: each.null_risk)[len(problems) // 2]
     middle = replace(middle, label_noise_std=float(np.exp(np.mean(np.log(noises)))))
-    return alone + [(name, searched(name, middle, goals=goals)) for name in near]
+    return alone + [
+        (
+            name,
+            search(name, middle, budget, objective=value, intervals=intervals, goals=goals),
+        )
+        for name in near
+    ]
 
 
 def _hardness(problem: Problem) -> tuple[float, bool, float]:

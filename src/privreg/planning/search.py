@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
-from privreg.planning.grid_edges import beyond, next_on
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.prediction.predict import predict_many
 from privreg.prediction.problem import Problem
@@ -27,7 +25,6 @@ SEARCH_ROWS = 192
 # A doubtful prediction counts for more than any that holds, and still tells which way is down.
 DOUBT = 1e6
 WIDER, WORTH = (1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0), 1.1
-MOST_CROSSES = 4
 CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
 
 
@@ -39,7 +36,6 @@ def search(
     objective: Objective,
     intervals: bool,
     goals: Sequence[tuple[Problem, float]] = (),
-    beyond_grids: bool = True,
 ) -> Any | None:
     """Settings of least predicted objective, or None where the method does not take the budget.
 
@@ -57,17 +53,12 @@ def search(
     goals : sequence of (Problem, float)
         Problems with the least objective known of each: the largest ratio to it is minimised; empty
         for the problem alone.
-    beyond_grids : bool
-        Whether the search goes on where the best lies at the edge of a grid. An objective that
-        settings without sense make small, as a run of no steps has intervals of no length, is to
-        stay inside.
     """
     require_choice("name", name, METHODS)
     require_instance("problem", problem, Problem)
     require_instance("budget", budget, Budget)
     require_callable("objective", objective)
     require_flag("intervals", intervals)
-    require_flag("beyond_grids", beyond_grids)
     _require_goals(goals)
     searcher, relations = METHODS[name]
     if budget.neighbours not in relations:
@@ -76,15 +67,11 @@ def search(
         (each, least, rows_of(each, count=SEARCH_ROWS)) for each, least in goals or [(problem, 1.0)]
     ]
 
-    def values(methods: Sequence[Any], *, outside: bool = False) -> list[float]:
-        if outside and not beyond_grids:
-            return [np.inf] * len(methods)
-        # What does not hold says which way is down, but not how far.
-        doubt = np.inf if outside else DOUBT
+    def values(methods: Sequence[Any]) -> list[float]:
         worst = np.zeros(len(methods))
         for each, least, rows in wanted:
             found = predict_many(each, methods, budget, rows=rows)
-            doubts = [1.0 if prediction.holds else doubt for prediction in found]
+            doubts = [1.0 if prediction.holds else DOUBT for prediction in found]
             ratios = np.array([objective(prediction) for prediction in found]) / least
             worst = np.maximum(worst, np.nan_to_num(ratios * doubts, nan=np.inf))
         return [float(value) for value in worst]
@@ -159,25 +146,8 @@ def _huber(
     for _ in range(2):
         for choices in moves:
             candidates = [best, *(_with(best, choice) for choice in choices)]
-            found = values(candidates)
-            at = int(np.argmin(found))
-            best, _ = beyond(
-                candidates[at],
-                found[at],
-                further=partial(_further, choices=choices),
-                value=lambda each: values([each], outside=True)[0],
-            )
+            best = candidates[int(np.argmin(values(candidates)))]
     return best
-
-
-def _further(settings: HuberSettings, choices: Sequence[dict[str, Any]]) -> HuberSettings | None:
-    """One more step where settings lie at, or beyond, an end of the choices of one number."""
-    names = {name for choice in choices for name in choice}
-    if len(choices) < 2 or len(names) > 1:
-        return None
-    (name,) = names
-    moved = next_on([choice[name] for choice in choices], getattr(settings, name))
-    return None if moved is None else _with(settings, {name: moved})
 
 
 def _with(settings: HuberSettings, changes: dict[str, Any]) -> HuberSettings:
@@ -271,51 +241,19 @@ def _zoomed(
     widths = [np.max(np.diff(axis)) if axis.size > 1 else 0.0 for axis in axes]
     points = list(product(*axes))
     found = values([settings(point) for point in points])
-    start = best = np.array(points[int(np.argmin(found))])
-    least = min(found)
-    for axis, grid in enumerate(axes):
-        if grid.size > 1 and best[axis] in (grid[0], grid[-1]):
-            step = np.eye(len(axes))[axis] * widths[axis] * (1 if best[axis] == grid[-1] else -1)
-            best, least = beyond(
-                best,
-                least,
-                further=partial(np.add, step),
-                value=lambda point: values([settings(point)], outside=True)[0],
-            )
-    ends = [_crossed(start, min(found), settings, widths, values, zooms=zooms)]
-    if best is not start:
-        # Beyond the grid no neighbour was looked at: where crosses are few, each is repeated.
-        repeats = max(1, MOST_CROSSES // zooms)
-        ends.append(_crossed(best, least, settings, widths, values, zooms=zooms, repeats=repeats))
-    best, _ = min(ends, key=lambda end: end[1])
-    return settings(best)
-
-
-def _crossed(
-    best: Any,
-    least: float,
-    settings: Callable[[Any], Any],
-    widths: Sequence[float],
-    values: Callable[..., list[float]],
-    *,
-    zooms: int,
-    repeats: int = 1,
-) -> tuple[Any, float]:
-    """The best of ever smaller crosses about a point, and its value."""
+    best, least = np.array(points[int(np.argmin(found))]), min(found)
     for _ in range(zooms):
         widths = [width / 2 for width in widths]
-        for _ in range(repeats):
-            moved = [
-                best + sign * width * np.eye(len(widths))[axis]
-                for axis, width in enumerate(widths)
-                if width > 0
-                for sign in (-1, 1)
-            ]
-            found = values([settings(point) for point in moved])
-            if min(found) >= least:
-                break
+        moved = [
+            best + sign * width * np.eye(len(axes))[axis]
+            for axis, width in enumerate(widths)
+            if width > 0
+            for sign in (-1, 1)
+        ]
+        found = values([settings(point) for point in moved])
+        if min(found) < least:
             best, least = moved[int(np.argmin(found))], min(found)
-    return best, least
+    return settings(best)
 
 
 REPLACE = {Neighbours.REPLACE_ONE}

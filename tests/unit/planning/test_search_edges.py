@@ -5,60 +5,10 @@ import pytest
 
 from privreg.algorithms.huber_settings import best_clip_width
 from privreg.estimators.outlook import _floor, _problem
-from privreg.planning import search
 from privreg.planning.least_budget import MARGIN, least_budget
 from privreg.planning.plan import plan_run
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
-
-
-def bowl(centre):
-    """Values of points under a quadratic about a centre, and the points that were looked at."""
-    seen = []
-
-    def values(points, **_):
-        seen.extend(points)
-        return [1.0 + float(np.sum((np.asarray(point) - centre) ** 2)) for point in points]
-
-    return values, seen
-
-
-@pytest.mark.parametrize("centre", [(-9.0, 0.4), (0.4, 7.0), (-6.0, 11.0)])
-def test_a_best_beyond_the_grid_is_found(centre):
-    values, _ = bowl(np.array(centre))
-    axes = (np.arange(3.0), np.arange(3.0))
-    found = search._zoomed(tuple, axes, values, zooms=6)
-    assert np.max(np.abs(np.array(found) - centre)) < 0.1
-
-
-def test_a_best_inside_the_grid_costs_no_look_beyond_it():
-    values, seen = bowl(np.array([1.1, 0.9]))
-    search._zoomed(tuple, (np.arange(3.0), np.arange(3.0)), values, zooms=3)
-    assert len(seen) == 9 + 3 * 4
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "features", "rho"),
-    [
-        ("one_pass_linear", 10**6, 3, 1.0),
-        ("one_pass_root", 10**6, 3, 1.0),
-        ("full_batch", 123_459, 30, 0.0177),
-    ],
-)
-def test_steps_and_rates_far_outside_the_grid_are_found(name, rows, features, rho):
-    """Much signal and little noise: the best inside the grid leaves 16 to 500,000 times as much."""
-    eigenvalues = np.arange(1.0, features + 1) ** -1
-    problem = Problem(rows, eigenvalues, signal=5.0, label_noise_std=0.1)
-    budget = Budget.zcdp(rho)
-
-    def risk(found):
-        return found.excess_risk
-
-    found = search.search(name, problem, budget, objective=risk, intervals=False)
-    (best,) = search.predict_many(problem, [found], budget)
-    assert best.holds
-    sampling = problem.label_noise_std**2 * features / (2 * rows)
-    assert best.excess_risk < 8 * sampling
 
 
 def test_a_budget_below_the_smallest_that_was_tried_is_found():
