@@ -19,7 +19,7 @@ def warn_beyond(result: str, *, error: float, tolerance: float, stacklevel: int 
     error, tolerance : float
         Both relative or both absolute.
     stacklevel : int
-        1 points the warning at whoever called the function that calls this one.
+        1 points the warning at the caller of the function that calls this one.
 
     Examples
     --------

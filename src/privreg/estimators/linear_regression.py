@@ -82,7 +82,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     release : {"last", "all"}
         Whether the fitted object keeps the last iterate or all of them; both cost the same.
     random_state : int, optional
-        Seed of the noise, at least 0, for tests: such a fit is not private, since whoever knows the
+        Seed of the noise, at least 0, for tests: such a fit is not private, since one who knows the
         seed can subtract the noise, and says so. By default the noise comes from the operating
         system, anew at each fit, and nobody can repeat it.
 
