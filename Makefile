@@ -85,18 +85,18 @@ lint: setup
 	snakemake --lint
 
 schema: setup
-	python -m privreg scales --output workflow/schemas/paper_scale.json
+	python -m reproduction scales --output workflow/schemas/paper_scale.json
 
 reference: setup
 	snakemake all --configfile config/quick.yaml
-	python -m privreg variables results/quick --output $(REFERENCE)/datasets.md
-	python -m privreg listing results results/quick --output workflow/schemas/artifacts.json
-	python -m privreg api --output $(REFERENCE)/api.md
-	python -m privreg schema --output $(REFERENCE)/config.schema.json
-	python -m privreg imports --into docs/architecture.md
+	python -m reproduction variables results/quick --output $(REFERENCE)/datasets.md
+	python -m reproduction listing results results/quick --output workflow/schemas/artifacts.json
+	python -m reproduction api --output $(REFERENCE)/api.md
+	python -m reproduction schema --output $(REFERENCE)/config.schema.json
+	python -m reproduction imports --into docs/architecture.md
 
 costs: setup
-	python -m privreg measure results/benchmarks --output workflow/costs.json
+	python -m reproduction measure results/benchmarks --output workflow/costs.json
 
 lock:
 	$(LOCK) pyproject.toml --extra workflow --extra dev --output-file requirements.lock

@@ -17,18 +17,18 @@ STARTED = time.monotonic()
 SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
-from privreg.experiment.yaml_files import read_mapping
-from privreg.pipeline.closing import closing_lines
-from privreg.pipeline.closure import code_of
-from privreg.pipeline.config import with_arguments
-from privreg.pipeline.costs import Needs
-from privreg.pipeline.expected import Expected
-from privreg.pipeline.layout import PEERS_FILES
-from privreg.pipeline.opening import guarded, require_usable
-from privreg.pipeline.plan import Plan, assignments, stop_in_one_line
-from privreg.pipeline.registry import paper_files
-from privreg.pipeline.sources import table_source
-from privreg.pipeline.targets import checked
+from reproduction.experiment.yaml_files import read_mapping
+from reproduction.pipeline.closing import closing_lines
+from reproduction.pipeline.closure import code_of
+from reproduction.pipeline.config import with_arguments
+from reproduction.pipeline.costs import Needs
+from reproduction.pipeline.expected import Expected
+from reproduction.pipeline.layout import PEERS_FILES
+from reproduction.pipeline.opening import guarded, require_usable
+from reproduction.pipeline.plan import Plan, assignments, stop_in_one_line
+from reproduction.pipeline.registry import paper_files
+from reproduction.pipeline.sources import table_source
+from reproduction.pipeline.targets import checked
 
 # What is imported by here stays: the collector of garbage need not look at it time and again.
 gc.freeze()

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from judge import LEAST_SQUARES, OURS
 
-from privreg.experiment import plotting
-from privreg.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED
-from privreg.papers.privreg.figures.comparison import Curve, curves_by_table
+from reproduction.experiment import plotting
+from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED
+from reproduction.papers.privreg.figures.comparison import Curve, curves_by_table
 
 STYLES = {
     OURS: (BLUE, "o", "-", OURS),

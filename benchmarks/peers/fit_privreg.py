@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from privreg.papers.privreg.compared_methods import METHODS, Prepared
-from privreg.papers.privreg.compared_tables import Declared, Drawn
 from privreg.privacy.budget import Budget
 from privreg.version import __version__
+from reproduction.papers.privreg.compared_methods import METHODS, Prepared
+from reproduction.papers.privreg.compared_tables import Declared, Drawn
 
 NAMES = ("PrivateLinearRegression", "AdaSSP", "least squares")
 LEVEL = 0.95

@@ -8,8 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from privreg import data
-from privreg.papers.privreg.compared_tables import ComparedTable, Synthetic, diabetes, real_table
 from privreg.privacy.zcdp import to_approximate
+from reproduction.papers.privreg.compared_tables import (
+    ComparedTable,
+    Synthetic,
+    diabetes,
+    real_table,
+)
 
 RHOS = (0.005, 0.015, 0.05, 0.125, 0.5)
 DELTA = 1e-6

@@ -18,7 +18,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 OVERLAY = Path(__file__).parent / "overlay"
-PAPERS = "src/privreg/papers"
+PAPERS = "src/reproduction/papers"
 # Rows of the real table's form, which the checkout is told to expect.
 TABLE = "\n".join(
     f"-120.{row},35.{row},{row % 50},{1000 + row},200,{500 + row},{150 + row % 7},{3 + row % 5},"

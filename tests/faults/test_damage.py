@@ -8,7 +8,7 @@ import shutil
 import chain
 import pytest
 
-from privreg.experiment import checksums
+from reproduction.experiment import checksums
 
 pytestmark = pytest.mark.long
 RESULTS = "results"

@@ -1,4 +1,4 @@
-"""Calls of `python -m privreg` that are wrong by construction, each with one thing wrong."""
+"""Calls of `python -m reproduction` that are wrong by construction, each with one thing wrong."""
 
 from __future__ import annotations
 

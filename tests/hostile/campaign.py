@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from privreg.claims import ledger as ledgers_read
-from privreg.experiment import yaml_files
-from privreg.experiment.parameters import ConfigError
-from privreg.pipeline import cli, plan
-from privreg.pipeline.config import read_configuration
+from reproduction.claims import ledger as ledgers_read
+from reproduction.experiment import yaml_files
+from reproduction.experiment.parameters import ConfigError
+from reproduction.pipeline import cli, plan
+from reproduction.pipeline.config import read_configuration
 
 from .calls import calls, workspace
 from .configurations import changed, configurations

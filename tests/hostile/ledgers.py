@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from privreg.claims.known import Known
+from reproduction.claims.known import Known
 
 from .numbers import INFINITY, NAN
 

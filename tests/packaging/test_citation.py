@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import privreg
-from privreg import papers
+from reproduction import papers
 
 ROOT = Path(__file__).parent.parent.parent
 # The block of our own promises cites no paper.
@@ -36,7 +36,7 @@ def test_it_names_every_paper_as_the_code_does(citation):
     named = {reference["title"]: reference for reference in citation["references"]}
     assert len(named) == len(citation["references"]) == len(KEYS)
     for key in KEYS:
-        paper = import_module(f"privreg.papers.{key}").CITATION
+        paper = import_module(f"reproduction.papers.{key}").CITATION
         reference = named[paper.title]
         assert reference["year"] == paper.year
         identifiers = [found["value"] for found in reference.get("identifiers", [])]

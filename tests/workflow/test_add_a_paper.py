@@ -23,7 +23,9 @@ pytestmark = pytest.mark.workflow
 def test_the_page_has_files_and_commands():
     files = dict(FILE.findall(PAGE))
     assert len(files) == 6
-    assert all(path.startswith(("src/privreg/papers/example2026", "config/")) for path in files)
+    assert all(
+        path.startswith(("src/reproduction/papers/example2026", "config/")) for path in files
+    )
     assert len(COMMANDS.findall(PAGE)) == 2
 
 

@@ -164,7 +164,7 @@ def test_a_corrupt_data_file_stops_before_any_job(built, tmp_path):
 def test_a_failed_job_leaves_a_traceback_in_its_log_and_no_artifact(built, tmp_path):
     folder = tmp_path / "broken"
     shutil.copytree(built, folder)
-    recipe = folder / "src/privreg/papers/bombari2025/experiments/clipping_factors.py"
+    recipe = folder / "src/reproduction/papers/bombari2025/experiments/clipping_factors.py"
     recipe.write_text(recipe.read_text().replace("import xarray as xr\n\n", "raise KeyError\n\n"))
     artifact = folder / QUICK_RESULTS / "theory/bombari2025/clipping_factors.nc"
     output = snakemake(folder, str(artifact.relative_to(folder)), *QUICK, check=False)

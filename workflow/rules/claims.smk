@@ -31,7 +31,7 @@ rule judge:
     message:
         "Claims: {wildcards.paper}, by {wildcards.group}"
     shell:
-        "python -m privreg judge {wildcards.paper} --cases {params.cases:q}"
+        "python -m reproduction judge {wildcards.paper} --cases {params.cases:q}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q} --scale {params.scale}"
         " --output {output:q} --log {log:q}"
 
@@ -57,7 +57,7 @@ rule claim:
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     shell:
-        "python -m privreg claim {input.verdicts:q} --claim {wildcards.claim}"
+        "python -m reproduction claim {input.verdicts:q} --claim {wildcards.claim}"
         " --output {output:q} --log {log:q}"
 
 
@@ -86,7 +86,7 @@ rule ledger:
     message:
         "Ledger of claims"
     shell:
-        "python -m privreg ledger {input.verdicts:q} --ledgers {params.ledgers:q}"
+        "python -m reproduction ledger {input.verdicts:q} --ledgers {params.ledgers:q}"
         " --csv {output.csv:q} --json {output.json:q} --findings {output.findings:q} --log {log:q}"
 
 
@@ -114,7 +114,7 @@ rule page:
     message:
         "Page of the ledger"
     shell:
-        "python -m privreg page {input.ledger:q} --drawings {params.drawings:q}"
+        "python -m reproduction page {input.ledger:q} --drawings {params.drawings:q}"
         " --images {input.images:q} --benchmarks {params.benchmarks:q}"
         " --output {output:q} --log {log:q}"
 
@@ -140,7 +140,7 @@ rule gate:
     message:
         "Gate: verdicts against what is expected"
     shell:
-        "python -m privreg gate {input.ledger:q} --output {output:q} --log {log:q}"
+        "python -m reproduction gate {input.ledger:q} --output {output:q} --log {log:q}"
 
 
 rule crate:
@@ -166,7 +166,7 @@ rule crate:
     message:
         "RO-Crate of the ledger"
     shell:
-        "python -m privreg crate {input.ledger:q} --files {params.files:q}"
+        "python -m reproduction crate {input.ledger:q} --files {params.files:q}"
         " --published {params.published} --output {output:q} --log {log:q}"
 
 
@@ -196,7 +196,7 @@ rule docs:
     message:
         "Docs from the ledgers"
     shell:
-        "python -m privreg docs --ledgers {params.ledgers:q} --drawings {params.drawings:q}"
+        "python -m reproduction docs --ledgers {params.ledgers:q} --drawings {params.drawings:q}"
         " --images {params.images:q} --output docs --log {log:q}"
 
 
@@ -224,7 +224,7 @@ rule falsifier:
     message:
         "Falsify: {wildcards.paper}/{wildcards.version}"
     shell:
-        "python -m privreg falsify {wildcards.paper}/{wildcards.version}"
+        "python -m reproduction falsify {wildcards.paper}/{wildcards.version}"
         " --experiments {params.experiments:q} --groups {params.groups:q}"
         " --verdicts {input.verdicts:q} --output {output:q} --log {log:q}"
 
@@ -250,4 +250,4 @@ rule caught:
     message:
         "Deliberate mistakes against the entries that must notice"
     shell:
-        "python -m privreg caught {input.results:q} --output {output:q} --log {log:q}"
+        "python -m reproduction caught {input.results:q} --output {output:q} --log {log:q}"

@@ -1,5 +1,5 @@
 # What all rules share: the layout of results, the wildcards, and an environment in which
-# `python -m privreg` is this checkout's package, whichever interpreter or conda environment runs it.
+# `python -m reproduction` is this checkout's package, whichever interpreter or conda environment runs it.
 layout = plan.layout
 # What a job's artifacts must be. A `params` function of it names `input`, though it needs none:
 # Snakemake compares such params with no earlier run's, as what they follow from is compared.

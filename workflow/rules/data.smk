@@ -30,5 +30,5 @@ rule data:
     message:
         "Data: {wildcards.dataset}"
     shell:
-        "python -m privreg data {wildcards.dataset} --mirrors {params.mirrors:q} {params.source:q}"
+        "python -m reproduction data {wildcards.dataset} --mirrors {params.mirrors:q} {params.source:q}"
         " --output {output.table:q} --origin {output.origin:q} --log {log:q}"

@@ -34,7 +34,7 @@ rule figure:
     message:
         "Figure: {wildcards.paper}/{wildcards.figure}"
     shell:
-        "python -m privreg figure {wildcards.paper}/{wildcards.figure}"
+        "python -m reproduction figure {wildcards.paper}/{wildcards.figure}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q} --scale {params.scale}"
         " --output {output.pdf:q} {output.png:q} --log {log:q}"
 
@@ -62,6 +62,6 @@ rule table:
     message:
         "Table: {wildcards.paper}/{wildcards.table}"
     shell:
-        "python -m privreg table {wildcards.paper}/{wildcards.table}"
+        "python -m reproduction table {wildcards.paper}/{wildcards.table}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q}"
         " --output {output:q} --log {log:q}"

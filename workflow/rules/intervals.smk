@@ -28,7 +28,7 @@ rule intervals:
     message:
         "Intervals: {wildcards.paper}/{wildcards.experiment}"
     shell:
-        "python -m privreg intervals {wildcards.paper}/{wildcards.experiment}"
+        "python -m reproduction intervals {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q}"
         " --output {output:q} --log {log:q}"

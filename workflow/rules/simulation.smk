@@ -33,7 +33,7 @@ rule simulate:
     message:
         "Simulation: {wildcards.paper}/{wildcards.experiment}, shard {wildcards.shard}"
     shell:
-        "python -m privreg simulate {wildcards.paper}/{wildcards.experiment}"
+        "python -m reproduction simulate {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
         " --seed {params.seed} --trials {params.trials} --shard {wildcards.shard}/{params.shards}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q}"
@@ -66,7 +66,7 @@ rule summarise:
     message:
         "Summary: {wildcards.paper}/{wildcards.experiment}"
     shell:
-        "python -m privreg summarise {wildcards.paper}/{wildcards.experiment}"
+        "python -m reproduction summarise {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q} --shards {input.shards:q}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q}"
         " --output {output:q} --log {log:q}"

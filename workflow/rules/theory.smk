@@ -29,7 +29,7 @@ rule theory:
     message:
         "Theory: {wildcards.paper}/{wildcards.experiment}"
     shell:
-        "python -m privreg theory {wildcards.paper}/{wildcards.experiment}"
+        "python -m reproduction theory {wildcards.paper}/{wildcards.experiment}"
         " --recipe {params.recipe} --parameters {params.parameters:q}"
         " --artifacts {params.artifacts:q} --expected {params.expected:q}"
         " --output {output:q} --log {log:q}"

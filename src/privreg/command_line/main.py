@@ -1,8 +1,7 @@
 """`privreg COMMAND …`: what a user asks on the command line.
 
 A command is a module beside this one with `SUMMARY`, `add_arguments(parser)` and `run(options)`,
-which returns the text to print. Any other command is one of the workflow's, which needs the extra
-`privreg[workflow]`.
+which returns the text to print.
 """
 
 from __future__ import annotations
@@ -20,13 +19,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] and words[0] not in (*COMMANDS, "-h", "--help"):
-        return _workflow(words)
+        near = get_close_matches(words[0], COMMANDS, n=1, cutoff=0.75)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        listed = ", ".join(COMMANDS)
+        print(
+            f"privreg: the command must be one of {listed}, got {words[0]!r}{meant}",
+            file=sys.stderr,
+        )
+        return 2
     # Imported for the command that is asked for alone, so that `--help` is quick.
     wanted = [name for name in COMMANDS if words[:1] == [name]] or COMMANDS
     parser = argparse.ArgumentParser(
         prog="privreg",
-        description="Private linear regression: predict and plan a run before it is made, and fit. "
-        "Other commands rebuild the papers and need privreg[workflow].",
+        description="Private linear regression: predict and plan a run before it is made, and fit.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in wanted:
@@ -43,25 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"privreg {options.command}: {text}", file=sys.stderr)
         return 1
     return 0
-
-
-def _workflow(words: Sequence[str]) -> int:
-    meant = get_close_matches(words[0], COMMANDS, n=1, cutoff=0.75)
-    if meant:
-        print(f"privreg: did you mean {meant[0]!r}? got {words[0]!r}", file=sys.stderr)
-        return 2
-    # pandas takes it wherever it is installed, a tenth of a job's start; no stage reads Parquet.
-    sys.modules.setdefault("pyarrow", None)  # type: ignore[arg-type]
-    try:
-        from privreg.pipeline import cli
-    except ImportError as error:
-        print(
-            f"privreg {words[0]}: the command must be one of {', '.join(COMMANDS)} without the "
-            f"extra privreg[workflow] ({error})",
-            file=sys.stderr,
-        )
-        return 1
-    return cli.main(words)
 
 
 if __name__ == "__main__":

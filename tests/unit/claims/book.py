@@ -11,9 +11,9 @@ import xarray as xr
 import yaml
 from PIL import Image
 
-from privreg.claims.ledger import Ledger, load_ledger, parse_topic
-from privreg.claims.records import Book, join
-from privreg.claims.verdicts import CheckResult, Judgement, RunResult, case, judge
+from reproduction.claims.ledger import Ledger, load_ledger, parse_topic
+from reproduction.claims.records import Book, join
+from reproduction.claims.verdicts import CheckResult, Judgement, RunResult, case, judge
 
 PAPERS = {
     "bombari2025": {

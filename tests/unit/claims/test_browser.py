@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from privreg.claims.page import render
+from reproduction.claims.page import render
 
 from .book import DRAWINGS, PAPERS, ROOT, book, image, whole_book, whole_drawings
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rocrate.rocrate import ROCrate
 
-from privreg.claims.crate import crate, problems
+from reproduction.claims.crate import crate, problems
 
 from .book import PAPERS, book
 

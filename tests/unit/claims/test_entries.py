@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from privreg.claims.entries import Probe, Statement
-from privreg.claims.ledger import load_ledger, parse_topic
-from privreg.experiment.parameters import ConfigError
+from reproduction.claims.entries import Probe, Statement
+from reproduction.claims.ledger import load_ledger, parse_topic
+from reproduction.experiment.parameters import ConfigError
 
 WHERE = "bombari2025.claims.theorem-1"
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from privreg.claims.falsify import Patch, WrongVersion, applied, turned, uncaught
-from privreg.claims.ledger import load_ledger
-from privreg.claims.verdicts import Judgement
-from privreg.experiment.parameters import choose
-from privreg.pipeline.falsify import wrong_versions
+from reproduction.claims.falsify import Patch, WrongVersion, applied, turned, uncaught
+from reproduction.claims.ledger import load_ledger
+from reproduction.claims.verdicts import Judgement
+from reproduction.experiment.parameters import choose
+from reproduction.pipeline.falsify import wrong_versions
 
 ROOT = Path(__file__).parents[3]
 PAPERS = yaml.safe_load((ROOT / "config/config.yaml").read_text())["papers"]

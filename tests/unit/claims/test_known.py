@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from privreg.claims.entries import Probe
-from privreg.claims.known import Coordinate, Known, require_possible
+from reproduction.claims.entries import Probe
+from reproduction.claims.known import Coordinate, Known, require_possible
 
 KNOWN = Known(
     numbers={"risk": ("spectrum", "time"), "slope": ("spectrum",), "total": ()},

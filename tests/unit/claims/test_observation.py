@@ -7,11 +7,11 @@ import pytest
 import xarray as xr
 from pydantic import TypeAdapter
 
-from privreg.claims.checks import Check
-from privreg.claims.evidence import Evidence
-from privreg.claims.observation import Observation, observe
-from privreg.experiment import datasets
-from privreg.experiment.summaries import mean_and_error
+from reproduction.claims.checks import Check
+from reproduction.claims.evidence import Evidence
+from reproduction.claims.observation import Observation, observe
+from reproduction.experiment import datasets
+from reproduction.experiment.summaries import mean_and_error
 
 DIMENSIONS = [10, 100, 1000]
 CLIPS = [0.1, 0.1 + 0.2, 1.0]

@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 from pydantic import TypeAdapter
 
-from privreg.claims.checks import Check
-from privreg.claims.cost import seconds, words
-from privreg.claims.page import render, scaled
-from privreg.claims.picture import picture
-from privreg.claims.verdicts import CheckResult
-from privreg.claims.wording import describe, series, with_error
+from reproduction.claims.checks import Check
+from reproduction.claims.cost import seconds, words
+from reproduction.claims.page import render, scaled
+from reproduction.claims.picture import picture
+from reproduction.claims.verdicts import CheckResult
+from reproduction.claims.wording import describe, series, with_error
 
 from .book import DRAWINGS, PAPERS, book, image, statement
 

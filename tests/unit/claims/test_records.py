@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import xarray as xr
 
-from privreg.claims.gate import gate, summary
-from privreg.claims.ledger import Ledger, parse_topic
-from privreg.claims.records import Book, findings_to_csv, from_json, join, to_csv, to_json
-from privreg.claims.verdicts import case, judge
-from privreg.experiment.parameters import ConfigError
+from reproduction.claims.gate import gate, summary
+from reproduction.claims.ledger import Ledger, parse_topic
+from reproduction.claims.records import Book, findings_to_csv, from_json, join, to_csv, to_json
+from reproduction.claims.verdicts import case, judge
+from reproduction.experiment.parameters import ConfigError
 
 
 def probe(value: float, **changes: Any) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from privreg.claims import coverage as covered
-from privreg.claims.ledger import Ledger, load_ledger, parse_topic
-from privreg.claims.places import places, problems, unfound
-from privreg.claims.summary import COUNTS, counts_table, render, small_pictures, with_counts
-from privreg.experiment.parameters import ConfigError
-from privreg.pipeline.registry import citation
+from reproduction.claims import coverage as covered
+from reproduction.claims.ledger import Ledger, load_ledger, parse_topic
+from reproduction.claims.places import places, problems, unfound
+from reproduction.claims.summary import COUNTS, counts_table, render, small_pictures, with_counts
+from reproduction.experiment.parameters import ConfigError
+from reproduction.pipeline.registry import citation
 
 from .book import DRAWINGS, image, topics
 

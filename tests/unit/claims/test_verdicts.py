@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from privreg.claims.decision import trials_to_decide
-from privreg.claims.entries import Statement
-from privreg.claims.verdicts import CheckResult, Judgement, case, from_json, judge, to_json
+from reproduction.claims.decision import trials_to_decide
+from reproduction.claims.entries import Statement
+from reproduction.claims.verdicts import CheckResult, Judgement, case, from_json, judge, to_json
 
 ABOVE = {"kind": "above", "low": 0.0}
 

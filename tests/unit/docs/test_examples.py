@@ -7,16 +7,15 @@ import importlib
 
 import pytest
 
-from privreg.pipeline.closure import PACKAGE
-from privreg.pipeline.reference import LIBRARY
+from reproduction.pipeline.closure import SOURCE, module_of
+from reproduction.pipeline.reference import LIBRARY, library_files
 
 
 def modules():
-    for room in LIBRARY:
-        for path in sorted([*PACKAGE.glob(f"{room}.py"), *PACKAGE.glob(f"{room}/**/*.py")]):
+    for part in LIBRARY:
+        for path in library_files(part):
             if ">>> " in path.read_text():
-                parts = path.relative_to(PACKAGE).with_suffix("").parts
-                yield ".".join(("privreg", *(part for part in parts if part != "__init__")))
+                yield module_of(path)
 
 
 @pytest.mark.parametrize("name", modules())
@@ -26,13 +25,13 @@ def test_examples_run(name):
     assert not found.failed
 
 
-def test_every_room_that_users_call_has_examples():
-    rooms = {name.split(".")[1] for name in modules()}
-    assert {"algorithms", "theory", "inference", "privacy", "noise", "schedules"} <= rooms
+def test_every_part_that_users_call_has_examples():
+    parts = {name.split(".")[1] for name in modules()}
+    assert {"algorithms", "theory", "inference", "privacy", "noise", "schedules"} <= parts
 
 
 def test_the_page_on_predictions_says_what_is_so():
-    page = PACKAGE.parent.parent / "docs" / "prediction.md"
+    page = SOURCE.parent / "docs" / "prediction.md"
     found = doctest.testfile(str(page), module_relative=False)
     assert found.attempted
     assert not found.failed

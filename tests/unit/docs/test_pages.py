@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from privreg.pipeline import imports, reference
-from privreg.pipeline.closure import PACKAGE
-from privreg.pipeline.registry import Recipe, known_papers, recipes
-from privreg.pipeline.schema import schema
+from reproduction.pipeline import imports, reference
+from reproduction.pipeline.closure import SOURCE
+from reproduction.pipeline.registry import Recipe, known_papers, recipes
+from reproduction.pipeline.schema import schema
 
 ROOT = Path(__file__).parents[3]
 PAGES = [ROOT / "README.md", ROOT / "config/README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -24,7 +24,7 @@ def test_links_lead_to_files(page):
             assert (page.parent / target).exists(), target
 
 
-def test_the_graph_of_rooms_is_the_packages():
+def test_the_graph_of_imports_is_the_packages():
     page = (ROOT / "docs/architecture.md").read_text()
     drawn = page.partition("```mermaid\n")[2].partition("```")[0]
     assert drawn == imports.mermaid(), "run `make reference`"
@@ -34,27 +34,25 @@ def test_the_page_of_the_library_names_every_module():
     page = reference.api_page()
     assert "## [`privreg.spectra`]" in page
     assert "### `isotropic`" in page
-    top = {path.name.removesuffix(".py") for path in PACKAGE.iterdir()}
-    rooms = {room for room in top if not room.startswith("__") and room != "py.typed"}
-    assert rooms - set(imports.REPRODUCTION) <= set(reference.LIBRARY)
+    assert set(imports.parts()["privreg"]) - {"command_line", "version"} <= set(reference.LIBRARY)
 
 
 def test_a_graph_without_arrows_that_follow_from_others():
-    graph = {"roof": {"wall", "floor"}, "wall": {"floor"}, "floor": set()}
-    assert imports.reduced(graph) == {"roof": {"wall"}, "wall": {"floor"}, "floor": set()}
-    with pytest.raises(ValueError, match="must not form a circle, got roof -> floor -> roof"):
-        imports.reduced(graph | {"floor": {"roof"}})
+    graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
+    assert imports.reduced(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
+    with pytest.raises(ValueError, match="must not form a cycle, got a -> b -> c -> a"):
+        imports.reduced(graph | {"c": {"a"}})
 
 
-def test_a_room_that_imports_upwards_would_be_seen(tmp_path, monkeypatch):
+def test_a_part_that_imports_upwards_would_be_seen(tmp_path, monkeypatch):
     for name, text in {"low.py": "def f():\n    import privreg.high\n", "high.py": ""}.items():
         (tmp_path / "privreg").mkdir(exist_ok=True)
         (tmp_path / "privreg" / name).write_text(text)
-    monkeypatch.setattr("privreg.pipeline.closure.PACKAGE", tmp_path / "privreg")
-    from privreg.pipeline import closure
+    monkeypatch.setattr("reproduction.pipeline.closure.SOURCE", tmp_path)
+    from reproduction.pipeline import closure
 
     closure._file.cache_clear()
-    assert imports.rooms() == {"low": {"high"}, "high": set()}
+    assert imports.parts()["privreg"] == {"low": {"high"}, "high": set()}
     closure._file.cache_clear()
 
 
@@ -62,7 +60,7 @@ def test_notation_names_every_paper_and_only_names_that_are_used():
     page = (ROOT / "docs/notation.md").read_text()
     for paper in known_papers():
         assert paper in page
-    source = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    source = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
     first_cells = re.findall(r"^\| (`[^|]+) \|", page, re.MULTILINE)
     named = {name for cell in first_cells for name in re.findall(r"`([a-z_.]+)`", cell)}
     assert len(named) > 30

@@ -8,9 +8,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from privreg.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage, trials_last
-from privreg.experiment.quantities import LogAxis
-from privreg.experiment.trials import Trials
+from reproduction.experiment.cells import (
+    Axis,
+    Estimate,
+    Mean,
+    Quantity,
+    means,
+    per,
+    stage,
+    trials_last,
+)
+from reproduction.experiment.quantities import LogAxis
+from reproduction.experiment.trials import Trials
 
 AXES = {
     "power": Axis("power", "powers"),

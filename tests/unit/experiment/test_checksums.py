@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import xarray as xr
 
-from privreg.experiment import checksums, datasets
+from reproduction.experiment import checksums, datasets
 
 
 @pytest.fixture

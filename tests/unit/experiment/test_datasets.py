@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from privreg.experiment import checksums, datasets
-from privreg.experiment.summaries import mean_and_error
-from privreg.experiment.trials import Trials, shard_of
+from reproduction.experiment import checksums, datasets
+from reproduction.experiment.summaries import mean_and_error
+from reproduction.experiment.trials import Trials, shard_of
 
 
 def dataset():

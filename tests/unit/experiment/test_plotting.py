@@ -5,7 +5,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from privreg.experiment import checksums, plotting
+from reproduction.experiment import checksums, plotting
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
-from privreg.experiment.parameters import ConfigError, Strict, validate
-from privreg.experiment.quantities import (
+from reproduction.experiment.parameters import ConfigError, Strict, validate
+from reproduction.experiment.quantities import (
     AspectRatio,
     Count,
     Deviation,
@@ -29,7 +29,7 @@ from privreg.experiment.quantities import (
     at_most,
     more_than,
 )
-from privreg.papers.bombari2025.experiments.risk_regimes import Regime
+from reproduction.papers.bombari2025.experiments.risk_regimes import Regime
 
 
 class Parameters(Strict):
@@ -113,7 +113,7 @@ def test_the_schema_states_the_bounds():
 
 
 def test_every_parameter_of_every_recipe_is_bounded():
-    from privreg.pipeline.registry import Recipe, known_papers, recipes
+    from reproduction.pipeline.registry import Recipe, known_papers, recipes
 
     loose = []
     for paper in known_papers():

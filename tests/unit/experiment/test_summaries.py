@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privreg.experiment.summaries import jackknife, loglog_slope, mean_and_error
+from reproduction.experiment.summaries import jackknife, loglog_slope, mean_and_error
 
 
 def draws(*shape):

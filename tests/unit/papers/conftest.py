@@ -10,12 +10,12 @@ import xarray as xr
 import yaml
 
 from privreg.data import stand_ins
-from privreg.experiment import datasets
-from privreg.experiment.tables import to_dataset
-from privreg.pipeline import stages
-from privreg.pipeline.config import merge
-from privreg.pipeline.plan import Plan
-from privreg.pipeline.registry import paper_files
+from reproduction.experiment import datasets
+from reproduction.experiment.tables import to_dataset
+from reproduction.pipeline import stages
+from reproduction.pipeline.config import merge
+from reproduction.pipeline.plan import Plan
+from reproduction.pipeline.registry import paper_files
 
 ROOT = Path(__file__).parents[3]
 STAGE_THAT_WRITES = {"theory": "theory", "simulation": "summarise", "intervals": "intervals"}

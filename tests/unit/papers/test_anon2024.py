@@ -6,9 +6,10 @@ import xarray as xr
 
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
-from privreg.experiment.trials import shard_of
 from privreg.noise.covariance import DiagonalCovariance
-from privreg.papers.anon2024.experiments import (
+from privreg.privacy.budget import Budget
+from reproduction.experiment.trials import shard_of
+from reproduction.papers.anon2024.experiments import (
     clip_feedback,
     dimensions,
     exponents,
@@ -17,8 +18,7 @@ from privreg.papers.anon2024.experiments import (
     tree,
     tuned_risk,
 )
-from privreg.papers.anon2024.setting import CORRELATIONS, correlation_named
-from privreg.privacy.budget import Budget
+from reproduction.papers.anon2024.setting import CORRELATIONS, correlation_named
 
 PROBLEM = {"decay": 2.0, "dimension": 24, "sample_size": 16, "label_noise_std": 0.5}
 STEPS = {"low": 0.01, "high": 0.2, "count": 3}

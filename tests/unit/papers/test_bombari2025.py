@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from privreg.experiment.trials import Trials
-from privreg.papers.bombari2025.experiments import (
+from reproduction.experiment.trials import Trials
+from reproduction.papers.bombari2025.experiments import (
     isotropic_heat_maps,
     optimal_rates,
     sample_sizes,
@@ -81,7 +81,7 @@ def test_heat_map_follows_the_deterministic_equivalent():
 
 def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
     from privreg.data.tables import Table
-    from privreg.experiment.tables import to_dataset
+    from reproduction.experiment.tables import to_dataset
 
     rng = np.random.Generator(np.random.SFC64(2))
     features = rng.standard_normal((rows, dimension))

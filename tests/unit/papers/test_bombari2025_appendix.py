@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.papers.bombari2025.experiments import (
+from privreg.schedules import Polynomial, noise_multipliers, step_shape
+from reproduction.papers.bombari2025.experiments import (
     appendix_identities,
     optimal_clipping,
     privacy_budget,
 )
-from privreg.schedules import Polynomial, noise_multipliers, step_shape
 
 IDENTITIES = {
     "eigenvalues": [0.5, 1.5],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.papers.bombari2025.experiments import assumptions
+from reproduction.papers.bombari2025.experiments import assumptions
 
 PARAMETERS = {
     "dimensions": [10, 50],

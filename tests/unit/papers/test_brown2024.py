@@ -8,21 +8,21 @@ from scipy import stats
 from privreg.algorithms import adassp, screening
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 from privreg.algorithms.samples import GaussianSamples, moments
-from privreg.experiment.trials import shard_of
-from privreg.papers.brown2024 import (
+from privreg.privacy.budget import Budget
+from reproduction.experiment.trials import shard_of
+from reproduction.papers.brown2024 import (
     clipped_loss,
     literal_constructions,
     size_crossings,
     synthetic_data,
 )
-from privreg.papers.brown2024.experiments import (
+from reproduction.papers.brown2024.experiments import (
     clipping_tradeoff,
     coverage,
     fixed_ratio,
     main_theorem,
     sample_sizes,
 )
-from privreg.privacy.budget import Budget
 
 
 def stream(seed=0):

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy.linalg import circulant, sqrtm
 
-from privreg.experiment.trials import shard_of
-from privreg.papers.choquettechoo2024 import mechanisms
-from privreg.papers.choquettechoo2024.experiments import mean_estimation, regression_scaling
-from privreg.papers.choquettechoo2024.mechanisms import (
+from reproduction.experiment.trials import shard_of
+from reproduction.papers.choquettechoo2024 import mechanisms
+from reproduction.papers.choquettechoo2024.experiments import mean_estimation, regression_scaling
+from reproduction.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
     Participation,
     prefix_errors,
     tuned_damping,
 )
-from privreg.papers.choquettechoo2024.regression import Setting, damping, exact_risk, power_law
+from reproduction.papers.choquettechoo2024.regression import Setting, damping, exact_risk, power_law
 
 EPOCHS = Participation(steps=24, participations=3, separation=8)
 ONCE = Participation(steps=24, participations=1, separation=1)

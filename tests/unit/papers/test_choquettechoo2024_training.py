@@ -6,27 +6,27 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from privreg.data import stand_ins
-from privreg.experiment.tables import to_dataset
-from privreg.experiment.trials import shard_of
 from privreg.noise.toeplitz import dense_matrix
-from privreg.papers.choquettechoo2024.experiments import private_training
-from privreg.papers.choquettechoo2024.experiments.private_training import Parameters
-from privreg.papers.choquettechoo2024.features import (
+from privreg.privacy.budget import Budget
+from reproduction.experiment.tables import to_dataset
+from reproduction.experiment.trials import shard_of
+from reproduction.papers.choquettechoo2024.experiments import private_training
+from reproduction.papers.choquettechoo2024.experiments.private_training import Parameters
+from reproduction.papers.choquettechoo2024.features import (
     FEATURE_MAPS,
     PUBLIC_CONSTANTS,
     _wavelets,
     feature_map,
 )
-from privreg.papers.choquettechoo2024.mechanisms import prefix_errors
-from privreg.papers.choquettechoo2024.private_runs import TRAINED, Runs, correlated
-from privreg.papers.choquettechoo2024.training import (
+from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
+from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs, correlated
+from reproduction.papers.choquettechoo2024.training import (
     Schedule,
     Settings,
     accuracy,
     clipped_mean_gradient,
     train,
 )
-from privreg.privacy.budget import Budget
 
 PARAMETERS = Parameters(
     dataset="mnist_digits",

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from privreg.algorithms.ols import ols
-from privreg.papers.privreg.compared_methods import (
+from privreg.privacy.budget import Budget
+from reproduction.papers.privreg.compared_methods import (
     METHODS,
     Prepared,
     held_out_error,
     noisy_moments,
     solve_with_ridge,
 )
-from privreg.papers.privreg.compared_tables import SYNTHETIC, Synthetic, diabetes
-from privreg.privacy.budget import Budget
+from reproduction.papers.privreg.compared_tables import SYNTHETIC, Synthetic, diabetes
 
 
 def generator(seed):

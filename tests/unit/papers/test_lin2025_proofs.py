@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from privreg.papers.lin2025.experiments import design, joint_law, martingales, proof_identities
+from reproduction.papers.lin2025.experiments import design, joint_law, martingales, proof_identities
 
 SMALL = {
     "dimension": 4,

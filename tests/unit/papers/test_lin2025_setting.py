@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.papers.lin2025.setting import READINGS, Design, Reading
 from privreg.theory.noisy_sgd.pair_proxies import candidate_records
 from privreg.theory.noisy_sgd.second_moment import second_moment_basis
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+from reproduction.papers.lin2025.setting import READINGS, Design, Reading
 
 
 def small_design(reading: Reading, dimension: int = 40) -> Design:

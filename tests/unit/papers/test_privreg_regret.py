@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.papers.privreg.plan_cases import synthetic_case, table_case
-from privreg.papers.privreg.regret import grid, risks
-from privreg.papers.privreg.written_methods import from_text, to_text
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.schedules import Harmonic, Polynomial
+from reproduction.papers.privreg.plan_cases import synthetic_case, table_case
+from reproduction.papers.privreg.regret import grid, risks
+from reproduction.papers.privreg.written_methods import from_text, to_text
 
 METHODS = (
     None,

@@ -3,16 +3,18 @@
 import numpy as np
 import pytest
 
-from privreg.experiment.trials import shard_of
 from privreg.noise.tree import tree_shared_nodes
-from privreg.papers.anon2024.experiments import (
+from privreg.theory.shaped_noise.decay import PowerLawDecay
+from privreg.theory.shaped_noise.second_moments import private_risk
+from reproduction.experiment.trials import shard_of
+from reproduction.papers.anon2024.experiments import (
     algorithm_forms,
     exponents,
     gradient_bounds,
     moment_steps,
     privacy_steps,
 )
-from privreg.papers.choquettechoo2024.experiments import (
+from reproduction.papers.choquettechoo2024.experiments import (
     decomposition,
     finite_time_steps,
     helper_lemmas,
@@ -20,8 +22,6 @@ from privreg.papers.choquettechoo2024.experiments import (
     transfer_functions,
     unclipped_runs,
 )
-from privreg.theory.shaped_noise.decay import PowerLawDecay
-from privreg.theory.shaped_noise.second_moments import private_risk
 
 LAM = np.array([1.0, 0.4, 0.1])
 

@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from privreg.data import NAMES
-from privreg.experiment import datasets, plotting
-from privreg.pipeline import listing, reference, stages
-from privreg.pipeline.plan import STAGE_OF
+from reproduction.experiment import datasets, plotting
+from reproduction.pipeline import listing, reference, stages
+from reproduction.pipeline.plan import STAGE_OF
 
 ROOT = Path(__file__).parents[3]
 GLOBAL_ATTRIBUTES = {
@@ -85,7 +85,9 @@ def test_every_drawing_is_whole(built, drawing, tmp_path):
         return
     found = {argument: datasets.read(path) for argument, path in paths.items()}
     with plotting.style(), plt.rc_context({"figure.dpi": 60}):
-        figure = getattr(importlib.import_module(f"privreg.papers.{paper}.figures"), name)(**found)
+        figure = getattr(importlib.import_module(f"reproduction.papers.{paper}.figures"), name)(
+            **found
+        )
         plotting.mark(figure, scale="quick", stand_ins=[])
         plotting.save(figure, tmp_path / "figure.png")
         plt.close(figure)

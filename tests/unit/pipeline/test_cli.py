@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from privreg.experiment import checksums, datasets
-from privreg.pipeline.cli import main
+from reproduction.experiment import checksums, datasets
+from reproduction.pipeline.cli import main
 
 FACTORS = json.dumps({"largest_ratio": 4.0, "points": 10})
 COVERAGE = json.dumps(
@@ -208,7 +208,10 @@ def test_the_log_takes_the_traceback_and_the_terminal_one_line(tmp_path, capsys)
 
 def test_the_module_is_the_command(tmp_path):
     ran = subprocess.run(
-        [sys.executable, "-m", "privreg", "schema"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "reproduction", "schema"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 2
     assert "--output" in ran.stderr.splitlines()[-1]

@@ -3,10 +3,10 @@
 import pytest
 
 from privreg.data import stand_ins
-from privreg.experiment import datasets
-from privreg.experiment.tables import to_dataset
-from privreg.pipeline.closing import closing_lines
-from privreg.pipeline.layout import Layout
+from reproduction.experiment import datasets
+from reproduction.experiment.tables import to_dataset
+from reproduction.pipeline.closing import closing_lines
+from reproduction.pipeline.layout import Layout
 
 LAYOUT = Layout("quick")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from privreg.pipeline import closure as walk
+from reproduction.pipeline import closure as walk
 
 
 @pytest.fixture
@@ -24,7 +24,8 @@ def package(tmp_path, monkeypatch):
     folder.mkdir()
     for name, text in files.items():
         (folder / name).write_text(text)
-    monkeypatch.setattr(walk, "PACKAGE", folder)
+    monkeypatch.setattr(walk, "SOURCE", tmp_path)
+    monkeypatch.setattr(walk, "PACKAGES", ("project",))
     walk._file.cache_clear()
     walk._imports.cache_clear()
     yield folder

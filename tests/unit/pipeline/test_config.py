@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from privreg.experiment.parameters import ConfigError
-from privreg.pipeline.plan import Plan
-from privreg.pipeline.registry import known_papers, paper_files, recipes
-from privreg.pipeline.schema import schema
+from reproduction.experiment.parameters import ConfigError
+from reproduction.pipeline.plan import Plan
+from reproduction.pipeline.registry import known_papers, paper_files, recipes
+from reproduction.pipeline.schema import schema
 
 ROOT = Path(__file__).parents[3]
 

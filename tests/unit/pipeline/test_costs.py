@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from privreg.experiment.parameters import ConfigError
-from privreg.pipeline import cli, costs, prediction
-from privreg.pipeline.plan import Plan
+from reproduction.experiment.parameters import ConfigError
+from reproduction.pipeline import cli, costs, prediction
+from reproduction.pipeline.plan import Plan
 
 KEY = "simulation/brown2024/fixed_ratio"
 

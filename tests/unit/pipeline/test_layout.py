@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from privreg.pipeline.layout import Layout
+from reproduction.pipeline.layout import Layout
 
 ROOT = Path(__file__).parents[3]
 

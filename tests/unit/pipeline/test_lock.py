@@ -12,12 +12,12 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from privreg.pipeline import lock
+from reproduction.pipeline import lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from privreg.pipeline import lock
+from reproduction.pipeline import lock
 with lock.only_run(Path(sys.argv[1])) as before:
     print("held", before, flush=True)
     time.sleep(60)
@@ -146,7 +146,7 @@ def test_a_job_that_outlives_its_run_is_waited_for(folder, monkeypatch):
     jobs = folder / lock.JOBS.name
     monkeypatch.setenv(lock.JOBS_VARIABLE, str(jobs))
     assert list(lock.wait_for_jobs(jobs)) == []
-    command = "from privreg.pipeline import lock; import time\n"
+    command = "from reproduction.pipeline import lock; import time\n"
     command += "with lock.running_job(): print(flush=True); time.sleep(0.5)"
     process = subprocess.Popen(
         [sys.executable, "-c", command], stdout=subprocess.PIPE, env=os.environ

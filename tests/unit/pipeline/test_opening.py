@@ -2,7 +2,7 @@
 
 from snakemake.settings.types import MaxJobsPerTimespan, SchedulingSettings
 
-from privreg.pipeline.opening import look_at_jobs_once
+from reproduction.pipeline.opening import look_at_jobs_once
 
 
 def test_the_default_limit_of_jobs_a_second_goes_and_one_that_was_asked_for_stays() -> None:

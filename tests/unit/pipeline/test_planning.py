@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from privreg.experiment.parameters import ConfigError
-from privreg.pipeline import drawings, listing, scales, targets
-from privreg.pipeline.config import load, merge, read_configuration, with_arguments
-from privreg.pipeline.plan import Plan, stop_in_one_line
-from privreg.pipeline.registry import known_papers
+from reproduction.experiment.parameters import ConfigError
+from reproduction.pipeline import drawings, listing, scales, targets
+from reproduction.pipeline.config import load, merge, read_configuration, with_arguments
+from reproduction.pipeline.plan import Plan, stop_in_one_line
+from reproduction.pipeline.registry import known_papers
 
 ROOT = Path(__file__).parents[3]
 RULES = ("all", "claims", "theory")

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from privreg.pipeline import processor
+from reproduction.pipeline import processor
 
 LOOPS = """
 import numpy, scipy.linalg

@@ -9,8 +9,8 @@ import pytest
 from netCDF4 import Dataset
 
 from privreg import data
-from privreg.pipeline.layout import Layout
-from privreg.pipeline.sources import put_back, real_tables_kept, table_source
+from reproduction.pipeline.layout import Layout
+from reproduction.pipeline.sources import put_back, real_tables_kept, table_source
 
 NAME = "california_housing"
 LAYOUT = Layout("paper")

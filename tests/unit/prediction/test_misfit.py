@@ -5,7 +5,6 @@ import pytest
 from scipy.special import ndtri
 
 from privreg.algorithms.samples import ArraySamples
-from privreg.papers.privreg.private_runs import excess_risk, run
 from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.methods import FullBatch
 from privreg.prediction.misfit import squared_shift
@@ -13,6 +12,7 @@ from privreg.prediction.predict import predict_risk
 from privreg.prediction.problem import LABEL_NOISE_LAWS, Problem
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
+from reproduction.papers.privreg.private_runs import excess_risk, run
 
 
 def problem(**changes):

@@ -1,0 +1,205 @@
+"""The page of the ledger: one self-contained HTML file that needs no network."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from reproduction.claims import cost
+from reproduction.claims.gate import is_unexpected, summary
+from reproduction.claims.picture import picture
+from reproduction.claims.records import (
+    CROSS_CHECK_VERDICTS,
+    KINDS,
+    SEVERITIES,
+    STATEMENT_VERDICTS,
+    Book,
+    Record,
+    TopicRecord,
+    counts,
+)
+from reproduction.claims.wording import number, series, with_error
+
+TEMPLATES = Path(__file__).parent / "templates"
+SIGNS = {
+    "reproduced": "✓", "contradicted": "✕", "depends on our choice": "⇄", "inconclusive": "?",
+    "untested": "–", "passed": "✓", "failed": "✕",
+}  # fmt: skip
+MEANINGS = {
+    "reproduced": "the evidence bears it out",
+    "contradicted": "the evidence refutes it",
+    "depends on our choice": "the paper leaves something open with which the verdict turns",
+    "inconclusive": "too noisy to say",
+    "untested": "no evidence of the paper's own kind",
+}
+SEVERITY_MEANINGS = {
+    "conclusion": "what is concluded is not so",
+    "hypothesis": "a hypothesis must be added or replaced",
+    "constant": "a number changes, no rate does",
+    "typo": "no argument changes",
+}
+
+
+def render(
+    book: Book,
+    *,
+    papers: Mapping[str, Mapping[str, str]],
+    drawings: Mapping[str, Mapping[str, Any]],
+    images: Mapping[tuple[str, str], bytes],
+    benchmarks: Path | None = None,
+) -> str:
+    """Write the ledger as a page.
+
+    Parameters
+    ----------
+    book : Book
+        All papers' entries with their verdicts.
+    papers : mapping
+        Citation key to `title`, `authors` and `url`; a paper without them is shown by its key.
+    drawings : mapping
+        Citation key to the figures and tables by name: `kind`, `caption`, `artifacts`, and
+        `parameters` by experiment.
+    images : mapping
+        Citation key and figure to a PNG.
+    benchmarks : Path, optional
+        Folder with the measured cost of each job.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=number, series=series, slug=slug, web_address=_web_address)
+    environment.globals.update(
+        with_error=with_error,
+        is_unexpected=is_unexpected,
+        picture=lambda check: Markup(picture(check)),
+        cost=lambda paper, artifacts: _cost(benchmarks, paper, artifacts),
+    )
+    by_key = {record.key: record for record in book.records}
+    return environment.get_template("page.html").render(
+        book=book,
+        by_key=by_key,
+        summary=summary(book),
+        style=Markup(_template("page.css")),
+        script=Markup(_template("page.js")),
+        papers=papers,
+        chapters=[_chapter(book, paper, drawings.get(paper, {})) for paper in book.papers],
+        drawings=drawings,
+        images={key: _embedded(image) for key, image in images.items()},
+        tallies={
+            paper: (
+                counts(record for record in book.statements if record.paper == paper),
+                counts(record for record in book.cross_checks if record.paper == paper),
+                {
+                    severity: sum(
+                        finding.paper == paper and finding.severity == severity
+                        for finding in book.findings
+                    )
+                    for severity in SEVERITIES
+                },
+            )
+            for paper in book.papers
+        },
+        signs=SIGNS,
+        meanings=MEANINGS,
+        severity_meanings=SEVERITY_MEANINGS,
+        statement_verdicts=STATEMENT_VERDICTS,
+        cross_check_verdicts=CROSS_CHECK_VERDICTS,
+        kinds=KINDS,
+        severities=SEVERITIES,
+    )
+
+
+def slug(text: str) -> str:
+    """A name for a class or an address."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def scaled(image: bytes, *, width: int) -> bytes:
+    """A PNG that is at most this wide, with a palette."""
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(image)).convert("RGB")
+    if picture.width > width:
+        height = round(picture.height * width / picture.width)
+        picture = picture.resize((width, height), Image.Resampling.LANCZOS)
+    stream = io.BytesIO()
+    # Cells of equal numbers of pixels would mix the colours of lines, which cover few.
+    drawn = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    drawn.save(stream, "PNG", optimize=True)
+    return stream.getvalue()
+
+
+def _chapter(book: Book, paper: str, drawings: Mapping[str, Any]) -> dict[str, Any]:
+    """A paper's topics, each with its entries beside the figure that they look at."""
+    drawn: set[str] = set()
+    topics = []
+    for topic in book.topics:
+        if topic.paper == paper:
+            topics.append({"topic": topic, "groups": _groups(book, topic, drawn)})
+    return {
+        "paper": paper,
+        "topics": topics,
+        "rest": [name for name in drawings if name not in drawn],
+    }
+
+
+def _groups(book: Book, topic: TopicRecord, drawn: set[str]) -> list[dict[str, Any]]:
+    inside = [
+        record
+        for record in book.records
+        if record.paper == topic.paper and record.topic == topic.name
+    ]
+    by_figure: dict[str | None, list[Record]] = {}
+    for record in inside:
+        by_figure.setdefault(record.figure, []).append(record)
+    groups = []
+    for figure, records in by_figure.items():
+        groups.append(
+            {
+                "figure": figure,
+                "first": figure is not None and figure not in drawn,
+                "statements": [record for record in records if record.entry == "statement"],
+                "cross_checks": [record for record in records if record.entry == "cross_check"],
+            }
+        )
+        drawn.update({figure} if figure else ())
+    return groups
+
+
+def _cost(benchmarks: Path | None, paper: str, artifacts: Sequence[str]) -> str:
+    return cost.words(None if benchmarks is None else cost.seconds(benchmarks, paper, artifacts))
+
+
+def _embedded(image: bytes) -> dict[str, Any]:
+    small = scaled(image, width=1100)
+    width, height = (int.from_bytes(small[start : start + 4], "big") for start in (16, 20))
+    return {
+        "address": "data:image/png;base64," + base64.b64encode(small).decode(),
+        "width": width,
+        "height": height,
+    }
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _web_address(text: str) -> str:
+    # An address with another scheme, javascript: say, must not become a link.
+    return text if text.startswith(("https://", "http://")) else ""

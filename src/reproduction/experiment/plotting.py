@@ -1,0 +1,100 @@
+"""The look that all figures share, and how they are saved: the same bytes for the same content."""
+
+from __future__ import annotations
+
+import logging
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+
+from reproduction.experiment import datasets
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart with any colour vision.
+BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#D55E00",
+    "#CC79A7",
+    "#56B4E9",
+    "#F0E442",
+    "#000000",
+)
+COLUMN_WIDTH = 3.4  # inches, one column of a two-column page
+PAGE_WIDTH = 7.0
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Fonts that stay readable at column width, thin frames, no interactive backend."""
+    mpl.use("agg")
+    # Embedding a font without a date, for identical bytes, is no reason for a warning.
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
+    with mpl.rc_context(
+        {
+            "figure.dpi": 200,
+            "figure.constrained_layout.use": True,
+            "font.size": 8,
+            "axes.titlesize": 8,
+            "axes.labelsize": 8,
+            "legend.fontsize": 7,
+            "legend.frameon": False,
+            "xtick.labelsize": 7,
+            "ytick.labelsize": 7,
+            "axes.linewidth": 0.6,
+            "lines.linewidth": 1.2,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "mathtext.fontset": "cm",
+            "pdf.fonttype": 42,
+            "svg.hashsalt": "privreg",
+        }
+    ):
+        yield
+
+
+def panels(rows: int, columns: int, *, height: float, **options: Any) -> tuple[Figure, Any]:
+    """A page-wide figure of rows × columns axes, each row `height` inches high."""
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(rows, columns, figsize=(PAGE_WIDTH, rows * height), **options)
+
+
+def heat_map(
+    axes: Axes, columns: np.ndarray, rows: np.ndarray, values: np.ndarray, **options: Any
+) -> Any:
+    """Cells centred on log-spaced settings; `values` has shape (rows, columns)."""
+    defaults: dict[str, Any] = {"cmap": "viridis", "rasterized": True, "shading": "nearest"}
+    drawn = axes.pcolormesh(columns, rows, values, **(defaults | options))
+    axes.set(xscale="log", yscale="log")
+    return drawn
+
+
+def mark(figure: Figure, *, scale: str, stand_ins: Sequence[str]) -> None:
+    """Say on the figure itself if it is not at the paper's scale, or drawn from stand-in data."""
+    notes = [textwrap.fill(f"Not the paper's data: {words}.", 110) for words in stand_ins]
+    if scale == "quick":
+        notes.append("Reduced scale (config/quick.yaml): not the paper's parameters.")
+    if scale == "own":
+        notes.append("Your own scale: not the paper's parameters.")
+    if notes:
+        figure.supxlabel("\n".join(notes), color=RED, fontsize=7)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Save as the suffix says, without date, host or version in the file."""
+    kind = path.suffix.removeprefix(".")
+    metadata: dict[str, None] = {"pdf": {"CreationDate": None}, "png": {"Software": None}}.get(
+        kind, {"Date": None}
+    )
+    with datasets.atomic(path) as partial:
+        figure.savefig(partial, format=kind, metadata=metadata)

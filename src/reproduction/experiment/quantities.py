@@ -1,0 +1,234 @@
+"""What the parameters of a recipe may be, each by its meaning and stated once.
+
+A recipe says `orders: Some[RenyiOrder]`; the bounds, the words of a refusal and the JSON schema
+follow. A type is narrowed where it is used: `dimension: Annotated[Dimension, Field(ge=2)]`. No
+truth value or text passes for a number, no infinity, no NaN. The upper ends are far from any
+experiment and near to what a machine can hold.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from operator import attrgetter
+from typing import Annotated, Any, Self, TypeVar
+
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+
+from privreg.privacy.budget import Budget
+from reproduction.experiment.parameters import Strict, explain
+
+T = TypeVar("T")
+
+# Where theories still compute: their own ends are a little further out.
+SMALLEST, LARGEST = 1e-30, 1e30
+
+
+def _zero_or_computable(value: float) -> float:
+    if 0 < value < SMALLEST:
+        raise ValueError(f"must be 0 or at least {SMALLEST:g}, got {value}")
+    return value
+
+
+Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Finite = Annotated[Real, Field(ge=-LARGEST, le=LARGEST)]
+Positive = Annotated[Real, Field(ge=SMALLEST, le=LARGEST)]
+NonNegative = Annotated[Real, Field(ge=0, le=LARGEST), AfterValidator(_zero_or_computable)]
+Probability = Annotated[Real, Field(ge=SMALLEST, lt=1)]
+Share = Annotated[Real, Field(ge=SMALLEST, le=1)]
+Deviation = Annotated[Real, Field(ge=0, le=1e6), AfterValidator(_zero_or_computable)]
+PositiveDeviation = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+StepSize = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+ClipNorm = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+# In units of the residual, where a norm grows with the dimension.
+ClipConstant = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+AspectRatio = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+RenyiOrder = Annotated[Real, Field(gt=1, le=1e6)]
+Rho = Annotated[Real, Field(ge=SMALLEST, le=LARGEST)]
+Epsilon = Annotated[Real, Field(ge=SMALLEST, le=LARGEST)]
+# Of schedules, spectra and rates; a signed one may grow where the other falls.
+Power = Annotated[Real, Field(ge=0, le=100)]
+SignedPower = Annotated[Real, Field(ge=-100, le=100)]
+
+Count = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
+Index = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
+Dimension = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
+SampleSize = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
+Steps = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+
+
+def _distinct(values: list[T]) -> list[T]:
+    for position, value in enumerate(values):
+        if value in values[:position]:
+            raise ValueError(f"must hold each value once, got {value!r} twice")
+    return values
+
+
+def _rising(values: Any) -> Any:
+    for left, right in pairwise(values):
+        if not left < right:
+            raise ValueError(f"must increase, got {right!r} after {left!r}")
+    return values
+
+
+# A list is a coordinate of what is computed: its values tell rows apart, or order a curve.
+Some = Annotated[
+    list[T],
+    Field(min_length=1, max_length=1000, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_distinct),
+]
+Rising = Annotated[
+    list[T],
+    Field(min_length=1, max_length=1000, json_schema_extra={"uniqueItems": True}),
+    AfterValidator(_rising),
+]
+Window = Annotated[tuple[Positive, Positive], AfterValidator(_rising)]
+
+
+def more_than(field: str, other: str) -> Any:
+    """A validator of a model: all values of a field are more than those of another one.
+
+    Either may be a number, a list or an attribute of a field, such as `design.sample_size`.
+    """
+
+    def check(parameters: Any) -> Any:
+        value, bound = min(_all(parameters, field)), max(_all(parameters, other))
+        if not value > bound:
+            raise ValueError(f"{field} must be more than {other} = {bound:g}, got {value:g}")
+        return parameters
+
+    return model_validator(mode="after")(check)
+
+
+def at_most(field: str, other: str) -> Any:
+    """A validator of a model: no value of a field is more than one of another field."""
+
+    def check(parameters: Any) -> Any:
+        value, bound = max(_all(parameters, field)), min(_all(parameters, other))
+        if value > bound:
+            raise ValueError(f"{field} must be at most {other} = {bound:g}, got {value:g}")
+        return parameters
+
+    return model_validator(mode="after")(check)
+
+
+def sum_below(field: str, other: str, bound: float) -> Any:
+    """A validator of a model: a value of a field and one of another sum to less than a bound."""
+
+    def check(parameters: Any) -> Any:
+        value, most = max(_all(parameters, field)), bound - max(_all(parameters, other))
+        if not value < most:
+            raise ValueError(
+                f"{field} must be less than {bound:g} - {other} = {most:g}, got {value:g}"
+            )
+        return parameters
+
+    return model_validator(mode="after")(check)
+
+
+def _all(parameters: Any, field: str) -> list[float]:
+    value = attrgetter(field)(parameters)
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+class LogAxis(Strict):
+    """Log-spaced settings."""
+
+    low: Positive = Field(description="Smallest value.")
+    high: Positive = Field(description="Largest value, more than the smallest.")
+    count: Annotated[Count, Field(ge=2, le=10_000)] = Field(description="Number of values.")
+
+    _has_a_length = more_than("high", "low")
+
+    def values(self) -> np.ndarray:
+        return np.geomspace(self.low, self.high, self.count)
+
+
+class StepSizeAxis(LogAxis):
+    """Log-spaced step sizes."""
+
+    low: StepSize = Field(description="Smallest step size.")
+    high: StepSize = Field(description="Largest step size, more than the smallest.")
+
+
+class ClipAxis(LogAxis):
+    """Log-spaced clip norms or clip constants."""
+
+    low: ClipNorm = Field(description="Smallest value.")
+    high: ClipNorm = Field(description="Largest value, more than the smallest.")
+
+
+class SizeAxis(LogAxis):
+    """Log-spaced sizes: of samples, dimensions, steps or ratios that are at least 1."""
+
+    # Asymptotics need sizes beyond every table.
+    low: Annotated[Real, Field(ge=1, le=1e100)] = Field(description="Smallest size.")
+    high: Annotated[Real, Field(ge=1, le=1e100)] = Field(
+        description="Largest size, more than the smallest."
+    )
+
+
+class ShareAxis(LogAxis):
+    """Log-spaced values below 1."""
+
+    low: Probability = Field(description="Smallest value.")
+    high: Probability = Field(description="Largest value, less than 1.")
+
+
+class BudgetStatement(Strict):
+    """A privacy budget in one of the ways in which the papers state theirs."""
+
+    zcdp: Rho | None = Field(None, description="rho of rho-zCDP.")
+    half_square: Rho | None = Field(None, description="rho of rho^2/2-zCDP.")
+    gaussian_dp: Rho | None = Field(None, description="mu of Gaussian DP.")
+    epsilon: Epsilon | None = Field(None, description="epsilon, with delta.")
+    delta: Probability | None = Field(None, description="delta, with epsilon.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        stated = {name for name in type(self).model_fields if getattr(self, name) is not None}
+        if stated not in ({"zcdp"}, {"half_square"}, {"gaussian_dp"}, {"epsilon", "delta"}):
+            raise ValueError(
+                "a budget must be stated by zcdp, half_square, gaussian_dp, or epsilon and delta, "
+                f"got {', '.join(sorted(stated)) or 'nothing'}"
+            )
+        return self
+
+    @property
+    def budget(self) -> Budget:
+        """The budget, for replace-one neighbours."""
+        if self.zcdp is not None:
+            return Budget.zcdp(self.zcdp)
+        if self.half_square is not None:
+            return Budget.half_square(self.half_square)
+        if self.gaussian_dp is not None:
+            return Budget.gaussian_dp(self.gaussian_dp)
+        assert self.epsilon is not None
+        assert self.delta is not None
+        return Budget.approximate(self.epsilon, self.delta)
+
+
+def _stated(value: Any) -> Budget:
+    if isinstance(value, Budget):
+        return value
+    try:
+        return BudgetStatement.model_validate(value).budget
+    except ValidationError as error:
+        raise ValueError(explain(error, "budget")) from None
+
+
+StatedBudget = Annotated[
+    Budget,
+    PlainValidator(_stated),
+    PlainSerializer(lambda budget: [budget.rho, budget.neighbours.value]),
+    WithJsonSchema(BudgetStatement.model_json_schema(), mode="validation"),
+]

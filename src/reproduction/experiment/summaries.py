@@ -1,0 +1,105 @@
+"""What simulations are summarised by: means with errors, log-log slopes, the jackknife."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reproduction.experiment.datasets import Release, variable
+
+
+def mean_and_error(
+    name: str,
+    samples: ArrayLike,
+    dims: Sequence[str],
+    long_name: str,
+    *,
+    units: str = "1",
+    release: Release | None = None,
+) -> dict[str, tuple[Any, ...]]:
+    """Mean over the last axis (the trials) and its standard error, linked as two variables.
+
+    The error is infinite of one trial, and where the mean is.
+    """
+    samples = np.asarray(samples)
+    count = samples.shape[-1]
+    mean = samples.mean(axis=-1)
+    with np.errstate(invalid="ignore"):
+        spread = samples.std(axis=-1, ddof=1) if count > 1 else np.inf
+    spread = np.where(np.isinf(mean), np.inf, spread)
+    error = f"{name}_standard_error"
+    return {
+        name: variable(
+            dims,
+            mean,
+            f"mean over trials of {long_name}",
+            units=units,
+            standard_error=error,
+            release=release,
+        ),
+        error: variable(
+            dims,
+            spread / np.sqrt(count),
+            f"standard error of the mean over trials of {long_name}",
+            units=units,
+            release=release,
+        ),
+    }
+
+
+def loglog_slope(abscissa: ArrayLike, samples: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Slope of the log of the mean over trials, and its standard error by propagation.
+
+    Parameters
+    ----------
+    abscissa : array_like, shape (points,)
+        More than 0.
+    samples : array_like, shape (..., points, trials)
+        More than 0 in the mean.
+
+    Returns
+    -------
+    slope, standard_error : ndarray, shape (...)
+    """
+    values = np.asarray(samples, dtype=float)
+    mean = values.mean(axis=-1)
+    relative = values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1]) / mean
+    logs = np.log(np.asarray(abscissa, dtype=float))
+    centred = logs - logs.mean()
+    weights = centred / np.sum(centred**2)
+    return np.log(mean) @ weights, np.sqrt(relative**2 @ weights**2)
+
+
+def jackknife(
+    statistic: Callable[[np.ndarray], ArrayLike], trials: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """A statistic of the trials and its standard error, leaving out one trial at a time.
+
+    Parameters
+    ----------
+    statistic : callable
+        Takes the places of the trials to use, shape (kept,), and returns an array of any shape.
+    trials : int
+        Number of trials; with fewer than three the error is infinite.
+
+    Returns
+    -------
+    value, standard_error : ndarray
+        Of the statistic's shape.
+
+    Source
+    ------
+    Efron and Stein (1981).
+    """
+    places = np.arange(trials)
+    value = np.asarray(statistic(places), dtype=float)
+    if trials < 3:
+        return value, np.full_like(value, np.inf)
+    others = np.stack([np.asarray(statistic(np.delete(places, k))) for k in places], axis=-1)
+    with np.errstate(invalid="ignore"):
+        spread = np.sqrt((trials - 1) * others.var(axis=-1))
+    # A statistic that is infinite whichever trial is left out does not vary.
+    return value, np.where(np.isfinite(value), spread, 0.0)

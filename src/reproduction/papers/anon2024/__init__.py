@@ -1,0 +1,9 @@
+"""anon2024: one-pass private linear regression with more dimensions than samples, shaped noise."""
+
+from reproduction.experiment.citations import Citation
+
+CITATION = Citation(
+    title="Private Overparameterized Linear Regression without Suffering in High Dimensions",
+    authors="Anonymous authors, paper under double-blind review for ICLR",
+    year=2024,
+)

@@ -1,0 +1,10 @@
+"""bombari2025: one-pass DP-GD with clipping and its deterministic equivalent."""
+
+from reproduction.experiment.citations import Citation
+
+CITATION = Citation(
+    title="High-Dimensional Private Linear Regression with Optimal Rates",
+    authors="Bombari, S., Luo, J., Seroussi, I. and Mondelli, M.",
+    year=2025,
+    arxiv="2505.16329",
+)

@@ -1,0 +1,208 @@
+"""Risk of one-pass DP-GD along its path, against the deterministic equivalent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
+from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import loglog_slope
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.spectra import Spectrum
+    from privreg.theory.one_pass_dpgd.deterministic_equivalent import Solution
+    from reproduction.experiment.trials import Trial
+
+PLACE = "Figure 1, Theorem 1 and Proposition 4.4"
+TIME, TIMES = "time k / n", np.linspace(0.0, 1.0, 1001)
+
+
+class Parameters(Strict):
+    """Figure 1: two spectra and two schedules at three dimensions."""
+
+    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
+        description="Dimensions d, each with n = d / gamma."
+    )
+    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
+    budget: q.StatedBudget = Field(description="Budget of the private output.")
+    clip_constant: q.ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
+    label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
+    initial_rate: q.StepSize = Field(description="Initial learning rate.")
+    exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedule.")
+    spectra: q.Some[Literal["isotropic", "uniform"]] = Field(
+        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
+    )
+
+    def sample_size(self, dimension: int) -> int:
+        return round(dimension / self.aspect_ratio)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Times k / n of the largest dimension."""
+        finest = self.sample_size(self.dimensions[-1])
+        return np.arange(finest) / finest
+
+    @property
+    def shown(self) -> np.ndarray:
+        """Places of the times that figures show."""
+        count = len(self.times)
+        return np.linspace(0, count - 1, min(TIMES.size, count)).astype(int)
+
+    @property
+    def work(self) -> float:
+        """Arithmetic of a trial: a row of d numbers a step, or a few where the law is isotropic."""
+        row = {"isotropic": 30.0, "uniform": 0.0}
+        return len(self.exponents) * sum(
+            self.sample_size(dimension) * (row[spectrum] or dimension)
+            for spectrum in self.spectra
+            for dimension in self.dimensions
+        )
+
+    @property
+    def held(self) -> float:
+        """Numbers of a trial in memory: the risk after every step of every setting."""
+        settings = len(self.spectra) * len(self.exponents) * len(self.dimensions)
+        return settings * max(map(self.sample_size, self.dimensions))
+
+
+AXES = {
+    "spectrum": Axis("covariance spectrum", "spectra"),
+    "exponent": Axis("schedule exponent alpha", "exponents"),
+    "dimension": Axis("dimension d", "dimensions"),
+    "time": Axis(TIME, TIMES),
+}
+GRID = tuple(AXES)[:3]
+
+
+@per(
+    *GRID[:2],
+    risk=Quantity("excess risk of the deterministic equivalent", "time"),
+    final_risk="excess risk of the private output, with the output noise",
+)
+def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
+    """The deterministic equivalent of a limit spectrum."""
+    from privreg import spectra
+
+    limits = {"isotropic": spectra.isotropic(), "uniform": spectra.uniform()}
+    solution = _solve(parameters, limits[spectrum], exponent)
+    return {"risk": solution.risk, "final_risk": solution.final_risk}
+
+
+@per(
+    *GRID,
+    risk_at_dimension=Quantity(
+        "excess risk of the deterministic equivalent of the finite spectrum", "time"
+    ),
+)
+def finite(parameters: Parameters, spectrum: str, exponent: float, dimension: int) -> np.ndarray:
+    """The deterministic equivalent of as many eigenvalues as there are dimensions."""
+    from privreg import spectra
+
+    eigenvalues = spectra.explicit(_eigenvalues(spectrum, dimension))
+    return _solve(parameters, eigenvalues, exponent).risk
+
+
+@per(
+    *GRID,
+    risk=Quantity("excess risk of the current iterate", "time"),
+    final_risk="excess risk of the private output",
+)
+def run(
+    parameters: Parameters, trial: Trial, spectrum: str, exponent: float, dimension: int
+) -> dict:
+    """Excess risk after every step, on the finest time grid."""
+    from privreg.algorithms import one_pass_dpgd
+    from privreg.models import LinearModel
+    from privreg.schedules import Polynomial
+
+    sample_size, finest = parameters.sample_size(dimension), len(parameters.times)
+    mechanism = one_pass_dpgd.Mechanism.from_schedule(
+        Polynomial(parameters.initial_rate, exponent),
+        sample_size=sample_size,
+        dimension=dimension,
+        budget=parameters.budget,
+        clip_constant=parameters.clip_constant,
+    )
+    model = LinearModel.even_target(
+        _eigenvalues(spectrum, dimension), label_noise_std=parameters.label_noise_std
+    )
+    every = np.arange(sample_size + 1)
+    risk = one_pass_dpgd.risk_path(mechanism, model, trial.rng, record=every)[0]
+    return {"risk": risk[np.arange(finest) * sample_size // finest], "final_risk": risk[-1]}
+
+
+@per(
+    *GRID,
+    risk_mean=Quantity("mean excess risk over trials", "time"),
+    risk_spread=Quantity("standard deviation of the excess risk over trials", "time"),
+    gap=Mean("the largest distance to the deterministic equivalent before t = 1"),
+    gap_of_mean="largest distance of the mean over trials to the deterministic equivalent",
+    largest_growth="largest excess risk of any run before t = 1, over that of the start",
+)
+def paths(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> dict:
+    """Distances to the deterministic equivalent, and means at the times that figures show."""
+    risk, curve = _paths(parameters, simulation, theory)
+    mean = risk.mean(axis=-2)
+    return {
+        "risk_mean": mean[..., parameters.shown],
+        "risk_spread": risk.std(axis=-2, ddof=1)[..., parameters.shown],
+        "gap": np.abs(risk - curve[..., None, :]).max(axis=-1),
+        "gap_of_mean": np.abs(mean - curve).max(axis=-1),
+        "largest_growth": (risk.max(axis=-1) / risk[..., 0]).max(axis=-1),
+    }
+
+
+@per(*GRID[:2], gap_slope=Estimate("log-log slope of the mean gap in the dimension"))
+def slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> tuple:
+    """How fast the distance falls."""
+    risk, curve = _paths(parameters, simulation, theory)
+    return loglog_slope(parameters.dimensions, np.abs(risk - curve[..., None, :]).max(axis=-1))
+
+
+theory = stage(AXES, limit, finite)
+simulate = stage(AXES, run, time=Axis(TIME, "times"))
+summarise = stage(
+    AXES,
+    means(run, "final_risk", spread=["final_risk"]),
+    paths,
+    slope,
+    time=Axis(TIME, lambda parameters: parameters.times[parameters.shown]),
+)
+
+
+def _paths(
+    parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
+) -> tuple[np.ndarray, np.ndarray]:
+    """Risks (*grid, trial, time), and the deterministic equivalent (*grid, time)."""
+    return simulation.risk.transpose(*GRID, "trial", "time").values, np.apply_along_axis(
+        lambda values: np.interp(parameters.times, theory.time.values, values),
+        -1,
+        theory.risk_at_dimension.values,
+    )
+
+
+def _solve(parameters: Parameters, spectrum: Spectrum, exponent: float) -> Solution:
+    from privreg.schedules import Polynomial
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
+
+    return deterministic_equivalent.solve(
+        spectrum,
+        Polynomial(parameters.initial_rate, exponent),
+        aspect_ratio=parameters.aspect_ratio,
+        zcdp_root=parameters.budget.root,
+        clip_constant=parameters.clip_constant,
+        label_noise_std=parameters.label_noise_std,
+        times=TIMES,
+    )
+
+
+def _eigenvalues(name: str, dimension: int) -> np.ndarray:
+    from privreg import spectra
+
+    return np.ones(dimension) if name == "isotropic" else spectra.uniform_midpoints(dimension)

@@ -1,0 +1,95 @@
+"""Deliberate mistakes that this paper's ledger must notice, each with the entries that do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reproduction.claims.falsify import Patch, WrongVersion
+
+DESCENT = "privreg.algorithms.full_batch_dpgd"
+GRADIENT = "privreg.algorithms.clipped_gradient"
+CLIPPED_LOSS = "reproduction.papers.brown2024.clipped_loss"
+DATA = "reproduction.papers.brown2024.synthetic_data"
+
+
+def _scaled(factor: float) -> Any:
+    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
+
+
+def _twice_the_norm(right: Any) -> Any:
+    return lambda chunks, parameters, *, clip_norm: right(
+        chunks, parameters, clip_norm=[2 * norm for norm in clip_norm]
+    )
+
+
+def _half_the_noise(right: Any) -> Any:
+    return lambda samples, *, gradient_noise_std, **options: right(
+        samples, gradient_noise_std=0.5 * gradient_noise_std, **options
+    )
+
+
+def _normal_quantile(_: Any) -> Any:
+    from scipy.special import ndtri
+
+    return lambda replicates, *, level: float(ndtri((1 + level) / 2))
+
+
+def _least_squares(_: Any) -> Any:
+    from privreg.algorithms.ols import ols
+
+    return lambda data, *, clip_norm: ols(data).coefficients
+
+
+def _noise_of_mean_one(right: Any) -> Any:
+    return lambda *arguments, **options: right(*arguments, **{**options, "label_noise_mean": 1.0})
+
+
+WRONG_VERSIONS = (
+    WrongVersion(
+        name="half-the-sensitivity",
+        says="The noise is for a sensitivity of gamma / n instead of 2 gamma / n.",
+        runs={"accounting": ("theory",)},
+        patches=(Patch(f"{DESCENT}:full_batch_noise_std", _scaled(0.5)),),
+        turns=("budget-of-all-iterates", "noise-counts-the-gradients-of-all-runs"),
+    ),
+    WrongVersion(
+        name="clip-that-is-too-wide",
+        says="Gradients are clipped at twice the norm that the noise is for.",
+        runs={"accounting": ("simulate",)},
+        patches=(Patch(f"{GRADIENT}:clipped_gradient_sum", _twice_the_norm),),
+        turns=("sensitivity-of-the-mean-gradient", "sensitivity-is-attained"),
+    ),
+    WrongVersion(
+        name="label-noise-of-mean-one",
+        says="Label noise has mean 1 in place of 0.",
+        runs={"concentration": ("simulate",)},
+        patches=(Patch(f"{DATA}:draw", _noise_of_mean_one),),
+        turns=("error-of-least-squares",),
+    ),
+    WrongVersion(
+        name="normal-quantiles-for-t",
+        says="Intervals take the normal law's quantile for Student's t.",
+        runs={"coverage": ("intervals",)},
+        patches=(Patch("privreg.inference.intervals:t_quantile", _normal_quantile),),
+        turns=(
+            "batch-means-simulated-coverage",
+            "checkpoints-simulated-coverage",
+            "independent-runs-simulated-coverage",
+            "batch-means-length",
+        ),
+    ),
+    WrongVersion(
+        name="least-squares-for-the-clipped-minimiser",
+        says="Intervals of clipped runs are scored against least squares.",
+        runs={"coverage_clipped": ("simulate",)},
+        patches=(Patch(f"{CLIPPED_LOSS}:clipped_minimiser", _least_squares),),
+        turns=("intervals-for-the-clipped-minimum",),
+    ),
+    WrongVersion(
+        name="half-the-noise-of-the-runs",
+        says="The simulated runs have half of the noise that their law is computed with.",
+        runs={"unclipped_law": ("simulate",)},
+        patches=(Patch(f"{DESCENT}:full_batch_dpgd", _half_the_noise),),
+        turns=("unclipped-covariance", "unclipped-runs-are-gaussian", "unclipped-noise-scale"),
+    ),
+)

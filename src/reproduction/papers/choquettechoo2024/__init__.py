@@ -1,0 +1,13 @@
+"""choquettechoo2024: correlated private noise, for a mean, for regression and for convex losses."""
+
+from reproduction.experiment.citations import Citation
+
+CITATION = Citation(
+    title=("Correlated Noise Provably Beats Independent Noise for Differentially Private Learning"),
+    authors=(
+        "Choquette-Choo, C. A., Dvijotham, K., Pillutla, K., Ganesh, A., Steinke, T. and"
+        " Thakurta, A."
+    ),
+    year=2024,
+    arxiv="2310.06771",
+)

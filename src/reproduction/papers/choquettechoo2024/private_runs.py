@@ -1,0 +1,208 @@
+"""Private training of all mechanisms and budgets on one table of images, and its rates."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
+from reproduction.papers.choquettechoo2024.training import (
+    Floats,
+    Schedule,
+    Settings,
+    accuracy,
+    train,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from reproduction.papers.choquettechoo2024.mechanisms import Participation
+
+FloatArray = NDArray[np.float64]
+TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
+CLASSES = 10
+
+
+class Plan(Protocol):
+    """What the runs need of an experiment's parameters."""
+
+    dataset: Literal["mnist_digits", "cifar10"]
+    sample_size: int
+    validation: int
+    test: int
+    steps_per_epoch: int
+    clip_norm: float
+    momentum: float
+    epsilons: list[float]
+    delta: float
+    rate_factors: list[float]
+    noiseless_rates: list[float]
+
+    @property
+    def participation(self) -> Participation: ...
+
+    def schedule(self, batch_size: int) -> Schedule: ...
+
+
+class _Mechanism(NamedTuple):
+    """Noise of a run: its decoder, the encoder's sensitivity and the error per noise multiplier."""
+
+    decoder: Floats
+    sensitivity: float
+    error: float
+
+
+class _Parts(NamedTuple):
+    """Features and labels in the order of a run, and those that it is measured on."""
+
+    features: Floats
+    labels: NDArray[np.intp]
+    measured: dict[str, tuple[Floats, NDArray[np.intp]]]
+
+
+class Runs:
+    """Settings of one experiment, with everything that its trials share."""
+
+    def __init__(self, parameters: Plan, theory: xr.Dataset, data: xr.Dataset) -> None:
+        from privreg.data.splits import sizes_that_fit
+        from reproduction.experiment.tables import from_dataset
+
+        self.parameters = parameters
+        self.table = from_dataset(data)
+        self.sizes = sizes_that_fit(
+            self.table,
+            train=parameters.sample_size,
+            normalisation=parameters.validation,
+            validation=parameters.test,
+        )
+        self.batch_size = self.sizes["train"] // parameters.steps_per_epoch
+        self._features: dict[str, Floats] = {}
+        self._theory = theory
+
+    @cached_property
+    def mechanisms(self) -> list[_Mechanism]:
+        errors = self._theory.mean_error.isel(schedule=0)
+        return [self._mechanism(name, float(errors.sel(mechanism=name))) for name in TRAINED]
+
+    def multipliers(self) -> FloatArray:
+        r"""Noise over sensitivity that releases all iterates of a run within each budget, 1/√(2ρ).
+
+        Neighbours are zero-out; one Gaussian mechanism with the sensitivity of the whole matrix.
+        """
+        from privreg.privacy.budget import Budget
+
+        delta = self.parameters.delta
+        budgets = [
+            Budget.approximate(epsilon, delta, neighbours="zero-out")
+            for epsilon in self.parameters.epsilons
+        ]
+        return np.array([1 / budget.root for budget in budgets])
+
+    def noise_std(self) -> FloatArray:
+        """Standard deviation of the draws before they are correlated, (mechanisms, budgets)."""
+        sensitivity = np.array([mechanism.sensitivity for mechanism in self.mechanisms])
+        change = self.parameters.clip_norm / self.batch_size
+        return np.multiply.outer(sensitivity * change, self.multipliers())
+
+    def noise_levels(self) -> FloatArray:
+        """Prefix error of the mean gradients, (mechanisms, budgets)."""
+        error = np.array([mechanism.error for mechanism in self.mechanisms])
+        change = self.parameters.clip_norm / self.batch_size
+        return np.multiply.outer(error * change, self.multipliers())
+
+    def choose_rates(self, name: str, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """Rates of the best validation accuracy in one run; not private."""
+        factors = np.array(self.parameters.rate_factors)
+        rates = factors / self.noise_levels()[..., None]
+        shape = rates.shape
+        noise_std = np.broadcast_to(self.noise_std()[..., None], shape)
+        parts = self._parts(name, rng)
+        found = self._trained(
+            parts, rng, noise_std.reshape(shape[0], -1), rates.reshape(shape[0], -1)
+        )
+        scores = accuracy(*parts.measured["validation"], found).reshape(shape)
+        best = np.take_along_axis(rates, scores.argmax(axis=-1)[..., None], axis=-1)[..., 0]
+        without = np.array([self.parameters.noiseless_rates])
+        scores = accuracy(*parts.measured["validation"], self._noiseless(parts, without))
+        return best, float(without[0, scores[0].argmax()])
+
+    def accuracies(
+        self, name: str, rng: np.random.Generator, *, rates: FloatArray, noiseless_rate: float
+    ) -> tuple[FloatArray, float]:
+        """Test accuracies by mechanism and budget, and the one without noise."""
+        parts = self._parts(name, rng)
+        found = self._trained(parts, rng, self.noise_std(), rates)
+        noiseless = self._noiseless(parts, np.array([[noiseless_rate]]))
+        test = parts.measured["test"]
+        return accuracy(*test, found), float(accuracy(*test, noiseless)[0, 0])
+
+    def _trained(
+        self, parts: _Parts, rng: np.random.Generator, noise_std: FloatArray, rates: FloatArray
+    ) -> Floats:
+        dimension = parts.features.shape[1]
+        steps = self.parameters.participation.steps
+        # Mechanisms share their draws, so that they are compared on common noise.
+        white = rng.standard_normal((steps, dimension * CLASSES), dtype=np.float32)
+        noise = np.stack([correlated(mechanism.decoder, white) for mechanism in self.mechanisms])
+        momentum = np.where(np.array(TRAINED) == "dp_sgd", 0.0, self.parameters.momentum)
+        return self._run(parts, Settings(noise, noise_std, rates, momentum))
+
+    def _noiseless(self, parts: _Parts, rates: FloatArray) -> Floats:
+        momentum = np.array([self.parameters.momentum])
+        return self._run(parts, Settings(None, np.zeros_like(rates), rates, momentum))
+
+    def _run(self, parts: _Parts, to: Settings) -> Floats:
+        schedule = self.parameters.schedule(self.batch_size)
+        return train(parts.features, parts.labels, classes=CLASSES, schedule=schedule, to=to)
+
+    def _parts(self, name: str, rng: np.random.Generator) -> _Parts:
+        from privreg.data.splits import split
+        from reproduction.papers.choquettechoo2024.features import feature_map
+
+        if name not in self._features:
+            self._features[name] = feature_map(
+                name,
+                self.table.features,
+                dataset=self.parameters.dataset,
+                scale=self.table.feature_scale,
+            )
+        features, labels = self._features[name], self.table.labels.astype(np.intp)
+        rows = split(self.table, **self.sizes, rng=rng)
+        # A few rows are left over where the steps do not divide them.
+        used = rows.train[: self.batch_size * self.parameters.steps_per_epoch]
+        return _Parts(
+            features[used],
+            labels[used],
+            {
+                "validation": (features[rows.normalisation], labels[rows.normalisation]),
+                "test": (features[rows.validation], labels[rows.validation]),
+            },
+        )
+
+    def _mechanism(self, name: str, error: float) -> _Mechanism:
+        from privreg.noise.toeplitz import dense_matrix
+
+        if name == "multi_epoch":
+            return _Mechanism(
+                self._theory.multi_epoch_decoder.values,
+                float(self._theory.multi_epoch_sensitivity),
+                error,
+            )
+        matrices = prefix_errors(name, self.parameters.participation).matrices
+        assert matrices is not None
+        decoder = matrices.decoder if matrices.decoder.ndim == 2 else dense_matrix(matrices.decoder)
+        return _Mechanism(decoder.astype(np.float32), matrices.sensitivity, error)
+
+
+def correlated(decoder: Floats, white: Floats, *, block: int = 250) -> Floats:
+    """The product, without the columns that a block of steps makes no use of."""
+    found = np.zeros((len(decoder), white.shape[1]), np.float32)
+    for start in range(0, len(decoder), block):
+        rows = decoder[start : start + block]
+        used = np.flatnonzero(rows.any(axis=0))
+        found[start : start + block] = rows[:, used] @ white[used]
+    return found

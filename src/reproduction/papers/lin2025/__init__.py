@@ -1,0 +1,12 @@
+"""lin2025: noisy SGD on least squares, its diffusion limit, its risk and its privacy loss."""
+
+from reproduction.experiment.citations import Citation
+
+CITATION = Citation(
+    title=(
+        "High-Dimensional Privacy-Utility Dynamics of Noisy Stochastic Gradient Descent on Least "
+        "Squares"
+    ),
+    authors="Lin, S., Kolaczyk, E. D., Smith, A. and Paquette, E.",
+    year=2025,
+)

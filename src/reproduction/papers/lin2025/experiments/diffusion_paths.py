@@ -1,0 +1,121 @@
+"""Sample paths of the nonlinear diffusion against its mean risk in closed equations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, means, per, stage
+from reproduction.experiment.parameters import Strict
+
+if TYPE_CHECKING:
+    from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+    from reproduction.experiment.trials import Trials
+
+PLACE = "Equation (1), Theorem 4.2"
+
+
+class Parameters(Strict):
+    """Euler-Maruyama paths; a trial is a batch of them."""
+
+    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    horizon: q.Positive = Field(description="Last time.")
+    rate: q.StepSize = Field(description="Scaled rate gamma.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: q.NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: q.Deviation = Field(
+        description="Standard deviation of the label noise."
+    )
+    paths: Annotated[q.Count, Field(ge=2)] = Field(description="Paths a trial.")
+    steps: q.Steps = Field(description="Time steps.")
+    times: q.Count = Field(description="Times at which the risk is compared.")
+
+    _times_are_steps = q.at_most("times", "steps")
+
+    @property
+    def stops(self) -> np.ndarray:
+        """Steps after which the risk is compared."""
+        return self.steps * np.arange(1, self.times + 1) // self.times
+
+    @property
+    def stop_times(self) -> np.ndarray:
+        return self.stops * self.horizon / self.steps
+
+
+AXES = {"time": Axis("time t = k / d", "stop_times")}
+
+
+@per(ratio=Quantity("mean risk of the paths over the theory", "time"))
+def batches(parameters: Parameters, trials: Trials) -> Iterator[np.ndarray]:
+    """Mean risk of each batch over the risk that the theory gives."""
+    from privreg.schedules import ConstantRate
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+
+    problem = _problem(parameters)
+    law = HomogenisedSGD(
+        problem,
+        ConstantRate(parameters.rate),
+        gradient_noise_std=parameters.gradient_noise_std,
+        horizon=parameters.horizon,
+    )
+    expected = [law.risk(time) for time in parameters.stop_times]
+    for trial in trials:
+        yield np.array(list(_mean_risks(parameters, problem, trial.rng))) / expected
+
+
+simulate = stage(AXES, batches)
+summarise = stage(AXES, means(batches))
+
+
+def _problem(parameters: Parameters) -> RidgeRegression:
+    from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+
+    d = parameters.dimension
+    grid = (np.arange(d) + 0.5) / d
+    return RidgeRegression(
+        0.2 + 1.6 * grid,
+        np.cos(6.0 * grid) / np.sqrt(d),
+        np.ones(d) / np.sqrt(d),
+        label_noise_std=parameters.scaled_label_noise_std,
+        ridge=parameters.ridge,
+    )
+
+
+def _mean_risks(
+    parameters: Parameters, problem: RidgeRegression, rng: np.random.Generator
+) -> Iterator[float]:
+    """Mean risk over a batch of paths at each time, extrapolated from full and half steps.
+
+    The two step lengths share their noise, so the leading error in the step cancels.
+    """
+    width = parameters.horizon / parameters.steps
+    fine = np.tile(problem.initial, (parameters.paths, 1))
+    coarse = fine.copy()
+    for start, stop in pairwise([0, *parameters.stops]):
+        for _ in range(start, stop):
+            halves = rng.standard_normal((2, *fine.shape)) * np.sqrt(width / 2.0)
+            for noise in halves:
+                _advance(fine, noise, problem, parameters, width / 2.0)
+            _advance(coarse, halves.sum(axis=0), problem, parameters, width)
+        yield 2.0 * problem.risk(fine).mean() - problem.risk(coarse).mean()
+
+
+def _advance(
+    state: np.ndarray,
+    noise: np.ndarray,
+    problem: RidgeRegression,
+    parameters: Parameters,
+    width: float,
+) -> None:
+    """One Euler-Maruyama step of all paths in place."""
+    rate = parameters.rate
+    spread = (
+        2.0 * problem.risk(state)[:, None] * problem.eigenvalues + parameters.gradient_noise_std**2
+    )
+    drift = problem.curvatures * state - problem.eigenvalues * problem.target
+    state += -rate * width * drift + rate * np.sqrt(spread / parameters.dimension) * noise

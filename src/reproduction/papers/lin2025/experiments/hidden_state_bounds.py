@@ -1,0 +1,78 @@
+"""Hidden-state bounds for clipped noisy SGD: a reconstruction of Ye and Shokri (2022)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.experiment.parameters import Strict
+from reproduction.papers.lin2025.setting import Design
+
+if TYPE_CHECKING:
+    from privreg.theory.noisy_sgd.hidden_state import Bound
+
+PLACE = "Figure 3(b)"
+
+
+class Parameters(Strict):
+    """Figure 3(b): clipping norms at one noise scale."""
+
+    design: Design
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    order: q.RenyiOrder = Field(description="Rényi order alpha.")
+    clip_norms: q.Some[q.ClipNorm] = Field(description="Clipping norms c.")
+    steps: Annotated[q.Rising[q.Index], Field(min_length=2)] = Field(description="Iterations k.")
+
+    _steps_have_records = q.at_most("steps", "design.sample_size")
+
+
+AXES = {
+    "bound": Axis("bound", ["reconstruction", "contraction"]),
+    "clip_norm": Axis("clipping norm c", "clip_norms"),
+    "step": Axis("iteration k", "steps"),
+}
+
+
+@per(
+    "bound",
+    "clip_norm",
+    loss=Quantity("hidden-state bound (no guarantee when clipped)", "step"),
+)
+def loss(parameters: Parameters, bound: Bound, clip_norm: float) -> np.ndarray:
+    """The bound along the path."""
+    from privreg.theory.noisy_sgd.hidden_state import shuffled_hidden_state_loss
+
+    return shuffled_hidden_state_loss(
+        parameters.steps,
+        records=parameters.design.sample_size,
+        clip_norm=clip_norm,
+        gradient_noise_std=parameters.gradient_noise_std,
+        step_size=parameters.design.step_size,
+        strong_convexity=parameters.design.ridge,
+        order=parameters.order,
+        bound=bound,
+    )
+
+
+@per(
+    "clip_norm",
+    single_step="Rényi privacy of all clipped iterates together, a guarantee",
+)
+def single_step(parameters: Parameters, clip_norm: float) -> float:
+    """What clipping alone guarantees for one known position."""
+    return 2.0 * parameters.order * clip_norm**2 / parameters.gradient_noise_std**2
+
+
+theory = stage(
+    AXES,
+    loss,
+    single_step,
+    attributes=lambda parameters: {
+        "guarantee": "none: a clipped full gradient need not contract, which the bound assumes",
+        "order": parameters.order,
+    },
+)

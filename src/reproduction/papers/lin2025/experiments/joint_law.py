@@ -1,0 +1,134 @@
+"""Noisy SGD at several times together against the joint law of the diffusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, per, stage, trials_last
+from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import jackknife
+from reproduction.papers.lin2025.setting import Design, Instance
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from reproduction.experiment.trials import Trial
+
+PLACE = "Conjecture 3.1, equations (9), (10) and (18)"
+
+
+class Parameters(Strict):
+    """The times at which one run is compared with one path of the diffusion."""
+
+    design: Design
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    steps: Annotated[q.Rising[q.Steps], Field(min_length=2)] = Field(
+        description="Iterations k, increasing."
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if not all(0 < low < high for low, high in pairwise(self.steps)):
+            raise ValueError(f"steps must increase from 1 or more, got {self.steps}")
+        if self.steps[-1] > self.design.sample_size:
+            raise ValueError(
+                f"steps must be at most sample_size {self.design.sample_size}, got {self.steps[-1]}"
+            )
+        return self
+
+
+AXES = {
+    "step": Axis("iteration k", "steps"),
+    "later_step": Axis(
+        "the later iteration k of two neighbours", lambda parameters: parameters.steps[1:]
+    ),
+}
+
+
+@per(
+    conditional_distance=Quantity(
+        "squared Mahalanobis distance of an iterate to its law given the one before", "step"
+    ),
+    correlation=Quantity(
+        "correlation of an iterate with the one before over that of the law", "later_step"
+    ),
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
+    """Squared distance of the iterates to their joint law, and how neighbours in time correlate.
+
+    The linear diffusion is a Gaussian Markov process, so the joint distance is a sum over the times
+    of the distance of each state to its law given the one before; the start is known.
+    """
+    instance = parameters.design.draw(trial.rng)
+    law = parameters.design.law(instance.problem, parameters.gradient_noise_std)
+    times = np.asarray(parameters.steps) / parameters.design.dimension
+    variance = law.variance(times)
+    error = np.array(list(_iterates(parameters, instance, trial.rng))) - law.mean(times)
+    past, past_variance = _before(error), _before(variance)
+    carried = np.array([law.transition(time, start) for start, time in pairwise([0.0, *times])])
+    innovation = variance - carried**2 * past_variance
+    scale = np.sqrt(variance * past_variance)[1:]
+    expected = np.sum((carried * past_variance)[1:] / scale, axis=1)
+    return {
+        "conditional_distance": np.sum((error - carried * past) ** 2 / innovation, axis=1),
+        "correlation": np.sum((error * past)[1:] / scale, axis=1) / expected,
+    }
+
+
+@per(
+    joint_distance=Mean(
+        "the squared Mahalanobis distance to the joint law, over its degrees of freedom"
+    ),
+    joint_distance_spread=Estimate(
+        "standard deviation over trials of the joint distance over that of its law"
+    ),
+    correlation_ratio=Mean(
+        "the correlation of an iterate with the one before over that of the law", "later_step"
+    ),
+)
+def joint(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    """The joint distance has a chi-square law's mean and variance."""
+    distance = trials_last(simulation.conditional_distance).sum(axis=0)
+    freedom = parameters.design.dimension * len(parameters.steps)
+    standardised = (distance - freedom) / np.sqrt(2.0 * freedom)
+    return {
+        "joint_distance": distance / freedom,
+        "joint_distance_spread": jackknife(
+            lambda kept: standardised[kept].std(ddof=1), distance.size
+        ),
+        "correlation_ratio": trials_last(simulation.correlation),
+    }
+
+
+simulate = stage(AXES, run)
+summarise = stage(AXES, joint, step=AXES["step"])
+
+
+def _iterates(
+    parameters: Parameters, instance: Instance, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Those of one run, in the eigenbasis."""
+    from privreg.algorithms.noisy_sgd import simulate_noisy_sgd
+
+    iterate = instance.initial
+    for start, end in pairwise([0, *parameters.steps]):
+        iterate = simulate_noisy_sgd(
+            instance.records,
+            initial=iterate,
+            step_sizes=np.full(end - start, parameters.design.step_size),
+            gradient_noise_stds=[parameters.gradient_noise_std],
+            ridge=parameters.design.ridge,
+            rng=rng,
+        ).iterate[0, 0]
+        yield instance.basis.coordinates(iterate)
+
+
+def _before(values: np.ndarray) -> np.ndarray:
+    """Rows one later in time, from the known start."""
+    return np.vstack([np.zeros_like(values[:1]), values[:-1]])

@@ -1,0 +1,275 @@
+"""Identities of the definitions and proofs, printed and corrected, on a law of few records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import per, stage
+from reproduction.experiment.parameters import Strict
+
+PLACE = "Definition 2, Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"
+
+
+class Parameters(Strict):
+    """Where the identities are evaluated."""
+
+    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    features: Annotated[q.Count, Field(ge=2)] = Field(
+        description="Feature vectors, each with two labels."
+    )
+    points: q.Count = Field(description="Iterates at which they are evaluated.")
+    rate: q.Positive = Field(description="Scaled rate gamma.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: q.NonNegative = Field(description="Penalty delta.")
+
+
+@dataclass(frozen=True)
+class _Law:
+    """Equally likely records: each feature vector with label noise of either sign."""
+
+    features: np.ndarray
+    label_noise: np.ndarray
+    target: np.ndarray
+    moment: np.ndarray
+
+    @classmethod
+    def draw(cls, parameters: Parameters, rng: np.random.Generator) -> _Law:
+        half = rng.standard_normal((parameters.features, parameters.dimension))
+        features = np.concatenate([half, half])
+        noise = np.abs(rng.standard_normal(parameters.features))
+        return cls(
+            features,
+            np.concatenate([noise, -noise]),
+            rng.standard_normal(parameters.dimension) / np.sqrt(parameters.dimension),
+            features.T @ features / len(features),
+        )
+
+    @property
+    def label_noise_square(self) -> float:
+        return float(np.mean(self.label_noise**2))
+
+    def risk(self, error: np.ndarray) -> float:
+        return float(np.mean((self.features @ error - self.label_noise) ** 2) / 2)
+
+
+@dataclass(frozen=True)
+class _Quadratic:
+    """q(v) = v' H v / 2 + w' v."""
+
+    hessian: np.ndarray
+    linear: np.ndarray
+
+    @classmethod
+    def draw(cls, law: _Law, rng: np.random.Generator) -> _Quadratic:
+        root = rng.standard_normal(law.moment.shape)
+        return cls((root + root.T) / 2, rng.standard_normal(len(law.moment)))
+
+    def __call__(self, point: np.ndarray) -> np.ndarray:
+        """Its values, (..., d) -> (...)."""
+        return ((point @ self.hessian) * point).sum(axis=-1) / 2 + point @ self.linear
+
+    def gradient(self, point: np.ndarray) -> np.ndarray:
+        return self.hessian @ point + self.linear
+
+
+class _Case(NamedTuple):
+    """Where identities are evaluated; conditional means are sums over the records."""
+
+    parameters: Parameters
+    law: _Law
+    error: np.ndarray
+    form: _Quadratic
+    wander: np.ndarray
+
+
+def _cases(parameters: Parameters) -> Iterator[_Case]:
+    rng = np.random.Generator(np.random.SFC64(1))
+    law = _Law.draw(parameters, rng)
+    for _ in range(parameters.points):
+        error, form = rng.standard_normal(parameters.dimension), _Quadratic.draw(law, rng)
+        yield _Case(parameters, law, error, form, rng.standard_normal(parameters.dimension))
+
+
+def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
+    """The largest values over all cases, each by itself."""
+
+    def over_cases(parameters: Parameters) -> Any:
+        found = [function(case) for case in _cases(parameters)]
+        if not isinstance(found[0], dict):
+            return max(found)
+        return {name: max(each[name] for each in found) for name in found[0]}
+
+    return over_cases
+
+
+@per(
+    decomposition_printed="largest distance of Lemma A.1's sum to the increment, over the largest "
+    "mean square of the sampling term",
+    decomposition_corrected="the same without the square of the sampling term's mean",
+    martingale_mean="largest conditional mean of a martingale difference of Lemma A.1",
+)
+@_largest
+def decomposition(case: _Case) -> dict:
+    """Lemma A.1 for each record and each value of the private noise, axes (record, noise)."""
+    parameters, law, error, form, _ = case
+    dimension, rate = parameters.dimension, parameters.rate
+    pull = parameters.ridge / dimension * (error + law.target)
+    sample = (law.features @ error - law.label_noise)[:, None] * law.features / dimension
+    noise = parameters.gradient_noise_std / dimension * _noise_points(dimension)
+    step = pull + sample[:, None] + noise
+    increment = form(error - rate * step) - form(error)
+    mean = sample.mean(axis=0)
+    squares = np.einsum("ij,jk,ik->i", sample, form.hessian, sample)
+    gradient, trace = form.gradient(error), np.trace(form.hessian)
+    linear = (sample - mean) @ (rate**2 * form.hessian @ pull - rate * gradient)
+    quadratic = rate**2 / 2 * (squares - squares.mean())
+    private_linear = (rate**2 * (pull + sample) @ form.hessian - rate * gradient) @ noise.T
+    variance = parameters.gradient_noise_std**2 / dimension**2
+    energy = np.einsum("ij,jk,ik->i", noise, form.hessian, noise)
+    private_quadratic = rate**2 / 2 * (energy - variance * trace)
+    level = _trace(law.moment, form.hessian) * (error @ law.moment @ error + law.label_noise_square)
+    leading = -rate * gradient @ (pull + law.moment @ error / dimension) + rate**2 / 2 * (
+        level / dimension**2 + variance * trace
+    )
+    square = mean @ form.hessian @ mean
+    rest = (
+        rate**2
+        / 2
+        * (pull @ form.hessian @ (pull + 2 * mean) + squares.mean() - level / dimension**2)
+    )
+    data = (linear + quadratic)[:, None]
+    apart = increment - (leading + rest + data + private_linear + private_quadratic)
+    martingales = (
+        np.array([linear.mean(), quadratic.mean(), private_quadratic.mean()]),
+        private_linear.mean(axis=1),
+    )
+    scale = rate**2 / 2 * np.abs(squares).max()
+    return {
+        "decomposition_printed": float(np.abs(apart - rate**2 / 2 * square).max() / scale),
+        "decomposition_corrected": float(np.abs(apart).max() / scale),
+        "martingale_mean": max(float(np.abs(term).max()) for term in martingales),
+    }
+
+
+@per(predictable_error="largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1")
+@_largest
+def predictable_error(case: _Case) -> float:
+    """The leading predictable term of Lemma A.1, of (30), and of the diffusion's (29) times 1/d."""
+    parameters, law, error, form, _ = case
+    dimension, rate, ridge = parameters.dimension, parameters.rate, parameters.ridge
+    private = parameters.gradient_noise_std**2
+    gradient, trace = form.gradient(error), np.trace(form.hessian)
+    curved = _trace(law.moment, form.hessian)
+    inner = (law.moment + ridge * np.eye(dimension)) @ error + ridge * law.target
+    energy = error @ law.moment @ error + law.label_noise_square
+    lemma = -rate / dimension * gradient @ inner + rate**2 / (2 * dimension**2) * (
+        curved * energy + private * trace
+    )
+    # The gradient of R and the risk from the records themselves, not from their moments.
+    residuals = law.features @ error - law.label_noise
+    descent = residuals @ law.features / len(residuals) + ridge * (error + law.target)
+    printed = -rate / dimension * gradient @ descent + rate**2 / dimension**2 * (
+        law.risk(error) * curved + private * trace / 2
+    )
+    spread = (2 * law.risk(error) * law.moment + private * np.eye(dimension)) / dimension
+    diffusion = -rate * gradient @ descent + rate**2 / 2 * _trace(spread, form.hessian)
+    return max(abs(printed / lemma - 1.0), abs(diffusion / dimension / lemma - 1.0))
+
+
+@per(
+    quadratic_risk_error="largest relative distance of the risks to their quadratics, Definition 2"
+)
+@_largest
+def quadratic_risk_error(case: _Case) -> float:
+    """P and R against x' T x / 2 + u' x + c."""
+    parameters, law, point, *_ = case
+    labels = law.features @ law.target + law.label_noise
+    losses = (law.features @ point - labels) ** 2 / 2
+    found = []
+    for ridge in (0.0, parameters.ridge):
+        hessian = law.moment + ridge * np.eye(len(point))
+        linear, constant = -labels @ law.features / len(labels), np.mean(labels**2) / 2
+        stated = point @ hessian @ point / 2 + linear @ point + constant
+        found.append(abs(stated / (losses.mean() + ridge / 2 * point @ point) - 1.0))
+    return max(found)
+
+
+@per(
+    expansion_printed="largest relative distance of (37) to the risk",
+    expansion_corrected="the same with the root of the second moment in place of its inverse",
+)
+@_largest
+def expansion(case: _Case) -> dict:
+    """P at the flow plus a displacement, expanded as in (37)."""
+    _, law, flow, _, wander = case
+    whole = law.risk(flow + wander)
+    start = law.risk(flow) + (law.moment @ flow) @ wander
+    inverse = np.linalg.pinv(law.moment, hermitian=True)
+    return {
+        "expansion_printed": abs((start + wander @ inverse @ wander / 2) / whole - 1.0),
+        "expansion_corrected": abs((start + wander @ law.moment @ wander / 2) / whole - 1.0),
+    }
+
+
+@per(exponent_threshold="c_* below which the bound of (2) vanishes, sigma = 1")
+def exponent_threshold() -> float:
+    """Where the log-log slope in d of the bound (2) changes sign, at n = d ln(d) / c_0."""
+    from scipy.optimize import brentq
+
+    def slope(exponent: float) -> float:
+        logs = np.log(10.0) * np.array([100.0, 150.0])
+        values = [log / 8 + np.log(_terms(log, exponent, 0.0).sum()) for log in logs]
+        return float((values[1] - values[0]) / (logs[1] - logs[0]))
+
+    return float(brentq(slope, 0.0, 0.2, xtol=1e-12))
+
+
+@per(
+    noise_power_over_exponent="largest power of d for sigma, over c_*, at which the first term of "
+    "(2) leads"
+)
+def noise_power_over_exponent() -> float:
+    """Where no term of (2) grows faster than the first."""
+    from scipy.optimize import brentq
+
+    exponent = 0.02
+
+    def lead(power: float) -> float:
+        first, *others = np.log(_terms(1.0, exponent, power))
+        return float(first - max(others[0] - np.log(2.0), others[1]))
+
+    return float(brentq(lead, 0.0, 10.0 * exponent, xtol=1e-14)) / exponent
+
+
+theory = stage(
+    {},
+    decomposition,
+    predictable_error,
+    quadratic_risk_error,
+    expansion,
+    exponent_threshold,
+    noise_power_over_exponent,
+)
+
+
+def _noise_points(dimension: int) -> np.ndarray:
+    """Equally likely points whose moments up to the third are a standard normal's."""
+    axes = np.sqrt(dimension) * np.eye(dimension)
+    return np.concatenate([axes, -axes])
+
+
+def _terms(log: float, exponent: float, power: float) -> np.ndarray:
+    """The three terms of (2) at d = exp(log) and sigma = d^power."""
+    powers = np.array([-0.5 + 9 * exponent, -0.5 + 2 * exponent + power, -0.5 + 2 * power])
+    return np.array([1.0, 2.0, 1.0]) * np.exp(log * powers)
+
+
+def _trace(first: np.ndarray, second: np.ndarray) -> float:
+    """Trace of a product of symmetric matrices."""
+    return float(np.sum(first * second))

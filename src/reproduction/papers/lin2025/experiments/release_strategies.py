@@ -1,0 +1,174 @@
+"""Approximate Rényi loss of three release strategies, as printed and exact; not a guarantee."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
+from reproduction.experiment.parameters import Strict
+from reproduction.papers.lin2025.pairs import Records
+from reproduction.papers.lin2025.setting import Design, about
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.theory.noisy_sgd.release_loss import Release
+    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+    from reproduction.experiment.trials import Trial
+
+PLACE = "Theorems 4.3-4.5, equations (15), (21) and (24)"
+STRATEGIES: dict[str, Release] = {
+    "last iterate": "last",
+    "chosen iterates": "all",
+    "average": "average",
+}
+VARIANTS: tuple[Literal["exact", "paper"], ...] = ("exact", "paper")
+
+
+class Parameters(Strict):
+    """Release times, and the pairs that stand for the worst."""
+
+    design: Design
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    order: q.RenyiOrder = Field(description="Rényi order alpha.")
+    steps: Annotated[q.Rising[q.Steps], Field(min_length=2)] = Field(
+        description="Iterations that are released, ascending."
+    )
+    candidates: q.Count = Field(description="Records that each criterion adds to the search.")
+    pairs: q.Count = Field(description="Ordered pairs compared at each position.")
+    finest: q.Positive = Field(description="Width of the finest quadrature panel, in steps.")
+
+    _steps_have_records = q.at_most("steps", "design.sample_size")
+
+    @property
+    def times(self) -> np.ndarray:
+        """Release times."""
+        return np.asarray(self.steps) / self.design.dimension
+
+
+POSITION = "time s of the differing step"
+AXES = {
+    "strategy": Axis("what is released", list(STRATEGIES)),
+    "variant": Axis("formula", VARIANTS),
+}
+RELEASE = Axis("release times", "times")
+
+
+@per(
+    "strategy",
+    "variant",
+    divergence=Quantity("divergence given the position", "position"),
+    loss="Rényi loss at a random position (no guarantee)",
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
+    """Loss by position of the differing record, and with the position random."""
+    from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
+
+    design = parameters.design
+    instance = design.draw(trial.rng)
+    records = Records.draw(design, instance, trial.rng)
+    law = design.law(instance.problem, parameters.gradient_noise_std)
+    search = records[records.candidates(law, parameters.candidates)].search(law)
+    positions, weights = _quadrature(parameters)
+    largest = [_largest_divergences(parameters, search, position) for position in positions]
+    divergence = np.stack(largest, axis=-1)
+    loss = shuffled_loss(divergence, weights, horizon=design.horizon, order=parameters.order)
+    return {"divergence": divergence, "loss": loss}
+
+
+@per(
+    "strategy",
+    printed_share=Mean("the printed loss over the exact one"),
+    least_printed_share=Mean(
+        "the least ratio over positions of the printed to the exact divergence"
+    ),
+    strategy_ratio=Mean("the loss over that of the last iterate", "variant"),
+)
+def ratios(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    """How far the printed formulas fall short, and what a strategy costs."""
+    loss, divergence = trials_last(simulation.loss), trials_last(simulation.divergence)
+    later = simulation.position.values > parameters.times[0]
+    exact, printed = divergence[:, 0, later], divergence[:, 1, later]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(exact > 0, printed / exact, 1.0)
+    return {
+        "printed_share": loss[:, 1] / loss[:, 0],
+        "least_printed_share": share.min(axis=1),
+        "strategy_ratio": loss / loss[:1],
+    }
+
+
+@per(
+    "strategy",
+    "variant",
+    divergence=Quantity("divergence by position, first data set", "position"),
+)
+def profile(simulation: xr.Dataset) -> np.ndarray:
+    return simulation.divergence.isel(trial=0).values
+
+
+simulate = stage(
+    AXES,
+    run,
+    attributes=about,
+    position=Axis(POSITION, lambda parameters: _quadrature(parameters)[0]),
+    release=RELEASE,
+)
+summarise = stage(
+    AXES,
+    means(run, "loss"),
+    ratios,
+    profile,
+    position=Axis(POSITION, lambda simulation: simulation.position.values),
+    release=RELEASE,
+)
+
+
+def _quadrature(parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the differing step, and their weights."""
+    from privreg.theory.noisy_sgd.shuffled_position import position_quadrature
+
+    finest = parameters.finest / parameters.design.dimension
+    return position_quadrature(parameters.times, finest=finest, nodes_per_panel=3)
+
+
+def _largest_divergences(parameters: Parameters, search: PairSearch, position: float) -> np.ndarray:
+    """Largest over the pairs that lose most in the next release, shape (strategies, variants)."""
+    from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
+    from privreg.theory.noisy_sgd.release_loss import release_divergence
+    from privreg.theory.noisy_sgd.renyi_loss import Record
+
+    times, order = parameters.times, parameters.order
+    after = times[np.searchsorted(times, position)]
+    found = search.divergences(times=[after], position=position, order=order)
+    pairs = [
+        tuple(Record(search.features[k], float(search.labels[k])) for k in pair)
+        for pair in largest_pairs(found, parameters.pairs)
+    ]
+
+    def divergence(pair: tuple, release: Release, variant: Literal["exact", "paper"]) -> float:
+        # As printed the arguments are swapped; the pair is, so that only what the variants
+        # disagree on is left.
+        return release_divergence(
+            search.law,
+            *(pair if variant == "exact" else pair[::-1]),
+            release=release,
+            times=times,
+            position=position,
+            order=order,
+            variant=variant,
+        )
+
+    return np.array(
+        [
+            [
+                max(0.0, *(divergence(pair, release, variant) for pair in pairs))
+                for variant in VARIANTS
+            ]
+            for release in STRATEGIES.values()
+        ]
+    )

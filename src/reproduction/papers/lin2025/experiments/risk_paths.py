@@ -1,0 +1,203 @@
+"""Risk of one-pass noisy SGD along its path, clipped and not, against the diffusion's law."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import (
+    Axis,
+    Estimate,
+    Mean,
+    Quantity,
+    means,
+    per,
+    stage,
+    trials_last,
+)
+from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import jackknife
+from reproduction.papers.lin2025.setting import NOISE, Design, Instance
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.algorithms.noisy_sgd import NoisySGDRuns
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+    from reproduction.experiment.trials import Trial
+
+PLACE = "Figures 1(a), 2(a) and 3(a), Theorem 4.2, Conjecture 3.1"
+CURVE_POINTS = 376
+
+
+class Parameters(Strict):
+    """Figures 1(a), 2(a), 3(a): noise scales and clipping norms on shared draws."""
+
+    design: Design
+    gradient_noise_stds: q.Some[q.PositiveDeviation] = Field(description="Gradient noise sigma.")
+    clip_norms: q.Some[q.ClipNorm] = Field(
+        description="Norms that the full gradient is clipped to; the unclipped run is added."
+    )
+
+    @property
+    def every_clip_norm(self) -> list[float]:
+        return [*self.clip_norms, np.inf]
+
+    @property
+    def shown(self) -> np.ndarray:
+        """Iterations that figures show."""
+        return np.unique(np.linspace(0, self.design.sample_size, CURVE_POINTS).astype(int))
+
+
+def _levels(simulation: xr.Dataset) -> np.ndarray:
+    count = simulation.sizes["trial"]
+    return (np.arange(count) + 0.5) / count
+
+
+AXES = {
+    "gradient_noise_std": NOISE,
+    "larger_gradient_noise_std": Axis(
+        "the larger of two noise scales", lambda parameters: parameters.gradient_noise_stds[1:]
+    ),
+    "clip_norm": Axis("norm that gradients are clipped to", "every_clip_norm"),
+    "step": Axis("iteration k", "shown"),
+    "quantile_level": Axis("probability of the quantile", _levels),
+}
+
+
+@per(
+    "gradient_noise_std",
+    risk=Quantity("population risk of the iterate", "clip_norm step"),
+    law_risk=Quantity("mean population risk of the diffusion", "step"),
+    gap="largest relative distance of one run's risk to the theory",
+    final_ratio="risk after the last step over the theory",
+    clipping_excess=Quantity(
+        "largest relative excess of the clipped run's risk over the unclipped run's", "clip_norm"
+    ),
+    squared_distance="squared Mahalanobis distance of the last iterate to its law",
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
+    """Risk of each run and of its own limit law; distance of the last iterate from that law."""
+    design = parameters.design
+    instance = design.draw(trial.rng)
+    runs = _runs(parameters, instance, trial.rng)
+    laws = [design.law(instance.problem, std) for std in parameters.gradient_noise_stds]
+    times = np.arange(design.sample_size + 1) / design.dimension
+    risk, expected = runs.risk.non_private, np.array([law.risk(times) for law in laws])
+    ratio = risk[:, -1] / expected
+    last = map(instance.basis.coordinates, runs.iterate[:, -1])
+    return {
+        "risk": risk[..., parameters.shown],
+        "law_risk": expected[:, parameters.shown],
+        "gap": np.abs(ratio - 1.0).max(axis=-1),
+        "final_ratio": ratio[:, -1],
+        "clipping_excess": np.max(risk / risk[:, -1:], axis=-1) - 1.0,
+        "squared_distance": [_distance(*pair) for pair in zip(last, laws, strict=True)],
+    }
+
+
+@per(
+    "gradient_noise_std",
+    risk_run=Quantity("population risk of the first trial", "clip_norm step"),
+    law_run=Quantity("mean population risk of the diffusion on the first trial's problem", "step"),
+)
+def first(simulation: xr.Dataset) -> dict:
+    """What figures show of a path."""
+    trial = simulation.isel(trial=0)
+    return {"risk_run": trial.risk.values, "law_run": trial.law_risk.values}
+
+
+@per(
+    "larger_gradient_noise_std",
+    least_noise_increment="least rise over the iterations of the mean risk from one noise scale to "
+    "the next",
+)
+def noise_increments(simulation: xr.Dataset) -> np.ndarray:
+    unclipped = simulation.risk.isel(clip_norm=-1)
+    risk = unclipped.transpose("gradient_noise_std", "trial", "step").values[..., 1:]
+    return np.diff(risk, axis=0).mean(axis=1).min(axis=-1)
+
+
+@per(
+    "gradient_noise_std",
+    final_clipping_excess=Mean(
+        "the relative excess of the clipped run's risk after the last step", "clip_norm"
+    ),
+)
+def final_clipping_excess(simulation: xr.Dataset) -> np.ndarray:
+    final = trials_last(simulation.risk.isel(step=-1))
+    return final / final[:, -1:] - 1.0
+
+
+@per(
+    "gradient_noise_std",
+    final_spread=Estimate("standard deviation over trials of the final risk over the theory"),
+)
+def final_spread(simulation: xr.Dataset) -> tuple:
+    return _spread(trials_last(simulation.final_ratio))
+
+
+@per(
+    "gradient_noise_std",
+    distance_per_coordinate=Mean("the squared Mahalanobis distance over the dimension"),
+    distance_spread=Estimate(
+        "standard deviation over trials of the squared distance over that of its law"
+    ),
+    sorted_distance=Quantity("sorted squared Mahalanobis distances", "quantile_level"),
+)
+def distances(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    """The squared distances, whose law has a chi-square's mean d and variance 2 d."""
+    distance, dimension = trials_last(simulation.squared_distance), parameters.design.dimension
+    return {
+        "distance_per_coordinate": distance / dimension,
+        "distance_spread": _spread((distance - dimension) / np.sqrt(2.0 * dimension)),
+        "sorted_distance": np.sort(distance),
+    }
+
+
+@per("quantile_level", chi_square_quantile="quantile of the chi-square law")
+def quantiles(parameters: Parameters, simulation: xr.Dataset) -> np.ndarray:
+    from scipy.stats import chi2
+
+    return chi2.ppf(_levels(simulation), parameters.design.dimension)
+
+
+simulate = stage(AXES, run)
+summarise = stage(
+    AXES,
+    means(run, "gap", "final_ratio", "clipping_excess"),
+    first,
+    noise_increments,
+    final_clipping_excess,
+    final_spread,
+    distances,
+    quantiles,
+)
+
+
+def _runs(parameters: Parameters, instance: Instance, rng: np.random.Generator) -> NoisySGDRuns:
+    from privreg.algorithms.noisy_sgd import simulate_noisy_sgd
+
+    design = parameters.design
+    return simulate_noisy_sgd(
+        instance.records,
+        initial=instance.initial,
+        step_sizes=np.full(design.sample_size, design.step_size),
+        gradient_noise_stds=parameters.gradient_noise_stds,
+        clip_norms=parameters.every_clip_norm,
+        ridge=design.ridge,
+        rng=rng,
+    )
+
+
+def _distance(iterate: np.ndarray, law: HomogenisedSGD) -> float:
+    error = iterate - law.mean(law.horizon)
+    return np.sum(error**2 / law.variance(law.horizon))
+
+
+def _spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviation over trials, (..., trial) -> (...), with its standard error."""
+    return jackknife(lambda kept: values[..., kept].std(axis=-1, ddof=1), values.shape[-1])

@@ -1,0 +1,151 @@
+"""How fast noisy SGD's risk, in the mean and in one run, approaches the theory as d grows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
+from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import loglog_slope
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+    from reproduction.experiment.trials import Trials
+
+PLACE = "Theorems 3.1 and 4.1, Corollary 4.1, Lemma A.4"
+
+
+class Parameters(Strict):
+    """Dimensions at a fixed ratio of records, rate and noise; eigenvalues spread evenly."""
+
+    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
+        description="Dimensions d."
+    )
+    horizon: q.Positive = Field(description="Records over dimension, n / d.")
+    rate: q.StepSize = Field(description="Scaled rate gamma.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: q.NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: q.Deviation = Field(
+        description="Standard deviation of the label noise."
+    )
+    lowest: q.NonNegative = Field(description="Smallest eigenvalue of the second moment.")
+    highest: q.Positive = Field(description="Largest eigenvalue of the second moment.")
+
+    _has_a_spread = q.more_than("highest", "lowest")
+
+    def problem(self, dimension: int) -> RidgeRegression:
+        from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+
+        grid = (np.arange(dimension) + 0.5) / dimension
+        return RidgeRegression(
+            self.lowest + (self.highest - self.lowest) * grid,
+            np.cos(6.0 * grid) / np.sqrt(dimension),
+            np.ones(dimension) / np.sqrt(dimension),
+            label_noise_std=self.scaled_label_noise_std,
+            ridge=self.ridge,
+        )
+
+    def law(self, problem: RidgeRegression) -> HomogenisedSGD:
+        from privreg.schedules import ConstantRate
+        from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+
+        rate = ConstantRate(self.rate)
+        return HomogenisedSGD(
+            problem, rate, gradient_noise_std=self.gradient_noise_std, horizon=self.horizon
+        )
+
+    def steps(self, dimension: int) -> int:
+        return round(self.horizon * dimension)
+
+    @property
+    def derived_steps(self) -> float:
+        """Steps for each dimension."""
+        return self.horizon
+
+    def step_sizes(self, dimension: int) -> np.ndarray:
+        return np.full(self.steps(dimension), self.rate / dimension)
+
+    def risk(self, dimension: int) -> np.ndarray:
+        """Mean risk of the diffusion at the start and after each step."""
+        times = np.arange(self.steps(dimension) + 1) / dimension
+        return self.law(self.problem(dimension)).risk(times)
+
+
+AXES = {"dimension": Axis("dimension d", "dimensions")}
+
+
+@per(
+    mean_gap=Quantity("largest distance of the exact mean risk to the theory", "dimension"),
+    mean_gap_slope="log-log slope of that distance in d",
+)
+def mean(parameters: Parameters) -> dict:
+    """How the exact mean risk of the discrete algorithm approaches the theory."""
+    gaps = [_mean_gap(parameters, dimension) for dimension in parameters.dimensions]
+    slope = np.polyfit(np.log(parameters.dimensions), np.log(gaps), 1)[0]
+    return {"mean_gap": gaps, "mean_gap_slope": slope}
+
+
+@per(
+    "dimension",
+    gap="largest distance of one run's risk to the theory",
+    martingale="largest value of the gradient noise's quadratic martingale",
+)
+def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[dict]:
+    """Largest distance of one run to the theory, and of the noise's martingale from 0."""
+    from privreg.algorithms.noisy_sgd import LinearRecords, simulate_noisy_sgd
+
+    problem, sizes = parameters.problem(dimension), parameters.step_sizes(dimension)
+    limit = parameters.risk(dimension)
+    records = LinearRecords(
+        "gaussian",
+        np.zeros(dimension),
+        np.sqrt(problem.eigenvalues),
+        problem.target,
+        parameters.scaled_label_noise_std,
+    )
+    scale = 0.5 * (parameters.rate * parameters.gradient_noise_std / dimension) ** 2
+    for trial in trials:
+        runs = simulate_noisy_sgd(
+            records,
+            initial=problem.initial,
+            step_sizes=sizes,
+            gradient_noise_stds=[parameters.gradient_noise_std],
+            ridge=parameters.ridge,
+            rng=trial.rng,
+        )
+        energy = trial.rng.chisquare(dimension, sizes.size) - dimension
+        yield {
+            "gap": np.abs(runs.risk.non_private[0, 0] - limit).max(),
+            "martingale": np.abs(scale * np.cumsum(energy)).max(),
+        }
+
+
+@per(
+    gap_slope=Estimate("log-log slope in d of the mean gap"),
+    martingale_slope=Estimate("log-log slope in d of the mean martingale"),
+)
+def slopes(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    return {
+        f"{name}_slope": loglog_slope(parameters.dimensions, trials_last(simulation[name]))
+        for name in ("gap", "martingale")
+    }
+
+
+theory = stage(AXES, mean)
+simulate = stage(AXES, run)
+summarise = stage(AXES, means(run), slopes)
+
+
+def _mean_gap(parameters: Parameters, dimension: int) -> float:
+    from privreg.theory.noisy_sgd.discrete_moments import mean_risk
+
+    problem, sizes = parameters.problem(dimension), parameters.step_sizes(dimension)
+    discrete = mean_risk(problem, sizes, gradient_noise_std=parameters.gradient_noise_std)
+    return np.abs(discrete - parameters.risk(dimension)).max()

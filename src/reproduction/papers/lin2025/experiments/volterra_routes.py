@@ -1,0 +1,167 @@
+"""The mean risk of the diffusion by routes that share nothing but the problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.parameters import Strict
+
+if TYPE_CHECKING:
+    from privreg.schedules import RateWithIntegral
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+    from privreg.theory.noisy_sgd.volterra import VolterraRisk
+
+PLACE = "Theorem 4.2, equations (6), (7) and (10)"
+ISOTROPIC = ("isotropic, no penalty", "isotropic, penalty")
+SPREAD = ("spread, no penalty", "spread, penalty")
+LATE = 200.0
+
+
+class Parameters(Strict):
+    """Problems, rates and noise on which the routes are compared."""
+
+    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    horizon: q.Positive = Field(description="Last time.")
+    rate: q.StepSize = Field(description="Scaled rate gamma at time 0.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: Annotated[q.NonNegative, Field(gt=0)] = Field(
+        description="Penalty delta, where there is one."
+    )
+    scaled_label_noise_std: q.Deviation = Field(
+        description="Standard deviation of the label noise."
+    )
+
+
+AXES = {
+    "problem": Axis("spectrum and penalty", [*ISOTROPIC, *SPREAD]),
+    "isotropic_problem": Axis("spectrum and penalty", ISOTROPIC),
+    "schedule": Axis("schedule", ["constant", "inverse root"]),
+}
+
+
+@per(
+    "problem",
+    "schedule",
+    risk_error="relative difference of the risk, integral equation (6) against modes",
+    regularised_risk_error="relative difference of the regularised risk, integral equation (7) "
+    "against modes",
+    variance_error="relative difference of the variance (10), quadrature against modes",
+)
+def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
+    law, volterra = _solve(parameters, problem, schedule)
+    return {
+        "risk_error": _apart(volterra.risk, law.risk(volterra.time)),
+        "regularised_risk_error": _apart(
+            volterra.regularised_risk, law.regularised_risk(volterra.time)
+        ),
+        "variance_error": _apart(_variance(law), law.variance(law.horizon)),
+    }
+
+
+@per(
+    "isotropic_problem",
+    closed_form_error="relative difference of the risk at a constant rate, both routes against the "
+    "closed form",
+)
+def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
+    from privreg.theory.noisy_sgd.closed_forms import isotropic_risk
+
+    law, volterra = _solve(parameters, isotropic_problem, "constant")
+    exact = isotropic_risk(
+        volterra.time,
+        eigenvalue=law.problem.eigenvalues[0],
+        target=law.problem.target,
+        initial=law.problem.initial,
+        rate=parameters.rate,
+        gradient_noise_std=parameters.gradient_noise_std,
+        ridge=law.problem.ridge,
+        label_noise_std=law.problem.label_noise_std,
+    )
+    return max(_apart(law.risk(volterra.time), exact), _apart(volterra.risk, exact))
+
+
+@per(stationary_error="relative difference of the risk at a late time and its limit in closed form")
+def stationary_error(parameters: Parameters) -> float:
+    from privreg.theory.noisy_sgd.closed_forms import stationary_risk
+
+    law = _law(parameters, SPREAD[1], "constant", LATE)
+    limit = stationary_risk(
+        law.problem, rate=parameters.rate, gradient_noise_std=parameters.gradient_noise_std
+    )
+    return _apart(law.risk(LATE), limit)
+
+
+@per(
+    integrated_rate_error="relative difference of the integrated inverse-root rate and its closed "
+    "form"
+)
+def integrated_rate_error(parameters: Parameters) -> float:
+    integral = _schedule(parameters, "inverse root").integral(4.0)
+    return _apart(integral / (2.0 * parameters.rate), np.sqrt(5.0) - 1.0)
+
+
+theory = stage(AXES, routes, closed_form_error, stationary_error, integrated_rate_error)
+
+
+def _solve(
+    parameters: Parameters, problem: str, schedule: str
+) -> tuple[HomogenisedSGD, VolterraRisk]:
+    from privreg.theory.noisy_sgd.volterra import solve_volterra
+
+    law = _law(parameters, problem, schedule, parameters.horizon)
+    return law, solve_volterra(
+        law.problem,
+        law.schedule,
+        gradient_noise_std=parameters.gradient_noise_std,
+        horizon=parameters.horizon,
+    )
+
+
+def _law(parameters: Parameters, name: str, schedule: str, horizon: float) -> HomogenisedSGD:
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+
+    grid = (np.arange(parameters.dimension) + 0.5) / parameters.dimension
+    problem = RidgeRegression(
+        np.ones(parameters.dimension) if name in ISOTROPIC else 0.1 + 1.8 * grid,
+        np.cos(6.0 * grid),
+        np.sin(9.0 * grid) - 0.5,
+        label_noise_std=parameters.scaled_label_noise_std,
+        ridge=0.0 if name.endswith("no penalty") else parameters.ridge,
+    )
+    return HomogenisedSGD(
+        problem,
+        _schedule(parameters, schedule),
+        gradient_noise_std=parameters.gradient_noise_std,
+        horizon=horizon,
+    )
+
+
+def _schedule(parameters: Parameters, name: str) -> RateWithIntegral:
+    from privreg.schedules import ConstantRate, InverseSquareRootRate
+
+    rates = {"constant": ConstantRate, "inverse root": InverseSquareRootRate}
+    return rates[name](parameters.rate)
+
+
+def _apart(found: np.ndarray | float, reference: np.ndarray | float) -> float:
+    return float(np.max(np.abs(found / reference - 1.0)))
+
+
+def _variance(law: HomogenisedSGD) -> np.ndarray:
+    """The integral of the propagated noise, by Gauss-Legendre quadrature on panels."""
+    end, problem = law.horizon, law.problem
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    edges = np.linspace(0.0, end, 41)
+    width = np.diff(edges)[:, None]
+    times = (edges[:-1, None] + 0.5 * width * (nodes + 1.0)).ravel()
+    masses = (0.5 * width * weights).ravel()
+    diffusion = 2.0 * law.risk(times)[:, None] * problem.eigenvalues + law.gradient_noise_std**2
+    elapsed = law.schedule.integral(end) - law.schedule.integral(times)
+    decay = np.exp(-elapsed[:, None] * problem.curvatures)
+    rate = law.schedule.rate(times)
+    return (masses * rate**2) @ (decay**2 * diffusion) / problem.dimension

@@ -1,0 +1,194 @@
+"""Figures of lin2025, each drawn from artifacts alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels
+from reproduction.papers.lin2025.figures.added import (
+    NO_GUARANTEE,
+    NOISE_COLOURS,
+    READING_NAMES,
+    risk_panel,
+)
+from reproduction.papers.lin2025.figures.added import concentration as concentration
+from reproduction.papers.lin2025.figures.added import fixed_order as fixed_order
+from reproduction.papers.lin2025.figures.added import orders as orders
+from reproduction.papers.lin2025.figures.added import readings as readings
+from reproduction.papers.lin2025.figures.added import release_strategies as release_strategies
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+CLIP_COLOURS = {1.0: PURPLE, 2.0: RED, 3.0: ORANGE, 5.0: GREEN, 7.0: SKY, np.inf: BLACK}
+PROXY_NAMES = {
+    "ones": r"$\|g\|$ as printed, at $\mathbf{1}_d$",
+    "mean": r"$\|g_m\|$, at the mean $m(s)$",
+    "norm": r"$\|a\|^4 + \|a'\|^4$",
+}
+
+
+def fig1a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
+    """Quantiles of the last iterates' Mahalanobis distances against the chi-square law."""
+    figure, axes = panels(1, 2, height=2.6)
+    for panel, dataset, reading in zip(
+        axes, (centred, literal), ("centred", "literal"), strict=True
+    ):
+        quantile = dataset.chi_square_quantile.values
+        gradient_noise_std = float(dataset.gradient_noise_std[-1])
+        panel.plot(quantile, dataset.sorted_distance.values[-1], "o", ms=2, color=BLUE)
+        ends = np.array([quantile[0], quantile[-1]])
+        panel.plot(ends, ends, color=BLACK, lw=0.8)
+        mean = float(dataset.distance_per_coordinate[-1])
+        error = float(dataset.distance_per_coordinate_standard_error[-1])
+        panel.text(0.04, 0.9, f"mean / $d$ = {mean:.4f} ± {error:.4f}", transform=panel.transAxes)
+        panel.set(
+            title=f"{READING_NAMES[reading]}, $\\sigma = {gradient_noise_std:g}$",
+            xlabel=r"quantile of $\chi^2_d$",
+            ylabel=r"$(x_n - m)^\top V^{-1} (x_n - m)$, sorted",
+        )
+    return figure
+
+
+def fig1b(simulation: xr.Dataset) -> Figure:
+    """Loss of random observed pairs against three proxies, early and late."""
+    figure, axes = panels(2, 3, height=2.2, sharey="row")
+    for row, (time, position) in enumerate(
+        zip(simulation.time.values, simulation.position.values, strict=True)
+    ):
+        for column, proxy in enumerate(simulation.proxy.values):
+            panel = axes[row, column]
+            at = simulation.isel(place=row).sel(proxy=proxy)
+            panel.plot(at.proxy_value, at.loss, ".", ms=2, color=BLUE, alpha=0.6)
+            panel.set_yscale("log")
+            panel.set_title(
+                f"correlation {float(at.correlation):.2f}\n"
+                f"first pair {100 * float(at.top_share):.0f} % of the maximum",
+                fontsize=7,
+            )
+            if row:
+                panel.set_xlabel(PROXY_NAMES[str(proxy)])
+        axes[row, 0].set_ylabel(
+            f"$D_{{{simulation.attrs['order']:g}}}$ at $(t, s) = ({time:g}, {position:g})$"
+        )
+    figure.suptitle(NO_GUARANTEE, fontsize=7)
+    return figure
+
+
+def fig2a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
+    """Population risk of one run and of the theory, in two readings of the design."""
+    figure, axes = panels(1, 2, height=2.4)
+    for panel, dataset, reading in zip(
+        axes, (centred, literal), ("centred", "literal"), strict=True
+    ):
+        risk_panel(panel, dataset)
+        panel.set_title(READING_NAMES[reading])
+    axes[0].set_ylabel(r"population risk $\mathcal{P}$")
+    axes[0].legend(loc="upper right", ncols=2)
+    return figure
+
+
+def fig2b(simulation: xr.Dataset) -> Figure:
+    """Approximate loss of the last iterate along the path, and what more noise buys."""
+    figure, axes = panels(1, 2, height=2.6)
+    steps = simulation.step.values
+    styles = {"ones": ("-", r"pairs by printed $\|g\|$"), "candidates": ("--", "worst of search")}
+    for colour, gradient_noise_std in zip(
+        NOISE_COLOURS, simulation.gradient_noise_std.values, strict=False
+    ):
+        for selection, (line, _) in styles.items():
+            at = simulation.sel(gradient_noise_std=gradient_noise_std, selection=selection)
+            axes[0].plot(
+                steps,
+                at.loss,
+                line,
+                color=colour,
+                label=f"$\\sigma = {gradient_noise_std:g}$" if selection == "ones" else None,
+            )
+    for line, name in styles.values():
+        axes[0].plot([], [], line, color="0.4", label=name)
+    order = simulation.attrs["order_of_curves"]
+    axes[0].set(
+        xscale="log",
+        yscale="log",
+        xlabel="iteration $k$",
+        ylabel=f"$\\varepsilon_{{{order:g}}}$, record order shuffled",
+    )
+    axes[0].legend(loc="upper right")
+    smaller = simulation.gradient_noise_std.values[:-1]
+    for colour, gradient_noise_std, before in zip(
+        NOISE_COLOURS[1:], simulation.noise_step.values, smaller, strict=False
+    ):
+        for selection, (line, _) in styles.items():
+            at = simulation.noise_ratio.sel(noise_step=gradient_noise_std, selection=selection)
+            label = f"$\\sigma = {gradient_noise_std:g}$ over ${before:g}$" if line == "-" else None
+            axes[1].plot(steps, at, line, color=colour, label=label)
+    axes[1].axhline(1.0, color=BLACK, lw=0.6, ls=":")
+    axes[1].set(xscale="log", xlabel="iteration $k$", ylabel="loss over that with less noise")
+    axes[1].legend(loc="lower right")
+    figure.suptitle(NO_GUARANTEE, fontsize=7)
+    return figure
+
+
+def fig3a(simulation: xr.Dataset) -> Figure:
+    """Population risk with clipped gradients: the paper's thresholds and two smaller ones."""
+    figure, axes = panels(1, 2, height=2.4)
+    steps = simulation.step.values
+    at = simulation.isel(gradient_noise_std=-1)
+    for panel, shown in ((axes[0], (3.0, 5.0, 7.0, np.inf)), (axes[1], (1.0, 2.0, 3.0, np.inf))):
+        for clip_norm, colour in CLIP_COLOURS.items():
+            if clip_norm not in shown or clip_norm not in at["clip_norm"].values:
+                continue
+            name = "no clipping" if np.isinf(clip_norm) else f"$c = {clip_norm:g}$"
+            # Curves that coincide stay visible as dashes of different length.
+            dashes: Any = {np.inf: (0, (1, 2)), 7.0: (0, (4, 4)), 5.0: (0, (8, 4))}.get(
+                clip_norm, "-"
+            )
+            panel.plot(
+                steps, at.risk_run.sel(clip_norm=clip_norm), color=colour, ls=dashes, label=name
+            )
+        panel.set(xlabel="iteration $k$")
+    axes[0].set(ylabel=r"population risk $\mathcal{P}$", title="thresholds of the paper")
+    axes[0].legend(loc="upper right")
+    axes[1].set(title="added: thresholds that bite", ylim=(0, None))
+    axes[1].legend(loc="upper left")
+    return figure
+
+
+def fig3b(bounds: xr.Dataset, losses: xr.Dataset) -> Figure:
+    """Hidden-state bounds of clipped runs and the approximate loss of the unclipped one."""
+    figure, panel = panels(1, 1, height=2.8)
+    steps = bounds.step.values
+    for clip_norm in bounds["clip_norm"].values:
+        for bound, line in (("reconstruction", "-"), ("contraction", ":")):
+            label = f"reconstructed bound, $c = {clip_norm:g}$" if line == "-" else None
+            panel.plot(
+                steps[1:],
+                bounds.loss.sel(bound=bound, clip_norm=clip_norm)[1:],
+                line,
+                color=CLIP_COLOURS[float(clip_norm)],
+                label=label,
+            )
+    panel.plot([], [], ":", color="0.4", label="best bound by contraction")
+    noisiest = losses.isel(gradient_noise_std=-1)
+    for selection, line, name in (
+        ("ones", "-", r"unclipped, pairs by $\|g\|$"),
+        ("candidates", "--", "unclipped, worst of search"),
+    ):
+        curve = noisiest.loss.sel(selection=selection)
+        panel.plot(losses.step, curve, line, color=BLACK, label=name)
+    panel.set(
+        xscale="log",
+        yscale="log",
+        xlabel="iteration $k$",
+        ylabel=f"Rényi loss of order {bounds.attrs['order']:g}",
+    )
+    figure.legend(loc="outside right center")
+    figure.suptitle(
+        "Reconstruction of Ye and Shokri (2022); " + NO_GUARANTEE[0].lower() + NO_GUARANTEE[1:],
+        fontsize=7,
+    )
+    return figure

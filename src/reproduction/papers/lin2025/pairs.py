@@ -1,0 +1,48 @@
+"""Records of one repetition, and the search among them for the pair that loses most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+    from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+    from reproduction.papers.lin2025.setting import Design, Instance
+
+
+@dataclass(frozen=True)
+class Records:
+    """Features, one row a record in the eigenbasis, and labels."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+
+    @classmethod
+    def draw(cls, design: Design, instance: Instance, rng: np.random.Generator) -> Records:
+        rows, labels = instance.records.sample(design.sample_size, rng)
+        return cls(instance.basis.coordinates(rows), labels)
+
+    def __getitem__(self, kept: np.ndarray) -> Records:
+        return Records(self.rows[kept], self.labels[kept])
+
+    def candidates(self, law: HomogenisedSGD, count: int) -> np.ndarray:
+        """Indices of the records that a search holds: gradients at means from start to limit."""
+        from privreg.theory.noisy_sgd.pair_proxies import candidate_records
+
+        references = law.mean(np.linspace(0.0, 1.0, 5) ** 2 * law.horizon)
+        return candidate_records(self.rows, self.labels, references, count=count)
+
+    def search(self, law: HomogenisedSGD) -> PairSearch:
+        """A search over all their pairs."""
+        from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+
+        return PairSearch(law, self.rows, self.labels)
+
+    def gradient_gap(self, reference: np.ndarray, ridge: float = 0.0) -> np.ndarray:
+        """Distance of the gradients of each pair at a point."""
+        from privreg.theory.noisy_sgd.pair_proxies import pair_gradient_gap
+
+        return pair_gradient_gap(self.rows, self.labels, reference, ridge=ridge)

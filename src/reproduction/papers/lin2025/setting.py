@@ -1,0 +1,147 @@
+"""The simulated regression of lin2025, which all its experiments share, in four readings."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis
+from reproduction.experiment.parameters import Strict
+
+if TYPE_CHECKING:
+    from privreg.algorithms.noisy_sgd import LinearRecords
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+    from privreg.theory.noisy_sgd.second_moment import SecondMomentBasis
+
+Reading = Literal["centred", "literal", "symmetric", "wide"]
+# Mean and standard deviation of a coordinate of the features and of the ground truth at d = 1, and
+# the power of 1/d that scales both.
+READINGS: dict[Reading, tuple[float, float, float]] = {
+    "centred": (0.0, 1.0, 0.5),
+    "literal": (0.5, 1.0 / sqrt(12.0), 0.5),
+    "symmetric": (0.0, 1.0 / sqrt(3.0), 0.5),
+    "wide": (0.0, 1.0, 0.25),
+}
+
+NO_GUARANTEE = "none: an approximation by a conjecture, over observed pairs"
+NOISE = Axis("standard deviation sigma of gradient noise", "gradient_noise_stds")
+
+
+class Design(Strict):
+    """The set-up that all experiments of the paper share."""
+
+    reading: Reading = Field(
+        "centred",
+        description="Coordinates uniform with mean 0 and standard deviation d^(-1/2) (centred), on "
+        "[0, d^(-1/2)] as printed (literal), on +-d^(-1/2) (symmetric), or with mean 0 and "
+        "variance d^(-1/2) (wide).",
+    )
+    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Records n, one a step.")
+    step_size: q.StepSize = Field(description="Discrete step eta; the scaled rate is d eta.")
+    ridge: q.NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: q.Deviation = Field(
+        description="Standard deviation of the label noise in units of d^(-1/2)."
+    )
+    label_noise_clip: q.Positive = Field(
+        description="The label noise is clipped at this many of them."
+    )
+
+    @property
+    def horizon(self) -> float:
+        return self.sample_size / self.dimension
+
+    @property
+    def coordinate(self) -> tuple[float, float]:
+        """Mean and standard deviation of a coordinate."""
+        mean, std, power = READINGS[self.reading]
+        return mean / self.dimension**power, std / self.dimension**power
+
+    @property
+    def label_noise_std(self) -> float:
+        """Standard deviation of a label's noise after it is clipped."""
+        from privreg.algorithms.noisy_sgd import clipped_normal_variance
+
+        share = clipped_normal_variance(self.label_noise_clip)
+        return self.scaled_label_noise_std * sqrt(share / self.dimension)
+
+    def draw(self, rng: np.random.Generator) -> Instance:
+        """Ground truth and start of one repetition."""
+        from privreg.algorithms.noisy_sgd import LinearRecords
+        from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+        from privreg.theory.noisy_sgd.second_moment import second_moment_basis
+
+        mean, std = self.coordinate
+        half_width = sqrt(3.0) * std
+        records = LinearRecords.uniform(
+            mean=mean,
+            half_width=half_width,
+            target=rng.uniform(mean - half_width, mean + half_width, self.dimension),
+            label_noise_std=self.scaled_label_noise_std / sqrt(self.dimension),
+            label_noise_clip=self.label_noise_clip,
+        )
+        initial = rng.standard_normal(self.dimension)
+        basis = second_moment_basis(records.mean, std=std)
+        problem = RidgeRegression(
+            basis.eigenvalues,
+            basis.coordinates(records.target),
+            basis.coordinates(initial),
+            label_noise_std=records.clipped_label_noise_std,
+            ridge=self.ridge,
+        )
+        return Instance(records, initial, basis, problem)
+
+    def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenisedSGD:
+        """Law of the diffusion on one problem."""
+        from privreg.schedules import ConstantRate
+        from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+
+        rate = ConstantRate(self.dimension * self.step_size)
+        return HomogenisedSGD(
+            problem, rate, gradient_noise_std=gradient_noise_std, horizon=self.horizon
+        )
+
+    def mean_problem(self) -> RidgeRegression:
+        """A problem whose risk is the mean over ground truths and starts, exactly.
+
+        The risk is quadratic in both, so two points a coordinate that have the mean and the
+        variance of its law will do.
+        """
+        from privreg.theory.noisy_sgd.diffusion import RidgeRegression
+        from privreg.theory.noisy_sgd.second_moment import second_moment_basis
+
+        mean, std = self.coordinate
+        basis = second_moment_basis(np.full(self.dimension, mean), std=std)
+        sign = np.array([1.0, 1.0, -1.0, -1.0])
+        other = np.array([1.0, -1.0, 1.0, -1.0])
+        top = sqrt(self.dimension) * mean
+        return RidgeRegression(
+            np.repeat(basis.eigenvalues[:2], 4),
+            np.concatenate([top + std * sign, std * sign]),
+            np.concatenate([other, other]),
+            label_noise_std=self.label_noise_std,
+            ridge=self.ridge,
+            multiplicities=np.repeat([1.0, self.dimension - 1.0], 4) / 4.0,
+        )
+
+
+class Instance(NamedTuple):
+    """One repetition: the law of its records, its start, and its problem in the eigenbasis."""
+
+    records: LinearRecords
+    initial: np.ndarray
+    basis: SecondMomentBasis
+    problem: RidgeRegression
+
+
+def about(parameters: Any, guarantee: str = NO_GUARANTEE) -> dict[str, Any]:
+    """Global attributes of losses at one order and noise scale."""
+    return {
+        "guarantee": guarantee,
+        "order": parameters.order,
+        "gradient_noise_std": parameters.gradient_noise_std,
+    }

@@ -1,0 +1,43 @@
+"""Deliberate mistakes that this paper's ledger must notice, each with the entries that do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reproduction.claims.falsify import Patch, WrongVersion
+
+CLOSED_FORMS = "privreg.theory.noisy_sgd.closed_forms"
+
+
+def _reversed(right: Any) -> Any:
+    return lambda shift, first, second, **options: right(shift, second, first, **options)
+
+
+def _scaled(factor: float) -> Any:
+    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
+
+
+WRONG_VERSIONS = (
+    WrongVersion(
+        name="reversed-divergence",
+        says="The divergence of two Gaussian laws is taken in the other direction.",
+        runs={"divergence_checks": ("theory",)},
+        patches=(Patch("privreg.privacy.gaussian:renyi_divergence", _reversed),),
+        turns=(
+            "later-releases-add-nothing",
+            "gaussian-divergence-quadrature",
+            "gaussian-divergence-cubature",
+            "lemma-c2-corrected",
+            "low-rank-equals-dense",
+            "prefix-counts",
+            "average-corrected",
+        ),
+    ),
+    WrongVersion(
+        name="stationary-risk-without-the-half",
+        says="The closed form of the stationary risk is twice what it should be.",
+        runs={"volterra_routes": ("theory",)},
+        patches=(Patch(f"{CLOSED_FORMS}:stationary_risk", _scaled(2.0)),),
+        turns=("stationary-risk",),
+    ),
+)

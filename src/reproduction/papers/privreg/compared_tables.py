@@ -1,0 +1,208 @@
+"""Tables on which estimators are compared, with bounds declared from public knowledge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.data.tables import Table
+from privreg.estimators.bounds import Frame
+from reproduction.papers.privreg.private_tables import BOUNDS, Population
+
+FloatArray = NDArray[np.float64]
+SYNTHETIC = ("normal", "correlated", "flats")
+# Four in five rows train; the others judge and are seen by no method.
+TRAINING_SHARE = 0.8
+# Side of the blocks of pixels that are averaged, a map that looks at no image.
+POOL = {28: 4, 8: 2}
+
+
+class Drawn(NamedTuple):
+    """Training rows, and held-out rows that no method sees, in the table's own units."""
+
+    features: FloatArray
+    labels: FloatArray
+    held_out_features: FloatArray
+    held_out_labels: FloatArray
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What everyone may know of a table before a fit.
+
+    Parameters
+    ----------
+    feature_bounds : ndarray, shape (p, 2)
+    label_bounds : ndarray, shape (2,)
+    categories : ndarray of bool, shape (p,)
+        Columns of one one-hot group, of which a row has at most one.
+    """
+
+    feature_bounds: FloatArray
+    label_bounds: FloatArray
+    categories: NDArray[np.bool_]
+
+    @property
+    def frame(self) -> Frame:
+        """The public map into [-1, 1], and its way back."""
+        return Frame(self.feature_bounds, self.label_bounds, True)
+
+
+class ComparedTable(Protocol):
+    """A table that is drawn or split anew in each trial."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def declared(self) -> Declared: ...
+
+    @property
+    def coefficients(self) -> FloatArray | None:
+        """Of the population, the intercept last, where they are known."""
+
+    def draw(self, rng: np.random.Generator) -> Drawn: ...
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """A population that is known: `private_tables`, or made-up flats and their rents.
+
+    Flats have a size, a year and one of four places; errors of their rents are skewed, and the
+    bounds are as wide as they are when nobody has seen the table.
+    """
+
+    name: str
+    training_rows: int
+    held_out_rows: int
+    declared: Declared = field(init=False)
+    coefficients: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        bounds: list[tuple[float, float]]
+        label: tuple[float, float]
+        if self.name == "flats":
+            bounds, label = [(10, 300), (1900, 2030), (0, 1), (0, 1), (0, 1)], (0, 4000)
+            truth = np.array([9.0, 2.0, 80.0, -40.0, 150.0, 200.0 - 2.0 * 1985])
+        else:
+            p, reach = 10, 6.0 if self.name == "normal" else 12.0
+            bounds, label = [BOUNDS[self.name]] * p, (-reach, reach)
+            truth = self._population.coefficients
+        declared = Declared(
+            np.array(bounds, dtype=np.float64),
+            np.array(label, dtype=np.float64),
+            np.array([pair == (0, 1) for pair in bounds]),
+        )
+        object.__setattr__(self, "declared", declared)
+        object.__setattr__(self, "coefficients", truth)
+
+    @property
+    def _population(self) -> Population:
+        errors = {"normal": "normal", "correlated": "Student t3"}
+        return Population(self.name, errors[self.name], 10)
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        total = self.training_rows + self.held_out_rows
+        if self.name == "flats":
+            features, labels = self._flats(rng, total)
+        else:
+            features, labels = self._population.draw(rng, total)
+        n = self.training_rows
+        return Drawn(features[:n], labels[:n], features[n:], labels[n:])
+
+    def _flats(self, rng: np.random.Generator, rows: int) -> tuple[FloatArray, FloatArray]:
+        size, year = rng.uniform(20, 200, rows), rng.integers(1950, 2020, rows)
+        place = rng.choice(4, rows, p=[0.4, 0.3, 0.2, 0.1])
+        features = np.column_stack([size, year, np.eye(4)[place][:, 1:]])
+        errors = 150 * (rng.standard_exponential(rows) - 1)
+        return features, features @ self.coefficients[:-1] + self.coefficients[-1] + errors
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """A real table, cut at random into training and held-out rows in each trial.
+
+    Official test rows, where there are any, are the ones held out.
+    """
+
+    name: str
+    features: FloatArray
+    labels: FloatArray
+    official_test: NDArray[np.bool_]
+    declared: Declared
+    coefficients: FloatArray | None = None
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        order = rng.permutation(len(self.labels))
+        cut = int(TRAINING_SHARE * len(order))
+        train, test = order[:cut], order[cut:]
+        if self.official_test.any():
+            train, test = np.flatnonzero(~self.official_test), np.flatnonzero(self.official_test)
+        return Drawn(
+            self.features[train], self.labels[train], self.features[test], self.labels[test]
+        )
+
+
+HOUSING_BOUNDS = {
+    "MedInc": (0, 15),
+    "HouseAge": (0, 60),
+    "AveRooms": (1, 15),
+    "AveBedrms": (0.5, 3),
+    "Population": (0, 6000),
+    "AveOccup": (1, 8),
+    "Latitude": (32, 42),
+    "Longitude": (-125, -114),
+}
+DIABETES_BOUNDS = {
+    "age": (18, 90),
+    "sex": (1, 2),
+    "bmi": (15, 50),
+    "bp": (60, 140),
+    "s1": (80, 320),
+    "s2": (30, 250),
+    "s3": (20, 110),
+    "s4": (1, 10),
+    "s5": (3, 7),
+    "s6": (50, 150),
+}
+
+
+def real_table(table: Table) -> Split:
+    """California housing, MNIST's ones and sevens, or diabetes, with the bounds declared for them.
+
+    Images are averaged over blocks of 4 × 4 pixels, so that 784 pixels become 49.
+    """
+    if table.name == "mnist":
+        return _images(table)
+    bounds, labels = (
+        (DIABETES_BOUNDS, (0, 350)) if "bmi" in table.feature_names else (HOUSING_BOUNDS, (0, 5))
+    )
+    pairs = np.array([bounds[name] for name in table.feature_names], dtype=np.float64)
+    declared = _boxes(pairs, labels)
+    features = np.asarray(table.features, dtype=np.float64)
+    return Split(table.name, features, table.labels, table.official_test, declared)
+
+
+def diabetes() -> Split:
+    """scikit-learn's diabetes table: 442 persons, too few for most budgets."""
+    from privreg.data import stand_ins
+
+    split = real_table(stand_ins.diabetes("wanted for itself"))
+    return Split("diabetes", split.features, split.labels, split.official_test, split.declared)
+
+
+def _images(table: Table) -> Split:
+    side = round(table.shape[1] ** 0.5)
+    pool = POOL[side]
+    blocks = table.features.reshape(-1, side // pool, pool, side // pool, pool)
+    features = blocks.mean(axis=(2, 4)).reshape(len(blocks), -1)
+    pairs = np.tile([0.0, table.feature_scale], (features.shape[1], 1))
+    declared = _boxes(pairs, (-1, 1))
+    return Split("mnist", features, table.labels, table.official_test, declared)
+
+
+def _boxes(pairs: FloatArray, label: tuple[float, float]) -> Declared:
+    return Declared(pairs, np.array(label, dtype=np.float64), np.zeros(len(pairs), dtype=bool))

@@ -1,0 +1,150 @@
+"""What a plan is judged by: the best setting of a grid, chosen on simulations of the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.samples import ArraySamples
+from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
+from privreg.prediction.problem import Problem
+from privreg.privacy.budget import Budget
+from privreg.schedules import Harmonic, Polynomial
+from reproduction.papers.privreg.private_runs import run
+
+FloatArray = NDArray[np.float64]
+Draw = Callable[[np.random.Generator], tuple[FloatArray, FloatArray]]
+LARGEST = 1e6
+# Settings that are kept for a round, and its runs of each: what is far behind is dropped early.
+ROUNDS = ((106, 3), (20, 8), (5, 24))
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A problem to plan for.
+
+    Attributes
+    ----------
+    name : str
+    truth : Problem
+        What holds; for a table, the moments of all of its rows.
+    budget : Budget
+    stated : tuple of Problem
+        What the plan is told.
+    draw : callable
+        From a generator to features and labels of `truth.sample_size` rows.
+    """
+
+    name: str
+    truth: Problem
+    budget: Budget
+    stated: tuple[Problem, ...]
+    draw: Draw
+
+
+def risks(case: Case, methods: Sequence[Any], rng: np.random.Generator) -> FloatArray:
+    """Excess risk of a run of each method on the same rows, with noise of the same seed.
+
+    Parameters
+    ----------
+    case : Case
+    methods : sequence
+        Settings, or None for predicting the mean.
+    rng : Generator
+    """
+    samples = ArraySamples(*case.draw(rng))
+    seed = int(rng.integers(2**63))
+    found = np.empty(len(methods))
+    for at, method in enumerate(methods):
+        noise = np.random.Generator(np.random.SFC64(seed))
+        found[at] = _risk(case, method, samples, noise)
+    return found
+
+
+def best_of_grid(case: Case, rng: np.random.Generator) -> Any:
+    """The setting of `grid` of least mean error, in rounds of ever fewer settings and more runs.
+
+    Parameters
+    ----------
+    case : Case
+    rng : Generator
+        Of rows and noise that nothing else is judged by.
+    """
+    methods = grid(case.truth, case.budget)
+    total, runs = np.zeros(len(methods)), 0
+    for kept, repeats in ROUNDS:
+        order = np.argsort(total)[:kept]
+        methods, total = [methods[at] for at in order], total[order]
+        for _ in range(repeats):
+            total = total + risks(case, methods, rng)
+        runs += repeats
+    return methods[int(np.argmin(total))]
+
+
+def grid(problem: Problem, budget: Budget) -> list[Any]:
+    """A hundred and six settings, in units of the truth.
+
+    Parameters
+    ----------
+    problem : Problem
+    budget : Budget
+    """
+    n, p, noise = problem.sample_size, problem.dimension, problem.label_noise_std
+    largest, mean = float(problem.eigenvalues.max()), float(problem.eigenvalues.mean())
+    unit = noise * float(np.sqrt(problem.eigenvalues.sum()))
+    natural = max(1.0, 1 / budget.root) * p / n
+    first = HuberSettings(moment_share=0.0)
+    return [
+        *(
+            FullBatch(steps, size / largest, clip * unit)
+            for steps, size, clip in product((4, 10, 25), (0.4, 0.8, 1.4), (0.5, 1.0, 2.0, 4.0))
+        ),
+        *(
+            OnePass(Harmonic(rate / mean, offset * natural), clip * noise * np.sqrt(mean))
+            for rate, offset, clip in product(
+                (1.0, 1.6, 2.5, 5.0), (0.5, 2.0, 8.0), (0.4, 0.8, 1.6)
+            )
+        ),
+        *(
+            OnePass(Polynomial(rate / mean, 0.5), clip * noise * np.sqrt(mean))
+            for rate, clip in product((2.0, 4.0, 8.0), (0.4, 0.8, 1.6))
+        ),
+        *(
+            replace(
+                first,
+                clip_width=width,
+                gram_share=gram,
+                scale_share=scale,
+                warm_up_steps=steps,
+                warm_up_share=share,
+            )
+            for width, (gram, scale), (steps, share) in product(
+                (0.5, 0.9, 1.4, 2.0), ((0.05, 0.03), (0.15, 0.1)), ((2, 0.1), (4, 0.15))
+            )
+        ),
+        *(
+            CorrelatedNoise(max(1, n // steps), size / largest, 1.2 * unit, damping)
+            for steps, size, damping in product((20, 60), (0.1, 0.3), (1.0, 0.05))
+        ),
+        AdaSSP(),
+    ]
+
+
+def _risk(case: Case, method: Any, samples: ArraySamples, noise: np.random.Generator) -> float:
+    truth = case.truth
+    if method is None:
+        return truth.null_risk
+    try:
+        fitted = run(truth, method, case.budget, samples, noise)[0]
+    except ValueError:
+        # Iterates that leave double precision.
+        return LARGEST
+    with np.errstate(over="ignore"):
+        found = float((fitted - truth.signal) ** 2 @ truth.eigenvalues / 2)
+    return min(found, LARGEST)

@@ -1,0 +1,165 @@
+"""Run a paper's experiments with a deliberate mistake, and see which entries notice.
+
+Each function is a command of `python -m reproduction`; its arguments are the options.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reproduction.claims.falsify import WrongVersion, applied, turned, uncaught
+from reproduction.claims.verdicts import from_json, judge
+from reproduction.experiment import checksums, datasets
+from reproduction.pipeline import stages
+from reproduction.pipeline.closure import closure, module_of
+from reproduction.pipeline.registry import Recipe
+
+# The stages in their order, and the kind of artifact that each makes.
+KINDS = {
+    "theory": "theory",
+    "simulate": "simulation",
+    "summarise": "simulation",
+    "intervals": "intervals",
+}
+
+
+def wrong_versions(paper: str) -> dict[str, WrongVersion]:
+    """Deliberate mistakes that a paper's ledger must notice, by name; none if it lists none."""
+    name = f"reproduction.papers.{paper}.wrong_versions"
+    if importlib.util.find_spec(name) is None:
+        return {}
+    return {version.name: version for version in importlib.import_module(name).WRONG_VERSIONS}
+
+
+def falsify(
+    path: str,
+    *,
+    experiments: Mapping[str, Mapping[str, Any]],
+    groups: Sequence[Mapping[str, Any]],
+    verdicts: Sequence[Path],
+    output: Path,
+) -> None:
+    """Make a mistake, run what it touches and judge it; always succeeds.
+
+    Parameters
+    ----------
+    path : str
+        PAPER/VERSION.
+    experiments : mapping
+        Of each experiment that is run anew: `recipe`, `parameters`, `seed`, `trials`, and
+        `artifacts`, the files that its stages read by kind.
+    groups : sequence of mapping
+        `cases` that read the same `artifacts`, with the files of these by name.
+    verdicts : sequence of Path
+        The verdicts with the right code.
+    output : Path
+        Takes what turned and what was not caught, as JSON.
+    """
+    paper, _, name = path.partition("/")
+    version = wrong_versions(paper)[name]
+    right = [verdict for file in verdicts for verdict in from_json(checksums.read_bytes(file))]
+    with tempfile.TemporaryDirectory() as folder:
+        rebuilt: dict[str, Path] = {}
+        for experiment, about in experiments.items():
+            rebuilt |= run_wrong(version, paper, experiment, about, Path(folder))
+        wrong = []
+        for group in groups:
+            files = {key: Path(value) for key, value in group["artifacts"].items()}
+            if not files.keys() & rebuilt.keys():
+                continue
+            evidence = {key: datasets.read(rebuilt.get(key, file)) for key, file in files.items()}
+            wrong += [judge(case, evidence, paper=paper, digests={}) for case in group["cases"]]
+    judged = {verdict.id for verdict in wrong}
+    before = [verdict for verdict in right if verdict.id in judged]
+    found = {
+        "version": name,
+        "says": version.says,
+        "turned": turned(before, wrong),
+        "uncaught": uncaught(version, before, wrong),
+    }
+    datasets.write_text(json.dumps(found, indent=1), output)
+
+
+def caught(versions: Sequence[Path], *, output: Path) -> list[str]:
+    """Sum up the falsifiers; fails on what was not caught, or turned without being named."""
+    found = [json.loads(checksums.read_bytes(path)) for path in versions]
+    failures = [line for result in found for line in result["uncaught"]]
+    if not failures:
+        lines = [
+            f"{result['version']}: caught by {', '.join(result['turned'])}" for result in found
+        ]
+        datasets.write_text("\n".join(lines), output)
+    return failures
+
+
+def run_wrong(
+    version: WrongVersion,
+    paper: str,
+    experiment: str,
+    about: Mapping[str, Any],
+    folder: Path,
+) -> dict[str, Path]:
+    """Artifacts of an experiment that the mistake changes, by name."""
+    recipe = Recipe(paper, about["recipe"])
+    mistaken = version.runs[experiment]
+    _import_all(recipe)
+    wrong_values = dict(about["parameters"]) | dict(version.parameters.get(experiment, {}))
+    folder, shard = folder / experiment, folder / experiment / "shard.nc"
+    rebuilt: dict[str, Path] = {}
+    for stage, kind in KINDS.items():
+        joins = stage == "summarise" and recipe.has("simulate")
+        if not (recipe.has(stage) or joins):
+            continue
+        reads = {key: rebuilt.get(f"{key}/{experiment}") for key in recipe.reads(stage)}
+        if not (stage in mistaken or any(reads.values()) or (joins and shard.is_file())):
+            continue
+        options: dict[str, Any] = {
+            "recipe": about["recipe"],
+            "parameters": wrong_values if stage in mistaken else about["parameters"],
+            "artifacts": {
+                key: path or Path(about["artifacts"][key]) for key, path in reads.items()
+            },
+            "output": shard if stage == "simulate" else folder / f"{kind}.nc",
+        }
+        if stage == "simulate":
+            options |= {"seed": about["seed"], "trials": about["trials"], "shard": (0, 1)}
+        elif stage == "summarise":
+            if not shard.is_file():
+                shard = simulate_right(paper, experiment, about, shard)
+            options["shards"] = [shard]
+        with applied(version.patches if stage in mistaken else ()):
+            getattr(stages, stage)(f"{paper}/{experiment}", **options)
+        if stage != "simulate":
+            rebuilt[f"{kind}/{experiment}"] = options["output"]
+    return rebuilt
+
+
+def simulate_right(paper: str, experiment: str, about: Mapping[str, Any], output: Path) -> Path:
+    """All trials of an experiment as they should be, for a summary with a mistake."""
+    reads = Recipe(paper, about["recipe"]).reads("simulate")
+    stages.simulate(
+        f"{paper}/{experiment}",
+        recipe=about["recipe"],
+        parameters=about["parameters"],
+        seed=about["seed"],
+        trials=about["trials"],
+        shard=(0, 1),
+        artifacts={key: Path(about["artifacts"][key]) for key in reads},
+        output=output,
+    )
+    return output
+
+
+def _import_all(recipe: Recipe) -> None:
+    """Import all that a recipe runs, so that a mistake stays in the modules that it names.
+
+    A module that is first imported while a mistake is made would take it along.
+    """
+    for path in closure(recipe.module_name):
+        importlib.import_module(module_of(path))

@@ -1,0 +1,196 @@
+"""The ledger's stages: judge entries, join their verdicts, show them, compare them.
+
+Each function is a command of `python -m reproduction`; its arguments are the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from reproduction.experiment import checksums, datasets
+from reproduction.experiment.parameters import choose
+from reproduction.pipeline.provenance import NOTHING, Expectations, read_all
+
+Scale = Literal["paper", "quick"]
+
+
+def judge(
+    paper: str,
+    *,
+    cases: Sequence[Mapping[str, Any]],
+    artifacts: Mapping[str, Path],
+    scale: Scale,
+    output: Path,
+    expected: Expectations = NOTHING,
+) -> None:
+    """Judge entries that read the same artifacts; one that cannot be judged is untested."""
+    from reproduction.claims import verdicts
+
+    evidence = read_all(artifacts, expected)
+    digests = {name: str(checksums.recorded(path)) for name, path in artifacts.items()}
+    found = [
+        verdicts.judge(case, evidence, paper=paper, digests=digests, scale=scale) for case in cases
+    ]
+    datasets.write_text(verdicts.to_json(found), output)
+
+
+def claim(verdicts: Path, *, claim: str, output: Path) -> None:
+    """Write the verdict on one entry to a file of its own."""
+    from reproduction.claims.verdicts import from_json
+
+    found = {verdict.id: verdict for verdict in from_json(checksums.read_bytes(verdicts))}
+    choose(claim, found, f"{verdicts}: a claim")
+    datasets.write_text(found[claim].model_dump_json(indent=2), output)
+
+
+def ledger(
+    verdicts: Sequence[Path],
+    *,
+    ledgers: Mapping[str, Path],
+    csv: Path,
+    json: Path,
+    findings: Path,
+) -> None:
+    """Join the ledgers with the verdicts on their entries, as tables and as JSON."""
+    from reproduction.claims import records
+    from reproduction.claims.ledger import load_ledger
+    from reproduction.claims.verdicts import from_json
+
+    book = records.join(
+        [load_ledger(folder, paper) for paper, folder in ledgers.items()],
+        [verdict for path in verdicts for verdict in from_json(checksums.read_bytes(path))],
+    )
+    datasets.write_text(records.to_csv(book), csv)
+    datasets.write_text(records.findings_to_csv(book.findings), findings)
+    datasets.write_text(records.to_json(book), json)
+
+
+def page(
+    ledger: Path,
+    *,
+    drawings: Mapping[str, Mapping[str, Any]],
+    images: Sequence[Path],
+    benchmarks: Path,
+    output: Path,
+) -> None:
+    """Show the ledger beside the figures; an image is `<paper>/<figure>.png`."""
+    from reproduction.claims import page as drawn
+    from reproduction.claims import records
+
+    book = records.from_json(checksums.read_bytes(ledger))
+    text = drawn.render(
+        book,
+        papers=_bibliography(book.papers),
+        drawings=drawings,
+        images={(path.parent.name, path.stem): checksums.read_bytes(path) for path in images},
+        benchmarks=benchmarks if benchmarks.is_dir() else None,
+    )
+    datasets.write_text(text, output)
+
+
+def gate(ledger: Path, *, output: Path) -> list[str]:
+    """Compare verdicts with what is expected; write the summary only if all agree.
+
+    Returns
+    -------
+    list of str
+        One line for each verdict that is not the expected one.
+    """
+    from reproduction.claims import gate as comparison
+    from reproduction.claims import records
+
+    book = records.from_json(checksums.read_bytes(ledger))
+    failures = comparison.gate(book.records)
+    if not failures:
+        datasets.write_text(comparison.summary(book), output)
+    return failures
+
+
+def crate(ledger: Path, *, files: Mapping[str, str], published: str, output: Path) -> list[str]:
+    """Export the ledger as the metadata of an RO-Crate.
+
+    Returns
+    -------
+    list of str
+        One line for each thing that the crate lacks.
+    """
+    from datetime import date
+
+    from privreg.version import __version__
+    from reproduction.claims import crate as exported
+    from reproduction.claims import records
+
+    book = records.from_json(checksums.read_bytes(ledger))
+    text = exported.crate(
+        book,
+        papers=_bibliography(book.papers),
+        files=files,
+        published=date.fromisoformat(published),
+        version=__version__,
+    )
+    datasets.write_text(text, output)
+    return exported.problems(text)
+
+
+def docs(
+    *,
+    ledgers: Mapping[str, Path],
+    coverage: Path,
+    drawings: Mapping[str, Mapping[str, Any]],
+    images: Sequence[Path],
+    readme: Path,
+    output: Path,
+) -> None:
+    """Write what the repository says of the ledgers, into a folder.
+
+    That is `results.md`, `coverage/<paper>.md`, and small copies of the images given,
+    `<paper>/<figure>.png`, in `figures`; the table of counts in the README is brought up to date.
+    """
+    from reproduction.claims import coverage as covered
+    from reproduction.claims import summary
+    from reproduction.claims.ledger import load_ledger
+
+    for image in images:
+        checksums.verify(image)
+    found = [load_ledger(folder, paper) for paper, folder in ledgers.items()]
+    titles = {paper: about["title"] for paper, about in _bibliography(list(ledgers)).items()}
+    summary.small_pictures(images, output / "figures")
+    pictured = {(path.parent.name, path.stem) for path in (output / "figures").glob("*/*.png")}
+    text = summary.render(found, titles=titles, drawings=drawings, pictured=pictured)
+    datasets.write_text(text, output / "results.md", checksum=False)
+    for ledger in found:
+        listed = coverage / f"{ledger.paper}.yaml"
+        if listed.is_file():
+            text = covered.render(
+                covered.load_coverage(listed, ledger), ledger, title=titles[ledger.paper]
+            )
+            datasets.write_text(text, output / "coverage" / f"{ledger.paper}.md", checksum=False)
+    datasets.write_text(
+        summary.with_counts(readme.read_text(encoding="utf-8"), found), readme, checksum=False
+    )
+
+
+def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
+    """Check that a ledger's places and printed numbers are in the paper's text.
+
+    Returns
+    -------
+    list of str
+        One line for each that is not.
+    """
+    from reproduction.claims.ledger import load_ledger
+    from reproduction.claims.places import problems
+
+    return problems(load_ledger(ledgers[paper], paper), text.read_text(encoding="utf-8"))
+
+
+def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:
+    from reproduction.pipeline.registry import citation
+
+    return {
+        paper: {"title": about.title, "authors": about.authors, "url": about.url}
+        for paper in papers
+        for about in [citation(paper)]
+    }

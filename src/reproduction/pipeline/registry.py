@@ -1,0 +1,99 @@
+"""Find a paper's recipes: which stages an experiment has and which artifacts each stage reads.
+
+A recipe is a module in a paper's `experiments` folder. It holds a `Parameters` model, a `PLACE` in
+the paper, and the stages that it has as functions `theory`, `simulate`, `summarise` and
+`intervals`. A stage reads the artifacts that its arguments name: `theory`, `simulation`,
+`intervals` and `data`, the last one being the table that the parameter `dataset` names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from types import ModuleType
+from typing import Any
+
+from reproduction import papers
+from reproduction.experiment.citations import Citation
+from reproduction.experiment.parameters import ConfigError, Strict, choose, validate
+from reproduction.experiment.yaml_files import read_mapping
+
+ARTIFACTS = ("theory", "simulation", "intervals", "data")
+# The stage whose presence decides whether there is an artifact of a kind.
+STAGE_OF = {"theory": "theory", "simulation": "simulate", "intervals": "intervals"}
+
+
+@cache
+def known_papers() -> tuple[str, ...]:
+    """Citation keys of the papers that this package implements."""
+    found = (entry.name for entry in pkgutil.iter_modules(papers.__path__) if entry.ispkg)
+    return tuple(sorted(found))
+
+
+def citation(paper: str) -> Citation:
+    """Bibliographic data of a paper."""
+    choose(paper, known_papers(), "a paper")
+    return importlib.import_module(f"reproduction.papers.{paper}").CITATION
+
+
+@cache
+def recipes(paper: str) -> tuple[str, ...]:
+    """Names of a paper's recipes: the modules of its `experiments` folder."""
+    folder = importlib.import_module(f"reproduction.papers.{paper}.experiments").__path__
+    return tuple(sorted(entry.name for entry in pkgutil.iter_modules(folder)))
+
+
+def paper_files(config: Mapping[str, Any]) -> list[str]:
+    """Configuration files of the papers that a configuration lists."""
+    listed = config.get("papers")
+    if not isinstance(listed, list):
+        raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
+    files = [
+        f"config/papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed
+    ]
+    for file in files:
+        # What is no YAML is said better here than by who reads it next.
+        read_mapping(file)
+    return files
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A recipe of a paper; raises a `ConfigError` when asked for one that is not there."""
+
+    paper: str
+    name: str
+
+    @cached_property
+    def module(self) -> ModuleType:
+        choose(self.name, recipes(self.paper), f"{self.paper}.experiments")
+        return importlib.import_module(self.module_name)
+
+    @property
+    def module_name(self) -> str:
+        return f"reproduction.papers.{self.paper}.experiments.{self.name}"
+
+    def has(self, stage: str) -> bool:
+        """Whether the recipe has this stage."""
+        return hasattr(self.module, stage)
+
+    def reads(self, stage: str) -> tuple[str, ...]:
+        """Kinds of artifact that a stage reads, beside the shards that a summary joins."""
+        if not self.has(stage):
+            return ()
+        names = inspect.signature(getattr(self.module, stage)).parameters
+        joined = {"simulation"} if stage == "summarise" else set()
+        return tuple(kind for kind in ARTIFACTS if kind in names and kind not in joined)
+
+    def parameters(self, values: Mapping[str, Any], experiment: str) -> Strict:
+        """The recipe's typed parameters, those of an experiment."""
+        where = f"{self.paper}.experiments.{experiment}.parameters"
+        return validate(self.module.Parameters, values, where)
+
+    @property
+    def references(self) -> str:
+        return f"{citation(self.paper).reference} {self.module.PLACE}."

@@ -1,0 +1,149 @@
+"""The names that `import privreg` shows, where they are defined, and what it does not load."""
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import privreg
+from reproduction.pipeline.closure import SOURCE, closure, modules
+
+LIBRARY = SOURCE / "privreg"
+NAMES = LIBRARY / "__init__.py"
+# What a plain import must not load, and what no name of the library may ever load.
+HEAVY = {"numpy", "scipy", "numba", "sklearn", "dp_accounting", "pooch"}
+# Numba takes yaml where it finds it, so yaml is left to the wheel's test.
+REPRODUCTION = {"xarray", "snakemake", "matplotlib", "pydantic", "jinja2", "netCDF4", "tqdm"}
+# Modules that serve the others and no user.
+NOT_SHOWN = {
+    "__init__",
+    "__main__",
+    "accuracy",
+    "grid_edges",
+    "immutable",
+    "sums",
+    "validation",
+    "version",
+}
+NOT_SHOWN |= {"command_line"}
+
+
+def modules_after(code):
+    """Modules that a fresh interpreter has loaded."""
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return run.stdout.split()
+
+
+def loaded_after(code):
+    """Top-level modules, and those of the package, that a fresh interpreter has loaded."""
+    names = modules_after(code)
+    return {name.partition(".")[0] for name in names}, {n for n in names if "privreg" in n}
+
+
+def test_importing_it_loads_nothing():
+    outside, inside = loaded_after("import privreg")
+    assert not outside & (HEAVY | REPRODUCTION)
+    assert inside == {"privreg"}
+
+
+def test_a_plan_waits_for_no_statistics():
+    # Either takes longer to import than all that a plan needs.
+    loaded = modules_after("import privreg.planning.search")
+    assert "privreg.prediction.correlated_noise" in loaded
+    assert not {"scipy.stats", "scipy.signal"} & set(loaded)
+
+
+def test_a_budget_loads_no_compiler():
+    outside, _ = loaded_after("import privreg; privreg.Budget.zcdp(0.1)")
+    assert not outside & ({"numba", "sklearn", "dp_accounting"} | REPRODUCTION)
+
+
+def test_every_name_resolves_and_none_needs_the_reproduction():
+    outside, _ = loaded_after(
+        "import privreg\nfor name in privreg.__all__:\n    getattr(privreg, name)"
+    )
+    assert not outside & (REPRODUCTION | {"reproduction"})
+
+
+def test_nothing_loads_arrow_before_a_table_is_read():
+    # Hidden, since pandas takes it wherever it is installed.
+    hidden = "import sys, privreg; sys.modules['pandas'] = None\n"
+    outside, _ = loaded_after(
+        f"{hidden}for name in privreg.__all__:\n    getattr(privreg, name)\n"
+        "import privreg.estimators.tables"
+    )
+    assert "pyarrow" not in outside
+
+
+def test_no_stage_of_the_workflow_needs_arrow():
+    stages = sorted(
+        f"reproduction.papers.{path.parent.parent.name}.experiments.{path.stem}"
+        for path in SOURCE.glob("reproduction/papers/*/experiments/*.py")
+    )
+    assert len(stages) > 50
+    # What the workflow's command hides cannot be imported after it.
+    modules_after(
+        "import reproduction.__main__\nimport importlib, sys\n"
+        f"for name in {stages}: importlib.import_module(name)\n"
+        "assert sys.modules['pyarrow'] is None"
+    )
+
+
+def test_names_are_those_of_their_homes():
+    for name, home in privreg._HOMES.items():
+        assert getattr(privreg, name) is getattr(import_module(home), name)
+        # Its own home, not a module that happens to import it.
+        assert getattr(getattr(privreg, name), "__module__", home) == home
+    for name, module in privreg._MODULES.items():
+        assert getattr(privreg, name) is import_module(module)
+
+
+def test_what_type_checkers_see_is_what_there_is():
+    block = next(
+        node
+        for node in ast.parse(NAMES.read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    seen = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        seen |= {alias.name: node.module for alias in node.names}
+    modules = {name: path.rpartition(".")[0] for name, path in privreg._MODULES.items()}
+    assert seen == privreg._HOMES | modules
+    assert privreg.__all__ == sorted(seen)
+    assert set(privreg.__all__) <= set(dir(privreg))
+
+
+def test_every_part_of_the_library_is_shown():
+    parts = {path.stem for path in LIBRARY.iterdir() if not path.stem.startswith("__pycache")}
+    parts = {path for path in parts if path.isidentifier()} - {"py"}
+    assert parts - NOT_SHOWN <= set(privreg._MODULES)
+
+
+def test_a_misspelt_name_is_told_the_nearest():
+    with pytest.raises(AttributeError, match=r"no attribute 'Budgets'; did you mean 'Budget'\?"):
+        _ = privreg.Budgets
+    with pytest.raises(AttributeError, match=r"no attribute 'zzz'$"):
+        _ = privreg.zzz
+    with pytest.raises(ImportError):
+        exec("from privreg import full_batch_dpgdd")
+
+
+def test_an_edit_of_the_public_names_reruns_no_job():
+    # They are in no closure, and may be left out: no module inside takes a name from there.
+    for module in modules():
+        if module == "privreg":
+            continue
+        base = SOURCE.joinpath(*module.split("."))
+        path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+        assert NAMES not in {found.resolve() for found in closure(module)}
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert "privreg" not in {alias.name for alias in node.names}, path
+            elif isinstance(node, ast.ImportFrom) and node.module == "privreg":
+                for alias in node.names:
+                    inside = LIBRARY / alias.name
+                    assert inside.is_dir() or inside.with_suffix(".py").is_file(), path
