@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from math import inf
 from types import EllipsisType
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import frozen
+from privreg.ranges import between, inside, outside, places, range, short
 
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
@@ -25,11 +25,6 @@ T = TypeVar("T")
 _DOUBLE = np.dtype(np.float64)
 # Every whole number up to here is a double.
 LARGEST_COUNT = 2**53
-# Up to this many numbers a call costs more than looking at them.
-FEW = 4096
-# What an error quotes, and how many columns it lists.
-PLAIN = (str, bytes, int, float, complex, np.generic, type, type(None))
-MOST_COLUMNS = 5
 
 
 def require_real(
@@ -74,16 +69,16 @@ def require_real(
     ValueError: delta must be more than 0 and less than 1, got 2.0
     """
     array = _floats(name, value)
-    if _inside(array, above, least, below, most, infinite):
+    if inside(array, above, least, below, most, infinite):
         return array
-    found = array[_outside(array, above, least, below, most, infinite)].flat[0]
-    expected = _range(above, least, below, most, infinite)
+    found = array[outside(array, above, least, below, most, infinite)].flat[0]
+    expected = range(above, least, below, most, infinite)
     raise ValueError(f"{name} must be {expected}, got {found}")
 
 
 def require_number(name: str, value: Any, **bounds: Any) -> float:
     """One real number in a range; the bounds are those of `require_real`."""
-    if type(value) is float and _between(value, value, **bounds):
+    if type(value) is float and between(value, value, **bounds):
         return value
     array = _floats(name, value)
     if array.ndim:
@@ -107,9 +102,9 @@ def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGES
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
     if not whole or value < least:
-        raise ValueError(f"{name} must be a whole number, at least {least}, got {_short(value)}")
+        raise ValueError(f"{name} must be a whole number, at least {least}, got {short(value)}")
     if value > most:
-        raise ValueError(f"{name} must be a whole number, at most {most}, got {_short(value)}")
+        raise ValueError(f"{name} must be a whole number, at most {most}, got {short(value)}")
     return int(value)
 
 
@@ -137,7 +132,7 @@ def require_array(
     ValueError: weights must have shape (..., 3), got (1, 2)
     """
     array = _with_shape(name, value, shape)
-    if not _inside(array, **bounds):
+    if not inside(array, **bounds):
         require_real(name, array, **bounds)
     return _contiguous(array)
 
@@ -154,9 +149,9 @@ def require_records(
     ValueError: features must be finite, got others in 1 of 2 rows, columns 1
     """
     array = _with_shape(name, value, shape)
-    if not _inside(array, **bounds):
-        found = places(_outside(array, **bounds))
-        raise ValueError(f"{name} must be {_range(**bounds)}, got {found}")
+    if not inside(array, **bounds):
+        found = places(outside(array, **bounds))
+        raise ValueError(f"{name} must be {range(**bounds)}, got {found}")
     return _contiguous(array)
 
 
@@ -229,7 +224,7 @@ def require_instance(name: str, value: Any, kind: type[T]) -> T:
     """
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
-        raise ValueError(f"{name} must be {article} {kind.__name__}, got {_short(value)}")
+        raise ValueError(f"{name} must be {article} {kind.__name__}, got {short(value)}")
     return value
 
 
@@ -243,7 +238,7 @@ def require_rng(name: str, value: Any) -> np.random.Generator:
     ValueError: rng must be a numpy.random.Generator, got 1
     """
     if type(value) is not np.random.Generator:
-        raise ValueError(f"{name} must be a numpy.random.Generator, got {_short(value)}")
+        raise ValueError(f"{name} must be a numpy.random.Generator, got {short(value)}")
     return value
 
 
@@ -257,14 +252,14 @@ def require_flag(name: str, value: Any) -> bool:
     ValueError: sharp must be True or False, got 'no'
     """
     if not isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{name} must be True or False, got {_short(value)}")
+        raise ValueError(f"{name} must be True or False, got {short(value)}")
     return bool(value)
 
 
 def require_callable(name: str, value: T) -> T:
     """What can be called."""
     if not callable(value):
-        raise ValueError(f"{name} must be callable, got {_short(value)}")
+        raise ValueError(f"{name} must be callable, got {short(value)}")
     return value
 
 
@@ -301,7 +296,7 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
         Whether an infinity is an answer too.
     """
     doubles = type(answer) is np.ndarray and answer.dtype is _DOUBLE
-    if doubles and _inside(answer, infinite=infinite):
+    if doubles and inside(answer, infinite=infinite):
         return answer
     sound = ~np.isnan(answer) if infinite else np.isfinite(answer)
     if not np.all(sound):
@@ -333,7 +328,7 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
     listed = ", ".join(map(repr, names)) or "nothing"
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"one of {listed}, got {_short(value)}{hint}"
+    return f"one of {listed}, got {short(value)}{hint}"
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:
@@ -349,7 +344,7 @@ def _floats(name: str, value: ArrayLike) -> FloatArray:
     if array.dtype is _DOUBLE:
         return array
     if array.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be real numbers, got {_short(value)}")
+        raise ValueError(f"{name} must be real numbers, got {short(value)}")
     # A wider type may hold finite numbers that double precision does not.
     with np.errstate(over="ignore"):
         return array.astype(np.float64, copy=False)
@@ -385,127 +380,3 @@ def _fits(found: tuple[int, ...], wanted: tuple[int | EllipsisType | None, ...])
         if length != expected and (expected is not None or length < 1):
             return False
     return True
-
-
-def _inside(
-    array: FloatArray,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    infinite: bool = False,
-) -> bool:
-    """Whether no entry is out of range, from the two extremes alone."""
-    size = array.size
-    if size == 0:
-        return True
-    if size <= FEW:
-        # A quarter of a reduction's time; the first NaN counts as either extreme.
-        low, high = array.item(array.argmin()), array.item(array.argmax())
-    else:
-        # No array is made, however the entries lie in memory.
-        low = float(np.minimum.reduce(array, axis=None))
-        high = float(np.maximum.reduce(array, axis=None))
-    return _between(low, high, above, least, below, most, infinite)
-
-
-def _outside(
-    array: FloatArray,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    infinite: bool = False,
-) -> NDArray[np.bool_]:
-    """Which entries are out of range."""
-    within = ~np.isnan(array) if infinite else np.isfinite(array)
-    for bound, compare in (
-        (above, np.greater),
-        (least, np.greater_equal),
-        (below, np.less),
-        (most, np.less_equal),
-    ):
-        if bound is not None:
-            within &= compare(array, bound)
-    return np.asarray(~within)
-
-
-def _between(
-    low: float,
-    high: float,
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    infinite: bool = False,
-) -> bool:
-    # Both extremes are NaN where an entry is one, and NaN compares as false.
-    return (
-        (low <= high if infinite else -inf < low <= high < inf)
-        and (above is None or low > above)
-        and (least is None or low >= least)
-        and (below is None or high < below)
-        and (most is None or high <= most)
-    )
-
-
-def _range(
-    above: float | None = None,
-    least: float | None = None,
-    below: float | None = None,
-    most: float | None = None,
-    infinite: bool = False,
-) -> str:
-    parts = [
-        f"{words} {bound:g}"
-        for words, bound in (
-            ("more than", above),
-            ("at least", least),
-            ("less than", below),
-            ("at most", most),
-        )
-        if bound is not None
-    ]
-    words = " and ".join(parts)
-    if infinite or ((below is not None or most is not None) and (above, least) != (None, None)):
-        return words or "a number"
-    return f"finite and {words}" if words else "finite"
-
-
-def places(wrong: NDArray[np.bool_]) -> str:
-    """How many rows of an array hold wrong entries, and in which columns: none of its values.
-
-    Parameters
-    ----------
-    wrong : ndarray, shape (n, ...)
-        Where the entries are wrong.
-
-    Examples
-    --------
-    >>> places(np.array([[False, True], [False, False]]))
-    'others in 1 of 2 rows, columns 1'
-    """
-    if wrong.ndim == 0:
-        return "another"
-    rows = wrong.reshape(len(wrong), -1)
-    found = f"others in {int(rows.any(axis=1).sum())} of {len(rows)} rows"
-    if wrong.ndim == 1:
-        return found
-    columns = np.flatnonzero(rows.any(axis=0))
-    listed = ", ".join(map(str, columns[:MOST_COLUMNS]))
-    return f"{found}, columns {listed}{', ...' if columns.size > MOST_COLUMNS else ''}"
-
-
-def _short(value: Any) -> str:
-    """A number or a text; of anything that holds others its type and size, since it may be data."""
-    if isinstance(value, int) and value.bit_length() > 128:
-        # Python writes none of more than 4,300 digits.
-        return f"one of {value.bit_length()} bits"
-    if not isinstance(value, PLAIN):
-        kind = type(value).__name__
-        shape = getattr(value, "shape", None)
-        size = f" of shape {shape}" if isinstance(shape, tuple) else ""
-        size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
-        return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}{size}"
-    text = repr(value)
-    return text if len(text) < 60 else f"{text[:57]}..."

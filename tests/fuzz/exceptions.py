@@ -284,7 +284,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "adassp.release": {"noise": Seeded(3)},
     "dp_ftrl.FTRLRun.release": {"neighbours": Neighbours.ZERO_OUT},
     "full_batch_dpgd.FullBatchIterates.release": {"setting": None},
-    "noisy_sgd.NoisySGDRuns.release": {"setting": (0, 0)},
+    "noisy_sgd_runs.NoisySGDRuns.release": {"setting": (0, 0)},
     "one_of_many.OneOfMany": {"shape": made.Made(lambda: (4,))},
     "one_of_many.OneOfMany.take": {"setting": 1},
     "one_pass_dpgd.release": {"mechanism": made.Made(made.one_setting), "noise": Seeded(3)},

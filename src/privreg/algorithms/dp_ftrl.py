@@ -10,7 +10,6 @@ visited in their own order, the same in every epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, inf, isinf
 
@@ -23,16 +22,9 @@ from privreg.algorithms.clipped_gradient import (
     rescale_samples,
 )
 from privreg.algorithms.dp_ftrl_kernels import step_rows
+from privreg.algorithms.dp_ftrl_noise import LARGEST, noise_source, sensitivity
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.immutable import Immutable
-from privreg.noise.inverse import require_inverse
-from privreg.noise.sensitivity import (
-    fixed_order_sensitivity,
-    multi_participation_bound,
-    multi_participation_sensitivity,
-    single_participation_sensitivity,
-)
-from privreg.noise.streams import ToeplitzNoise
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
@@ -49,13 +41,6 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-
-# Above this many steps the matrix of a Toeplitz encoder is not built.
-DENSE_STEPS = 4096
-# Steps, norms and noise up to here stay far from overflow in every product.
-LARGEST = 1e50
-# What the encoder's error may add to a sensitivity without being added: 16 ulp.
-ROUNDING = 2.0**-48
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +110,7 @@ class FTRLMechanism(Immutable):
         require_number("clip_norm", self.clip_norm, above=0, infinite=True)
         object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
         object.__setattr__(self, "decoder", decoder)
-        gamma = _sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
+        gamma = sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
         object.__setattr__(self, "sensitivity", gamma)
 
     @classmethod
@@ -334,7 +319,7 @@ def dp_ftrl(
     rescaled = rescale_samples(samples, np.array([mechanism.clip_norm]))
     wanted = _checked_times(times, steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
-    take_noise = _noise_source(mechanism, p, rng)
+    take_noise = noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
     released = np.zeros((wanted.size, p))
     gradient = np.zeros(p)
     progress = np.zeros(4, dtype=np.int64)
@@ -378,44 +363,6 @@ def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
             "move the later ones to other steps"
         )
     return float(sum_sensitivity(clip_norm, neighbours=neighbours))
-
-
-def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
-    encoder, column_error = require_inverse("decoder", decoder)
-    # So that squares of its entries can be summed.
-    encoder = require_real("inverse of decoder", encoder, least=-LARGEST, most=LARGEST)
-    gamma = _encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
-    # A record moves a sum of one column an epoch, each wrong by this much at most.
-    error = epochs * column_error
-    return float(gamma if error <= ROUNDING * gamma else gamma + error)
-
-
-def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
-    if epochs == 1:
-        return single_participation_sensitivity(encoder)
-    if encoder.ndim == 1:
-        if np.all(encoder >= 0) and np.all(np.diff(encoder) <= 0):
-            measure = multi_participation_sensitivity
-        elif encoder.size > DENSE_STEPS:
-            measure = multi_participation_bound
-        else:
-            measure = fixed_order_sensitivity
-        return measure(encoder, participations=epochs, separation=steps_per_epoch)
-    return fixed_order_sensitivity(encoder, participations=epochs, separation=steps_per_epoch)
-
-
-def _noise_source(
-    mechanism: FTRLMechanism, dimension: int, rng: np.random.Generator
-) -> Callable[[int], FloatArray]:
-    """A function that returns the correlated noise of the next `count` steps, maybe none."""
-    std = mechanism.gradient_noise_std
-    if mechanism.decoder.ndim == 1:
-        stream = ToeplitzNoise(mechanism.decoder, dimension=dimension, rng=rng, std=std)
-        return lambda count: stream.draw(count) if count else np.zeros((0, dimension))
-    rows = iter(
-        mechanism.decoder @ (std * rng.standard_normal((len(mechanism.decoder), dimension)))
-    )
-    return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
 
 
 def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:

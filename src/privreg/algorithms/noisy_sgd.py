@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import erfc, exp, inf, pi, sqrt
 from typing import Any, Literal
 
@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.clipped_gradient import require_clip_norm
 from privreg.algorithms.noisy_sgd_kernel import one_pass
+from privreg.algorithms.noisy_sgd_runs import NoisySGDRuns
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
-from privreg.immutable import Immutable, Rebuilt, frozen
-from privreg.privacy import assumptions
-from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
+from privreg.immutable import Immutable
 from privreg.privacy.one_of_many import OneOfMany
-from privreg.privacy.release import Diagnostic, Release
+from privreg.privacy.release import Diagnostic
 from privreg.validation import (
     require_answer,
     require_array,
@@ -167,83 +165,6 @@ class LinearRecords(Immutable):
         features = self.mean + self.std * standard
         noise = np.clip(rng.standard_normal(count), -self.label_noise_clip, self.label_noise_clip)
         return features, features @ self.target + self.label_noise_std * noise
-
-
-@dataclass(frozen=True, eq=False)
-class NoisySGDRuns(Rebuilt):
-    """Runs of noisy SGD at S noise scales and C clipping norms on the same records and noise.
-
-    Attributes
-    ----------
-    iterate : ndarray, shape (S, C, d)
-        The last iterates, for studies; `release` hands out that of one setting.
-    risk : Diagnostic of ndarray, shape (S, C, n + 1)
-        Population risk before the first step and after each.
-    clipped_fraction : Diagnostic of ndarray, shape (S, C)
-        Share of the n gradients that were longer than the clipping norm.
-    gradient_noise_stds : ndarray, shape (S,)
-    clip_norms : ndarray, shape (C,)
-    """
-
-    iterate: NDArray[np.float64]
-    risk: Diagnostic[NDArray[np.float64]]
-    clipped_fraction: Diagnostic[NDArray[np.float64]]
-    gradient_noise_stds: NDArray[np.float64]
-    clip_norms: NDArray[np.float64]
-    _settings: OneOfMany = field(repr=False)
-
-    def __post_init__(self) -> None:
-        # A release is accounted with these numbers.
-        for name in ("gradient_noise_stds", "clip_norms"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
-
-    def release(
-        self,
-        setting: tuple[int, int] | None = None,
-        *,
-        neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
-    ) -> Release[NDArray[np.float64]]:
-        r"""The last iterate of one setting, with what all its iterates together cost.
-
-        .. math:: \rho = 2c^2/\sigma^2
-
-        for replace-one neighbours, and for zero-out ones too, since the gradient of a blank still
-        holds the penalty's.
-
-        Parameters
-        ----------
-        setting : (int, int), optional
-            Indices of the noise scale and of the clipping norm; may be left out where there is one
-            of each.
-        neighbours : Neighbours
-            Replace-one or zero-out: records keep their places.
-
-        Returns
-        -------
-        Release
-            Of the iterate, shape (d,).
-
-        Raises
-        ------
-        ValueError
-            If another setting was released before, or this one has no noise or no clipping.
-        """
-        relation = Neighbours(neighbours)
-        if relation is Neighbours.ADD_REMOVE:
-            raise ValueError(
-                "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more "
-                "would move the later ones to other steps"
-            )
-        index = self._settings.take(setting)
-        noise = float(self.gradient_noise_stds[index[0]])
-        norm = float(self.clip_norms[index[1]])
-        if not (noise > 0 and norm < inf):
-            raise ValueError(
-                "setting must have a finite clip norm and noise for a release, "
-                f"got {norm:g} and {noise:g}"
-            )
-        budget = Budget(2 * (norm / noise) ** 2, relation)
-        return Release(self.iterate[index], budget, assumptions.USUAL)
 
 
 def simulate_noisy_sgd(

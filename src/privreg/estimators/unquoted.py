@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.validation import places
+from privreg.ranges import places
 
 T = TypeVar("T")
 # What is passed on of scikit-learn's messages: sizes, types and names of columns.

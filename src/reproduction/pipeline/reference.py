@@ -32,8 +32,10 @@ LIBRARY = (
     "spectra",
     "schedules",
     "sums",
+    "audit_statistics",
     "immutable",
     "validation",
+    "ranges",
     "accuracy",
     "grid_edges",
 )

@@ -25,7 +25,7 @@ from reproduction.papers.lin2025.setting import NOISE, Design, Instance
 if TYPE_CHECKING:
     import xarray as xr
 
-    from privreg.algorithms.noisy_sgd import NoisySGDRuns
+    from privreg.algorithms.noisy_sgd_runs import NoisySGDRuns
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
     from reproduction.experiment.trials import Trial
 
