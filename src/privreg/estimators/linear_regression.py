@@ -263,12 +263,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             Labels.
         sample_weight : array_like, shape (n,), optional
             Weights of the rows.
+
+        Raises
+        ------
+        ValueError
+            If R² is no number: of one row, or of labels beyond double precision.
         """
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         for name, value in {"y": y, **weights}.items():
             require_unmasked(name, value)
         predicted = self.predict(X)
-        return float(unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights))
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
+        return float(require_answer("y", np.asarray(found)))
 
     def confidence_intervals(
         self, level: float = 0.95, target: Target = "population"
