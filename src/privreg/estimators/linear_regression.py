@@ -158,9 +158,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, groups: ArrayLike | None = None) -> Self:
         """Fit, spending the whole budget; a fit that fails leaves the object as it was.
 
-        A row with a missing value is refused, as scikit-learn's estimators do, and with an intercept
-        no row counts as absent: the blank of zero-out neighbours cannot be given here. In a table,
-        `fit_table` takes an incomplete record for it. Without an intercept a row of zeros is one.
+        A row with a missing value is refused, as scikit-learn's estimators do. With an intercept no
+        row counts as absent, and zero-out's blank cannot be given here; `fit_table` takes an
+        incomplete record for it. Without an intercept a row of zeros is one.
 
         Parameters
         ----------
