@@ -173,7 +173,7 @@ def power_law(
     panels, nodes = require_count("panels", panels), require_count("nodes", nodes)
     smallest = require_number("smallest", smallest, above=0, below=1)
     points, weights = np.polynomial.legendre.leggauss(nodes)
-    steepness = (1 - exponent) * np.log(1 / smallest) / panels
+    steepness = (exponent - 1) * np.log(smallest) / panels
     ends = np.geomspace(smallest, 1.0, panels * max(1, int(np.ceil(steepness / STEEPEST))) + 1)
     growth = ends[1] / ends[0]
     inner = ends[:-1, None] * growth ** ((points + 1) / 2)

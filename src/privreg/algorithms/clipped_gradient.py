@@ -114,7 +114,11 @@ def sum_clipped(
 
 
 def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterable[Chunk]:
-    """Chunks whose clipped gradients double precision can compute; as they are without clipping."""
+    """Chunks whose clipped gradients double precision can compute; as they are without clipping.
+
+    Where some clips are infinite and others not, a row beyond the range raises ValueError: nothing
+    of such a run is private.
+    """
     clips = np.isfinite(clip_norm)
     for chunk in chunks:
         if not np.any(clips):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import isfinite
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,8 +94,8 @@ class FullBatchIterates(Rebuilt):
         Raises
         ------
         ValueError
-            If another setting was released before, this one has no noise or no clipping, or the
-            relation is add-remove and no `sample_size` was declared for the run.
+            If another setting was released before, this one has no noise, any setting of the run
+            has no clipping, or the relation is add-remove and no `sample_size` was declared.
 
         Source
         ------
@@ -106,13 +105,15 @@ class FullBatchIterates(Rebuilt):
         size = shared_sample_size(
             self._declared_size, records=int(self.sample_size), neighbours=relation
         )
+        if not np.all(np.isfinite(self.clip_norm)):
+            # A row that nothing clips can end the run, and with it every other setting.
+            raise ValueError(
+                "setting must be of a run with finite clip_norm throughout for a release"
+            )
         index = self._settings.take(setting)
         bound, noise = float(self.clip_norm[index]), float(self.gradient_noise_std[index])
-        if not (noise > 0 and isfinite(bound)):
-            raise ValueError(
-                "setting must have a finite clip_norm and noise for a release, "
-                f"got {bound:g} and {noise:g}"
-            )
+        if not noise > 0:
+            raise ValueError(f"setting must have noise for a release, got {noise:g}")
         gradients = np.prod(self.clipped_fraction.non_private.shape[-2:])
         change = float(sum_sensitivity(bound, neighbours=relation)) / size
         budget = Budget(float(gradients) * (change / noise) ** 2 / 2, relation)

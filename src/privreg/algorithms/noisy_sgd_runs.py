@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +72,8 @@ class NoisySGDRuns(Rebuilt):
         Raises
         ------
         ValueError
-            If another setting was released before, or this one has no noise or no clipping.
+            If another setting was released before, this one has no noise, or any setting of the
+            run has no clipping.
         """
         relation = Neighbours(neighbours)
         if relation is Neighbours.ADD_REMOVE:
@@ -81,13 +81,15 @@ class NoisySGDRuns(Rebuilt):
                 "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': a record more "
                 "would move the later ones to other steps"
             )
+        if not np.all(np.isfinite(self.clip_norms)):
+            # A record that nothing clips can end the run, and with it every other setting.
+            raise ValueError(
+                "setting must be of a run with finite clip_norms throughout for a release"
+            )
         index = self._settings.take(setting)
         noise = float(self.gradient_noise_stds[index[0]])
         norm = float(self.clip_norms[index[1]])
-        if not (noise > 0 and norm < inf):
-            raise ValueError(
-                "setting must have a finite clip norm and noise for a release, "
-                f"got {norm:g} and {noise:g}"
-            )
+        if not noise > 0:
+            raise ValueError(f"setting must have noise for a release, got {noise:g}")
         budget = Budget(2 * (norm / noise) ** 2, relation)
         return Release(self.iterate[index], budget, assumptions.USUAL)

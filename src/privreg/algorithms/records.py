@@ -19,13 +19,13 @@ from privreg.algorithms.samples import (
     row_norms,
 )
 from privreg.immutable import Immutable, Rebuilt, frozen
+from privreg.privacy.persons import require_names
 from privreg.validation import (
     require_callable,
     require_count,
     require_counts,
     require_flag,
     require_number,
-    require_unmasked,
 )
 
 FloatArray = NDArray[np.float64]
@@ -189,7 +189,8 @@ class Persons(Immutable):
     Parameters
     ----------
     groups : array_like, shape (rows,)
-        Names or numbers that can be ordered, `inf` among them, none missing; empty without rows.
+        Names or numbers of one kind that can be ordered, `inf` among them, none missing, as
+        `require_names` tells them apart; empty without rows.
     rows : int
         Number of rows; 0 with empty groups.
 
@@ -204,7 +205,8 @@ class Persons(Immutable):
     codes: NDArray[np.intp] = field(init=False)
 
     def __post_init__(self, groups: ArrayLike, rows: int) -> None:
-        codes = _codes(groups, require_count("rows", rows, least=0))
+        names = require_names(groups, require_count("rows", rows, least=0))
+        codes = np.asarray(np.unique(names, return_inverse=True)[1])
         object.__setattr__(self, "codes", frozen(codes))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -231,24 +233,6 @@ def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
     if len(groups.codes) != rows:
         raise ValueError(f"groups must have shape ({rows},), got ({len(groups.codes)},)")
     return groups
-
-
-def _codes(groups: ArrayLike, rows: int) -> NDArray[np.intp]:
-    require_unmasked("groups", groups)
-    try:
-        names = np.asarray(groups)
-    except ValueError:
-        raise ValueError("groups must be one name a row, got rows of unequal length") from None
-    if names.shape != (rows,):
-        raise ValueError(f"groups must have shape ({rows},), got {names.shape}")
-    # NaN compares unequal to itself: a missing group label. Two such rows could be one person's.
-    if np.any(names != names):
-        raise ValueError("groups must name a person in every row, got a missing name")
-    try:
-        return np.asarray(np.unique(names, return_inverse=True)[1])
-    except TypeError:
-        kinds = " and ".join(sorted({type(name).__name__ for name in names.tolist()}))
-        raise ValueError(f"groups must be names of one kind, got {kinds}") from None
 
 
 def _shaped(found: FloatArray, shape: tuple[int, ...]) -> FloatArray:

@@ -158,6 +158,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, *, groups: ArrayLike | None = None) -> Self:
         """Fit, spending the whole budget; a fit that fails leaves the object as it was.
 
+        A row with a missing value is refused, as scikit-learn's estimators do. With an intercept no
+        row counts as absent, and zero-out's blank cannot be given here; `fit_table` takes an
+        incomplete record for it. Without an intercept a row of zeros is one.
+
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
@@ -263,12 +267,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             Labels.
         sample_weight : array_like, shape (n,), optional
             Weights of the rows.
+
+        Raises
+        ------
+        ValueError
+            If R² is no number: of one row, or of labels beyond double precision.
         """
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         for name, value in {"y": y, **weights}.items():
             require_unmasked(name, value)
         predicted = self.predict(X)
-        return float(unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights))
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
+        return float(require_answer("y", np.asarray(found)))
 
     def confidence_intervals(
         self, level: float = 0.95, target: Target = "population"

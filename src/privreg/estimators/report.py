@@ -117,6 +117,8 @@ def write_report(
     require_instance("intervals", intervals, CoefficientIntervals)
     require_instance("privacy", privacy, PrivacyStatement)
     require_instance("outlook", outlook, Outlook)
+    if quality is not None:
+        require_instance("quality", quality, TableQuality)
     require_instance("names", names, list)
     if len(names) != intervals.centre.size or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names must be {intervals.centre.size} texts, got {names!r}")

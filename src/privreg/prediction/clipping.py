@@ -57,10 +57,11 @@ def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, Flo
     squared, beyond = ratio * ratio, 2 * ndtr(-ratio)
     share = 1 - beyond
     inside = share - ratio * (DENSITY * np.exp(-0.5 * squared))
-    # The difference keeps its digits: below this ratio its series is exact to 1e-9.
+    # Differences lose digits: below these ratios their series are exact to 1e-9.
     small = ratio < 1e-2
     if small.any():
         inside = np.where(small, DENSITY / 3 * squared * ratio, inside)
+        share = np.where(ratio < 5e-5, DENSITY * ratio, share)
     return share, std * std * (inside + squared * beyond)
 
 

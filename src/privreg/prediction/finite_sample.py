@@ -15,6 +15,8 @@ from privreg.validation import require_array, require_choice, require_number, re
 FloatArray = NDArray[np.float64]
 # A fixed point that still changes by this much is solved for by bracketing.
 ITERATIONS, SETTLED = 12, 1e-3
+# Between the exponentials of these nothing overflows.
+LARGEST_LOGARITHM = 700.0
 
 
 def sampling_inflation(
@@ -53,7 +55,8 @@ def sampling_inflation(
     Returns
     -------
     ndarray, shape (settings,)
-        1 / (1 - κ) where nothing clips; `inf` where there is no solution: too few rows.
+        1 / (1 - κ) where nothing clips; `inf` where there is no solution: too few rows, or clips
+        so narrow that their squares are 0 in double precision.
 
     Source
     ------
@@ -61,7 +64,9 @@ def sampling_inflation(
     """
     widths = require_array("widths", widths, shape=(None, None), least=0, infinite=True)
     settings, rows = widths.shape
-    weights = require_array("weights", weights, shape=(rows,), least=0, most=1)
+    weights = require_array("weights", weights, shape=(rows,), least=0, most=1 + 1e-9)
+    if not abs(weights.sum() - 1) <= 1e-9:
+        raise ValueError(f"weights must have sum 1, got {weights.sum()}")
     ratio = require_number("ratio", ratio, least=0, most=1e12)
     label_noise_std = require_number("label_noise_std", label_noise_std, least=1e-9, most=1e9)
     require_choice("law", law, LABEL_NOISE_LAWS)
@@ -86,19 +91,23 @@ def sampling_inflation(
     c = ratio / np.maximum(moments(widths, other)[0], ratio)
     for _ in range(ITERATIONS):
         before = tau
-        inside = moments(widths * (1 + c)[:, None], other + tau)[0]
+        with np.errstate(invalid="ignore"):
+            # A width of 0 beside an infinite c: the bracket below solves it.
+            inside = moments(widths * (1 + c)[:, None], other + tau)[0]
         grown = ratio / np.maximum(inside, 1e-12)
         c = np.where(grown < 0.9, grown / (1 - np.minimum(grown, 0.9)), np.inf)
         reach = widths * np.minimum(1 + c, 1e6)[:, None]
         score = moments(reach, tau)[1]
         tau = (np.minimum(c, 1e6) / (1 + np.minimum(c, 1e6))) ** 2 * score / ratio
     # The iteration circles where much is clipped, and is slow where p is near n.
-    for index in np.flatnonzero(~(np.isfinite(c) & (np.abs(tau - before) <= SETTLED * tau))):
+    settled = np.isfinite(c) & (np.abs(tau - before) <= SETTLED * tau)
+    sound = np.isfinite(plain) & (plain > 0)
+    for index in np.flatnonzero(sound & ~settled):
         tau[index] = _solved(
             widths[index : index + 1], moments, ratio=ratio, other=float(other[index])
         )
         c[index] = 0.0 if np.isfinite(tau[index]) else np.inf
-    solved = np.isfinite(c) & np.isfinite(plain) & (plain > 0)
+    solved = np.isfinite(c) & sound
     return np.where(solved, tau / (ratio * np.where(solved, plain, 1.0)), np.inf)
 
 
@@ -113,26 +122,26 @@ def _solved(
     if ratio >= 1:
         return np.inf
 
-    def share(variance: float) -> float:
-        # c / (1 + c) in (κ, 1), in which κ's equation increases.
-        def excess(part: float) -> float:
-            inside, _ = moments(widths / (1 - part), np.array([other + variance]))
-            return part * float(inside[0]) - ratio
+    def growth(variance: float) -> float:
+        # log(1 + c), in which κ's equation increases; at narrow clips c / (1 + c) is nearly 1.
+        def excess(log_growth: float) -> float:
+            inside, _ = moments(widths * np.exp(log_growth), np.array([other + variance]))
+            return -float(np.expm1(-log_growth) * inside[0]) - ratio
 
-        low, high = ratio, 1 - 1e-12
-        return high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-9))
+        low, high = -float(np.log1p(-ratio)), LARGEST_LOGARITHM
+        return high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-10))
 
     def gain(log_variance: float) -> float:
         variance = float(np.exp(log_variance))
-        part = share(variance)
-        _, square = moments(widths / (1 - part), np.array([variance]))
-        return part**2 * float(square[0]) / ratio / variance - 1
+        found = growth(variance)
+        _, square = moments(widths * np.exp(found), np.array([variance]))
+        return float(np.expm1(-found) ** 2 * square[0]) / ratio / variance - 1
 
     low, high = -1.0, 1.0
-    while gain(low) <= 0 and low > -300:
-        low, high = 4 * low, low
-    while gain(high) >= 0 and high < 300:
-        low, high = high, 4 * abs(high)
+    while low > -LARGEST_LOGARITHM and gain(low) <= 0:
+        low, high = max(4 * low, -LARGEST_LOGARITHM), low
+    while high < LARGEST_LOGARITHM and gain(high) >= 0:
+        low, high = high, min(4 * abs(high), LARGEST_LOGARITHM)
     if not gain(low) > 0 > gain(high):
         return np.inf
     return float(np.exp(brentq(gain, low, high, xtol=1e-5)))

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy.neighbours import Neighbours
-from privreg.validation import require_array, require_count, require_rows, require_unmasked
+from privreg.privacy.persons import require_names
+from privreg.validation import require_array, require_count, require_rows
 
 FloatArray = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def neighbouring_tables(
     at = require_count("record", record, least=0, most=len(rows) - 1)
     if (replacement is not None) != (relation is Neighbours.REPLACE_ONE):
         raise ValueError("replacement must be given for replace-one, and for no other relation")
-    names = np.arange(len(rows)) if groups is None else _names(groups, len(rows))
+    names = np.arange(len(rows)) if groups is None else require_names(groups, len(rows))
     first = Table(rows, values, None if groups is None else names)
     own = names == names[at]
     if relation is Neighbours.ZERO_OUT:
@@ -94,14 +95,6 @@ def neighbouring_tables(
         None if groups is None else np.insert(names[others], place, [names[at]] * len(new)),
     )
     return NeighbouringTables(first, second, relation)
-
-
-def _names(groups: ArrayLike, rows: int) -> NDArray[np.generic]:
-    require_unmasked("groups", groups)
-    names = np.asarray(groups)
-    if names.shape != (rows,):
-        raise ValueError(f"groups must have shape ({rows},), got {names.shape}")
-    return names
 
 
 def _replacement(replacement: Any, dimension: int, *, one: bool) -> tuple[FloatArray, FloatArray]:

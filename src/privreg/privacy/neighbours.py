@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_number, require_real
+from privreg.validation import require_count, require_number, require_real
 
 
 class Neighbours(Enum):
@@ -44,7 +44,8 @@ def shared_sample_size(
     sample_size : float, optional
         A number that is public or was released before, at least 1 and at most 1e15.
     records : int
-        The data set's own number, which serves where none is declared and the relation shares it.
+        The data set's own number, at least 0, which serves where none is declared and the relation
+        shares it.
     neighbours : Neighbours
         Neighbouring relation.
 
@@ -56,7 +57,8 @@ def shared_sample_size(
     relation = Neighbours(neighbours)
     if sample_size is None and relation is Neighbours.ADD_REMOVE:
         raise ValueError("sample_size must be given under add-remove, which does not share it")
-    size = records if sample_size is None else sample_size
+    count = require_count("records", records, least=0)
+    size = count if sample_size is None else sample_size
     return require_number("sample_size", size, least=1, most=1e15)
 
 

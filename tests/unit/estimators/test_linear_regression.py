@@ -218,8 +218,10 @@ def test_importing_the_package_does_not_load_scikit_learn():
 def test_persons_are_looked_at_once(rng, monkeypatch):
     """Names of a million persons take seconds to sort."""
     looked = []
-    once = records._codes
-    monkeypatch.setattr(records, "_codes", lambda *given: looked.append(given) or once(*given))
+    once = records.require_names
+    monkeypatch.setattr(
+        records, "require_names", lambda *given: looked.append(given) or once(*given)
+    )
     features = rng.uniform(-1, 1, (400, 2))
     names = [f"person {row // 2}" for row in range(400)]
     model = PrivateLinearRegression(
@@ -227,3 +229,28 @@ def test_persons_are_looked_at_once(rng, monkeypatch):
     ).fit(features, features[:, 0], groups=names)
     assert len(looked) == 1
     assert model._fitted.sample_size == 200
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_no_row_is_absent_but_one_of_zeros_without_intercept(rng, fit_intercept):
+    """Whatever its label is; a missing value is no way to say so."""
+    features, labels = rng.uniform(-1, 1, (60, 2)), rng.uniform(-1, 1, 60)
+    features[0] = 0
+    model = PrivateLinearRegression(
+        Budget.zcdp(1e4, neighbours="zero-out"),
+        feature_bounds=(-1, 1),
+        label_bounds=(-1, 1),
+        fit_intercept=fit_intercept,
+        random_state=1,
+    )
+    found = []
+    for label in (1.0, -1.0):
+        labels[0] = label
+        found.append(model.fit(features, labels).coef_)
+    assert np.array_equal(*found) != fit_intercept
+    labels[0] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(features, labels)
+    features[0], labels[0] = np.nan, 0.0
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(features, labels)

@@ -80,3 +80,10 @@ def test_a_number_of_records_is_shared_or_declared():
 def test_refusals(options, message):
     with pytest.raises(ValueError, match=message):
         neighbouring_tables(ROWS, LABELS, **{"record": 0, "neighbours": "add-remove", **options})
+
+
+@pytest.mark.parametrize("records", [2.5, -1, np.nan, "text", None])
+def test_a_number_of_records_is_whole_whether_it_serves_or_not(records):
+    for declared in (None, 7.5):
+        with pytest.raises(ValueError, match="records must be a whole number"):
+            shared_sample_size(declared, records=records, neighbours="zero-out")

@@ -133,14 +133,34 @@ def test_the_first_setting_must_exist_as_well():
 
 
 def test_what_has_no_guarantee_is_not_released(data, rng):
-    with pytest.raises(ValueError, match="finite clip norm and noise"):
-        sgd(data, rng, clip_norms=[np.inf]).release()
-    with pytest.raises(ValueError, match="finite clip norm and noise"):
+    with pytest.raises(ValueError, match="setting must have noise"):
         sgd(data, rng, gradient_noise_stds=[0.0]).release()
-    with pytest.raises(ValueError, match="finite clip_norm and noise"):
+    with pytest.raises(ValueError, match="setting must have noise"):
         descend(data, rng, clip_norm=1.0, rho=np.inf).release()
     with pytest.raises(ValueError, match="neighbours must be 'replace-one' or 'zero-out'"):
         sgd(data, rng).release(neighbours="add-remove")
+
+
+def test_beside_a_setting_without_clipping_nothing_is_released(data, rng):
+    """One row of 1e60 ends the whole run, which tells of it in the others' place."""
+    options = {"step_size": 0.1, "gradient_noise_std": 1.0, "steps": 2, "rng": rng}
+    for bounds in ([np.inf], [1.0, np.inf]):
+        for run in (
+            full_batch_dpgd(data, clip_norm=bounds, **options),
+            sgd(data, rng, clip_norms=bounds),
+        ):
+            for setting in (0, (0, 0)):
+                with pytest.raises(ValueError, match=r"finite clip_norms? throughout"):
+                    run.release(setting)
+    features = data.features.copy()
+    features[0] = 1e60
+    beyond = ArraySamples(features, data.labels)
+    with pytest.raises(ValueError, match="clip_norm must be finite for rows"):
+        full_batch_dpgd(beyond, clip_norm=[1.0, np.inf], **options)
+    with pytest.raises(ValueError, match="features must have rows"):
+        sgd(beyond, rng, clip_norms=[1.0, np.inf])
+    assert np.all(np.isfinite(full_batch_dpgd(beyond, clip_norm=[1.0, 2.0], **options).iterates))
+    assert np.all(np.isfinite(sgd(beyond, rng, clip_norms=[1.0, 2.0]).iterate))
 
 
 def test_diagnostics_of_runs_stay_in_the_house(data, rng):

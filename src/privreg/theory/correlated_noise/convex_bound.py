@@ -148,9 +148,9 @@ class SectorProgram(Computed):
         dimension : int
             d.
         clip_norm : float
-            Lipschitz constant G, more than 0 and at most 1e50.
+            Lipschitz constant G, at least 1e-50 and at most 1e50.
         rho : float
-            zCDP budget under zero-out neighbours, at least 1e-50.
+            zCDP budget under zero-out neighbours, at least 1e-50 and at most 1e50.
 
         Returns
         -------
@@ -187,9 +187,9 @@ class SectorProgram(Computed):
         dimension : int
             d.
         clip_norm : float
-            G, more than 0 and at most 1e50.
+            G, at least 1e-50 and at most 1e50.
         rho : float
-            zCDP budget, at least 1e-50.
+            zCDP budget, at least 1e-50 and at most 1e50.
         tolerance : float
             Relative decrease of a round at which to stop, at least 0 and at most 1.
         most_rounds : int
@@ -341,6 +341,6 @@ def quadratic_envelope(
 
 
 def _scale(smoothness: float, dimension: int, clip_norm: float, rho: float) -> float:
-    norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
-    budget = require_number("rho", rho, least=1e-50)
+    norm = require_number("clip_norm", clip_norm, least=1e-50, most=1e50)
+    budget = require_number("rho", rho, least=1e-50, most=1e50)
     return smoothness * require_count("dimension", dimension) * norm**2 / budget

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.schedules import RateWithIntegral, require_rate
+from privreg.schedules import LARGEST, RateWithIntegral, require_rate
 from privreg.validation import (
     require_answer,
     require_array,
@@ -138,7 +138,7 @@ def position_quadrature(
     Parameters
     ----------
     times : array_like, shape (J,)
-        Ascending release times, more than 0 and at most 1e300.
+        Ascending release times, more than 0 and at most 1e50.
     finest : float
         Largest admissible width of the panels at the ends, such as 1/d; at least 1e-100.
     nodes_per_panel : int
@@ -151,7 +151,7 @@ def position_quadrature(
     positions, weights : ndarray, shape (p,)
         The weights sum to the last time.
     """
-    released = np.atleast_1d(require_real("times", times, above=0, most=1e300))
+    released = np.atleast_1d(require_real("times", times, above=0, most=LARGEST))
     require_array("times", released, shape=(None,))
     if np.any(np.diff(released, prepend=0.0) <= 0):
         raise ValueError(f"times must be strictly ascending, got {released}")

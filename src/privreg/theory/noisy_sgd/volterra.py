@@ -23,7 +23,7 @@ class VolterraRisk(NamedTuple):
     ----------
     time, risk, regularised_risk : ndarray, shape (intervals + 1,)
     error : float
-        Estimated largest relative error of the risks; NaN without extrapolation.
+        Estimated largest relative error of the risks.
     """
 
     time: NDArray[np.float64]
@@ -65,8 +65,8 @@ def solve_volterra(
     intervals : int
         Intervals of the coarsest grid, on which the answer is returned.
     extrapolations : int
-        How often the grid is halved and the leading error removed: the error is of order
-        2 + 2 `extrapolations` in the step, for a smooth rate.
+        How often the grid is halved and the leading error removed, at least 1: the error is of
+        order 2 + 2 `extrapolations` in the step, for a smooth rate.
     rtol : float
         Relative error beyond which the answer warns. It is estimated by the last extrapolation.
 
@@ -95,7 +95,7 @@ def solve_volterra(
     )
     horizon = require_number("horizon", horizon, above=0, most=1e30)
     intervals = require_count("intervals", intervals)
-    extrapolations = require_count("extrapolations", extrapolations, least=0)
+    extrapolations = require_count("extrapolations", extrapolations)
     rtol = require_number("rtol", rtol, above=0, below=1)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         found = _extrapolated(
@@ -103,8 +103,7 @@ def solve_volterra(
         )
     for part in (found.time, found.risk, found.regularised_risk):
         require_answer("problem, schedule and horizon", part)
-    if extrapolations:
-        warn_beyond("risk", error=found.error, tolerance=rtol)
+    warn_beyond("risk", error=found.error, tolerance=rtol)
     return found
 
 
@@ -125,12 +124,10 @@ def _extrapolated(
             row.append((weight * row[column] - table[-1][column]) / (weight - 1.0))
         table.append(row)
     time, risk, regularised = table[-1][-1]
-    error = np.nan
-    if extrapolations:
-        # The time is exact; risks are positive unless nothing is left to lose.
-        best, other = table[-1][-1][1:], table[-1][-2][1:]
-        change = np.abs(best - other)
-        error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
+    # The time is exact; risks are positive unless nothing is left to lose.
+    best, other = table[-1][-1][1:], table[-1][-2][1:]
+    change = np.abs(best - other)
+    error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
     return VolterraRisk(time, risk, regularised, error)
 
 

@@ -126,7 +126,8 @@ class PairSearch(Computed):
         Parameters
         ----------
         times : array_like, shape (J,)
-            Times whose iterates are averaged; one time for the last iterate.
+            Ascending times whose iterates are averaged, more than 0 and at most 1e50; one time for
+            the last iterate.
         order : float
             Rényi order, more than 1; `inf` is the loss where some pair's divergence is infinite.
         finest : float, optional
