@@ -17,7 +17,7 @@ import baselines
 import joblib
 import numpy as np
 from made import fresh
-from targets import NOT_THE_LIBRARY, targets
+from targets import NOT_CALLED, targets
 
 import privreg
 
@@ -51,7 +51,7 @@ REFUSALS = (TypeError, pickle.PicklingError, AttributeError)
 def classes() -> Iterator[tuple[str, type]]:
     """Public classes that can be made, found by walking the library."""
     for module in pkgutil.walk_packages(privreg.__path__, "privreg."):
-        if module.name.split(".")[1] in NOT_THE_LIBRARY | {"immutable"}:
+        if module.name.split(".")[1] in NOT_CALLED | {"immutable"}:
             continue
         home = importlib.import_module(module.name)
         for name, value in sorted(vars(home).items()):

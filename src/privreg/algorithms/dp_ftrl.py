@@ -10,6 +10,7 @@ visited in their own order, the same in every epoch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, inf, isinf
 
@@ -22,9 +23,10 @@ from privreg.algorithms.clipped_gradient import (
     rescale_samples,
 )
 from privreg.algorithms.dp_ftrl_kernels import step_rows
-from privreg.algorithms.dp_ftrl_noise import LARGEST, noise_source, sensitivity
+from privreg.algorithms.dp_ftrl_sensitivity import LARGEST, _sensitivity
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.immutable import Immutable
+from privreg.noise.streams import ToeplitzNoise
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
@@ -110,7 +112,7 @@ class FTRLMechanism(Immutable):
         require_number("clip_norm", self.clip_norm, above=0, infinite=True)
         object.__setattr__(self, "clip_norm", float(require_clip_norm(self.clip_norm)))
         object.__setattr__(self, "decoder", decoder)
-        gamma = sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
+        gamma = _sensitivity(decoder, epochs=self.epochs, steps_per_epoch=self.steps_per_epoch)
         object.__setattr__(self, "sensitivity", gamma)
 
     @classmethod
@@ -319,7 +321,7 @@ def dp_ftrl(
     rescaled = rescale_samples(samples, np.array([mechanism.clip_norm]))
     wanted = _checked_times(times, steps)
     etas = np.ascontiguousarray(np.broadcast_to(sizes, (steps,)))
-    take_noise = noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
+    take_noise = _noise_source(mechanism.decoder, mechanism.gradient_noise_std, p, rng)
     released = np.zeros((wanted.size, p))
     gradient = np.zeros(p)
     progress = np.zeros(4, dtype=np.int64)
@@ -363,6 +365,17 @@ def _record_change(clip_norm: float, neighbours: Neighbours) -> float:
             "move the later ones to other steps"
         )
     return float(sum_sensitivity(clip_norm, neighbours=neighbours))
+
+
+def _noise_source(
+    decoder: FloatArray, std: float, dimension: int, rng: np.random.Generator
+) -> Callable[[int], FloatArray]:
+    """A function that returns the correlated noise of the next `count` steps, maybe none."""
+    if decoder.ndim == 1:
+        stream = ToeplitzNoise(decoder, dimension=dimension, rng=rng, std=std)
+        return lambda count: stream.draw(count) if count else np.zeros((0, dimension))
+    rows = iter(decoder @ (std * rng.standard_normal((len(decoder), dimension))))
+    return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
 
 
 def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:

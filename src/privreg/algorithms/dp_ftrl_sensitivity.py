@@ -1,8 +1,6 @@
-"""Sensitivity and noise of DP-FTRL's correlated releases."""
+"""Sensitivity of DP-FTRL's correlated releases."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +12,6 @@ from privreg.noise.sensitivity import (
     multi_participation_sensitivity,
     single_participation_sensitivity,
 )
-from privreg.noise.streams import ToeplitzNoise
 from privreg.validation import (
     require_real,
 )
@@ -29,17 +26,17 @@ LARGEST = 1e50
 ROUNDING = 2.0**-48
 
 
-def sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
+def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
     encoder, column_error = require_inverse("decoder", decoder)
     # So that squares of its entries can be summed.
     encoder = require_real("inverse of decoder", encoder, least=-LARGEST, most=LARGEST)
-    gamma = encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
+    gamma = _encoder_sensitivity(encoder, epochs=epochs, steps_per_epoch=steps_per_epoch)
     # A record moves a sum of one column an epoch, each wrong by this much at most.
     error = epochs * column_error
     return float(gamma if error <= ROUNDING * gamma else gamma + error)
 
 
-def encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
+def _encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> float:
     if epochs == 1:
         return single_participation_sensitivity(encoder)
     if encoder.ndim == 1:
@@ -51,14 +48,3 @@ def encoder_sensitivity(encoder: FloatArray, *, epochs: int, steps_per_epoch: in
             measure = fixed_order_sensitivity
         return measure(encoder, participations=epochs, separation=steps_per_epoch)
     return fixed_order_sensitivity(encoder, participations=epochs, separation=steps_per_epoch)
-
-
-def noise_source(
-    decoder: FloatArray, std: float, dimension: int, rng: np.random.Generator
-) -> Callable[[int], FloatArray]:
-    """A function that returns the correlated noise of the next `count` steps, maybe none."""
-    if decoder.ndim == 1:
-        stream = ToeplitzNoise(decoder, dimension=dimension, rng=rng, std=std)
-        return lambda count: stream.draw(count) if count else np.zeros((0, dimension))
-    rows = iter(decoder @ (std * rng.standard_normal((len(decoder), dimension))))
-    return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
