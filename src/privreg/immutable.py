@@ -18,7 +18,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def frozen(array: NDArray[Number]) -> NDArray[Number]:
-    """A copy of the numbers in memory that nobody can write to.
+    """A copy of the numbers in read-only memory.
 
     A read-only array is not enough: who owns its memory may allow writing again. The memory of
     `bytes` has no such switch. Nor is what lies in bytes taken as it is, for NumPy unpickles large

@@ -1,7 +1,7 @@
 """Learning-rate schedules, and the private noise that each implies.
 
-A `Schedule` lives on the unit time interval and scales with an amplitude; a `RateWithIntegral`
-lives on [0, ∞) and knows its integral, which is what a diffusion limit needs.
+A `Schedule` is defined on the unit time interval and scales with an amplitude; a `RateWithIntegral`
+is defined on [0, ∞) and has its integral, which is what a diffusion limit needs.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -
 def require_frozen(
     name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
 ) -> FloatArray:
-    """As `require_array`, in memory that nobody can write to: what was checked stays true.
+    """As `require_array`, in read-only memory: what was checked stays true.
 
     Examples
     --------

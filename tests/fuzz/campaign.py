@@ -87,7 +87,7 @@ def limit(seconds: int) -> Iterator[None]:
 
 
 def table(calls: list[Call]) -> str:
-    """Counts of each outcome by room of the library, in Markdown."""
+    """Counts of each outcome by part of the library, in Markdown."""
     rooms = sorted({each.target for each in calls})
     total = Counter(each.outcome for each in calls)
     lines = [

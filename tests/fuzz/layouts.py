@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Subclass(np.ndarray):
-    """An array whose products lie: what is not converted at the door answers wrongly."""
+    """An array whose products lie: what is not converted on entry answers wrongly."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         plain = [np.asarray(each) for each in inputs]

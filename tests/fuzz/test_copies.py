@@ -137,7 +137,7 @@ TAKING_OBJECTS = [
 
 @cache
 def usual(name: str) -> list[np.ndarray] | None:
-    """What a valid call answers; None where noise that nobody knows makes each answer another."""
+    """What a valid call answers; None where secret noise makes each answer another."""
     (target,) = (each for each in TAKING_OBJECTS if each.name == name)
     first, second = (list(found_numbers(target.call())) for _ in range(2))
     return None if any(map(differ, first, second)) else first

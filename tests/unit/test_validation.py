@@ -1,4 +1,4 @@
-"""The doors: what they let in, and what the quick ways of looking must not overlook."""
+"""Validation: what is accepted, and what the quick tests of a range must not overlook."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def test_no_place_hides_a_number_that_is_not_finite(size: int) -> None:
         for place in places:
             array = np.linspace(-1.0, 1.0, size)
             array[place] = bad
-            for door in (require_real, lambda *given: require_array(*given, shape=(None,))):
+            for accept in (require_real, lambda *given: require_array(*given, shape=(None,))):
                 with pytest.raises(ValueError, match=r"x must be finite, got -?(nan|inf)"):
-                    door("x", array)
+                    accept("x", array)
             with pytest.raises(ValueError, match=r"got an answer of -?(nan|inf)"):
                 require_answer("x", array)
 

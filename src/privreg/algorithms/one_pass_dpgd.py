@@ -90,7 +90,7 @@ class Mechanism(Immutable):
     def __post_init__(self) -> None:
         require_instance("budget", self.budget, Budget)
         limits = {"least": 0.0, "most": LARGEST}
-        # What was checked is what will be used: nobody can write to these arrays.
+        # What was checked is what will be used: these arrays are read-only.
         steps = require_frozen("step_shape", self.step_shape, shape=(None,), **limits)
         noise = require_frozen("noise_shape", self.noise_shape, shape=steps.shape, **limits)
         limits = {"least": 1 / LARGEST, "most": LARGEST}

@@ -69,8 +69,8 @@ class ArraySamples(Immutable):
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features; integers become floats, and the values are copied to memory that nobody
-        can write to, so that the norms stay those of the rows. A table may be empty, of shape
+        Finite features; integers become floats, and the values are copied to read-only
+        memory, so that the norms stay those of the rows. A table may be empty, of shape
         (0, p).
     labels : array_like, shape (n,)
         Finite labels, empty where the features are.
@@ -93,7 +93,7 @@ class ArraySamples(Immutable):
     def __post_init__(self) -> None:
         features, labels = checked_data(self.features, self.labels)
         features = frozen(features)
-        # After the copy, which nobody else can write to.
+        # After the copy, which is read-only.
         norms = frozen(row_norms(features))
         for name, array in (("features", features), ("labels", frozen(labels)), ("norms", norms)):
             object.__setattr__(self, name, array)

@@ -50,7 +50,7 @@ class Table(Rebuilt):
         Largest value that a feature can take where all share one bounded scale (grey values),
         otherwise 1. `splits.standardise` divides by it first.
 
-    The arrays are copied to memory that nobody can write to, because trials share them.
+    The arrays are copied to read-only memory, because trials share them.
     """
 
     name: str

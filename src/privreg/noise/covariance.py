@@ -79,7 +79,7 @@ class DiagonalCovariance(Immutable):
     diagonal: FloatArray
 
     def __post_init__(self) -> None:
-        # Room for an eigenvalue plus the inverse of a horizon.
+        # Space for an eigenvalue plus the inverse of a horizon.
         limits = {"least": SMALLEST, "most": 10 * LARGEST}
         diagonal = require_frozen("diagonal", self.diagonal, shape=(None,), **limits)
         object.__setattr__(self, "diagonal", diagonal)

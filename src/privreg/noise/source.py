@@ -1,7 +1,7 @@
 """Where a run's noise comes from: the operating system, or a seed for who must repeat a run.
 
 The two are types of their own because they promise opposite things. Noise protects the records as
-long as nobody can compute it again; a seed exists so that somebody can.
+long as it cannot be computed again; a seed exists so that it can.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Secret:
 
     Guarantee
     ---------
-    The stream starts from 256 bits that nobody knows. The generator that stretches them is fast but
+    The stream starts from 256 secret bits. The generator that stretches them is fast but
     not cryptographic: guarantees that rest on it assume an observer who does not invert it.
     `privreg.noise.discrete` draws from a cryptographic one instead.
 
@@ -74,7 +74,7 @@ class Seeded:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What a guarantee assumes about this source."""
-        return (f"{NOT_PRIVATE}, unless the seed is random, known to nobody and used only once",)
+        return (f"{NOT_PRIVATE}, unless the seed is random, secret and used only once",)
 
     def generator(self) -> np.random.Generator:
         """A generator with the same stream at every call."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 TIMES = "running times are not observed"
 PUBLIC_SIZE = "the number of records, where the output depends on it, is public or was released"
 REAL_NUMBERS = "sums and noise are real numbers, as floating point is not"
-SECRET_STREAM = "nobody can compute the generator's stream again, and nothing else is drawn from it"
+SECRET_STREAM = "the generator's stream cannot be computed again, and nothing else is drawn from it"
 LAST_ALONE = "no iterate but the last is seen"
 CHOSEN_BLINDLY = "bounds, steps, clipping and noise were chosen without looking at these records"
 

@@ -54,7 +54,7 @@ def verify(path: str | Path) -> str:
     found, expected = file_digest(path), recorded(path)
     if expected is None:
         raise DamagedError(
-            f"{path}: no checksum lies beside it, so nobody knows what it is; "
+            f"{path}: no checksum lies beside it, so that its content cannot be verified; "
             "remove it and type the same command again"
         )
     if found != expected:

@@ -25,7 +25,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class LockedError(ValueError):
-    """Another run has the checkout, or nobody can tell that it has not."""
+    """Another run uses the checkout, or may do so."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def only_run(folder: Path) -> Iterator[Owner | None]:
     Raises
     ------
     LockedError
-        One line: a run that lives has the checkout, or a run on another machine may live.
+        One line: an active run uses the checkout, or a run on another machine may.
     """
     folder.mkdir(exist_ok=True)
     (folder / JOBS.name).touch()

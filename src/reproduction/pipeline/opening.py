@@ -1,6 +1,6 @@
 """What a run does before its first job: takes the checkout, and clears what a dead run left.
 
-Snakemake asks nobody before it locks a folder, so this stands around its `execute`.
+Snakemake has no hook before it locks a folder, so this wraps its `execute`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def opening_lines(layout: Layout, before: lock.Owner | None) -> Iterator[str]:
     free = shutil.disk_usage(root).free
     if free < LEAST_FREE_BYTES:
         raise OSError(
-            f"{root}: {free / 1e6:.0f} MB free; make room and type the same command again"
+            f"{root}: {free / 1e6:.0f} MB free; free some space and type the same command again"
         )
     yield from lock.wait_for_jobs(lock.JOBS)
     put_back(layout)

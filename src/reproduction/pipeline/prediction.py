@@ -57,7 +57,7 @@ class Cost:
         return self.seconds / self.jobs
 
 
-# What a job asks for that nobody measured.
+# What a job asks for that was not measured.
 UNMEASURED = Cost(seconds=300.0, memory_mb=1000.0, known=False)
 
 

@@ -1,4 +1,4 @@
-"""Pages of `docs/` that are generated: the rooms' imports, the library's names, the Datasets.
+"""Pages that are generated: the graph of imports, the library's names, the Datasets.
 
 Each function is a command of `python -m reproduction`; its arguments are the options.
 """
@@ -16,7 +16,7 @@ from reproduction.pipeline.closure import SOURCE, module_of
 if TYPE_CHECKING:
     import xarray as xr
 
-# The rooms that a user imports, in the order in which one meets them.
+# The parts that a user imports, in the order of use.
 LIBRARY = (
     "prediction",
     "planning",
@@ -45,7 +45,7 @@ Definition = ast.FunctionDef | ast.ClassDef
 
 
 def imports(*, into: Path | None) -> None:
-    """Print which room imports which, or put it into the Mermaid block of a page."""
+    """Print which part imports which, or put it into the Mermaid block of a page."""
     from reproduction.pipeline.imports import mermaid
 
     if into is None:

@@ -80,7 +80,7 @@ def _says_stand_in(table: Path) -> bool:
         with Dataset(table) as file:
             return bool(file.getncattr("stand_in"))
     except (OSError, AttributeError):
-        # Nobody knows, so nothing may take its place.
+        # It is unknown, so nothing may take its place.
         return False
 
 

@@ -122,9 +122,9 @@ def test_reduced_scales_and_stand_ins_fail_nothing() -> None:
 def test_an_entry_without_a_judgement_is_untested_and_a_stranger_is_refused() -> None:
     found = join([ledger()], [])
     assert set(verdicts(found).values()) == {"untested"}
-    stranger = judge({"id": "stranger", "runs": []}, {}, paper="bombari2025", digests={})
-    with pytest.raises(ConfigError, match=r"bombari2025\.claims\.stranger"):
-        join([ledger()], [stranger])
+    unknown = judge({"id": "unknown", "runs": []}, {}, paper="bombari2025", digests={})
+    with pytest.raises(ConfigError, match=r"bombari2025\.claims\.unknown"):
+        join([ledger()], [unknown])
 
 
 def test_json_is_complete_and_deterministic() -> None:

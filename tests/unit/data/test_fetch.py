@@ -519,7 +519,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path) -> Non
     path = tmp_path / mnist.FILES[0].path
     path.parent.mkdir()
     os.mkfifo(path)
-    # Nobody writes: opening it would wait for ever.
+    # Without a writer, opening it would wait for ever.
     with pytest.raises(data.DataError, match="not a regular file"):
         data.check(tmp_path)
 

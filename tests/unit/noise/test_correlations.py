@@ -28,7 +28,7 @@ def decoder(correlation, steps):
             return rows.copy()
 
     stream = correlation.stream(steps, steps=steps, rng=np.random.default_rng(0))
-    # The door takes NumPy's generator alone.
+    # It takes NumPy's generator alone.
     stream._rng = Basis()
     return np.array(list(stream))
 

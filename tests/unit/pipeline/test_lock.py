@@ -1,4 +1,4 @@
-"""One run at a time: what is respected, what is taken over, and what nobody can know."""
+"""One run at a time: what is respected, what is taken over, and what cannot be known."""
 
 from __future__ import annotations
 

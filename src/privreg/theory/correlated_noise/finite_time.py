@@ -147,7 +147,7 @@ def tune_step_size(
 
     The best of a geometric grid from a thousandth of 1/(λ_d steps) up to the stability limit,
     refined by golden section between its neighbours to 0.1 %. Where the least step is the best, the
-    grid goes on below it: heavy noise leaves room for nothing but minute steps. It ends there when
+    grid goes on below it: heavy noise admits only minute steps. It ends there when
     the risk is that of the start, and above at the stability limit, which is not passed.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The door for the numbers that every theory of one-pass DP-GD takes, by name and range.
+"""Validation of the numbers that every theory of one-pass DP-GD takes, by name and range.
 
 The range is far wider than any use and narrow enough that squares and products stay numbers.
 """

@@ -205,8 +205,8 @@ def general_bound(
     zeta2 = require_number("label_noise_std", label_noise_std, least=0, most=1e20) ** 2
     sigma4 = require_number("feature_scale", feature_scale, least=1e-10, most=1e10) ** 4
     horizon = size * eta
-    room = 1 - sigma4 * eta * np.sum(lam)
-    if room <= 0:
+    margin = 1 - sigma4 * eta * np.sum(lam)
+    if margin <= 0:
         infinite = np.asarray(np.inf)
         return BoundParts(infinite, infinite, infinite)
     k = np.arange(1, lam.size + 1)
@@ -215,7 +215,7 @@ def general_bound(
     spread = q_of_q / size
     bias = _head(weight / lam) / horizon**2 + _tail(lam * weight)
     q_of_target = _head(weight) + horizon * _tail(lam * weight)
-    bias += sigma4 * q_of_target / (horizon * room) * spread
+    bias += sigma4 * q_of_target / (horizon * margin) * spread
     q_of_h = _head(lam) + horizon * _tail(lam**2)
     variance = zeta2 * sigma4 * (1 + eta * q_of_h) * spread
     along = eta * sigma4 * np.sum(lam * shape)
