@@ -54,7 +54,7 @@ def _of_one_kind(names: NDArray[Any]) -> NDArray[Any]:
     if not named or any(kind.__hash__ is None for kind in kinds):
         listed = " and ".join(sorted(kind.__name__ for kind in kinds))
         raise ValueError(f"groups must be names of one kind, none missing, got {listed}")
-    if not kinds <= {int, float}:
+    if kinds not in ({int}, {float}):
         return names
     packed = np.asarray(values)
     # Whole numbers that no type of 64 bits holds together would lose their last digits.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.algorithms.records import Records, require_groups
+from privreg.algorithms.records import Persons, Records, require_groups
 from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
 
 ROWS = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-6.0, 8.0], [1e300, 1e300]])
@@ -149,3 +149,35 @@ def test_persons_are_kept_as_they_were_looked_at():
         persons.codes.flags.writeable = True
     with pytest.raises(ValueError, match=r"groups must have shape \(4,\), got \(3,\)"):
         require_groups(persons, 4)
+
+
+def test_a_table_without_rows_has_no_persons():
+    assert Persons([], 0).count == 0
+    assert Persons(["a"], 1).count == 1
+
+
+def test_rows_that_were_bounded_cannot_be_written_to():
+    """They are walked several times; what one pass changed the next would see."""
+    records = Records(ArraySamples([[3.0, 4.0], [0.1, 0.0]], [1.0, 2.0]), 1.0, 1.0)
+    for features, labels, _ in records.chunks():
+        assert not features.flags.writeable
+        assert not labels.flags.writeable
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_parts_add_up_to_the_whole(threads):
+    whole = ArraySamples(np.arange(12.0).reshape(6, 2) / 20, np.ones(6))
+
+    class Parted(ArraySamples):
+        _norms_are_own = True
+
+        def parts(self):
+            chunk = next(self.chunks())
+            rows = [slice(0, 1), slice(1, 4), slice(4, 6)]
+            return [lambda r=r: iter([Chunk(*(each[r] for each in chunk))]) for r in rows]
+
+    parted = Parted(whole.features, whole.labels)
+    found = Records(parted, 1.0, 1.0, threads=threads).total(
+        lambda features, labels, starts: features.T @ labels, (2,)
+    )
+    np.testing.assert_allclose(found, whole.features.sum(axis=0), rtol=1e-14)

@@ -43,7 +43,9 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     gain, noise = _stationary_terms(problem, rate=rate, gradient_noise_std=gradient_noise_std)
     if gain >= 1.0:
         return np.inf
-    return float((problem.risk(problem.minimiser) + noise) / (1.0 - gain))
+    weights = problem.multiplicities * problem.eigenvalues
+    flow = 0.5 * (weights @ problem.bias**2 + problem.label_noise_std**2)
+    return float((flow + noise) / (1.0 - gain))
 
 
 def stationary_regularised_risk(
@@ -65,12 +67,14 @@ def stationary_regularised_risk(
     risk = stationary_risk(problem, rate=rate, gradient_noise_std=gradient_noise_std)
     if problem.ridge == 0.0 or np.isinf(risk):
         return risk
-    variance = (
-        rate
-        * (2.0 * risk * problem.eigenvalues + gradient_noise_std**2)
-        / (2.0 * problem.dimension * problem.curvatures)
-    )
-    return risk + float(problem.penalty(problem.minimiser, variance))
+    with np.errstate(over="ignore"):
+        variance = (
+            rate
+            * (2.0 * risk * problem.eigenvalues + gradient_noise_std**2)
+            / (2.0 * problem.dimension * problem.curvatures)
+        )
+        spread = problem.multiplicities @ (problem.minimiser**2 + variance)
+        return risk + float(0.5 * problem.ridge * spread)
 
 
 def stability_limit(problem: RidgeRegression) -> float:
@@ -136,7 +140,8 @@ def isotropic_risk(
     curvature = eigenvalue + ridge
     limit = eigenvalue / curvature * truth
     start = origin - limit
-    bias = limit - truth
+    # Not the difference, which rounds it away under a small penalty.
+    bias = -ridge / curvature * truth
     amplitudes = (
         0.5 * eigenvalue * (bias @ bias) + 0.5 * label_noise_std**2,
         eigenvalue * (bias @ start),

@@ -67,6 +67,8 @@ class RidgeRegression(Immutable):
         Eigenvalues of the regularised Hessian, λ + δ.
     minimiser : ndarray, shape (m,)
         The ridge point λ x̃ / (λ + δ); the start in directions without curvature.
+    bias : ndarray, shape (m,)
+        Minimiser less target, -δ x̃ / (λ + δ), which a difference of the two would round away.
 
     Raises
     ------
@@ -86,6 +88,7 @@ class RidgeRegression(Immutable):
     multiplicities: NDArray[np.float64]
     curvatures: NDArray[np.float64] = field(init=False)
     minimiser: NDArray[np.float64] = field(init=False)
+    bias: NDArray[np.float64] = field(init=False)
 
     def __init__(
         self,
@@ -110,7 +113,12 @@ class RidgeRegression(Immutable):
         flat = curvatures == 0
         slope = np.where(flat, 1.0, curvatures)
         minimiser = np.where(flat, self.initial, self.eigenvalues * self.target / slope)
-        for name, derived in (("curvatures", curvatures), ("minimiser", minimiser)):
+        bias = np.where(flat, self.initial - self.target, -self.ridge * self.target / slope)
+        for name, derived in (
+            ("curvatures", curvatures),
+            ("minimiser", minimiser),
+            ("bias", bias),
+        ):
             object.__setattr__(self, name, frozen(derived))
 
     @property
@@ -237,7 +245,7 @@ class HomogenisedSGD(Computed):
         self.distinct_eigenvalues, self.group = frozen(distinct), frozen(group)
         # Sums over the coordinates that share an eigenvalue: a risk costs O(g), not O(d).
         weights = problem.multiplicities * problem.eigenvalues
-        bias = problem.minimiser - problem.target
+        bias = problem.bias
         start = problem.initial - problem.minimiser
         self._risk_weights = np.bincount(self.group, weights)
         self._energies = [

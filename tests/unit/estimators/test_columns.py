@@ -1,0 +1,83 @@
+"""What a column's cells are encoded as, against Python's own numbers."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from privreg.estimators.columns import (
+    Categories,
+    Numbers,
+    require_columns,
+    require_file,
+    table_columns,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.int8(), [-128, 0, None, 127]),
+        (pa.int64(), [2**53 + 1, -(2**63), None, 3]),
+        (pa.uint64(), [2**64 - 1, None, 0]),
+        (pa.float64(), [0.1, None, -1e308, 5e-324]),
+        (pa.decimal128(38, 2), [Decimal("1.25"), None, Decimal("-9e30")]),
+        (pa.string(), ["0.1", None, "", "1e-5", "0" * 120 + "1.5", "1_0", "+7"]),
+    ],
+)
+def test_numbers_are_those_of_python_in_double_precision(kind, values):
+    cells = Numbers("x", -1.0, 1.0).encode(pa.array(values, kind))
+    wanted = [np.nan if each in (None, "", "1_0") else float(each) for each in values]
+    assert cells.features[0].dtype == np.float64
+    np.testing.assert_array_equal(cells.features[0], wanted)
+    np.testing.assert_array_equal(cells.missing, np.isnan(wanted))
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32()])
+def test_single_precision_stays(kind):
+    """Twice the memory would hold no more digits."""
+    values = np.array([0.1, -3.0], kind.to_pandas_dtype())
+    found = Numbers("x", -1.0, 1.0).encode(pa.array(values, kind)).features[0]
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, values.astype(np.float32))
+
+
+def test_a_number_on_its_bound_is_not_clipped():
+    column = Numbers("x", -1.0, 2.0)
+    cells = column.encode(pa.array([-1.0, 2.0, 0.0, -1.1, 2.1, np.inf]))
+    assert column.clipped(cells) == 3
+    assert column.clips
+    texts = Categories("c", ("a", "b"))
+    assert texts.clipped(texts.encode(pa.array(["a", "z"]))) == 0
+    assert not texts.clips
+
+
+def test_categories_are_found_in_their_order():
+    cells = Categories("c", ("a", "b", "c")).encode(pa.array(["c", None, "a", "b", "B"]))
+    assert [each.tolist() for each in cells.features] == [[0, 0, 0, 1, 0], [1, 0, 0, 0, 0]]
+    assert cells.missing.tolist() == [False, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Numbers("x", 1.0, 1.0),
+        lambda: Categories("c", ("a", "b", "b")),
+        lambda: Categories("c", ("a",)),
+        lambda: table_columns({"x": {"categories": [1, 2], "more": 1}}, "y", ("x", "y")),
+        lambda: table_columns({"x": ([0, 1], [2, 3])}, "y", ("x", "y")),
+        lambda: require_columns(["x", "x"], ("x", "y")),
+        lambda: require_columns(["x"], ("x", "x")),
+        lambda: require_columns("x", ("x", "y")),
+        lambda: require_columns([], ("x", "y")),
+        lambda: require_file(Path("nowhere.csv")),
+        lambda: require_file(__file__),
+    ],
+)
+def test_wrong_declarations_are_refused(wrong):
+    with pytest.raises(ValueError, match="must"):
+        wrong()

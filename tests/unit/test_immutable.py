@@ -1,0 +1,82 @@
+"""What a frozen array keeps, and what copies and pickles of objects are made of."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from privreg.immutable import Computed, Immutable, Rebuilt, Uncopied, frozen
+
+NUMBERS = np.arange(6.0).reshape(2, 3)
+
+
+@dataclass(frozen=True)
+class Halved(Rebuilt):
+    values: np.ndarray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", frozen(self.values))
+        object.__setattr__(self, "half", frozen(self.values / 2))
+
+
+class Kept(Halved, Immutable):
+    pass
+
+
+class Once(Computed):
+    def __init__(self) -> None:
+        self.values, self.name = frozen(NUMBERS), "once"
+
+
+class Stream(Uncopied):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("array", "fortran"),
+    [
+        (NUMBERS, False),
+        (NUMBERS.T, True),
+        (np.asfortranarray(NUMBERS), True),
+        (NUMBERS[:, ::2], False),
+        (NUMBERS[:, :1], False),
+        (np.array(3.0), False),
+        (np.empty((0, 2)), False),
+        (np.array([1, 2], dtype=">i4"), False),
+    ],
+)
+def test_frozen_numbers_keep_value_type_and_order(array, fortran):
+    found = frozen(array)
+    np.testing.assert_array_equal(found, array)
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    assert (found.flags.f_contiguous and not found.flags.c_contiguous) == fortran
+    assert not np.shares_memory(found, array)
+    for each in (found, found.T, found[...]):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            each.flags.writeable = True
+
+
+def test_copies_are_made_by_the_constructor_or_are_the_object():
+    made, kept, once = Halved(NUMBERS), Kept(NUMBERS), Once()
+    for each in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert each is not made
+        np.testing.assert_array_equal(each.half, NUMBERS / 2)
+        assert not each.values.flags.writeable
+    for each in (kept, once):
+        assert copy.copy(each) is copy.deepcopy(each) is each
+    for each in (kept, once):
+        again = pickle.loads(pickle.dumps(each))
+        np.testing.assert_array_equal(again.values, NUMBERS)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            again.values.flags.writeable = True
+    assert pickle.loads(pickle.dumps(once)).name == "once"
+
+
+def test_a_stream_has_no_copy():
+    for make in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="a Stream must be neither copied nor pickled"):
+            make(Stream())
