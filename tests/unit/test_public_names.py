@@ -52,7 +52,7 @@ def test_importing_it_loads_nothing():
 def test_a_plan_waits_for_no_statistics():
     # Either takes longer to import than all that a plan needs.
     loaded = modules_after("import privreg.planning.search")
-    assert "privreg.prediction.correlated_noise" in loaded
+    assert "privreg.methods.correlated_noise" in loaded
     assert not {"scipy.stats", "scipy.signal"} & set(loaded)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # The rooms that a user imports, in the order in which one meets them.
 LIBRARY = (
+    "methods",
     "prediction",
     "planning",
     "estimators",
