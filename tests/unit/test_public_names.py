@@ -1,6 +1,7 @@
 """The names that `import privreg` shows, where they are defined, and what it does not load."""
 
 import ast
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -115,6 +116,14 @@ def test_what_type_checkers_see_is_what_there_is():
     assert seen == privreg._HOMES | modules
     assert privreg.__all__ == sorted(seen)
     assert set(privreg.__all__) <= set(dir(privreg))
+
+
+def test_each_name_has_an_example_and_there_are_about_sixty():
+    page = (SOURCE.parent / "docs" / "names.md").read_text()
+    code = "\n".join(line for line in page.splitlines() if line[:4] in (">>> ", "... "))
+    words = set(re.findall(r"\w+", code))
+    assert set(privreg._HOMES) - {"__version__"} <= words
+    assert 50 < len(privreg._HOMES) < 70
 
 
 def test_every_part_of_the_library_is_shown():
