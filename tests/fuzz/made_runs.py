@@ -17,12 +17,15 @@ from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.samples import ArraySamples
 from privreg.estimators import bounds, columns, csv_table, outlook, parquet_table, tables
 from privreg.methods.adassp import AdaSSP
+from privreg.methods.candidates import Candidates
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.private_regression import PrivateRegression
+from privreg.noise.source import Ongoing, Seeded
 from privreg.prediction.problem import Problem
+from privreg.prediction.result import Regime
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic
 
@@ -214,6 +217,10 @@ class Axes:
 
 
 INSTANCES: dict[str, Callable[[], Any]] = {
+    "candidates.Candidates": lambda: Candidates("adassp", [ADASSP]),
+    "full_batch_dpgd.FullBatchDPGD": lambda: FULL_BATCH,
+    "method.Method": lambda: ADASSP,
+    "source.Ongoing": lambda: Ongoing(made.RNG.make(), Seeded(1)),
     "bounds.Frame": lambda: FRAME,
     "linear_regression.PrivateLinearRegression": fitted,
     "linear_regression.PrivateLinearRegression.fit": regression,
@@ -239,6 +246,13 @@ INSTANCES: dict[str, Callable[[], Any]] = {
 IN_PLACE = {"linear_regression.PrivateLinearRegression": fitted_at_once}
 WHITENING, GROUPS = np.eye(P), np.arange(ROWS) // 2
 PREDICTED = {"problem": PROBLEM, "rows": Made(rows), "budget": BUDGET}
+RUN = {
+    "samples": ArraySamples(FEATURES, LABELS),
+    "budget": BUDGET,
+    "declared": DECLARED,
+    "runs": 2,
+    "noise": Seeded(1),
+}
 SUMS = {"records": Made(people), "whitening": WHITENING, "clip_norm": 0.5, "cap": 2.0}
 FITTED = {"X": FEATURES, "y": LABELS, "groups": None}
 EXCEPTIONS: dict[str, dict[str, Any]] = {
@@ -332,6 +346,27 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "linear_regression.PrivateLinearRegression.fit_table": {"table": Made(table), "label": "y"},
     "linear_regression.PrivateLinearRegression.predict": FITTED,
     "linear_regression.PrivateLinearRegression.score": {"X": FEATURES, "y": LABELS},
+    "outlook.problem_in_bounds": {"sample_size": 50, "dimension": 3, "share": 0.5},
+    "candidates.Candidates": {
+        "name": "adassp",
+        "starts": [ADASSP],
+        "settings": lambda point: point,
+    },
+    "candidates.Candidates.best": {"values": lambda tried: [1.0 for _ in tried]},
+    "candidates.Candidates.zoomed": {
+        "name": "line",
+        "settings": lambda point: point,
+        "grids": [np.array([0.0, 1.0])],
+        "zooms": 1,
+        "clip": None,
+    },
+    "full_batch_dpgd.FullBatchDPGD.simulate": RUN,
+    "method.Declared": {"bounds": Bounds(2.0, 2.0), "sample_size": 50.0, "groups": None},
+    "method.Declared.of": {"problem": PROBLEM},
+    "method.Method.predict": PREDICTED,
+    "method.Method.run": RUN,
+    "method.Method.simulate": RUN,
+    "source.Ongoing": {"source": Seeded(1)},
     "outlook.outlook": {"sample_size": 50, "dimension": 3, "settings": SETTINGS},
     "outlook.advice": {"sample_size": 50, "dimension": 3},
     "report.PrivacyStatement.epsilon": {"delta": 1e-6},
@@ -424,6 +459,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "method.predict_many": {**PREDICTED, "methods": [FULL_BATCH, ADASSP]},
     "problem.Problem": {"signal": made.VECTOR, "feature_norm": 2.0, "label_bound": 3.0},
     "problem.Problem.over": {"signal": (1.0, 2.0), "label_noise_std": (0.5, 1.0)},
+    "result.Prediction.marked": {"regime": Regime.EXTENDED, "reason": "because"},
     "result.Prediction.with_doubt": {"reason": "because"},
     "rows.rows_of": {"problem": PROBLEM, "count": 64},
     "known_noise.inverse_root": {"matrix": np.eye(P) + 0.1, "floor": 0.5},
@@ -443,6 +479,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 RESULTS = {
+    "method.Fit",
     "huber.Outcome",
     "gram_rounds.Whitening",
     "huber_fit.HuberFit",

@@ -14,7 +14,7 @@ from privreg.estimators.linear_regression import PrivateLinearRegression
 from privreg.estimators.outlook import problem_in_bounds
 from privreg.methods import registry
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Fit, Method, bounds_for
+from privreg.methods.method import Declared, Fit, Method
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.noise.source import Seeded
 from privreg.planning.least_budget import least_budget
@@ -48,7 +48,7 @@ class NoisyMoment(Method):
         return [Candidates(cls.name, [cls(shrink) for shrink in (0.5, 0.9, 1.0)])]
 
     def _prepare(self, samples, budget, declared):
-        bounds, n = bounds_for(NoisyMoment, declared), samples.sample_size
+        bounds, n = declared.require_bounds(self.name), samples.sample_size
         total = np.zeros(samples.dimension)
         for features, labels, norms in samples.chunks():
             short = np.minimum(1.0, bounds.feature_norm / np.maximum(norms, 1e-300))
@@ -158,14 +158,14 @@ def test_a_sixth_method_is_fitted(rng):
     assert model.coef_ == pytest.approx(features.T @ labels / 4000, abs=0.01)
 
 
-KINDS = {
-    "huber": {},
-    "full_batch": {},
-    "one_pass_harmonic": {},
-    "one_pass_root": {},
-    "correlated_noise": {},
-    "adassp": {},
-}
+KINDS = (
+    "huber",
+    "full_batch",
+    "one_pass_harmonic",
+    "one_pass_root",
+    "correlated_noise",
+    "adassp",
+)
 
 
 @pytest.mark.parametrize("name", KINDS)

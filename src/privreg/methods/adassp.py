@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Fit, Method, bounds_for
+from privreg.methods.method import Declared, Fit, Method
 from privreg.prediction.clipping import noise_moments
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
@@ -79,7 +79,7 @@ class AdaSSP(Method):
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[np.random.Generator], Fit]:
-        bounds = bounds_for(AdaSSP, declared)
+        bounds = declared.require_bounds(self.name)
         sums = clipped_sums(samples, bounds=bounds)
         part = budget.share(1 / RELEASES)
         names = ("smallest eigenvalue", "Gram matrix", "moment")

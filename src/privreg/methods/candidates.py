@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from privreg.validation import require_callable, require_count, require_instance
+from privreg.validation import require_array, require_callable, require_count, require_instance
 
 Settings = TypeVar("Settings")
 
@@ -58,6 +58,8 @@ class Candidates(Generic[Settings]):
         for move in self.moves:
             require_callable("moves", move)
         require_callable("settings", self.settings)
+        if self.clip is not None:
+            require_instance("clip", self.clip, str)
 
     @classmethod
     def zoomed(
@@ -81,7 +83,9 @@ class Candidates(Generic[Settings]):
             Number of crosses, each half as wide as the one before, at least 0.
         """
         require_count("zooms", zooms, least=0)
-        axes = [np.asarray(grid, dtype=float) for grid in grids]
+        if not isinstance(grids, (list, tuple)):
+            raise ValueError(f"grids must be a list of arrays, got {grids!r}")
+        axes = [require_array("grids", grid, shape=(None,)) for grid in grids]
         widths = [float(np.max(np.diff(axis))) if axis.size > 1 else 0.0 for axis in axes]
         crosses = [
             partial(_cross, widths=[width / 2**zoom for width in widths])

@@ -122,6 +122,12 @@ class Declared:
         bounds = Bounds(problem.feature_norm, problem.label_bound)
         return cls(bounds, sample_size=problem.sample_size)
 
+    def require_bounds(self, name: str) -> Bounds:
+        """The bounds, which the method of this name needs."""
+        if self.bounds is None:
+            raise ValueError(f"bounds must be declared with {name}, got None")
+        return self.bounds
+
 
 NOTHING = Declared()
 
@@ -308,9 +314,8 @@ class Method(ABC):
         budget : Budget
             Of both, settings that are left out may be computed.
         """
-        known = [each for each in fields(cls) if each.init]  # type: ignore[arg-type]
-        needed = [each.name for each in known if each.default is MISSING]
-        return cls(**with_numbers(values, known, needed=needed))
+        needed = [each.name for each in cls._fields() if each.default is MISSING]
+        return cls(**cls._numbers(values, needed=needed))
 
     def intervals(
         self,
@@ -346,8 +351,8 @@ class Method(ABC):
 
     def __str__(self) -> str:
         """Settings as one line: names and numbers of three digits."""
-        known = [each.name for each in fields(self) if each.init]  # type: ignore[arg-type]
-        return ", ".join(f"{name.replace('_', ' ')} {getattr(self, name):.3g}" for name in known)
+        names = [each.name for each in self._fields()]
+        return ", ".join(f"{name.replace('_', ' ')} {getattr(self, name):.3g}" for name in names)
 
     @classmethod
     def require_relation(cls, budget: Budget) -> None:
@@ -365,6 +370,20 @@ class Method(ABC):
         """Refuse groups where a record of several rows is not covered."""
         if groups is not None and not cls.takes_groups:
             raise ValueError(f"groups must be None with {cls.name}, whose records are single rows")
+
+    @classmethod
+    def _fields(cls) -> tuple[Field[Any], ...]:
+        return fields(cls)  # type: ignore[arg-type]
+
+    @classmethod
+    def _numbers(cls, values: Mapping[str, float], *, needed: Iterable[str]) -> dict[str, Any]:
+        """Values of the settings, whole numbers as such."""
+        kinds = {each.name: each.type for each in cls._fields()}
+        require_names(values, kinds, needed=needed)
+        return {
+            name: int(value) if kinds[name] == "int" and float(value).is_integer() else value
+            for name, value in values.items()
+        }
 
     def _checked(self, samples: Samples, budget: Budget, declared: Declared) -> Samples:
         self.require_relation(budget)
@@ -423,13 +442,6 @@ def require_method(name: str, value: object) -> Method:
     return require_instance(name, value, Method)  # type: ignore[type-abstract]
 
 
-def bounds_for(method: type[Method], declared: Declared) -> Bounds:
-    """Bounds of what is declared, which the method needs."""
-    if declared.bounds is None:
-        raise ValueError(f"bounds must be declared with {method.name}, got None")
-    return declared.bounds
-
-
 def require_names(
     values: Mapping[str, float], known: Iterable[str], *, needed: Iterable[str]
 ) -> None:
@@ -441,15 +453,3 @@ def require_names(
     for name in needed:
         if name not in values:
             raise ValueError(f"settings must give {', '.join(needed)}, got no {name}")
-
-
-def with_numbers(
-    values: Mapping[str, float], known: Sequence[Field[Any]], *, needed: Iterable[str]
-) -> dict[str, Any]:
-    """Values of a dataclass's fields, whole numbers as such."""
-    kinds = {each.name: each.type for each in known}
-    require_names(values, kinds, needed=needed)
-    return {
-        name: int(value) if kinds[name] == "int" and float(value).is_integer() else value
-        for name, value in values.items()
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -20,7 +20,7 @@ from privreg.inference.population_intervals import (
     population_intervals,
 )
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Method, bounds_for, with_numbers
+from privreg.methods.method import Declared, Method
 from privreg.prediction import huber
 from privreg.prediction.problem import Problem
 from privreg.prediction.regimes import too_few_rows
@@ -159,7 +159,7 @@ class PrivateRegression(HuberSettings, Method):
         start = cls.default(
             sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
         )
-        return cls(**{**asdict(start), **with_numbers(values, fields(cls), needed=[])})
+        return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
     def intervals(
         self,
@@ -178,7 +178,7 @@ class PrivateRegression(HuberSettings, Method):
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[np.random.Generator], HuberFit]:
-        bounds = bounds_for(PrivateRegression, declared)
+        bounds = declared.require_bounds(self.name)
 
         def fit(rng: np.random.Generator) -> HuberFit:
             return huber_descent(
