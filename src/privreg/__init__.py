@@ -1,8 +1,8 @@
 """Private linear regression: algorithms, their theory, their privacy, and intervals.
 
-Names are resolved when they are asked for, so that importing the package costs nothing; what is
-named here and where it lives is all that this file says. Rooms and modules whose functions have
-short names (`deterministic_equivalent.solve`) are shown as they are.
+Names are resolved when they are asked for, so that importing the package costs nothing. Packages,
+and modules whose functions have short names (`deterministic_equivalent.solve`), are shown as they
+are.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         data,
         estimators,
         inference,
+        methods,
         models,
         noise,
         planning,
@@ -28,11 +29,9 @@ if TYPE_CHECKING:
     )
     from privreg.accuracy import AccuracyWarning
     from privreg.algorithms import one_pass_dpgd
-    from privreg.algorithms.adassp import Bounds, adassp, adassp_zcdp
+    from privreg.algorithms.adassp import Bounds, adassp
     from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
-    from privreg.algorithms.huber_descent import huber_descent
-    from privreg.algorithms.huber_settings import HuberSettings, default_settings
     from privreg.algorithms.noisy_sgd import LinearRecords, run_noisy_sgd, simulate_noisy_sgd
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import ArraySamples, GaussianSamples
@@ -55,12 +54,16 @@ if TYPE_CHECKING:
     )
     from privreg.inference.population_intervals import CoefficientIntervals, population_intervals
     from privreg.inference.quality import interval_quality, interval_quality_of_data
+    from privreg.methods.adassp import AdaSSP
+    from privreg.methods.correlated_noise import CorrelatedNoise
+    from privreg.methods.full_batch_dpgd import FullBatchDPGD
+    from privreg.methods.method import Declared, Method
+    from privreg.methods.one_pass_dpgd import OnePassDPGD
+    from privreg.methods.private_regression import PrivateRegression
     from privreg.models import LinearModel
     from privreg.planning.least_budget import least_budget
     from privreg.planning.plan import plan_run
     from privreg.planning.result import Plan
-    from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
-    from privreg.prediction.predict import predict_risk
     from privreg.prediction.problem import Problem
     from privreg.prediction.result import Prediction
     from privreg.privacy.budget import Budget
@@ -79,35 +82,38 @@ if TYPE_CHECKING:
     from privreg.theory.one_pass_dpgd import deterministic_equivalent, rate_search
     from privreg.version import __version__
 
+# The public names, each with the module that defines it.
 _HOMES = {
     "AccuracyWarning": "privreg.accuracy",
-    "AdaSSP": "privreg.prediction.methods",
+    "AdaSSP": "privreg.methods.adassp",
     "ArraySamples": "privreg.algorithms.samples",
     "Bounds": "privreg.algorithms.adassp",
     "Budget": "privreg.privacy.budget",
     "CoefficientIntervals": "privreg.inference.population_intervals",
     "ConstantRate": "privreg.schedules",
-    "CorrelatedNoise": "privreg.prediction.methods",
+    "CorrelatedNoise": "privreg.methods.correlated_noise",
+    "Declared": "privreg.methods.method",
     "Diagnostic": "privreg.privacy.release",
     "FTRLMechanism": "privreg.algorithms.dp_ftrl",
     "FixedClip": "privreg.algorithms.shaped_dp_ftrl",
-    "FullBatch": "privreg.prediction.methods",
+    "FullBatchDPGD": "privreg.methods.full_batch_dpgd",
     "GaussianSamples": "privreg.algorithms.samples",
     "GradientDescentLaw": "privreg.theory.full_batch_dpgd.law",
     "Harmonic": "privreg.schedules",
     "HomogenisedSGD": "privreg.theory.noisy_sgd.diffusion",
-    "HuberSettings": "privreg.algorithms.huber_settings",
     "Interval": "privreg.inference.intervals",
     "InverseSquareRootRate": "privreg.schedules",
     "LinearModel": "privreg.models",
     "LinearRecords": "privreg.algorithms.noisy_sgd",
+    "Method": "privreg.methods.method",
     "Neighbours": "privreg.privacy.neighbours",
-    "OnePass": "privreg.prediction.methods",
+    "OnePassDPGD": "privreg.methods.one_pass_dpgd",
     "Plan": "privreg.planning.result",
     "Polynomial": "privreg.schedules",
     "Population": "privreg.theory.noisy_sgd.population",
     "Prediction": "privreg.prediction.result",
     "PrivateLinearRegression": "privreg.estimators.linear_regression",
+    "PrivateRegression": "privreg.methods.private_regression",
     "Problem": "privreg.prediction.problem",
     "Release": "privreg.privacy.release",
     "ResidualClip": "privreg.algorithms.shaped_dp_ftrl",
@@ -116,19 +122,16 @@ _HOMES = {
     "Spectrum": "privreg.spectra",
     "__version__": "privreg.version",
     "adassp": "privreg.algorithms.adassp",
-    "adassp_zcdp": "privreg.algorithms.adassp",
     "audit": "privreg.auditing",
     "audit_mechanism": "privreg.auditing",
     "batch_means": "privreg.inference.intervals",
     "checkpoints": "privreg.inference.intervals",
     "clipping_bound": "privreg.theory.full_batch_dpgd.law",
     "compose": "privreg.privacy.release",
-    "default_settings": "privreg.algorithms.huber_settings",
     "dp_ftrl": "privreg.algorithms.dp_ftrl",
     "full_batch_dpgd": "privreg.algorithms.full_batch_dpgd",
     "full_batch_noise_std": "privreg.algorithms.full_batch_dpgd",
     "gradient_descent_law": "privreg.theory.full_batch_dpgd.law",
-    "huber_descent": "privreg.algorithms.huber_descent",
     "independent_runs": "privreg.inference.intervals",
     "interval_quality": "privreg.inference.quality",
     "interval_quality_of_data": "privreg.inference.quality",
@@ -136,7 +139,6 @@ _HOMES = {
     "ols": "privreg.algorithms.ols",
     "plan_run": "privreg.planning.plan",
     "population_intervals": "privreg.inference.population_intervals",
-    "predict_risk": "privreg.prediction.predict",
     "release_loss": "privreg.theory.noisy_sgd.release_loss",
     "replicate_interval": "privreg.inference.intervals",
     "run_noisy_sgd": "privreg.algorithms.noisy_sgd",
@@ -152,6 +154,7 @@ _MODULES = {
     "deterministic_equivalent": "privreg.theory.one_pass_dpgd.deterministic_equivalent",
     "estimators": "privreg.estimators",
     "inference": "privreg.inference",
+    "methods": "privreg.methods",
     "models": "privreg.models",
     "noise": "privreg.noise",
     "one_pass_dpgd": "privreg.algorithms.one_pass_dpgd",
@@ -172,26 +175,28 @@ __all__ = [
     "CoefficientIntervals",
     "ConstantRate",
     "CorrelatedNoise",
+    "Declared",
     "Diagnostic",
     "FTRLMechanism",
     "FixedClip",
-    "FullBatch",
+    "FullBatchDPGD",
     "GaussianSamples",
     "GradientDescentLaw",
     "Harmonic",
     "HomogenisedSGD",
-    "HuberSettings",
     "Interval",
     "InverseSquareRootRate",
     "LinearModel",
     "LinearRecords",
+    "Method",
     "Neighbours",
-    "OnePass",
+    "OnePassDPGD",
     "Plan",
     "Polynomial",
     "Population",
     "Prediction",
     "PrivateLinearRegression",
+    "PrivateRegression",
     "Problem",
     "Release",
     "ResidualClip",
@@ -200,7 +205,6 @@ __all__ = [
     "Spectrum",
     "__version__",
     "adassp",
-    "adassp_zcdp",
     "algorithms",
     "audit",
     "audit_mechanism",
@@ -210,19 +214,18 @@ __all__ = [
     "clipping_bound",
     "compose",
     "data",
-    "default_settings",
     "deterministic_equivalent",
     "dp_ftrl",
     "estimators",
     "full_batch_dpgd",
     "full_batch_noise_std",
     "gradient_descent_law",
-    "huber_descent",
     "independent_runs",
     "inference",
     "interval_quality",
     "interval_quality_of_data",
     "least_budget",
+    "methods",
     "models",
     "noise",
     "ols",
@@ -230,7 +233,6 @@ __all__ = [
     "plan_run",
     "planning",
     "population_intervals",
-    "predict_risk",
     "prediction",
     "privacy",
     "rate_search",
@@ -256,7 +258,6 @@ if not TYPE_CHECKING:
             value = getattr(import_module(_HOMES[name]), name)
         else:
             raise AttributeError(f"module 'privreg' has no attribute {name!r}{_nearest(name)}")
-        # Asked for once; what is loaded needs no second look.
         globals()[name] = value
         return value
 

@@ -80,6 +80,9 @@ class Polynomial(Immutable):
         """
         return np.maximum(1.0 - require_real("times", times, least=0, most=1), 0.0) ** self.exponent
 
+    def __str__(self) -> str:
+        return f"{_amplitudes(self.initial)}·(1 - t)^{self.exponent:g}"
+
 
 @dataclass(frozen=True)
 class Harmonic(Immutable):
@@ -121,6 +124,14 @@ class Harmonic(Immutable):
             In [0, 1].
         """
         return 1.0 / (require_real("times", times, least=0, most=1) + self.offset)
+
+    def __str__(self) -> str:
+        return f"{_amplitudes(self.numerator)}/(t + {self.offset:.3g})"
+
+
+def _amplitudes(values: ArrayLike) -> str:
+    numbers = [f"{value:.3g}" for value in np.ravel(np.asarray(values, dtype=float))]
+    return numbers[0] if len(numbers) == 1 else f"[{', '.join(numbers)}]"
 
 
 class RateWithIntegral(Protocol):

@@ -232,6 +232,20 @@ RESULTS = made_runs.RESULTS | {
 }
 # Inner loops and their plumbing, which work on validated arguments.
 INTERNALS = {
+    "candidates.Candidates.settings",
+    "method.Method.predictions",
+    *(
+        f"{method}.{name}"
+        for method in (
+            "adassp.AdaSSP",
+            "correlated_noise.CorrelatedNoise",
+            "full_batch_dpgd.FullBatchDPGD",
+            "method.Method",
+            "one_pass_dpgd.OnePassDPGD",
+            "private_regression.PrivateRegression",
+        )
+        for name in ("candidates", "from_numbers", "intervals", "searched")
+    ),
     "accuracy.warn_beyond",
     "discrete.limited",
     "grid_edges.beyond",

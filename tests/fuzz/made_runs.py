@@ -12,11 +12,20 @@ import made
 import numpy as np
 from made import Made
 
-from privreg.algorithms import huber_scales, huber_settings, records, split_budget
+from privreg.algorithms import huber_scales, records, split_budget
+from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.samples import ArraySamples
 from privreg.estimators import bounds, columns, csv_table, outlook, parquet_table, tables
-from privreg.prediction import methods
+from privreg.methods.adassp import AdaSSP
+from privreg.methods.candidates import Candidates
+from privreg.methods.correlated_noise import CorrelatedNoise
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.method import Declared
+from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_regression import PrivateRegression
+from privreg.noise.source import Ongoing, Seeded
 from privreg.prediction.problem import Problem
+from privreg.prediction.result import Regime
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic
 
@@ -25,11 +34,12 @@ BUDGET = Budget.zcdp(5.0)
 _draws = np.random.Generator(np.random.SFC64(11))
 FEATURES = _draws.uniform(-1, 1, (ROWS, P))
 LABELS = FEATURES @ made.VECTOR + 0.2 * _draws.standard_normal(ROWS)
-SETTINGS = huber_settings.HuberSettings()
-FULL_BATCH = methods.FullBatch(steps=4, step_size=0.5, clip_norm=4.0)
-ONE_PASS = methods.OnePass(Harmonic(1.0, 0.5), 2.0)
-CORRELATED = methods.CorrelatedNoise(10, 0.1, 2.0, 0.1)
-ADASSP = methods.AdaSSP()
+SETTINGS = PrivateRegression()
+FULL_BATCH = FullBatchDPGD(steps=4, step_size=0.5, clip_norm=4.0)
+ONE_PASS = OnePassDPGD(Harmonic(1.0, 0.5), 2.0)
+CORRELATED = CorrelatedNoise(10, 0.1, 2.0, 0.1)
+ADASSP = AdaSSP()
+DECLARED = Declared(Bounds(2.0, 2.0))
 PROBLEM = Problem(400, made.EIGENVALUES, signal=made.VECTOR, label_noise_std=0.3)
 NOISY = split_budget.NoisyValue(np.eye(P) + 0.1, 0.01)
 BOUNDS = np.array([[-1.0, 1.0]] * P)
@@ -88,9 +98,9 @@ def iterate_law() -> Any:
 
 
 def error_moments() -> Any:
-    from privreg.prediction import full_batch
+    from privreg.prediction import huber
 
-    return full_batch.follow(PROBLEM, rows(), [FULL_BATCH], BUDGET)[0]
+    return huber.follow(PROBLEM, rows(), SETTINGS, BUDGET).moments
 
 
 def outcome() -> Any:
@@ -100,9 +110,7 @@ def outcome() -> Any:
 
 
 def prediction() -> Any:
-    from privreg.prediction.predict import predict_risk
-
-    return predict_risk(PROBLEM, ADASSP, BUDGET)
+    return ADASSP.predict(PROBLEM, BUDGET)
 
 
 @lru_cache
@@ -209,6 +217,10 @@ class Axes:
 
 
 INSTANCES: dict[str, Callable[[], Any]] = {
+    "candidates.Candidates": lambda: Candidates("adassp", [ADASSP]),
+    "full_batch_dpgd.FullBatchDPGD": lambda: FULL_BATCH,
+    "method.Method": lambda: ADASSP,
+    "source.Ongoing": lambda: Ongoing(made.RNG.make(), Seeded(1)),
     "bounds.Frame": lambda: FRAME,
     "linear_regression.PrivateLinearRegression": fitted,
     "linear_regression.PrivateLinearRegression.fit": regression,
@@ -234,6 +246,13 @@ INSTANCES: dict[str, Callable[[], Any]] = {
 IN_PLACE = {"linear_regression.PrivateLinearRegression": fitted_at_once}
 WHITENING, GROUPS = np.eye(P), np.arange(ROWS) // 2
 PREDICTED = {"problem": PROBLEM, "rows": Made(rows), "budget": BUDGET}
+RUN = {
+    "samples": ArraySamples(FEATURES, LABELS),
+    "budget": BUDGET,
+    "declared": DECLARED,
+    "runs": 2,
+    "noise": Seeded(1),
+}
 SUMS = {"records": Made(people), "whitening": WHITENING, "clip_norm": 0.5, "cap": 2.0}
 FITTED = {"X": FEATURES, "y": LABELS, "groups": None}
 EXCEPTIONS: dict[str, dict[str, Any]] = {
@@ -327,6 +346,27 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "linear_regression.PrivateLinearRegression.fit_table": {"table": Made(table), "label": "y"},
     "linear_regression.PrivateLinearRegression.predict": FITTED,
     "linear_regression.PrivateLinearRegression.score": {"X": FEATURES, "y": LABELS},
+    "outlook.problem_in_bounds": {"sample_size": 50, "dimension": 3, "share": 0.5},
+    "candidates.Candidates": {
+        "name": "adassp",
+        "starts": [ADASSP],
+        "settings": lambda point: point,
+    },
+    "candidates.Candidates.best": {"values": lambda tried: [1.0 for _ in tried]},
+    "candidates.Candidates.zoomed": {
+        "name": "line",
+        "settings": lambda point: point,
+        "grids": [np.array([0.0, 1.0])],
+        "zooms": 1,
+        "clip": None,
+    },
+    "full_batch_dpgd.FullBatchDPGD.simulate": RUN,
+    "method.Declared": {"bounds": Bounds(2.0, 2.0), "sample_size": 50.0, "groups": None},
+    "method.Declared.of": {"problem": PROBLEM},
+    "method.Method.predict": PREDICTED,
+    "method.Method.run": RUN,
+    "method.Method.simulate": RUN,
+    "source.Ongoing": {"source": Seeded(1)},
     "outlook.outlook": {"sample_size": 50, "dimension": 3, "settings": SETTINGS},
     "outlook.advice": {"sample_size": 50, "dimension": 3},
     "report.PrivacyStatement.epsilon": {"delta": 1e-6},
@@ -397,9 +437,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "intervals": True,
         "goals": (),
     },
-    "text.settings_text": {"method": FULL_BATCH},
     "text.table": {"alternatives": Made(lambda: plan().alternatives)},
-    "correlated_noise.follow": {**PREDICTED, "method": CORRELATED},
     "finite_sample.sampling_inflation": {
         "widths": np.full((1, 4), 1.5),
         "weights": np.full(4, 0.25),
@@ -407,7 +445,6 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "law": "gaussian",
         "other_variance": 0.1,
     },
-    "full_batch.follow": {**PREDICTED, "methods": [FULL_BATCH]},
     "gram_nodes.count_nodes": {"probability": np.array([0.2, 0.8]), "sample_size": 50},
     "gram_nodes.sample_nodes": {"ratio": 0.1},
     "huber.follow": {**PREDICTED, "settings": SETTINGS},
@@ -416,26 +453,15 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "huber_scales.length_edges": {"feature_norm": 2.0},
     "huber_scales.scale_is_hidden": {"sample_size": 74.0},
     "huber_scales.white_cap": {"sample_size": 50.0},
-    "methods.CorrelatedNoise": {"batch_size": 10},
+    "correlated_noise.CorrelatedNoise": {"batch_size": 10},
+    "regimes.too_few_rows": {"problem": PROBLEM, "unclipped": 0.9},
     "moments.ErrorMoments.predictions": PREDICTED,
-    "one_pass.follow": {**PREDICTED, "methods": [ONE_PASS]},
-    "predict.predict_many": {**PREDICTED, "methods": [FULL_BATCH, ADASSP]},
-    "predict.predict_risk": {**PREDICTED, "method": FULL_BATCH},
+    "method.predict_many": {**PREDICTED, "methods": [FULL_BATCH, ADASSP]},
     "problem.Problem": {"signal": made.VECTOR, "feature_norm": 2.0, "label_bound": 3.0},
     "problem.Problem.over": {"signal": (1.0, 2.0), "label_noise_std": (0.5, 1.0)},
-    "regimes.adassp": {**PREDICTED, "found": Made(prediction)},
-    "regimes.correlated": {**PREDICTED, "found": Made(prediction), "method": CORRELATED},
-    "regimes.full_batch": {
-        **PREDICTED,
-        "found": Made(prediction),
-        "unclipped": 0.9,
-        "reach": 0.5,
-    },
-    "regimes.huber": {**PREDICTED, "found": Made(prediction), "outcome": Made(outcome)},
-    "regimes.one_pass": {**PREDICTED, "found": Made(prediction), "method": ONE_PASS},
+    "result.Prediction.marked": {"regime": Regime.EXTENDED, "reason": "because"},
     "result.Prediction.with_doubt": {"reason": "because"},
     "rows.rows_of": {"problem": PROBLEM, "count": 64},
-    "sufficient_statistics.follow": {**PREDICTED, "method": ADASSP},
     "known_noise.inverse_root": {"matrix": np.eye(P) + 0.1, "floor": 0.5},
     "known_noise.shrink_to": {"noisy": np.eye(P) + 0.1, "target": np.eye(P)},
     "known_noise.shrink_to_identity": {"noisy": np.eye(P) + 0.1, "scale": 1.0},
@@ -453,6 +479,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 RESULTS = {
+    "method.Fit",
     "huber.Outcome",
     "gram_rounds.Whitening",
     "huber_fit.HuberFit",

@@ -1,6 +1,7 @@
 """The names that `import privreg` shows, where they are defined, and what it does not load."""
 
 import ast
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -54,7 +55,7 @@ def test_importing_it_loads_nothing():
 def test_a_plan_waits_for_no_statistics():
     # Either takes longer to import than all that a plan needs.
     loaded = modules_after("import privreg.planning.search")
-    assert "privreg.prediction.correlated_noise" in loaded
+    assert "privreg.methods.correlated_noise" in loaded
     assert not {"scipy.stats", "scipy.signal"} & set(loaded)
 
 
@@ -117,6 +118,14 @@ def test_what_type_checkers_see_is_what_there_is():
     assert seen == privreg._HOMES | modules
     assert privreg.__all__ == sorted(seen)
     assert set(privreg.__all__) <= set(dir(privreg))
+
+
+def test_each_name_has_an_example_and_there_are_about_sixty():
+    page = (SOURCE.parent / "docs" / "names.md").read_text()
+    code = "\n".join(line for line in page.splitlines() if line[:4] in (">>> ", "... "))
+    words = set(re.findall(r"\w+", code))
+    assert set(privreg._HOMES) - {"__version__"} <= words
+    assert 50 < len(privreg._HOMES) < 70
 
 
 def test_every_part_of_the_library_is_shown():

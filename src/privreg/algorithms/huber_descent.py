@@ -90,7 +90,7 @@ def huber_descent(
     budget : Budget
         Budget ρ in [1e-20, 1e20], and its neighbouring relation.
     settings : HuberSettings
-        Chosen without looking at the data: `default_settings`, or a plan.
+        Chosen without looking at the data: `PrivateRegression.default`, or a plan.
     rng : Generator
         Source of the noise.
     groups : array_like, shape (n,), optional

@@ -12,11 +12,11 @@ from privreg.command_line.options import (
     budget_of,
     problems_of,
 )
+from privreg.methods import registry
 from privreg.planning.least_budget import least_budget
 from privreg.planning.plan import OBJECTIVES, plan_run
 from privreg.planning.report import draw, plain
 from privreg.planning.result import Plan
-from privreg.planning.search import METHODS
 
 SUMMARY = "find the best method and settings for a budget, or the least budget for a target"
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--target-risk", type=float, help="largest mean excess risk")
     target.add_argument("--target-length", type=float, help="largest length of an interval")
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS))
+    parser.add_argument("--methods", nargs="+", choices=list(registry.searched()))
     parser.add_argument("--objective", choices=OBJECTIVES, default="excess_risk")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the alternatives")
     parser.add_argument("--json", action="store_true", help="print JSON")

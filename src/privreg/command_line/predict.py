@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
-from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.command_line.options import (
     add_budget,
     add_problem,
@@ -14,28 +13,18 @@ from privreg.command_line.options import (
     budget_of,
     problems_of,
 )
-from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
-from privreg.prediction.predict import predict_risk
+from privreg.methods import registry
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
-from privreg.privacy.budget import Budget
-from privreg.schedules import Harmonic, Polynomial
 
 SUMMARY = "predict the error of a private run from its settings alone"
-KINDS: dict[str, type] = {
-    "huber": HuberSettings,
-    "full_batch": FullBatch,
-    "one_pass": OnePass,
-    "correlated_noise": CorrelatedNoise,
-    "adassp": AdaSSP,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     add_problem(parser)
     add_budget(parser)
-    parser.add_argument("--method", choices=list(KINDS), required=True)
+    parser.add_argument("--method", choices=list(registry.by_name()), required=True)
     parser.add_argument(
         "--set",
         dest="settings",
@@ -52,15 +41,15 @@ def run(options: argparse.Namespace) -> str:
     """The prediction as text."""
     budget = budget_of(options)
     problems = problems_of(options)
-    method = method_of(options.method, options.settings, problems[0], budget)
-    found = [predict_risk(problem, method, budget) for problem in problems]
+    values = _numbers(options.settings)
+    method = registry.by_name()[options.method].from_numbers(values, problems[0], budget)
+    found = [method.predict(problem, budget) for problem in problems]
     if options.json:
         return as_json([_plain(each) for each in found])
     return "\n\n".join(_text(problem, each) for problem, each in zip(problems, found, strict=True))
 
 
-def method_of(name: str, assignments: list[str], problem: Problem, budget: Budget) -> Any:
-    """Settings of a method from NAME=VALUE words."""
+def _numbers(assignments: list[str]) -> dict[str, float]:
     values: dict[str, float] = {}
     for word in assignments:
         key, equals, number = word.partition("=")
@@ -70,37 +59,7 @@ def method_of(name: str, assignments: list[str], problem: Problem, budget: Budge
             equals = ""
         if not equals:
             raise ValueError(f"--set must be NAME=VALUE with a number, got {word}")
-    if name == "one_pass":
-        curve: type[Harmonic | Polynomial] = Harmonic if "offset" in values else Polynomial
-        shape = [each.name for each in fields(curve)]
-        known = [*shape, "clip_constant"]
-        _require_names(values, known, needed=known)
-        schedule = curve(*(values[each] for each in shape))
-        return OnePass(schedule, values["clip_constant"])
-    kind = KINDS[name]
-    known = [each.name for each in fields(kind) if each.init]
-    whole = {"steps", "batch_size", "warm_up_steps", "final_steps", "gram_rounds"}
-    stated: dict[str, Any] = {
-        key: int(value) if key in whole and value.is_integer() else value
-        for key, value in values.items()
-    }
-    if name == "huber":
-        _require_names(values, known, needed=[])
-        start = default_settings(
-            sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
-        )
-        return HuberSettings(**{**asdict(start), **stated})
-    _require_names(values, known, needed=[] if name == "adassp" else known)
-    return kind(**stated)
-
-
-def _require_names(values: dict[str, float], known: list[str], *, needed: list[str]) -> None:
-    for key in values:
-        if key not in known:
-            raise ValueError(f"--set must name one of {', '.join(known)}, got {key}")
-    for key in needed:
-        if key not in values:
-            raise ValueError(f"--set must give {', '.join(needed)}, got no {key}")
+    return values
 
 
 def _text(problem: Problem, found: Prediction) -> str:

@@ -16,9 +16,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from privreg.algorithms.huber_descent import huber_descent
-from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples, Samples
 from privreg.algorithms.split_budget import private_count, require_budget
@@ -30,12 +28,9 @@ from privreg.estimators.report import PrivacyStatement, write_report
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
-from privreg.inference.population_intervals import (
-    CoefficientIntervals,
-    Target,
-    population_intervals,
-)
-from privreg.noise.source import NOT_PRIVATE, SECRET, NoiseSource, Seeded
+from privreg.inference.population_intervals import CoefficientIntervals, Target
+from privreg.methods.method import Declared, Method, require_method
+from privreg.noise.source import NOT_PRIVATE, SECRET, Ongoing, Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
@@ -44,7 +39,6 @@ from privreg.validation import (
     require_choice,
     require_count,
     require_flag,
-    require_instance,
     require_number,
     require_unmasked,
 )
@@ -61,8 +55,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     .. math:: y \approx \beta_0 + x^\top\beta
 
-    fitted by private Huber regression (`privreg.algorithms.huber_descent`) in the units of declared
-    bounds. Nothing is read from the data without noise: values outside the bounds are clipped.
+    fitted by private Huber regression (`PrivateRegression`), unless another method is given, in the
+    units of declared bounds. Nothing is read from the data without noise: values outside the bounds
+    are clipped.
 
     Parameters
     ----------
@@ -75,10 +70,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Bounds of the label, likewise.
     fit_intercept : bool
         Whether to fit β_0.
-    settings : HuberSettings, optional
-        Steps, clip and budget shares, chosen without looking at the data, such as those of
-        `plan_run(problem, budget, methods=["huber"])`. By default they are planned from the budget,
-        the number of records and the number of features (`estimators.outlook`).
+    settings : Method, optional
+        The method with its settings, chosen without looking at the data: the best of a plan,
+        `plan_run(problem, budget).best.method`, for a problem in the units of the bounds
+        (`estimators.outlook.problem_in_bounds`). By default a `PrivateRegression`, planned from the
+        budget, the number of records and the number of features.
     release : {"last", "all"}
         Whether the fitted object keeps the last iterate or all of them; both cost the same.
     random_state : int, optional
@@ -94,7 +90,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         β_0; 0 without intercept.
     privacy_ : PrivacyStatement
         What was spent on what, ε at δ, ρ, μ, and what the guarantee assumes; infinite with a seed.
-    settings_ : HuberSettings
+    settings_ : Method
         What was used.
     outlook_ : Outlook
         The error that was predicted before the fit, from what is public.
@@ -103,7 +99,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     quality_ : TableQuality or None
         Shares of incomplete and clipped records, with noise, where a table in a file was fitted.
     iterates_ : ndarray, shape (T, p)
-        Coefficients after each step, if all are released.
+        Coefficients after each step that the method releases, if all are kept.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -142,7 +138,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         feature_bounds: Any = None,
         label_bounds: Any = None,
         fit_intercept: bool = True,
-        settings: HuberSettings | None = None,
+        settings: Method | None = None,
         release: Literal["last", "all"] = "last",
         random_state: int | None = None,
     ) -> None:
@@ -175,7 +171,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         -------
         self
         """
-        self._require_settings()
+        self._require_settings(groups)
         require_unmasked("X", X)
         require_unmasked("y", y)
         features, labels = unquoted(lambda: self._numbers(X, y), X=X, y=y)
@@ -297,11 +293,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Returns
         -------
         CoefficientIntervals
-            At no further cost.
+            At no further cost; infinite where none are known for the method.
         """
         check_is_fitted(self)
         matrix, offset = self._frame().functionals()
-        return population_intervals(
+        return self.settings_.intervals(
             self._fitted, level=level, target=target, functionals=matrix, offset=offset
         )
 
@@ -363,32 +359,29 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 self.quality_, left = found.value, left.share(1 - quality_share)
                 spent["incomplete and clipped records"] = found
             self.outlook_ = self._foreseen(max(1, round(count)), frame, left)
-            release = huber_descent(
-                samples,
-                feature_norm=frame.feature_norm,
-                label_bound=1.0,
-                budget=left,
-                settings=self.outlook_.settings,
-                rng=rng,
-                groups=persons,
+            declared = Declared(
+                Bounds(frame.feature_norm, 1.0),
                 sample_size=count,
+                groups=persons,
                 intercept=frame.intercept,
                 threads=threads,
             )
+            method = self.outlook_.settings
+            release = method.run(samples, left, declared=declared, noise=Ongoing(rng, source))
             self._keep(release, frame, spent, source, by_person=persons is not None)
         return self
 
     def _keep(
         self,
-        release: Release[HuberFit],
+        release: Release[Any],
         frame: Frame,
         spent: dict[str, Release[Any]],
-        source: NoiseSource,
+        source: Secret | Seeded,
         by_person: bool,
     ) -> None:
         fit, every = release.value, self.release == "all"
         self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
-        self.settings_ = fit.settings
+        self.settings_ = self.outlook_.settings
         matrix, offset = frame.functionals()
         iterates = fit.iterates @ matrix.T + offset
         p = len(frame.features)
@@ -403,6 +396,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             spending=(*((what, each.budget) for what, each in spent.items()), *fit.spending),
             assumptions=tuple(dict.fromkeys((CLIPPED, *texts, *source.assumptions))),
             seeded=isinstance(source, Seeded),
+            gaussian_dp=self.settings_.gaussian_dp,
         )
 
     def _foreseen(self, sample_size: int, frame: Frame, budget: Budget) -> Outlook:
@@ -431,16 +425,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             )
         return require_budget(self.budget)
 
-    def _require_settings(self) -> None:
+    def _require_settings(self, groups: ArrayLike | None = None) -> None:
         """Every setting is looked at before a row is, and before anything is spent."""
         self._require_budget()
         require_flag("fit_intercept", self.fit_intercept)
         require_choice("release", self.release, ("last", "all"))
         if self.settings is not None:
-            require_instance("settings", self.settings, HuberSettings)
+            require_method("settings", self.settings)
+            self.settings.require_relation(self._require_budget())
+            self.settings.require_groups(groups)
         self._source()
 
-    def _source(self) -> NoiseSource:
+    def _source(self) -> Secret | Seeded:
         if self.random_state is None:
             return SECRET
         return Seeded(require_count("random_state", self.random_state, least=0, most=inf))

@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
+from privreg.algorithms.huber_settings import best_clip_width
+from privreg.methods.method import Method, require_method
+from privreg.methods.private_regression import CAREFUL, PrivateRegression
 from privreg.planning.grid_edges import beyond, next_on
-from privreg.planning.search import CAREFUL, DOUBT, WORTH
+from privreg.planning.search import DOUBT, WORTH
 from privreg.prediction.clipping import clipped_moments
-from privreg.prediction.predict import predict_many
 from privreg.prediction.problem import Problem
 from privreg.prediction.regimes import MOST_RATIO
 from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
-from privreg.validation import require_count, require_flag, require_instance
+from privreg.validation import require_count, require_flag, require_instance, require_number
 
 # Share of the labels' variance that is explained: where settings are compared, and the range.
 MIDDLE, RANGE = 0.65, (0.4, 0.9)
@@ -51,13 +52,13 @@ class Outlook:
 
     Attributes
     ----------
-    settings : HuberSettings
+    settings : Method
         What is run.
     predictions : tuple of Prediction
         One for each end of the range, in units of the label's bounds.
     """
 
-    settings: HuberSettings
+    settings: Method
     predictions: tuple[Prediction, ...]
 
     @property
@@ -106,13 +107,13 @@ def outlook(
     budget: Budget,
     *,
     intercept: bool = True,
-    settings: HuberSettings | None = None,
+    settings: Method | None = None,
 ) -> Outlook:
     """Settings for a fit, unless they are given, with their prediction.
 
-    `default_settings` are kept unless a short search finds settings whose theory holds, and which
-    are predicted to be more than 10 % better if that of the default holds as well. What intervals
-    need is never given up for the rest.
+    `PrivateRegression.default` is kept unless a short search finds settings whose theory holds, and
+    which are predicted to be more than 10 % better if that of the default holds as well. What
+    intervals need is never given up for the rest.
 
     Parameters
     ----------
@@ -124,31 +125,38 @@ def outlook(
         What the fit may spend.
     intercept : bool
         Whether the first column is one of ones.
-    settings : HuberSettings, optional
-        Those of the caller, which are predicted alone.
+    settings : Method, optional
+        Those of the caller, for rows in the units of the bounds, which are predicted alone.
     """
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
     require_instance("budget", budget, Budget)
     require_flag("intercept", intercept)
-    if settings is not None:
-        require_instance("settings", settings, HuberSettings)
-    return _outlook(n, p, budget, intercept, settings)
+    if settings is None:
+        return _outlook(n, p, budget, intercept)
+    require_method("settings", settings)
+    settings.require_relation(budget)
+    return _foreseen(n, p, budget, intercept, settings)
 
 
 @lru_cache(maxsize=256)
-def _outlook(
-    n: int, p: int, budget: Budget, intercept: bool, settings: HuberSettings | None
-) -> Outlook:
-    if n < 2 or not 1e-12 <= budget.rho <= 1e12:
-        # Beyond what the theory's numbers can hold, and any use.
-        chosen = settings or default_settings(sample_size=n, dimension=p, budget=budget)
-        return Outlook(chosen, ())
-    chosen = _chosen(n, p, budget, intercept) if settings is None else settings
-    return Outlook(
-        chosen,
-        tuple(_predicted(_problem(n, p, share, intercept), [chosen], budget)[0] for share in RANGE),
-    )
+def _outlook(n: int, p: int, budget: Budget, intercept: bool) -> Outlook:
+    if not _has_theory(n, budget):
+        default = PrivateRegression.default(sample_size=n, dimension=p, budget=budget)
+        return Outlook(default, ())
+    return _foreseen(n, p, budget, intercept, _chosen(n, p, budget, intercept))
+
+
+def _foreseen(n: int, p: int, budget: Budget, intercept: bool, settings: Method) -> Outlook:
+    if not _has_theory(n, budget):
+        return Outlook(settings, ())
+    problems = (problem_in_bounds(n, p, share, intercept=intercept) for share in RANGE)
+    return Outlook(settings, tuple(_predicted(each, [settings], budget)[0] for each in problems))
+
+
+def _has_theory(n: int, budget: Budget) -> bool:
+    """Whether the theory's numbers hold the problem, and there is any use for it."""
+    return n >= 2 and 1e-12 <= budget.rho <= 1e12
 
 
 def advice(sample_size: int, dimension: int, budget: Budget, *, intercept: bool = True) -> str:
@@ -171,9 +179,9 @@ def advice(sample_size: int, dimension: int, budget: Budget, *, intercept: bool 
     return f"it takes rho = {found.rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6), or {fewer}"
 
 
-def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> HuberSettings:
-    default = default_settings(sample_size=n, dimension=p, budget=budget)
-    middle = _problem(n, p, MIDDLE, intercept)
+def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateRegression:
+    default = PrivateRegression.default(sample_size=n, dimension=p, budget=budget)
+    middle = problem_in_bounds(n, p, MIDDLE, intercept=intercept)
     (first,) = _predicted(middle, [default], budget)
     settled = first.holds and first.excess_risk <= WORTH * _floor(middle, budget)
     if settled or p > MOST_RATIO * n:
@@ -201,8 +209,13 @@ def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> HuberSettings:
 
 
 def _further(
-    settings: HuberSettings, *, choices: Sequence[dict[str, Any]], n: int, p: int, budget: Budget
-) -> HuberSettings | None:
+    settings: PrivateRegression,
+    *,
+    choices: Sequence[dict[str, Any]],
+    n: int,
+    p: int,
+    budget: Budget,
+) -> PrivateRegression | None:
     """Settings one more step beyond the end of a ladder of shares, if they lie there."""
     if len(choices[0]) > 1:
         return None
@@ -217,8 +230,8 @@ def _value(found: Prediction, *, doubt: float = DOUBT) -> float:
 
 
 def _changed(
-    settings: HuberSettings, changes: dict[str, Any], n: int, p: int, budget: Budget
-) -> HuberSettings:
+    settings: PrivateRegression, changes: dict[str, Any], n: int, p: int, budget: Budget
+) -> PrivateRegression:
     """Settings with other shares, and the clip that is best for what is left."""
     try:
         changed = replace(settings, **changes)
@@ -234,7 +247,7 @@ def _least_budget(n: int, p: int, budget: Budget, intercept: bool) -> Budget | N
 
     def worth(doublings: int) -> bool:
         larger = Budget(budget.rho * 2.0**doublings, budget.neighbours)
-        return _outlook(n, p, larger, intercept, None).worthwhile
+        return _outlook(n, p, larger, intercept).worthwhile
 
     if p > MOST_RATIO * n or not worth(DOUBLINGS):
         return None
@@ -245,8 +258,33 @@ def _least_budget(n: int, p: int, budget: Budget, intercept: bool) -> Budget | N
     return Budget(budget.rho * 2.0**high, budget.neighbours)
 
 
-def _problem(n: int, p: int, share: float, intercept: bool) -> Problem:
-    """In units of the bounds: the features explain a share of the variance, evenly."""
+def problem_in_bounds(
+    sample_size: int, dimension: int, share: float, *, intercept: bool = True
+) -> Problem:
+    """What is stated by convention of a table, in the units of its declared bounds.
+
+    A plan for it has settings for the rows that `PrivateLinearRegression` fits.
+
+    Parameters
+    ----------
+    sample_size : int
+        Number n of records, at least 2.
+    dimension : int
+        Number p of coefficients, the intercept among them, at least 1.
+    share : float
+        Share of the labels' variance that the features explain, evenly, in (0, 1).
+    intercept : bool
+        Whether the first column is one of ones.
+
+    Examples
+    --------
+    >>> problem_in_bounds(10_000, 3, 0.5).eigenvalues.tolist()
+    [1.0, 0.0625, 0.0625]
+    """
+    n = require_count("sample_size", sample_size, least=2)
+    p = require_count("dimension", dimension)
+    require_number("share", share, above=0, below=1)
+    require_flag("intercept", intercept)
     variance = DEVIATIONS**-2
     values = np.full(p, variance)
     if intercept:
@@ -261,11 +299,10 @@ def _problem(n: int, p: int, share: float, intercept: bool) -> Problem:
     )
 
 
-def _predicted(
-    problem: Problem, methods: Sequence[HuberSettings], budget: Budget
-) -> list[Prediction]:
+def _predicted(problem: Problem, settings: Sequence[Any], budget: Budget) -> list[Prediction]:
     with np.errstate(all="ignore"):
-        return predict_many(problem, list(methods), budget, rows=rows_of(problem, count=ROWS))
+        rows = rows_of(problem, count=ROWS)
+        return type(settings[0]).predictions(settings, problem, budget, rows=rows)
 
 
 def _floor(problem: Problem, budget: Budget) -> float:

@@ -47,6 +47,8 @@ class PrivacyStatement:
         What must hold besides the code.
     seeded : bool
         Whether the noise comes from a seed: then nothing is promised, and every ε is infinite.
+    gaussian_dp : bool
+        Whether a fit of budget ρ is known to be √(2ρ)-Gaussian-DP.
     """
 
     with_secret_noise: Budget
@@ -54,6 +56,7 @@ class PrivacyStatement:
     spending: tuple[tuple[str, Budget], ...]
     assumptions: tuple[str, ...]
     seeded: bool = False
+    gaussian_dp: bool = True
 
     @property
     def budget(self) -> Budget:
@@ -68,8 +71,8 @@ class PrivacyStatement:
 
     @property
     def mu(self) -> float:
-        """μ of Gaussian DP: the fit only adds Gaussian noise, so that √(2ρ) holds."""
-        return self.budget.root
+        """μ of Gaussian DP: √(2ρ) where the method is known to have it, infinite elsewhere."""
+        return self.budget.root if self.gaussian_dp else inf
 
     def epsilon(self, delta: float = DELTA) -> float:
         """Least ε known at δ."""
@@ -152,8 +155,7 @@ def write_report(
     ]
     settings = outlook.settings
     chosen = [
-        f"{settings.warm_up_steps} + {settings.final_steps} steps, "
-        f"clip width {settings.clip_width:.3g}",
+        f"{settings.name.replace('_', ' ')}: {settings}",
         f"label within [{label_bounds[0]:g}, {label_bounds[1]:g}]",
         *(
             f"{name} within [{low:g}, {high:g}]"
@@ -161,6 +163,8 @@ def write_report(
         ),
     ]
     target = f"Intervals are for the {intervals.target} coefficients; all noise is counted."
+    if not settings.has_intervals:
+        target = f"No intervals are known for {settings.name.replace('_', ' ')}: they are infinite."
     parts: list[Part] = [
         ("Coefficients", head, coefficients, [target]),
         ("Predicted before the fit", None, [], outlook.sentences),

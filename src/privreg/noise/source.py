@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from privreg.validation import require_count
+from privreg.validation import require_count, require_rng
 
 # What is said of every result whose noise comes from a seed.
 NOT_PRIVATE = "not private: seeded"
@@ -81,12 +81,46 @@ class Seeded:
         return np.random.Generator(np.random.SFC64(self.seed))
 
 
-NoiseSource = Secret | Seeded
+@dataclass(frozen=True, eq=False)
+class Ongoing:
+    """A stream that has begun, for the mechanisms of one run after the first.
+
+    Parameters
+    ----------
+    rng : Generator
+        Where it stands.
+    source : Secret or Seeded
+        What it came from.
+
+    Guarantee
+    ---------
+    That of its source: no part of the stream serves two mechanisms.
+    """
+
+    rng: np.random.Generator
+    source: Secret | Seeded
+
+    def __post_init__(self) -> None:
+        require_rng("rng", self.rng)
+        if not isinstance(self.source, (Secret, Seeded)):
+            raise ValueError(f"source must be Secret() or Seeded(seed), got {self.source!r}")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What a guarantee assumes about this source."""
+        return self.source.assumptions
+
+    def generator(self) -> np.random.Generator:
+        """The generator itself, which goes on."""
+        return self.rng
+
+
+NoiseSource = Secret | Seeded | Ongoing
 SECRET = Secret()
 
 
 def require_source(name: str, value: object) -> NoiseSource:
     """A source of noise, and neither a seed nor a generator of unknown origin."""
-    if not isinstance(value, (Secret, Seeded)):
+    if not isinstance(value, (Secret, Seeded, Ongoing)):
         raise ValueError(f"{name} must be Secret() or Seeded(seed), got {value!r}")
     return value

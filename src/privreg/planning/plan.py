@@ -9,9 +9,10 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from privreg.methods import registry
+from privreg.methods.method import predict_many
 from privreg.planning.result import Alternative, Plan
-from privreg.planning.search import METHODS, search
-from privreg.prediction.predict import predict_many
+from privreg.planning.search import search
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
 from privreg.privacy.budget import Budget
@@ -47,7 +48,7 @@ def plan_run(
     budget : Budget
         What the run may cost, and the neighbouring relation.
     methods : iterable of str, optional
-        Names of methods, keys of `planning.search.METHODS`; all by default.
+        Names under which methods list their candidates (`Method.searched`); all by default.
     objective : {"excess_risk", "parameter_error", "interval_length"}
         What is to be small.
     intervals : bool
@@ -133,15 +134,16 @@ def names_of(methods: Any) -> list[str]:
     methods : iterable of str, optional
         All of them by default.
     """
+    known = registry.searched()
     if methods is None:
-        return list(METHODS)
+        return list(known)
     if not isinstance(methods, Iterable) or isinstance(methods, (str, bytes)):
         raise ValueError(f"methods must be a list of names, got {methods!r}")
     names = list(methods)
     if not names:
         raise ValueError("methods must name at least one, got none")
     for name in names:
-        require_choice("methods", name, METHODS)
+        require_choice("methods", name, known)
     return names
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from privreg.planning.result import Plan
-from privreg.planning.text import settings_text
 from privreg.validation import require_instance
 
 
@@ -28,7 +27,7 @@ def plain(plan: Plan) -> dict[str, Any]:
         "alternatives": [
             {
                 "name": each.name,
-                "settings": settings_text(each.method),
+                "settings": str(each.method),
                 "regret": each.regret,
                 "holds": each.holds,
                 "predictions": [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from privreg.methods.method import Method
 from privreg.planning.text import table
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
@@ -18,9 +18,9 @@ class Alternative:
     Attributes
     ----------
     name : str
-        The method, one of `planning.search.METHODS`.
-    method : dataclass
-        Its settings: `HuberSettings`, `FullBatch`, `OnePass`, `CorrelatedNoise` or `AdaSSP`.
+        Under which the method lists its candidates.
+    method : Method
+        The method with its settings, which can be run and fitted.
     predictions : tuple of Prediction
         One for each problem that was stated, in order.
     regret : float
@@ -29,7 +29,7 @@ class Alternative:
     """
 
     name: str
-    method: Any
+    method: Method
     predictions: tuple[Prediction, ...]
     regret: float
 

@@ -1,14 +1,9 @@
-"""Alternatives and settings as lines of text."""
+"""Alternatives as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
 from typing import Any
-
-import numpy as np
-
-from privreg.schedules import Harmonic, Polynomial
 
 
 def table(alternatives: Sequence[Any]) -> str:
@@ -30,7 +25,7 @@ def table(alternatives: Sequence[Any]) -> str:
             f"{each.worst.interval_length:.3g}",
             f"{each.regret:.2f}",
             str(each.worst.regime),
-            settings_text(each.method),
+            str(each.method),
         )
         for each in alternatives
     ]
@@ -43,22 +38,3 @@ def table(alternatives: Sequence[Any]) -> str:
         for line in [header, *lines]
     ]
     return "\n".join(rows)
-
-
-def settings_text(method: Any) -> str:
-    """Settings as one line: names and numbers of three digits."""
-    if not is_dataclass(method) or isinstance(method, type):
-        raise ValueError(f"method must be a method's settings, got {method!r}")
-    parts = []
-    for each in fields(method):
-        if not each.init:
-            continue
-        value = getattr(method, each.name)
-        if isinstance(value, Harmonic):
-            parts.append(f"rate {float(np.asarray(value.numerator)):.3g}/(t + {value.offset:.3g})")
-        elif isinstance(value, Polynomial):
-            rate = float(np.asarray(value.initial))
-            parts.append(f"rate {rate:.3g}·(1 - t)^{value.exponent:g}")
-        else:
-            parts.append(f"{each.name.replace('_', ' ')} {value:.3g}")
-    return ", ".join(parts)

@@ -66,6 +66,18 @@ class Prediction:
         """Whether the run is predicted to do better than predicting the mean."""
         return bool(self.excess_risk < self.null_risk)
 
+    def marked(self, regime: Regime, reason: str) -> Prediction:
+        """The same numbers with the regime that they are in.
+
+        Parameters
+        ----------
+        regime : Regime
+        reason : str
+            The theorem, or the expansion.
+        """
+        require_instance("regime", regime, Regime)
+        return replace(self, regime=regime, reason=require_instance("reason", reason, str))
+
     def with_doubt(self, reason: str) -> Prediction:
         """The same numbers, marked as not to be relied on.
 
@@ -74,5 +86,4 @@ class Prediction:
         reason : str
             Why not.
         """
-        require_instance("reason", reason, str)
-        return replace(self, regime=Regime.OUTSIDE, reason=reason)
+        return self.marked(Regime.OUTSIDE, reason)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # The parts that a user imports, in the order of use.
 LIBRARY = (
+    "methods",
     "prediction",
     "planning",
     "estimators",

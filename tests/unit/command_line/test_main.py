@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from privreg import Budget, FullBatch, Problem, predict_risk
+from privreg import Budget, FullBatchDPGD, Problem
 from privreg.command_line.main import main
 from privreg.command_line.options import as_json
 
@@ -46,9 +46,9 @@ def test_predict_over_laws_of_the_label_noise(capsys):
     assert status == 0
     problem = Problem(5000, np.ones(5), signal=1.0, label_noise_std=1.0)
     shapes = [("gaussian", 0.0), ("student_t3", 0.3), ("student_t5", 0.0)]
-    method = FullBatch(steps=20, step_size=0.5, clip_norm=3.0)
+    method = FullBatchDPGD(steps=20, step_size=0.5, clip_norm=3.0)
     expected = [
-        predict_risk(each, method, Budget.zcdp(0.2)).excess_risk
+        method.predict(each, Budget.zcdp(0.2)).excess_risk
         for each in problem.over(noise_shapes=shapes)
     ]
     assert [each["excess_risk"] for each in json.loads(out)] == pytest.approx(expected)

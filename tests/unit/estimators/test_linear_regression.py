@@ -108,7 +108,7 @@ def test_bounds_are_enforced(rng):
         ({"random_state": -1}, "random_state must be"),
         ({"random_state": np.random.RandomState(1)}, "random_state must be"),
         ({"random_state": np.random.default_rng(1)}, "random_state must be a whole number"),
-        ({"settings": 3}, "settings must be a HuberSettings"),
+        ({"settings": 3}, "settings must be a Method"),
         ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
         ({"fit_intercept": float("nan")}, "fit_intercept must be True or False"),
     ],

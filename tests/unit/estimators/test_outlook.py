@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.estimators.outlook import RANGE, Outlook, advice, outlook
+from privreg.methods.private_regression import PrivateRegression
 from privreg.planning.search import WORTH
 
 ENOUGH = Budget.zcdp(0.125)
@@ -23,7 +23,9 @@ def drawn(rng, n, p):
 
 def test_the_default_is_kept_where_nothing_is_much_better():
     found = outlook(10_000, 11, ENOUGH)
-    assert found.settings == default_settings(sample_size=10_000, dimension=11, budget=ENOUGH)
+    assert found.settings == PrivateRegression.default(
+        sample_size=10_000, dimension=11, budget=ENOUGH
+    )
     assert found.holds
     assert found.worthwhile
     assert found.doubt == ""
@@ -35,7 +37,7 @@ def test_another_choice_is_covered_by_theory_and_better():
         for rho in np.geomspace(2e-5, 2e-3, 8):
             budget = Budget.zcdp(float(rho))
             chosen = outlook(n, 4, budget)
-            default = default_settings(sample_size=n, dimension=4, budget=budget)
+            default = PrivateRegression.default(sample_size=n, dimension=4, budget=budget)
             if chosen.settings != default:
                 moved.append(rho)
                 assert chosen.settings.moment_share == default.moment_share
@@ -86,7 +88,7 @@ def test_too_few_rows_are_not_a_matter_of_budget():
 
 
 def test_the_callers_settings_are_foreseen_as_they_are():
-    settings = HuberSettings(clip_width=2.0)
+    settings = PrivateRegression(clip_width=2.0)
     found = outlook(10_000, 5, ENOUGH, settings=settings)
     assert found.settings is settings
     assert len(found.missed) == len(RANGE)
@@ -96,14 +98,16 @@ def test_the_callers_settings_are_foreseen_as_they_are():
 def test_beyond_all_use_there_is_no_prediction():
     least = Budget.zcdp(1e-18)
     found = outlook(100, 2, least)
-    assert found == Outlook(default_settings(sample_size=100, dimension=2, budget=least), ())
+    assert found == Outlook(
+        PrivateRegression.default(sample_size=100, dimension=2, budget=least), ()
+    )
     assert found.sentences == []
 
 
 def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="sample_size must be"):
         outlook(0, 2, ENOUGH)
-    with pytest.raises(ValueError, match="settings must be a HuberSettings"):
+    with pytest.raises(ValueError, match="settings must be a Method"):
         outlook(10, 2, ENOUGH, settings="wide")
     with pytest.raises(ValueError, match="budget must be a Budget"):
         advice(10, 2, 1.0)

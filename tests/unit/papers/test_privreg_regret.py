@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from privreg.algorithms.huber_settings import HuberSettings
-from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
+from privreg.methods.adassp import AdaSSP
+from privreg.methods.correlated_noise import CorrelatedNoise
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_regression import PrivateRegression
 from privreg.schedules import Harmonic, Polynomial
 from reproduction.papers.privreg.plan_cases import synthetic_case, table_case
 from reproduction.papers.privreg.regret import grid, risks
@@ -12,10 +15,10 @@ from reproduction.papers.privreg.written_methods import from_text, to_text
 
 METHODS = (
     None,
-    HuberSettings(clip_width=0.7, common_width=False),
-    FullBatch(7, 0.3, 2.5),
-    OnePass(Harmonic(2.0, 0.1), 0.8),
-    OnePass(Polynomial(3.0, 0.5), 0.8),
+    PrivateRegression(clip_width=0.7, common_width=False),
+    FullBatchDPGD(7, 0.3, 2.5),
+    OnePassDPGD(Harmonic(2.0, 0.1), 0.8),
+    OnePassDPGD(Polynomial(3.0, 0.5), 0.8),
     CorrelatedNoise(20, 0.1, 1.5, 0.05),
     AdaSSP(0.1),
 )
@@ -36,7 +39,7 @@ def test_a_grid_has_at_least_a_hundred_settings_of_every_kind():
 
 def test_settings_are_judged_on_the_same_rows_and_noise():
     case = synthetic_case(0, 3000)
-    method = FullBatch(4, 0.4, 2.0)
+    method = FullBatchDPGD(4, 0.4, 2.0)
     found = risks(case, [method, None, method], np.random.Generator(np.random.SFC64(3)))
     assert found[0] == found[2] != found[1] == case.truth.null_risk
 

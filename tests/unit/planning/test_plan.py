@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privreg.methods import registry
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.method import predict_many
 from privreg.planning import plan as planning
 from privreg.planning.least_budget import MARGIN, least_budget
 from privreg.planning.plan import plan_run
 from privreg.planning.report import draw, plain
-from privreg.planning.search import METHODS, WORTH
-from privreg.prediction.methods import FullBatch
-from privreg.prediction.predict import predict_many, predict_risk
+from privreg.planning.search import WORTH
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
 
@@ -27,12 +28,12 @@ def problem(n=5000, p=10, **changes):
 def test_the_best_comes_first_and_is_what_predict_says():
     case, budget = problem(), Budget.zcdp(0.2)
     plan = plan_run(case, budget)
-    assert {each.name for each in plan.alternatives} == set(METHODS)
+    assert {each.name for each in plan.alternatives} == set(registry.searched())
     held = [each for each in plan.alternatives if each.holds]
     assert plan.alternatives[: len(held)] == tuple(held)
     assert [each.regret for each in held] == sorted(each.regret for each in held)
     assert plan.best.regret == pytest.approx(1.0)
-    alone = predict_risk(case, plan.best.method, budget)
+    alone = plan.best.method.predict(case, budget)
     assert plan.best.predictions[0].excess_risk == pytest.approx(alone.excess_risk)
     assert plan.worthwhile
 
@@ -42,7 +43,7 @@ def test_the_search_finds_what_a_fine_grid_finds():
     found = plan_run(case, budget, methods=["full_batch"]).best.predictions[0].excess_risk
     unit = np.sqrt(20)
     grid = [
-        FullBatch(steps, size, clip * unit)
+        FullBatchDPGD(steps, size, clip * unit)
         for steps in (2, 3, 5, 8, 12, 20, 35)
         for size in np.geomspace(0.2, 2.5, 10)
         for clip in np.geomspace(0.2, 4, 10)
@@ -63,7 +64,7 @@ def test_over_a_range_no_case_is_forgotten():
     ]
     for case in cases:
         single = plan_run(case, budget, methods=QUICK).best.method
-        found = [predict_risk(each, single, budget) for each in cases]
+        found = [single.predict(each, budget) for each in cases]
         if all(each.holds for each in found):
             worst = max(np.divide([each.excess_risk for each in found], least))
             assert plan.best.regret <= worst * WORTH
@@ -94,7 +95,7 @@ def test_noises_stated_together_stand_for_their_combinations(monkeypatch):
     def errors():
         best = plan_run(stated, budget, methods=["huber"], intervals=False).best
         assert len(best.predictions) == len(stated)
-        return np.array([predict_risk(each, best.method, budget).excess_risk for each in crossed])
+        return np.array([best.method.predict(each, budget).excess_risk for each in crossed])
 
     together = errors()
     monkeypatch.setattr(planning, "_corners", lambda problems: problems)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from privreg.algorithms.huber_settings import best_clip_width
-from privreg.estimators.outlook import _floor, _problem
+from privreg.estimators.outlook import _floor, problem_in_bounds
 from privreg.planning.least_budget import MARGIN, least_budget
 from privreg.planning.plan import plan_run
 from privreg.prediction.problem import Problem
@@ -55,7 +55,7 @@ def test_the_ends_of_the_clip_widths_are_limits(price):
 @pytest.mark.parametrize("rho", [1e-12, 1e-4, 1.0, 1e6])
 def test_the_bound_that_a_fit_is_compared_with_has_no_edge(rho):
     """Clip widths from 0.1 to 4 hold the least value to a hundredth, whatever noise costs."""
-    problem = _problem(10_000, 5, 0.5, True)
+    problem = problem_in_bounds(10_000, 5, 0.5)
     price = 4 * 5 / (2 * 10_000 * rho)
     width = np.geomspace(1e-3, 40, 4000)
     from privreg.prediction.clipping import clipped_moments

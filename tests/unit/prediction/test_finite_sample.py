@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
+from privreg.methods.adassp import _resolvent
 from privreg.prediction.finite_sample import sampling_inflation
-from privreg.prediction.sufficient_statistics import _resolvent
 
 
 def kept(width: float, variance: float) -> tuple[float, float]:

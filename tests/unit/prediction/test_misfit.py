@@ -5,14 +5,13 @@ import pytest
 from scipy.special import ndtri
 
 from privreg.algorithms.samples import ArraySamples
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.prediction.label_noise import squared_scales
-from privreg.prediction.methods import FullBatch
 from privreg.prediction.misfit import squared_shift
-from privreg.prediction.predict import predict_risk
 from privreg.prediction.problem import LABEL_NOISE_LAWS, Problem
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
-from reproduction.papers.privreg.private_runs import excess_risk, run
+from reproduction.papers.privreg.private_runs import excess_risk
 
 
 def problem(**changes):
@@ -51,12 +50,11 @@ def test_shortened_rows_move_what_is_estimated_even_without_a_clip():
 
 
 def test_a_wide_clip_is_not_moved_and_a_narrow_one_is():
-    narrow, wide = FullBatch(30, 0.6, 0.5), FullBatch(30, 0.6, 20.0)
+    narrow, wide = FullBatchDPGD(30, 0.6, 0.5), FullBatchDPGD(30, 0.6, 20.0)
     plain, stated = problem(), problem(misfit=0.2)
     budget = Budget.zcdp(1.0)
     cost = [
-        predict_risk(stated, method, budget).excess_risk
-        - predict_risk(plain, method, budget).excess_risk
+        method.predict(stated, budget).excess_risk - method.predict(plain, budget).excess_risk
         for method in (narrow, wide)
     ]
     assert cost[0] > 0.2 * (0.2 * 0.7) ** 2 / 2
@@ -67,7 +65,7 @@ def test_a_wide_clip_is_not_moved_and_a_narrow_one_is():
 def test_skewness_that_follows_a_feature_moves_a_fit_as_predicted(clip_norm):
     """With the sign of one of eight features; κ is measured at the clip."""
     rng = np.random.Generator(np.random.SFC64(99))
-    budget, method, truth = Budget.zcdp(1.0), FullBatch(15, 1.0, clip_norm), np.full(8, 8**-0.5)
+    budget, method, truth = Budget.zcdp(1.0), FullBatchDPGD(15, 1.0, clip_norm), np.full(8, 8**-0.5)
 
     def draw(n):
         rows = rng.standard_normal((n, 8))
@@ -90,8 +88,8 @@ def test_skewness_that_follows_a_feature_moves_a_fit_as_predicted(clip_norm):
     found = []
     for _ in range(6):
         rows, noise = draw(20_000)
-        fitted = run(stated, method, budget, ArraySamples(rows, rows @ truth + noise), rng)
+        fitted = method.simulate(ArraySamples(rows, rows @ truth + noise), budget, rng)
         found.append(float(excess_risk(stated, fitted)[0]))
     # One Newton step, and a law of the same kurtosis for the exponential one.
-    ratio = predict_risk(stated, method, budget).excess_risk / np.mean(found)
+    ratio = method.predict(stated, budget).excess_risk / np.mean(found)
     assert 0.5 < ratio < 2.0

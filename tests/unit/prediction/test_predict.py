@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-from privreg.algorithms.huber_settings import HuberSettings, default_settings
-from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
-from privreg.prediction.predict import predict_many, predict_risk
+from privreg.methods.adassp import AdaSSP
+from privreg.methods.correlated_noise import CorrelatedNoise
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.method import predict_many
+from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_regression import PrivateRegression
 from privreg.prediction.problem import FEATURE_LAWS, Problem
 from privreg.prediction.result import Regime
 from privreg.privacy.budget import Budget
@@ -20,10 +23,10 @@ from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
 BUDGET = Budget.zcdp(0.125)
 METHODS = [
-    HuberSettings(moment_share=0.0),
-    FullBatch(steps=12, step_size=0.7, clip_norm=4.0),
-    OnePass(Harmonic(1.6, 0.03), clip_constant=0.8),
-    OnePass(Polynomial(6.0, 0.5), clip_constant=0.8),
+    PrivateRegression(moment_share=0.0),
+    FullBatchDPGD(steps=12, step_size=0.7, clip_norm=4.0),
+    OnePassDPGD(Harmonic(1.6, 0.03), clip_constant=0.8),
+    OnePassDPGD(Polynomial(6.0, 0.5), clip_constant=0.8),
     CorrelatedNoise(batch_size=200, step_size=0.15, clip_norm=3.0, damping=0.1),
     AdaSSP(),
 ]
@@ -40,10 +43,10 @@ def test_without_clipping_it_is_the_exact_law_of_descent():
     values = np.array([0.5, 1.0, 1.5])
     n, clip_norm, rho = 10**9, 100.0, 1e-12
     case = problem(n=n, eigenvalues=values, signal=[1.0, -2.0, 0.5])
-    method = FullBatch(steps=7, step_size=0.6, clip_norm=clip_norm)
+    method = FullBatchDPGD(steps=7, step_size=0.6, clip_norm=clip_norm)
     noise = full_batch_noise_std(clip_norm=clip_norm, rho=rho, sample_size=n, gradients=7)
     law = GradientDescentLaw(values, np.eye(3), case.signal, np.zeros(3), 0.6, float(noise))
-    found = predict_risk(case, method, Budget.zcdp(rho))
+    found = method.predict(case, Budget.zcdp(rho))
     modes = law.mode_covariance(7, 7) + (law.mean(7) - case.signal) ** 2
     assert found.excess_risk == pytest.approx(values @ modes / 2, rel=1e-4)
     assert found.parameter_error == pytest.approx(law.expected_squared_error(7), rel=1e-4)
@@ -52,8 +55,8 @@ def test_without_clipping_it_is_the_exact_law_of_descent():
 
 def test_converged_descent_has_the_error_of_least_squares():
     case = problem(n=1000, p=100)
-    method = FullBatch(steps=60, step_size=0.5, clip_norm=1e4)
-    found = predict_risk(case, method, Budget.zcdp(1e12))
+    method = FullBatchDPGD(steps=60, step_size=0.5, clip_norm=1e4)
+    found = method.predict(case, Budget.zcdp(1e12))
     assert found.excess_risk == pytest.approx(100 / (2 * 900), rel=1e-3)
     # A chi-square of 100 degrees of freedom, and half the error's scale.
     assert found.excess_risk_std / found.excess_risk == pytest.approx(np.sqrt(2 / 100))
@@ -71,7 +74,7 @@ def test_in_many_dimensions_one_pass_is_the_deterministic_equivalent(schedule):
         label_noise_std=1.0,
         times=[1.0],
     )
-    found = predict_risk(problem(n=n, p=p), OnePass(schedule, clip_constant=0.5), BUDGET)
+    found = OnePassDPGD(schedule, clip_constant=0.5).predict(problem(n=n, p=p), BUDGET)
     # The grid of times is good to a percent.
     assert found.excess_risk == pytest.approx(float(exact.final_risk), rel=0.012)
     assert found.regime is Regime.PROVEN
@@ -79,9 +82,7 @@ def test_in_many_dimensions_one_pass_is_the_deterministic_equivalent(schedule):
 
 def test_adassp_goes_from_least_squares_to_nothing():
     case = problem(n=5000, p=20)
-    risks = [
-        predict_risk(case, AdaSSP(), Budget.zcdp(rho)).excess_risk for rho in (1e9, 1.0, 0.01, 1e-9)
-    ]
+    risks = [AdaSSP().predict(case, Budget.zcdp(rho)).excess_risk for rho in (1e9, 1.0, 0.01, 1e-9)]
     assert risks[0] == pytest.approx(20 / (2 * 5000), rel=0.01)
     assert risks == sorted(risks)
     # A ridge that leaves nothing but noise: of the size of the signal, not beyond.
@@ -97,14 +98,14 @@ def test_more_budget_helps_and_all_numbers_are_numbers(law, method):
         signal=np.sqrt(p) if law == "one_hot" else 1.0,
         feature_law=law,
     )
-    if law == "one_hot" and isinstance(method, FullBatch | CorrelatedNoise):
+    if law == "one_hot" and isinstance(method, FullBatchDPGD | CorrelatedNoise):
         method = replace(method, step_size=p * method.step_size, clip_norm=method.clip_norm / 3)
-    if law == "one_hot" and isinstance(method, OnePass):
+    if law == "one_hot" and isinstance(method, OnePassDPGD):
         # Rates are in units of the inverse eigenvalue.
         shape = method.schedule
         name = "numerator" if isinstance(shape, Harmonic) else "initial"
-        method = OnePass(replace(shape, **{name: p * getattr(shape, name)}), 0.25)
-    found = [predict_risk(case, method, Budget.zcdp(rho)) for rho in (0.05, 0.5, 5.0)]
+        method = OnePassDPGD(replace(shape, **{name: p * getattr(shape, name)}), 0.25)
+    found = [method.predict(case, Budget.zcdp(rho)) for rho in (0.05, 0.5, 5.0)]
     assert all(each.holds for each in found), [each.reason for each in found]
     for name in ("excess_risk", "parameter_error", "interval_length"):
         values = [getattr(each, name) for each in found]
@@ -117,21 +118,21 @@ def test_more_budget_helps_and_all_numbers_are_numbers(law, method):
 def test_units_do_not_matter(method):
     # Labels in other units, and features in other units with steps and clips to match.
     case = problem()
-    found = predict_risk(case, method, BUDGET)
+    found = method.predict(case, BUDGET)
     unit = 7.0
     labels = problem(signal=unit, label_noise_std=unit)
     scaled = {
-        FullBatch: lambda m: replace(m, clip_norm=unit * m.clip_norm),
+        FullBatchDPGD: lambda m: replace(m, clip_norm=unit * m.clip_norm),
         CorrelatedNoise: lambda m: replace(m, clip_norm=unit * m.clip_norm),
-        OnePass: lambda m: replace(m, clip_constant=unit * m.clip_constant),
+        OnePassDPGD: lambda m: replace(m, clip_constant=unit * m.clip_constant),
     }.get(type(method), lambda m: m)(method)
-    other = predict_risk(labels, scaled, BUDGET)
+    other = scaled.predict(labels, BUDGET)
     # The private scale is looked for on a grid of 4 %.
-    within = 0.03 if isinstance(method, HuberSettings) else 1e-6
+    within = 0.03 if isinstance(method, PrivateRegression) else 1e-6
     assert other.excess_risk == pytest.approx(unit**2 * found.excess_risk, rel=within)
-    if not isinstance(method, OnePass):
+    if not isinstance(method, OnePassDPGD):
         features = problem(eigenvalues=np.full(10, unit**2), signal=1 / unit)
-        if not isinstance(method, HuberSettings | AdaSSP):
+        if not isinstance(method, PrivateRegression | AdaSSP):
             method = replace(
                 method,
                 clip_norm=unit * method.clip_norm,
@@ -139,30 +140,30 @@ def test_units_do_not_matter(method):
             )
         if isinstance(method, CorrelatedNoise):
             method = replace(method, damping=method.damping)
-        other = predict_risk(features, method, BUDGET)
+        other = method.predict(features, BUDGET)
         assert other.excess_risk == pytest.approx(found.excess_risk, rel=within)
 
 
 def test_many_settings_are_predicted_as_one_by_one():
     case = problem()
     for method, found in zip(METHODS, predict_many(case, METHODS, BUDGET), strict=True):
-        alone = predict_risk(case, method, BUDGET)
+        alone = method.predict(case, BUDGET)
         assert found.excess_risk == pytest.approx(alone.excess_risk, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("case", "method", "budget", "reason"),
     [
-        (problem(), FullBatch(30, 2.5, 1e3), BUDGET, "diverges|near or beyond 2"),
-        (problem(n=500, p=100), FullBatch(10, 0.5, 3.0), BUDGET, "too few rows"),
-        (problem(), FullBatch(10, 3.0, 0.05), BUDGET, "heavy clipping"),
-        (problem(p=3), OnePass(Polynomial(1e5, 0.0), 1.0), BUDGET, "cap|too far|diverges"),
-        (problem(n=2000), HuberSettings(), Budget.zcdp(3e-3), "budget is too small"),
+        (problem(), FullBatchDPGD(30, 2.5, 1e3), BUDGET, "diverges|near or beyond 2"),
+        (problem(n=500, p=100), FullBatchDPGD(10, 0.5, 3.0), BUDGET, "too few rows"),
+        (problem(), FullBatchDPGD(10, 3.0, 0.05), BUDGET, "heavy clipping"),
+        (problem(p=3), OnePassDPGD(Polynomial(1e5, 0.0), 1.0), BUDGET, "cap|too far|diverges"),
+        (problem(n=2000), PrivateRegression(), Budget.zcdp(3e-3), "budget is too small"),
         (problem(n=120, p=60), AdaSSP(), BUDGET, "too few rows|singular"),
     ],
 )
 def test_outside_the_theory_there_is_a_reason(case, method, budget, reason):
-    found = predict_risk(case, method, budget)
+    found = method.predict(case, budget)
     assert not found.holds
     assert found.regime is Regime.OUTSIDE
     assert re.search(reason, found.reason), found.reason
@@ -170,22 +171,25 @@ def test_outside_the_theory_there_is_a_reason(case, method, budget, reason):
 
 def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="budget must be for 'replace-one'"):
-        predict_risk(problem(), METHODS[2], Budget.zcdp(1.0, neighbours="add-remove"))
-    with pytest.raises(ValueError, match="method must be HuberSettings"):
-        predict_risk(problem(), "full_batch", BUDGET)
+        METHODS[2].predict(problem(), Budget.zcdp(1.0, neighbours="add-remove"))
+    with pytest.raises(ValueError, match="methods must be a Method"):
+        predict_many(problem(), ["full_batch"], BUDGET)
     with pytest.raises(ValueError, match="problem must be a Problem"):
-        predict_risk(None, METHODS[0], BUDGET)
+        METHODS[0].predict(None, BUDGET)
     with pytest.raises(ValueError, match="budget must be a Budget"):
-        predict_risk(problem(), METHODS[0], 0.5)
+        METHODS[0].predict(problem(), 0.5)
     with pytest.raises(ValueError, match="one amplitude"):
-        OnePass(Harmonic([1.0, 2.0], 0.1), clip_constant=1.0)
+        OnePassDPGD(Harmonic([1.0, 2.0], 0.1), clip_constant=1.0)
 
 
 def test_milliseconds():
     from time import process_time
 
     case = problem(n=10**6, p=200)
-    methods = [default_settings(sample_size=10**6, dimension=200, budget=BUDGET), *METHODS[1:4]]
+    methods = [
+        PrivateRegression.default(sample_size=10**6, dimension=200, budget=BUDGET),
+        *METHODS[1:4],
+    ]
     predict_many(case, methods, BUDGET)
     start = process_time()
     predict_many(case, methods, BUDGET)

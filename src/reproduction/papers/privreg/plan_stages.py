@@ -25,7 +25,7 @@ def planned(cases: Sequence[Case], *, release: Release | None = None) -> xr.Data
     """Settings of each case's plan and of its grid's best, as text, and what the plan predicts."""
     import xarray as xr
 
-    from privreg.algorithms.huber_settings import default_settings
+    from privreg.methods.private_regression import PrivateRegression
     from privreg.planning.plan import plan_run
     from reproduction.papers.privreg.regret import best_of_grid
     from reproduction.papers.privreg.written_methods import to_text
@@ -34,7 +34,7 @@ def planned(cases: Sequence[Case], *, release: Release | None = None) -> xr.Data
     for number, case in enumerate(cases):
         rng = np.random.Generator(np.random.SFC64([GRID_SEED, number]))
         plan = plan_run(case.stated, case.budget, intervals=False)
-        default = default_settings(
+        default = PrivateRegression.default(
             sample_size=case.truth.sample_size, dimension=case.truth.dimension, budget=case.budget
         )
         chosen = plan.best.method if plan.worthwhile else None

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.samples import ArraySamples
-from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
+from privreg.methods.adassp import AdaSSP
+from privreg.methods.correlated_noise import CorrelatedNoise
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.method import Declared
+from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_regression import PrivateRegression
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
-from reproduction.papers.privreg.private_runs import run
 
 FloatArray = NDArray[np.float64]
 Draw = Callable[[np.random.Generator], tuple[FloatArray, FloatArray]]
@@ -99,20 +102,20 @@ def grid(problem: Problem, budget: Budget) -> list[Any]:
     largest, mean = float(problem.eigenvalues.max()), float(problem.eigenvalues.mean())
     unit = noise * float(np.sqrt(problem.eigenvalues.sum()))
     natural = max(1.0, 1 / budget.root) * p / n
-    first = HuberSettings(moment_share=0.0)
+    first = PrivateRegression(moment_share=0.0)
     return [
         *(
-            FullBatch(steps, size / largest, clip * unit)
+            FullBatchDPGD(steps, size / largest, clip * unit)
             for steps, size, clip in product((4, 10, 25), (0.4, 0.8, 1.4), (0.5, 1.0, 2.0, 4.0))
         ),
         *(
-            OnePass(Harmonic(rate / mean, offset * natural), clip * noise * np.sqrt(mean))
+            OnePassDPGD(Harmonic(rate / mean, offset * natural), clip * noise * np.sqrt(mean))
             for rate, offset, clip in product(
                 (1.0, 1.6, 2.5, 5.0), (0.5, 2.0, 8.0), (0.4, 0.8, 1.6)
             )
         ),
         *(
-            OnePass(Polynomial(rate / mean, 0.5), clip * noise * np.sqrt(mean))
+            OnePassDPGD(Polynomial(rate / mean, 0.5), clip * noise * np.sqrt(mean))
             for rate, clip in product((2.0, 4.0, 8.0), (0.4, 0.8, 1.6))
         ),
         *(
@@ -141,7 +144,8 @@ def _risk(case: Case, method: Any, samples: ArraySamples, noise: np.random.Gener
     if method is None:
         return truth.null_risk
     try:
-        fitted = run(truth, method, case.budget, samples, noise)[0]
+        declared = Declared.of(truth)
+        fitted = method.simulate(samples, case.budget, noise, declared=declared)[0]
     except ValueError:
         # Iterates that leave double precision.
         return LARGEST

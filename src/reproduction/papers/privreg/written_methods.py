@@ -6,14 +6,10 @@ import json
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from privreg.algorithms.huber_settings import HuberSettings
-from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
+from privreg.methods.registry import METHODS
 from privreg.schedules import Harmonic, Polynomial
 
-KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (HuberSettings, FullBatch, OnePass, CorrelatedNoise, AdaSSP, Harmonic, Polynomial)
-}
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*METHODS, Harmonic, Polynomial)}
 
 
 def to_text(method: Any) -> str:

@@ -70,7 +70,6 @@ def theory(parameters: Parameters) -> xr.Dataset:
     import xarray as xr
 
     from privreg.planning.search import search
-    from privreg.prediction.predict import predict_risk
     from reproduction.papers.privreg.written_methods import to_text
 
     places, names, settings = _places(parameters), [], []
@@ -82,7 +81,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
             method: Any = search(
                 name, problem, budget, objective=lambda each: each.excess_risk, intervals=True
             )
-            found = predict_risk(problem, method, budget)
+            found = method.predict(problem, budget)
             if found.holds and not found.warnings and found.beats_the_mean:
                 break
         names.append(
@@ -111,7 +110,8 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
     import xarray as xr
 
     from privreg.algorithms.samples import ArraySamples
-    from reproduction.papers.privreg.private_runs import draw, excess_risk, run
+    from privreg.methods.method import Declared
+    from reproduction.papers.privreg.private_runs import draw, excess_risk
     from reproduction.papers.privreg.written_methods import from_text
 
     places = _places(parameters)
@@ -128,7 +128,9 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
             found = []
             for _ in range(ceil(wanted / runs)):
                 samples = ArraySamples(*draw(problem, trial.rng))
-                fitted = run(problem, method, budget, samples, trial.rng, runs=runs)
+                fitted = method.simulate(
+                    samples, budget, trial.rng, declared=Declared.of(problem), runs=runs
+                )
                 found.append(excess_risk(problem, fitted))
             risk[index, at] = np.mean(found)
             spread[index, at] = np.mean(np.square(found))

@@ -1,4 +1,4 @@
-r"""Error of AdaSSP, from the deterministic equivalents of a Wigner-deformed matrix.
+r"""AdaSSP: runs, and their error from the deterministic equivalents of a Wigner-deformed matrix.
 
 The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z` with D the Gram matrix
 of the capped rows and W symmetric Gaussian. For :math:`G = (D + \kappa I + \tau W)^{-1}`,
@@ -12,38 +12,120 @@ The ridge κ depends on a private smallest eigenvalue, whose noise is averaged o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import log, sqrt
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.algorithms.adassp import RELEASES, Bounds, sensitivities
+from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
+from privreg.algorithms.samples import Samples
+from privreg.methods.candidates import Candidates
+from privreg.methods.method import Declared, Fit, Method
 from privreg.prediction.clipping import noise_moments
-from privreg.prediction.methods import AdaSSP
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
-from privreg.prediction.rows import Rows, require_setting
+from privreg.prediction.regimes import MOST_RATIO
+from privreg.prediction.result import Prediction, Regime
+from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
-from privreg.validation import require_instance
+from privreg.privacy.neighbours import Neighbours
+from privreg.validation import require_number
 
 FloatArray = NDArray[np.float64]
 RIDGE_NODES = 9
 
 
-def follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> ErrorMoments:
-    """Moments of the estimate's error.
+@dataclass(frozen=True)
+class AdaSSP(Method):
+    """Noisy sufficient statistics with the bounds that are declared.
 
     Parameters
     ----------
-    problem : Problem
-        Its bounds are those of the algorithm.
-    rows : Rows
-        Those of the problem.
-    method : AdaSSP
-    budget : Budget
+    ridge_failure : float
+        Probability that the ridge is too small for a stable inverse, in (0, 1).
+
+    Guarantee
+    ---------
+    That of `adassp_zcdp`, with the bounds that are declared.
+
+    Examples
+    --------
+    >>> problem = Problem(10_000, [1.0] * 10, signal=1.0, label_noise_std=1.0)
+    >>> AdaSSP().predict(problem, Budget.zcdp(0.5)).holds
+    True
+
+    Source
+    ------
+    Wang (2018), Algorithm 2.
     """
-    require_setting(problem, rows, budget)
-    require_instance("method", method, AdaSSP)
+
+    name: ClassVar[str] = "adassp"
+    relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
+    gaussian_dp: ClassVar[bool] = True
+    ridge_failure: float = 0.05
+
+    def __post_init__(self) -> None:
+        require_number("ridge_failure", self.ridge_failure, above=0, below=1)
+
+    @classmethod
+    def candidates(
+        cls, problem: Problem, budget: Budget, *, intervals: bool = True
+    ) -> list[Candidates[Self]]:
+        return [Candidates(cls.name, [cls()])]
+
+    def _prepare(
+        self, samples: Samples, budget: Budget, declared: Declared
+    ) -> Callable[[np.random.Generator], Fit]:
+        bounds = declared.require_bounds(self.name)
+        sums = clipped_sums(samples, bounds=bounds)
+        part = budget.share(1 / RELEASES)
+        names = ("smallest eigenvalue", "Gram matrix", "moment")
+
+        def fit(rng: np.random.Generator) -> Fit:
+            estimate = adassp_zcdp(
+                sums, bounds=bounds, budget=budget, rng=rng, ridge_failure=self.ridge_failure
+            )
+            return Fit(estimate[None], tuple((name, part) for name in names))
+
+        return fit
+
+    @classmethod
+    def _predict(
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> list[Prediction]:
+        found = []
+        for method in settings:
+            moments = _follow(problem, rows, method, budget)
+            (prediction,) = moments.predictions(problem, rows)
+            found.append(_regime(problem, prediction))
+        return found
+
+
+def _regime(problem: Problem, found: Prediction) -> Prediction:
+    """Regime of AdaSSP: the noise must leave the Gram matrix invertible.
+
+    The rows' Gram matrix enters with its mean alone. Without noise least squares has 1/(1 - κ)
+    times the error that this gives, κ = p/n, 18 % more at κ = `MOST_RATIO`; privacy's part, which
+    decides where AdaSSP is used, has no such factor.
+
+    Source
+    ------
+    Derived as above.
+    """
+    if not np.isfinite(found.excess_risk):
+        return found.with_doubt("the noise may make the Gram matrix singular")
+    if problem.dimension / problem.sample_size > MOST_RATIO:
+        return found.with_doubt(
+            f"too few rows: {problem.sample_size} for {problem.dimension} features"
+        )
+    return found.marked(Regime.EXTENDED, "deterministic equivalent of a deformed Wigner matrix")
+
+
+def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> ErrorMoments:
+    """Moments of the estimate's error."""
     n, p = problem.sample_size, problem.dimension
     limits = sensitivities(
         Bounds(problem.feature_norm, problem.label_bound), neighbours=budget.neighbours

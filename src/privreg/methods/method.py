@@ -1,0 +1,455 @@
+"""What a private method is: settings that can be run, predicted, searched and fitted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from math import isinf
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.algorithms.adassp import Bounds, require_bounds
+from privreg.algorithms.samples import Samples, as_samples
+from privreg.inference.population_intervals import TARGETS, CoefficientIntervals, Target
+from privreg.methods.candidates import Candidates
+from privreg.noise.source import SECRET, NoiseSource, require_source
+from privreg.prediction.problem import Problem
+from privreg.prediction.result import Prediction
+from privreg.prediction.rows import Rows, require_setting, rows_of
+from privreg.privacy import assumptions
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
+from privreg.validation import (
+    require_choice,
+    require_count,
+    require_flag,
+    require_instance,
+    require_number,
+    require_rng,
+)
+
+if TYPE_CHECKING:
+    from privreg.algorithms.records import Persons
+
+FloatArray = NDArray[np.float64]
+
+
+class Fitted(Protocol):
+    """What every method releases at least."""
+
+    @property
+    def iterates(self) -> FloatArray:
+        """Iterates that the budget covers, shape (T, p), the estimate last."""
+
+    @property
+    def parameters(self) -> FloatArray:
+        """The estimate, shape (p,)."""
+
+    @property
+    def spending(self) -> tuple[tuple[str, Budget], ...]:
+        """What was spent on what; the sum is the whole budget."""
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Iterates of a run, and what they cost.
+
+    Attributes
+    ----------
+    iterates : ndarray, shape (T, p)
+        Those that the budget covers, the estimate last.
+    spending : tuple of (str, Budget)
+        What was spent on what.
+    """
+
+    iterates: FloatArray
+    spending: tuple[tuple[str, Budget], ...]
+
+    @property
+    def parameters(self) -> FloatArray:
+        """The estimate, shape (p,)."""
+        return np.asarray(self.iterates[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Declared:
+    """What is public of a data set beside its rows.
+
+    Parameters
+    ----------
+    bounds : Bounds, optional
+        Largest length of a row and largest label; longer rows are shortened, larger labels clipped.
+        AdaSSP and private regression need them.
+    sample_size : float, optional
+        What sums are divided by, at least 1 and at most 1e15: a number of records that is public or
+        was released before. By default the number of rows, which add-remove neighbours do not
+        share.
+    groups : array_like, shape (n,), optional
+        The person whose row it is; only private regression takes them.
+    intercept : bool
+        Whether the first column is one of ones.
+    threads : int
+        Threads that read samples which come in parts, at least 1.
+    """
+
+    bounds: Bounds | None = None
+    sample_size: float | None = None
+    groups: ArrayLike | Persons | None = None
+    intercept: bool = False
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.bounds is not None:
+            require_bounds(self.bounds)
+        if self.sample_size is not None:
+            require_number("sample_size", self.sample_size, least=1, most=1e15)
+        require_flag("intercept", self.intercept)
+        require_count("threads", self.threads)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Declared:
+        """The bounds and the number of rows that a problem states.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
+        require_instance("problem", problem, Problem)
+        bounds = Bounds(problem.feature_norm, problem.label_bound)
+        return cls(bounds, sample_size=problem.sample_size)
+
+    def require_bounds(self, name: str) -> Bounds:
+        """The bounds, which the method of this name needs."""
+        if self.bounds is None:
+            raise ValueError(f"bounds must be declared with {name}, got None")
+        return self.bounds
+
+
+NOTHING = Declared()
+
+
+class Method(ABC):
+    """A private method with its settings; a frozen dataclass of its own derives from it.
+
+    A subclass has the class variables `name` and `relations`, and three members: `candidates`,
+    `_prepare` and `_predict`. The rest follows.
+
+    Attributes
+    ----------
+    name : str
+        On the command line and in reports.
+    relations : frozenset of Neighbours
+        Neighbouring relations that its guarantee covers.
+    takes_groups : bool
+        Whether a record may be all rows of a person.
+    has_intervals : bool
+        Whether what it releases gives intervals.
+    gaussian_dp : bool
+        Whether a run of budget ρ is known to be √(2ρ)-Gaussian-DP as well.
+    assumptions : tuple of str
+        What its guarantee rests on, besides the source of the noise.
+    """
+
+    name: ClassVar[str]
+    relations: ClassVar[frozenset[Neighbours]]
+    takes_groups: ClassVar[bool] = False
+    has_intervals: ClassVar[bool] = False
+    gaussian_dp: ClassVar[bool] = False
+    assumptions: ClassVar[tuple[str, ...]] = assumptions.BESIDES_THE_STREAM
+
+    def run(
+        self,
+        samples: Samples,
+        budget: Budget,
+        *,
+        declared: Declared = NOTHING,
+        noise: NoiseSource = SECRET,
+    ) -> Release[Any]:
+        """Run once, spending the whole budget.
+
+        Parameters
+        ----------
+        samples : Samples
+            Rows (x, y).
+        budget : Budget
+            Finite, for one of `relations`.
+        declared : Declared
+            What is public of them.
+        noise : Secret, Seeded or Ongoing
+            Where the noise comes from.
+
+        Returns
+        -------
+        Release of Fitted
+
+        Raises
+        ------
+        ValueError
+            A value out of range, or a relation or groups that the guarantee does not cover: before
+            any noise is drawn.
+
+        Guarantee
+        ---------
+        Releasing all of the value keeps the budget under its relation, if the settings and what is
+        declared were chosen without looking at the rows.
+        """
+        samples = self._checked(samples, budget, declared)
+        if isinf(budget.rho):
+            raise ValueError("budget must be finite for a release, got an infinite one")
+        source = require_source("noise", noise)
+        fit = self._prepare(samples, budget, declared)
+        return Release(fit(source.generator()), budget, (*self.assumptions, *source.assumptions))
+
+    def simulate(
+        self,
+        samples: Samples,
+        budget: Budget,
+        rng: np.random.Generator,
+        *,
+        declared: Declared = NOTHING,
+        runs: int = 1,
+    ) -> FloatArray:
+        """Estimates of several runs on the same rows, shape (runs, p), to study their law.
+
+        Parameters
+        ----------
+        samples, budget, declared
+            As for `run`; the budget may be infinite where the method takes that.
+        rng : Generator
+            Source of the noise of all runs.
+        runs : int
+            At least 1; released together they would cost that many budgets.
+        """
+        samples = self._checked(samples, budget, declared)
+        require_rng("rng", rng)
+        fit = self._prepare(samples, budget, declared)
+        return np.array([fit(rng).parameters for _ in range(require_count("runs", runs))])
+
+    def predict(self, problem: Problem, budget: Budget, *, rows: Rows | None = None) -> Prediction:
+        """Excess risk, parameter error and interval length of one run, without running it.
+
+        Parameters
+        ----------
+        problem : Problem
+            Sizes, scales and the features' law.
+        budget : Budget
+            What the run may cost, for one of `relations`.
+        rows : Rows, optional
+            Those of the problem, where a search takes fewer than `rows_of` does by itself.
+
+        Returns
+        -------
+        Prediction
+            With the spread over runs and the regime; `Prediction.holds` is false, with a reason,
+            where the theory is known to fail.
+
+        Raises
+        ------
+        ValueError
+            A value out of range, a budget whose relation the method does not keep.
+        """
+        return self.predictions([self], problem, budget, rows=rows)[0]
+
+    @classmethod
+    def predictions(
+        cls,
+        settings: Sequence[Self],
+        problem: Problem,
+        budget: Budget,
+        *,
+        rows: Rows | None = None,
+    ) -> list[Prediction]:
+        """`predict` for many settings, followed together where that is quicker.
+
+        Parameters
+        ----------
+        settings : sequence
+            Of this method; may be empty.
+        problem, budget, rows
+            As for `predict`.
+        """
+        require_instance("problem", problem, Problem)
+        cls.require_relation(budget)
+        settings = list(settings)
+        for each in settings:
+            require_instance("settings", each, cls)
+        rows = rows_of(problem) if rows is None else rows
+        require_setting(problem, rows)
+        return cls._predict(settings, problem, rows, budget) if settings else []
+
+    @classmethod
+    @abstractmethod
+    def candidates(
+        cls, problem: Problem, budget: Budget, *, intervals: bool = True
+    ) -> Iterable[Candidates[Self]]:
+        """Where a search for the best settings starts, and how it goes on.
+
+        Parameters
+        ----------
+        problem : Problem
+            What settings are sized by.
+        budget : Budget
+        intervals : bool
+            Whether the fit must release what its intervals need.
+        """
+
+    @classmethod
+    def searched(cls) -> tuple[str, ...]:
+        """Names of the `candidates`, under which a plan lists them."""
+        return (cls.name,)
+
+    @classmethod
+    def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
+        """Settings from names and numbers, such as a command's words.
+
+        Parameters
+        ----------
+        values : mapping of str to float
+            Whole numbers may come as floats.
+        problem : Problem
+        budget : Budget
+            Of both, settings that are left out may be computed.
+        """
+        needed = [each.name for each in cls._fields() if each.default is MISSING]
+        return cls(**cls._numbers(values, needed=needed))
+
+    def intervals(
+        self,
+        fit: Any,
+        *,
+        level: float,
+        target: Target,
+        functionals: FloatArray,
+        offset: FloatArray,
+    ) -> CoefficientIntervals:
+        """Intervals for linear functionals of the coefficients; infinite where none are known.
+
+        Parameters
+        ----------
+        fit : Fitted
+            What a run released.
+        level : float
+            Nominal coverage in (0, 1).
+        target : {"population", "empirical"}
+        functionals : ndarray, shape (k, p)
+        offset : ndarray, shape (k,)
+        """
+        require_choice("target", target, TARGETS)
+        unknown = np.full(len(functionals), np.inf)
+        return CoefficientIntervals(
+            centre=functionals @ fit.parameters + offset,
+            half_width=unknown,
+            standard_error=unknown,
+            degrees_of_freedom=np.zeros(len(functionals)),
+            level=require_number("level", level, above=0, below=1),
+            target=target,
+        )
+
+    def __str__(self) -> str:
+        """Settings as one line: names and numbers of three digits."""
+        names = [each.name for each in self._fields()]
+        return ", ".join(f"{name.replace('_', ' ')} {getattr(self, name):.3g}" for name in names)
+
+    @classmethod
+    def require_relation(cls, budget: Budget) -> None:
+        """Refuse a budget whose neighbouring relation the guarantee does not cover."""
+        require_instance("budget", budget, Budget)
+        if budget.neighbours not in cls.relations:
+            names = " or ".join(sorted(repr(each.value) for each in cls.relations))
+            raise ValueError(
+                f"budget must be for {names} neighbours with {cls.name}, "
+                f"got {budget.neighbours.value!r}"
+            )
+
+    @classmethod
+    def require_groups(cls, groups: object) -> None:
+        """Refuse groups where a record of several rows is not covered."""
+        if groups is not None and not cls.takes_groups:
+            raise ValueError(f"groups must be None with {cls.name}, whose records are single rows")
+
+    @classmethod
+    def _fields(cls) -> tuple[Field[Any], ...]:
+        return fields(cls)  # type: ignore[arg-type]
+
+    @classmethod
+    def _numbers(cls, values: Mapping[str, float], *, needed: Iterable[str]) -> dict[str, Any]:
+        """Values of the settings, whole numbers as such."""
+        kinds = {each.name: each.type for each in cls._fields()}
+        require_names(values, kinds, needed=needed)
+        return {
+            name: int(value) if kinds[name] == "int" and float(value).is_integer() else value
+            for name, value in values.items()
+        }
+
+    def _checked(self, samples: Samples, budget: Budget, declared: Declared) -> Samples:
+        self.require_relation(budget)
+        require_instance("declared", declared, Declared)
+        self.require_groups(declared.groups)
+        return as_samples(samples)
+
+    @abstractmethod
+    def _prepare(
+        self, samples: Samples, budget: Budget, declared: Declared
+    ) -> Callable[[np.random.Generator], Fitted]:
+        """A run that lacks its noise: what draws from a generator, and releases."""
+
+    @classmethod
+    @abstractmethod
+    def _predict(
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> list[Prediction]:
+        """A prediction for each of the settings, of which there is one or more."""
+
+
+def predict_many(
+    problem: Problem, methods: Sequence[Method], budget: Budget, *, rows: Rows | None = None
+) -> list[Prediction]:
+    """Predictions for settings of any methods, in their order; those of one are followed together.
+
+    Parameters
+    ----------
+    problem : Problem
+    methods : sequence of Method
+        May be empty.
+    budget : Budget
+        For a relation that all of them cover.
+    rows : Rows, optional
+        Those of the problem.
+    """
+    require_instance("problem", problem, Problem)
+    if not isinstance(methods, (list, tuple)):
+        raise ValueError(f"methods must be a list of methods, got {methods!r}")
+    for each in methods:
+        require_method("methods", each)
+    require_instance("budget", budget, Budget)
+    rows = rows_of(problem) if rows is None else rows
+    found: dict[int, Prediction] = {}
+    kinds: dict[type[Method], None] = dict.fromkeys(map(type, methods))
+    for kind in kinds:
+        places = [at for at, method in enumerate(methods) if type(method) is kind]
+        settings = [methods[at] for at in places]
+        predicted = kind.predictions(settings, problem, budget, rows=rows)
+        found.update(zip(places, predicted, strict=True))
+    return [found[at] for at in range(len(methods))]
+
+
+def require_method(name: str, value: object) -> Method:
+    """Settings of a method."""
+    return require_instance(name, value, Method)  # type: ignore[type-abstract]
+
+
+def require_names(
+    values: Mapping[str, float], known: Iterable[str], *, needed: Iterable[str]
+) -> None:
+    """Names of settings, all that are needed and none that is unknown."""
+    known, needed = list(known), list(needed)
+    for name in values:
+        if name not in known:
+            raise ValueError(f"settings must name one of {', '.join(known)}, got {name}")
+    for name in needed:
+        if name not in values:
+            raise ValueError(f"settings must give {', '.join(needed)}, got no {name}")

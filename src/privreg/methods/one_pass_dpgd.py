@@ -1,0 +1,279 @@
+r"""One-pass DP-GD: runs, and their predicted error by a deterministic equivalent, row by row.
+
+.. math:: \dot C_j = n\Big(-2\,\mathbb E[x_j^2\,\eta_x\pi_x]\,C_j + \mathbb E[x_j^2\,\eta_x^2 q_x]
+    + 4\gamma^2\sigma_k^2\Big), \qquad \eta_x = \min(\eta_k, 2/\|x\|^2)
+
+with π and q those of a residual of variance :math:`\sigma^2 + \sum_j x_j^2 C_j` clipped at
+:math:`\gamma/\|x\|`. As d grows the norms concentrate and this is the system of bombari2025,
+equations (4.7) and (4.8); at small d, and for features with heavy tails, the rows' own norms and
+fourth moments stay in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from math import inf
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms.samples import Samples
+from privreg.methods.candidates import Candidates
+from privreg.methods.method import Declared, Fit, Method, require_names
+from privreg.prediction.clipping import clipped_residual, finite
+from privreg.prediction.misfit import squared_shift
+from privreg.prediction.moments import ErrorMoments
+from privreg.prediction.problem import Problem
+from privreg.prediction.result import Prediction, Regime
+from privreg.prediction.rows import Rows
+from privreg.privacy import assumptions
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
+from privreg.validation import require_number, require_real
+
+FloatArray = NDArray[np.float64]
+PANELS_PER_DECADE = 10
+# Derived in `_regime`.
+LONGEST_STEP, CONCENTRATED = 0.3, 20
+# Schedules that a plan compares: from a rate and a scale of time to the schedule, and scales.
+SHAPES: dict[str, tuple[Callable[[float, float], Schedule], tuple[float, ...]]] = {
+    "harmonic": (Harmonic, (1.0, 4.0, 20.0)),
+    "constant": (lambda rate, _: Polynomial(rate, 0.0), (1.0,)),
+    "root": (lambda rate, _: Polynomial(rate, 0.5), (1.0,)),
+    "linear": (lambda rate, _: Polynomial(rate, 1.0), (1.0,)),
+}
+
+
+@dataclass(frozen=True)
+class OnePassDPGD(Method):
+    """One-pass DP-GD, which releases its last iterate alone.
+
+    Parameters
+    ----------
+    schedule : Schedule
+        Learning rate with one amplitude; step k of n takes η̃(k/n) / n.
+    clip_constant : float
+        Largest gradient norm over √p, more than 0 and at most 1e30.
+
+    Guarantee
+    ---------
+    That of `privreg.algorithms.one_pass_dpgd.fit` with the noise of `Mechanism.from_schedule`.
+
+    Examples
+    --------
+    >>> problem = Problem(10_000, [1.0] * 10, signal=1.0, label_noise_std=1.0)
+    >>> method = OnePassDPGD(Harmonic(1.6, 0.03), clip_constant=0.8)
+    >>> print(method)
+    rate 1.6/(t + 0.03), clip constant 0.8
+    >>> method.predict(problem, Budget.zcdp(0.5)).holds
+    True
+
+    Source
+    ------
+    bombari2025, Algorithm 1 and Proposition 4.1; equations (4.7)-(4.8) for the prediction.
+    """
+
+    name: ClassVar[str] = "one_pass"
+    relations: ClassVar[frozenset[Neighbours]] = frozenset({Neighbours.REPLACE_ONE})
+    assumptions: ClassVar[tuple[str, ...]] = (
+        *assumptions.BESIDES_THE_STREAM,
+        assumptions.LAST_ALONE,
+    )
+    schedule: Schedule
+    clip_constant: float
+
+    def __post_init__(self) -> None:
+        require_schedule(self.schedule)
+        if np.size(self.schedule.amplitude) != 1:
+            raise ValueError(
+                f"schedule must have one amplitude, got {np.size(self.schedule.amplitude)}"
+            )
+        require_real("schedule", self.schedule.amplitude, above=0)
+        require_number("clip_constant", self.clip_constant, above=0, most=1e30)
+
+    @classmethod
+    def searched(cls) -> tuple[str, ...]:
+        """One name for each shape of the schedule: they spread the noise otherwise."""
+        return tuple(f"{cls.name}_{shape}" for shape in SHAPES)
+
+    @classmethod
+    def candidates(
+        cls, problem: Problem, budget: Budget, *, intervals: bool = True
+    ) -> list[Candidates[Self]]:
+        n, p = problem.sample_size, problem.dimension
+        mean = float(problem.eigenvalues.mean())
+        ratio = p / n
+        natural = max(ratio, ratio / budget.root)
+        unit = problem.label_noise_std * np.sqrt(mean)
+
+        def settings(point: Sequence[float], shape: Callable[[float, float], Schedule]) -> Any:
+            rate, clip, offset = np.exp(point)
+            # The amplitude gives the rate at the start, in units of the inverse eigenvalue.
+            return cls(shape(float(rate) / mean, float(offset) * natural), float(clip) * unit)
+
+        found = []
+        for name, (shape, scales) in zip(cls.searched(), SHAPES.values(), strict=True):
+            grids = (
+                np.log(np.geomspace(0.7, 12, 6)),
+                np.log([0.2, 0.5, 1.2, 3]),
+                np.log(np.asarray(scales)),
+            )
+            of_shape = partial(settings, shape=shape)
+            found.append(Candidates.zoomed(name, of_shape, grids, zooms=4, clip="clip_constant"))
+        return found
+
+    @classmethod
+    def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
+        """As for every method, with the numbers of a harmonic or polynomial schedule."""
+        curve: Any = Harmonic if "offset" in values else Polynomial
+        shape = [each.name for each in fields(curve)]
+        known = [*shape, "clip_constant"]
+        require_names(values, known, needed=known)
+        return cls(curve(*(values[each] for each in shape)), values["clip_constant"])
+
+    def __str__(self) -> str:
+        return f"rate {self.schedule}, clip constant {self.clip_constant:.3g}"
+
+    def _prepare(
+        self, samples: Samples, budget: Budget, declared: Declared
+    ) -> Callable[[np.random.Generator], Fit]:
+        from privreg.algorithms import one_pass_dpgd
+
+        mechanism = one_pass_dpgd.Mechanism.from_schedule(
+            self.schedule,
+            sample_size=samples.sample_size,
+            dimension=samples.dimension,
+            budget=budget,
+            clip_constant=self.clip_constant,
+        )
+        chunks = [(chunk.features, chunk.labels) for chunk in samples.chunks()]
+        features, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+
+        def fit(rng: np.random.Generator) -> Fit:
+            iterates = one_pass_dpgd.fit(mechanism, features, labels, rng)
+            return Fit(iterates, (("the pass", budget),))
+
+        return fit
+
+    @classmethod
+    def _predict(
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> list[Prediction]:
+        found = _follow(problem, rows, settings, budget).predictions(problem, rows)
+        return [
+            _regime(problem, rows, method, prediction)
+            for method, prediction in zip(settings, found, strict=True)
+        ]
+
+
+def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction) -> Prediction:
+    r"""Regime of one-pass DP-GD.
+
+    Steps are capped at 2/‖x‖² (Algorithm 1): the first one is not on average while
+    η tr Σ / 2 ≤ 1.
+
+    The differential equation takes exp(-a) for the contraction 1 - a of a step, with
+    a = 2ηλ - η² E x⁴ along a coordinate. For a Gaussian one, E x⁴ = 3λ², η E x⁴ / λ =
+    `LONGEST_STEP` is a = 0.17, where -ln(1 - a) is 10 % more than a, the stated accuracy.
+
+    ‖x‖/√p has variance 1/(2p) for Gaussian rows: 2.5 % at p = `CONCENTRATED`, and half of that is
+    its relative effect on the mean of a function of it, beside which the limit's equations hold.
+
+    Source
+    ------
+    bombari2025, Theorem 1 and Algorithm 1; the rest derived as above.
+    """
+    if not np.isfinite(found.excess_risk):
+        return found
+    rate = float(np.asarray(method.schedule.amplitude).reshape(())) * float(
+        method.schedule.shape(0.0)
+    )
+    reach = rate / problem.sample_size * float(problem.eigenvalues.sum()) / 2
+    if reach > 1:
+        return found.with_doubt("the first steps are longer than the cap on them, 2 / ‖x‖²")
+    # A row moves the error along a coordinate by this share, on average over its energy.
+    fourth = rows.weights @ rows.energies**2 / (rows.multiplicities**2 * rows.eigenvalues)
+    if rate / problem.sample_size * float(fourth.max()) > LONGEST_STEP:
+        return found.with_doubt("a single row moves the error along its direction too far")
+    if problem.feature_law == "gaussian" and problem.dimension >= CONCENTRATED:
+        return found.marked(Regime.PROVEN, "deterministic equivalent, Gaussian rows")
+    return found.marked(Regime.EXTENDED, "deterministic equivalent with the rows' own norms")
+
+
+def _follow(
+    problem: Problem, rows: Rows, methods: Sequence[OnePassDPGD], budget: Budget
+) -> ErrorMoments:
+    """Moments of the error of the last iterates, their own noise included."""
+    n = problem.sample_size
+    times = _times(n)
+    rates = np.array(
+        [
+            float(np.asarray(each.schedule.amplitude).reshape(())) * each.schedule.shape(times)
+            for each in methods
+        ]
+    )
+    clip = np.sqrt(problem.dimension) * np.array([each.clip_constant for each in methods])
+    energy_of_noise = 0.0 if budget.root == inf else (2 * clip / budget.root) ** 2
+    cap = 2 / np.maximum(rows.norms, 1e-300) ** 2
+    widths = clip[:, None] / np.maximum(rows.norms, 1e-300)
+    bias = np.ones((len(methods), len(rows.eigenvalues)))
+    variance = np.zeros_like(bias)
+    signal = rows.squared_signal
+
+    def slopes(
+        bias: FloatArray, variance: FloatArray, rate: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        taken = np.minimum(rate[:, None] / n, cap)
+        found = clipped_residual(
+            problem,
+            rows,
+            widths,
+            squared_bias=finite(bias**2 * signal),
+            variance=finite(variance),
+        )
+        return (
+            rows.per_coordinate(taken * found.drift),
+            rows.per_coordinate(taken * found.share),
+            rows.per_coordinate(taken**2 * found.square),
+        )
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        now = slopes(bias, variance, rates[:, 0])
+        for at in range(1, len(times)):
+            count = n * (times[at] - times[at - 1])
+            # Per step and per time the noise is known exactly.
+            noise = (energy_of_noise * (rates[:, at - 1] ** 2 - rates[:, at] ** 2) / n**2)[:, None]
+            ahead = slopes(*_advance(bias, variance, now, noise, count), rates[:, at])
+            between = tuple((one + other) / 2 for one, other in zip(now, ahead, strict=True))
+            bias, variance = _advance(bias, variance, between, noise, count)
+            now = slopes(bias, variance, rates[:, at])
+        variance = variance + (energy_of_noise * rates[:, -1] ** 2 / n**2)[:, None]
+    moved = squared_shift(problem, rows, widths, covered=1 - bias)
+    return ErrorMoments(bias**2 * signal + moved, variance)
+
+
+def _advance(
+    bias: FloatArray,
+    variance: FloatArray,
+    slopes: tuple[FloatArray, ...],
+    noise: FloatArray,
+    count: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance after some steps of constant slopes."""
+    drift, pull, kick = slopes
+    path = pull * count
+    gone = np.where(path > 1e-12, -np.expm1(-2 * path) / (2 * np.where(path > 0, path, 1.0)), 1.0)
+    return bias * np.exp(-drift * count), variance * np.exp(-2 * path) + (
+        kick * count + noise
+    ) * gone
+
+
+def _times(sample_size: int) -> FloatArray:
+    """From 0 to 1, geometric at both ends down to a step."""
+    decades = max(np.log10(sample_size / 2), 1)
+    rising = np.geomspace(1 / sample_size, 0.5, int(np.ceil(PANELS_PER_DECADE * decades)))
+    return np.concatenate([[0.0], rising, 1 - rising[-2::-1], [1.0]])

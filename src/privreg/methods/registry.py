@@ -1,0 +1,43 @@
+"""The methods of the library, in the order in which plans search them.
+
+A method of one's own is one more class in `METHODS`; nothing else lists methods.
+"""
+
+from __future__ import annotations
+
+from privreg.methods.adassp import AdaSSP
+from privreg.methods.correlated_noise import CorrelatedNoise
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.method import Method
+from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_regression import PrivateRegression
+
+METHODS: tuple[type[Method], ...] = (
+    PrivateRegression,
+    FullBatchDPGD,
+    OnePassDPGD,
+    CorrelatedNoise,
+    AdaSSP,
+)
+
+
+def by_name() -> dict[str, type[Method]]:
+    """Methods by their names.
+
+    Examples
+    --------
+    >>> list(by_name())
+    ['huber', 'full_batch', 'one_pass', 'correlated_noise', 'adassp']
+    """
+    return {method.name: method for method in METHODS}
+
+
+def searched() -> dict[str, type[Method]]:
+    """Methods by the names under which plans list their candidates.
+
+    Examples
+    --------
+    >>> "one_pass_harmonic" in searched()
+    True
+    """
+    return {name: method for method in METHODS for name in method.searched()}
