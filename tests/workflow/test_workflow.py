@@ -77,10 +77,25 @@ def test_one_run_goes_from_data_to_gate(first_run):
 def test_a_run_ends_with_what_it_found(first_run):
     _, output = first_run
     said = {line.partition(":")[0]: line for line in output.splitlines()}
-    assert "Ledger" in said
-    assert said["Stand-ins, not the paper's data"].endswith("bombari2025/fig6")
+    assert "Gate of the papers" in said
+    assert "Gate of the studies" not in said
+    assert said["Stand-ins, not the real tables"].endswith("bombari2025/fig6")
     assert said["Page to open"].endswith(f"{QUICK_RESULTS}/index.html")
     assert re.search(r"^Took \d+ (s|min)", output, re.MULTILINE)
+
+
+def test_the_studies_have_a_gate_and_a_page_of_their_own(built):
+    output = snakemake(built, "studies", *QUICK)
+    assert set(re.findall(r"^(?:Simulation|Figure|Claims): (\w+)", output, re.MULTILINE)) == {
+        "studies"
+    }
+    said = {line.partition(":")[0]: line for line in output.splitlines()}
+    assert said["Gate of the studies"].count("cross-check")
+    assert "Gate of the papers" not in said
+    assert said["Page to open"].endswith(f"{QUICK_RESULTS}/studies/index.html")
+    assert (built / QUICK_RESULTS / "studies/gate.txt").stat().st_size > 0
+    assert "studies" not in (built / QUICK_RESULTS / "claims.csv").read_text()
+    assert would_run(built) == set()
 
 
 def test_one_claim_is_written_on_demand_and_a_stand_in_decides_nothing(built):
@@ -108,18 +123,21 @@ LEDGER = {"judge", "ledger", "page", "crate", "gate"}
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("papers/bombari2025/figures/heat_maps.py", {"figure", "page"}),
-        ("experiment/plotting.py", {"figure", "page"}),
-        ("theory/one_pass_dpgd/clipping.py", {"theory", "figure"} | LEDGER),
-        ("algorithms/one_pass_dpgd_kernels.py", {"simulate", "summarise", "figure"} | LEDGER),
-        ("inference/coverage.py", {"theory", "intervals", "figure"} | LEDGER),
-        ("claims/checks.py", LEDGER),
-        ("theory/noisy_sgd/volterra.py", set()),
-        ("__init__.py", set()),
+        ("reproduction/papers/bombari2025/figures/heat_maps.py", {"figure", "page"}),
+        ("reproduction/experiment/plotting.py", {"figure", "page"}),
+        ("privreg/theory/one_pass_dpgd/clipping.py", {"theory", "figure"} | LEDGER),
+        (
+            "privreg/algorithms/one_pass_dpgd_kernels.py",
+            {"simulate", "summarise", "figure"} | LEDGER,
+        ),
+        ("privreg/inference/coverage.py", {"theory", "intervals", "figure"} | LEDGER),
+        ("reproduction/claims/checks.py", LEDGER),
+        ("privreg/theory/noisy_sgd/volterra.py", set()),
+        ("privreg/__init__.py", set()),
     ],
 )
 def test_an_edit_reruns_what_depends_on_it(built, file, expected):
-    path = built / "src/privreg" / file
+    path = built / "src" / file
     before = path.read_text()
     try:
         path.write_text(before + "\n# An edit.\n")
@@ -192,7 +210,7 @@ def test_the_linter_is_content(whole):
 
 def test_every_rule_for_people_and_jobs_has_a_description(whole):
     listed = snakemake(whole, "--list-rules")
-    for rule in RULES | {"all", "claims", "claim", "table", "peers"}:
+    for rule in RULES | {"all", "studies", "claims", "claim", "table", "peers"}:
         assert re.search(rf"^{rule} \(.+\.\)$", listed, re.MULTILINE), rule
 
 

@@ -17,6 +17,7 @@ from reproduction.claims.known import Coordinate, Known
 from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline.closure import SOURCE
 from reproduction.pipeline.provenance import config_digest
+from reproduction.pipeline.registry import package
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,9 +38,9 @@ def listing(results: Sequence[Path], *, output: Path) -> None:
     """
     from reproduction.experiment import datasets
     from reproduction.pipeline.config import load, read_configuration
-    from reproduction.pipeline.registry import known_papers
+    from reproduction.pipeline.registry import known_keys
 
-    papers = load(read_configuration(), known_papers()).papers
+    papers = load(read_configuration(), known_keys()).blocks
     found = dict(read_listing(output)) if output.is_file() else {}
     new: dict[str, Entry] = {}
     for folder in results:
@@ -115,9 +116,8 @@ def source_digest(recipe: str, name: str) -> str:
     if name.startswith("data/"):
         path = SOURCE / "reproduction" / "experiment" / "tables.py"
     else:
-        path = (
-            SOURCE / "reproduction" / "papers" / name.split("/")[1] / "experiments" / f"{recipe}.py"
-        )
+        folder = package(name.split("/")[1]).replace(".", "/")
+        path = SOURCE / folder / "experiments" / f"{recipe}.py"
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 

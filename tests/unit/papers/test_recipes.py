@@ -13,6 +13,7 @@ from privreg.data import NAMES
 from reproduction.experiment import datasets, plotting
 from reproduction.pipeline import listing, reference, stages
 from reproduction.pipeline.plan import STAGE_OF
+from reproduction.pipeline.registry import package
 
 ROOT = Path(__file__).parents[3]
 GLOBAL_ATTRIBUTES = {
@@ -49,7 +50,7 @@ def test_every_stage_writes_a_complete_dataset(built, experiment):
 
 def test_what_reads_a_real_table_says_what_is_released(built):
     seen = 0
-    for paper, block in built.plan.config.papers.items():
+    for paper, block in built.plan.config.blocks.items():
         for name in block.experiments:
             if "data" not in built.plan.recipe(paper, name).reads("simulate"):
                 continue
@@ -74,7 +75,7 @@ def test_standard_errors_are_not_negative_and_have_their_variable_s_shape(built,
 
 def test_every_drawing_is_whole(built, drawing, tmp_path):
     paper, kind, name = drawing
-    block = built.plan.config.papers[paper]
+    block = built.plan.config.blocks[paper]
     listed = (block.figures if kind == "figure" else block.tables)[name].artifacts
     paths = {argument: built.path(paper, artifact) for argument, artifact in listed.items()}
     if kind == "table":
@@ -85,9 +86,7 @@ def test_every_drawing_is_whole(built, drawing, tmp_path):
         return
     found = {argument: datasets.read(path) for argument, path in paths.items()}
     with plotting.style(), plt.rc_context({"figure.dpi": 60}):
-        figure = getattr(importlib.import_module(f"reproduction.papers.{paper}.figures"), name)(
-            **found
-        )
+        figure = getattr(importlib.import_module(f"{package(paper)}.figures"), name)(**found)
         plotting.mark(figure, scale="quick", stand_ins=[])
         plotting.save(figure, tmp_path / "figure.png")
         plt.close(figure)
@@ -101,7 +100,7 @@ def test_every_drawing_is_whole(built, drawing, tmp_path):
 
 
 def test_the_page_of_variables_names_each_with_its_error(built):
-    for paper, block in built.plan.config.papers.items():
+    for paper, block in built.plan.config.blocks.items():
         for name in block.experiments:
             for artifact in artifacts(built, paper, name):
                 built.path(paper, artifact)
@@ -120,7 +119,7 @@ def test_the_listing_of_artifacts_is_not_behind(built):
     """What the plan knows of an artifact agrees with the artifact, labels aside."""
     entries = listing.read_listing(ROOT / "workflow/schemas/artifacts.json")
     behind = []
-    for paper, block in built.plan.config.papers.items():
+    for paper, block in built.plan.config.blocks.items():
         for name in block.experiments:
             recipe = built.plan.recipe(paper, name).name
             for artifact in artifacts(built, paper, name):

@@ -13,16 +13,21 @@ from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline import drawings, listing, scales, targets
 from reproduction.pipeline.config import load, merge, read_configuration, with_arguments
 from reproduction.pipeline.plan import Plan, stop_in_one_line
-from reproduction.pipeline.registry import known_papers
+from reproduction.pipeline.registry import known_keys
 
 ROOT = Path(__file__).parents[3]
 RULES = ("all", "claims", "theory")
 
 
+def one_paper():
+    raw = read_configuration(ROOT / "config") | {"papers": ["brown2024"]}
+    del raw["studies"]
+    return raw
+
+
 def plan(**overlay):
-    raw = read_configuration(ROOT / "config")
     return Plan(
-        merge(raw | {"papers": ["brown2024"]}, overlay),
+        merge(one_paper(), overlay),
         ROOT / "config/claims",
         ROOT / "workflow/schemas",
     )
@@ -39,7 +44,7 @@ def coverage(**changes):
 
 def test_the_process_of_a_job_plans_the_same_without_looking_for_what_is_wrong(whole):
     wrong = {"brown2024": {"figures": {"fig5": {"artifacts": {"simulatoin": "theory/coverage"}}}}}
-    raw = merge(read_configuration(ROOT / "config") | {"papers": ["brown2024"]}, wrong)
+    raw = merge(one_paper(), wrong)
     folders = (ROOT / "config/claims", ROOT / "workflow/schemas")
     with pytest.raises(ConfigError, match="simulatoin"):
         Plan(raw, *folders)
@@ -113,8 +118,8 @@ def test_settings_of_the_command_line_are_numbers():
 
 
 def test_figures_and_tables_have_a_function_of_their_arguments():
-    config = load(read_configuration(ROOT / "config"), known_papers())
-    for paper, block in config.papers.items():
+    config = load(read_configuration(ROOT / "config"), known_keys())
+    for paper, block in config.blocks.items():
         for kind, listed in (("figures", block.figures), ("tables", block.tables)):
             for name, drawing in listed.items():
                 assert set(drawings.functions(paper, kind)[name]) == set(drawing.artifacts)
@@ -130,7 +135,7 @@ def test_figures_and_tables_have_a_function_of_their_arguments():
     ],
 )
 def test_a_figure_of_wrong_artifacts_is_refused(artifacts, words):
-    raw = read_configuration(ROOT / "config") | {"papers": ["brown2024"]}
+    raw = one_paper()
     raw["brown2024"]["figures"]["fig1"]["artifacts"] = artifacts
     with pytest.raises(ConfigError, match=words):
         Plan(raw, ROOT / "config/claims", ROOT / "workflow/schemas")
@@ -138,7 +143,7 @@ def test_a_figure_of_wrong_artifacts_is_refused(artifacts, words):
 
 def test_the_same_recipe_with_other_parameters_may_be_drawn():
     figure = {"fig1": {"artifacts": {"simulation": "simulation/fixed_ratio_anisotropic"}}}
-    assert plan(brown2024={"figures": figure}).figures()
+    assert plan(brown2024={"figures": figure}).figures("brown2024")
 
 
 def test_a_figure_without_a_function_is_refused():
@@ -175,7 +180,7 @@ def test_a_wrong_entry_is_named_with_each_other_one(tmp_path, capsys):
     for path in (ROOT / "config/claims/brown2024").glob("*.yaml"):
         text = path.read_text().replace("variable: ", "variable: x", 1)
         (folder / path.name).write_text(text)
-    raw = read_configuration(ROOT / "config") | {"papers": ["brown2024"]}
+    raw = one_paper()
     with pytest.raises(SystemExit) as stopped:
         stop_in_one_line(Plan)(raw, tmp_path, ROOT / "workflow/schemas")
     lines = str(stopped.value).splitlines()

@@ -12,7 +12,7 @@ from privreg.prediction.predict import predict_risk
 from privreg.prediction.problem import LABEL_NOISE_LAWS, Problem
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
-from reproduction.papers.privreg.private_runs import excess_risk, run
+from reproduction.studies.private_runs import excess_risk, run
 
 
 def problem(**changes):

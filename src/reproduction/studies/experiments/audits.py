@@ -31,7 +31,7 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     """One number of a run of every algorithm and control on both data sets of its pair."""
     import xarray as xr
 
-    from reproduction.papers.privreg.mechanisms import ALGORITHMS, CONTROLS
+    from reproduction.studies.mechanisms import ALGORITHMS, CONTROLS
 
     made = {
         kind: [make(parameters.promised_mu) for make in listed.values()]
@@ -75,7 +75,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 
 
 def _coordinates() -> dict[str, tuple]:
-    from reproduction.papers.privreg.mechanisms import ALGORITHMS, CONTROLS
+    from reproduction.studies.mechanisms import ALGORITHMS, CONTROLS
 
     return {
         "algorithm": variable("algorithm", list(ALGORITHMS), "private algorithm"),

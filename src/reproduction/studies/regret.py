@@ -16,7 +16,7 @@ from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePa
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
-from reproduction.papers.privreg.private_runs import run
+from reproduction.studies.private_runs import run
 
 FloatArray = NDArray[np.float64]
 Draw = Callable[[np.random.Generator], tuple[FloatArray, FloatArray]]

@@ -71,7 +71,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
 
     from privreg.planning.search import search
     from privreg.prediction.predict import predict_risk
-    from reproduction.papers.privreg.written_methods import to_text
+    from reproduction.studies.written_methods import to_text
 
     places, names, settings = _places(parameters), [], []
     risk, spread, holds = (np.empty(len(places)) for _ in range(3))
@@ -111,8 +111,8 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
     import xarray as xr
 
     from privreg.algorithms.samples import ArraySamples
-    from reproduction.papers.privreg.private_runs import draw, excess_risk, run
-    from reproduction.papers.privreg.written_methods import from_text
+    from reproduction.studies.private_runs import draw, excess_risk, run
+    from reproduction.studies.written_methods import from_text
 
     places = _places(parameters)
     methods = [from_text(str(text)) for text in theory.settings.values]

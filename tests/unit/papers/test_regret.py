@@ -6,9 +6,9 @@ import pytest
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
 from privreg.schedules import Harmonic, Polynomial
-from reproduction.papers.privreg.plan_cases import synthetic_case, table_case
-from reproduction.papers.privreg.regret import grid, risks
-from reproduction.papers.privreg.written_methods import from_text, to_text
+from reproduction.studies.plan_cases import synthetic_case, table_case
+from reproduction.studies.regret import grid, risks
+from reproduction.studies.written_methods import from_text, to_text
 
 METHODS = (
     None,
