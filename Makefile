@@ -95,9 +95,7 @@ schema: setup
 	python -m reproduction scales --output workflow/schemas/paper_scale.json
 
 reference: setup
-	snakemake all --configfile config/quick.yaml
-	python -m reproduction variables results/quick --output $(REFERENCE)/datasets.md
-	python -m reproduction listing results results/quick --output workflow/schemas/artifacts.json
+	python -m reproduction variables --output $(REFERENCE)/datasets.md
 	python -m reproduction api --output $(REFERENCE)/api.md
 	python -m reproduction schema --output $(REFERENCE)/config.schema.json
 	python -m reproduction imports --into docs/architecture.md

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 import yaml
 
-from reproduction.claims.known import Known
+from reproduction.claims.known import Coordinate, Known
 from reproduction.claims.verdicts import Scale
-from reproduction.pipeline import listing, scales, soundness
+from reproduction.experiment.structure import labels, structure
+from reproduction.pipeline import scales, soundness
 from reproduction.pipeline.closure import SOURCE, closure
 from reproduction.pipeline.config import Config, Experiment, load
 from reproduction.pipeline.falsify import wrong_versions
@@ -24,7 +25,6 @@ from reproduction.pipeline.ledgers import Falsifier, Ledgers, described
 from reproduction.pipeline.lock import JOBS, JOBS_VARIABLE
 from reproduction.pipeline.prediction import read_costs, require_affordable
 from reproduction.pipeline.processor import pinned
-from reproduction.pipeline.provenance import config_digest
 from reproduction.pipeline.registry import STAGE_OF, Recipe, known_keys, package
 
 Result = TypeVar("Result")
@@ -44,8 +44,8 @@ class Plan:
     ledgers : str or Path
         Folder with a folder a paper, which holds its ledger.
     schemas : str or Path
-        Folder with what is generated: the digests of the paper's scale, the listing of artifacts.
-        Beside it lies `costs.json`, from which jobs are predicted.
+        Folder with the digests of the paper's scale, which are generated. Beside it lies
+        `costs.json`, from which jobs are predicted.
     checked : bool
         Whether what is wrong is looked for; the process of a job need not, its run has.
 
@@ -73,7 +73,6 @@ class Plan:
         checked: bool = True,
     ) -> None:
         self.config: Config = load(raw, known_keys())
-        self._listing = listing.read_listing(Path(schemas, listing.LISTING.name)) if checked else {}
         self.reference = scales.read_reference(Path(schemas, scales.PAPER_SCALE.name))
         if checked:
             soundness.require_sound_experiments(self)
@@ -155,15 +154,32 @@ class Plan:
 
     @cache  # noqa: B019 a plan lives as long as its process
     def known(self, paper: str, artifact: str) -> Known | None:
-        """What the listing tells of an artifact; its labels are the paper scale's alone."""
+        """What the recipe declares of an artifact; its labels are the paper scale's alone."""
         kind, _, name = artifact.partition("/")
-        listed = f"{kind}/{name}" if kind == "data" else f"{kind}/{paper}/{name}"
-        recipe = "" if kind == "data" else self.recipe(paper, name).name
-        config = ""
-        if kind != "data" and self._scale_of(paper, [artifact]) == "paper":
-            config = config_digest(self.parameters(paper, name))
-        digest = listing.source_digest(recipe, listed)
-        return listing.known(self._listing.get(listed), recipe=digest, config=config)
+        if kind == "data":
+            return None
+        stage = self.recipe(paper, name).maker(kind)
+        found = structure(stage)
+        if found is None:
+            return None
+        listed: dict[str, tuple[Any, ...]] = {}
+        if self._scale_of(paper, [artifact]) == "paper":
+            listed = labels(stage, self._typed_parameters(paper, name))
+            trials = self.experiment(paper, name).trials
+            listed |= {"trial": tuple(range(trials))} if trials else {}
+        coordinates = {
+            each: Coordinate(dims, listed.get(each))
+            for each, (dims, _, _) in found.coordinates.items()
+        }
+        return Known(
+            variables={each: tuple(dims) for each, (dims, _, _) in found.variables.items()},
+            coordinates=coordinates,
+            sizes={
+                about.dimension: len(about.labels)
+                for about in coordinates.values()
+                if about.labels is not None
+            },
+        )
 
     # Data, drawings and claims
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType
@@ -104,6 +104,13 @@ class Recipe:
     def has(self, stage: str) -> bool:
         """Whether the recipe has this stage."""
         return hasattr(self.module, stage)
+
+    def maker(self, kind: str) -> Callable[..., Any]:
+        """The stage that gives an artifact its variables; of a simulation the summary, if any."""
+        stage = STAGE_OF[kind]
+        last = "summarise" if stage == "simulate" and self.has("summarise") else stage
+        found: Callable[..., Any] = getattr(self.module, last)
+        return found
 
     def reads(self, stage: str) -> tuple[str, ...]:
         """Kinds of artifact that a stage reads, beside the shards that a summary joins."""
