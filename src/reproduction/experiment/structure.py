@@ -64,7 +64,7 @@ def labels(stage: Callable[..., Any], parameters: Any) -> dict[str, tuple[Any, .
     found: dict[str, tuple[Any, ...]] = {}
     for name, axis in _axes(stage).items():
         made_by = axis.values
-        if not callable(made_by) or [*inspect.signature(made_by).parameters] == ["parameters"]:
+        if not callable(made_by) or {*inspect.signature(made_by).parameters} <= {"parameters"}:
             values = np.asarray(axis.labels({"parameters": parameters}))
             found[name] = tuple(values.tolist())
     return found

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.quantities import Positive, Probability
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray as xr
 
     from reproduction.experiment.trials import Trials
 
 PLACE = "Guarantees of the private algorithms"
-KINDS = ("algorithm", "control")
 
 
 class Parameters(Strict):
@@ -27,58 +27,57 @@ class Parameters(Strict):
     confidence: Probability = Field(description="Of each audit by itself.")
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """One number of a run of every algorithm and control on both data sets of its pair."""
-    import xarray as xr
-
+def _mechanisms() -> dict[str, Any]:
     from reproduction.studies.mechanisms import ALGORITHMS, CONTROLS
 
+    return {"algorithm": ALGORITHMS, "control": CONTROLS}
+
+
+AXES = {
+    "algorithm": Axis("private algorithm", lambda: list(_mechanisms()["algorithm"])),
+    "control": Axis("mechanism whose loss is known", lambda: list(_mechanisms()["control"])),
+    "data_set": Axis("data set of the pair", ["first", "second"]),
+}
+
+
+@per(
+    algorithm_output=Quantity("output of the algorithm, reduced to a number", "algorithm data_set"),
+    control_output=Quantity("output of the control, reduced to a number", "control data_set"),
+)
+def outputs(parameters: Parameters, trials: Trials) -> Iterator[dict[str, list[list[float]]]]:
+    """One number of a run of every algorithm and control on both data sets of its pair."""
     made = {
-        kind: [make(parameters.promised_mu) for make in listed.values()]
-        for kind, listed in zip(KINDS, (ALGORITHMS, CONTROLS), strict=True)
+        f"{kind}_output": [make(parameters.promised_mu) for make in listed.values()]
+        for kind, listed in _mechanisms().items()
     }
-    found = {kind: np.zeros((len(listed), 2, len(trials))) for kind, listed in made.items()}
-    for at, trial in enumerate(trials):
-        for kind, listed in made.items():
-            for index, audited in enumerate(listed):
-                for which in (0, 1):
-                    found[kind][index, which, at] = audited.run(which, trial.rng)
-    return xr.Dataset(
-        {
-            f"{kind}_output": variable(
-                (kind, "data_set", "trial"), values, f"output of the {kind}, reduced to a number"
-            )
-            for kind, values in found.items()
-        },
-        coords=_coordinates(),
-    )
+    for trial in trials:
+        yield {
+            name: [[audited.run(which, trial.rng) for which in (0, 1)] for audited in listed]
+            for name, listed in made.items()
+        }
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+@per(
+    algorithm_share=Quantity(
+        "lower bound on the loss of the algorithm over its promise", "algorithm"
+    ),
+    control_share=Quantity("lower bound on the loss of the control over its promise", "control"),
+)
+def shares(parameters: Parameters, simulation: xr.Dataset) -> dict[str, list[float]]:
     """Lower confidence bounds on the loss, over the promise; an audit takes both orders."""
-    import xarray as xr
-
     from privreg.auditing import audit
     from privreg.privacy.budget import Budget
 
     promised = Budget.gaussian_dp(parameters.promised_mu)
-    variables = {}
-    for kind in KINDS:
-        shares = [
-            audit(first, second, confidence=parameters.confidence).share(promised)
-            for first, second in simulation[f"{kind}_output"].values
-        ]
-        variables[f"{kind}_share"] = variable(
-            kind, shares, f"lower bound on the loss of the {kind} over its promise"
-        )
-    return xr.Dataset(variables, coords=_coordinates() | {"trial": simulation.trial.variable})
 
-
-def _coordinates() -> dict[str, tuple]:
-    from reproduction.studies.mechanisms import ALGORITHMS, CONTROLS
+    def share(pair: np.ndarray) -> float:
+        return audit(*pair, confidence=parameters.confidence).share(promised)
 
     return {
-        "algorithm": variable("algorithm", list(ALGORITHMS), "private algorithm"),
-        "control": variable("control", list(CONTROLS), "mechanism whose loss is known"),
-        "data_set": variable("data_set", ["first", "second"], "data set of the pair"),
+        "algorithm_share": [share(pair) for pair in trials_last(simulation.algorithm_output)],
+        "control_share": [share(pair) for pair in trials_last(simulation.control_output)],
     }
+
+
+simulate = stage(AXES, outputs)
+summarise = stage(AXES, shares, data_set=AXES["data_set"])
