@@ -1,5 +1,6 @@
-# make          set up, then rebuild everything on all cores
-# make quick    the same, made small
+# make          set up, then rebuild the papers on all cores
+# make studies  the same for what the library promises itself
+# make quick, make quick-studies  both, made small
 # make test     set up, then the linters, the type checker and the tests
 # make test-all   the same, and the tests that take minutes, which make test-long runs alone
 # make cluster  brings what hands jobs to SLURM: docs/cluster.md
@@ -25,13 +26,19 @@ REFERENCE := build/reference
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: all quick test test-all test-long cluster archive mutants peers twice setup lint schema reference costs lock benchmarks clean
+.PHONY: all studies quick quick-studies test test-all test-long cluster archive mutants peers twice setup lint schema reference costs lock benchmarks clean
 
 all: setup
 	snakemake all
 
+studies: setup
+	snakemake studies
+
 quick: setup
 	snakemake all --configfile config/quick.yaml
+
+quick-studies: setup
+	snakemake studies --configfile config/quick.yaml
 
 test: setup lint
 	python -m pytest --numprocesses 2 --dist loadfile
@@ -88,9 +95,7 @@ schema: setup
 	python -m reproduction scales --output workflow/schemas/paper_scale.json
 
 reference: setup
-	snakemake all --configfile config/quick.yaml
-	python -m reproduction variables results/quick --output $(REFERENCE)/datasets.md
-	python -m reproduction listing results results/quick --output workflow/schemas/artifacts.json
+	python -m reproduction variables --output $(REFERENCE)/datasets.md
 	python -m reproduction api --output $(REFERENCE)/api.md
 	python -m reproduction schema --output $(REFERENCE)/config.schema.json
 	python -m reproduction imports --into docs/architecture.md

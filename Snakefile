@@ -1,10 +1,11 @@
 # Papers on private linear regression: data, theory, simulation, intervals, figures, claims.
 #
-#   snakemake all                                        everything
+#   snakemake all                                        the papers
+#   snakemake studies                                    what the library promises itself
 #   snakemake bombari2025                                one paper
-#   snakemake claims                                     the ledger of claims
+#   snakemake claims                                     the ledger of the papers
 #   snakemake results/figures/bombari2025/fig1.pdf       one figure and what it needs
-#   snakemake all --configfile config/quick.yaml         the same, made small, in results/quick
+#   snakemake all --configfile config/quick.yaml         the papers, made small, in results/quick
 import gc
 import sys
 import time
@@ -18,12 +19,12 @@ SOURCE = Path(workflow.basedir, "src")
 sys.path.insert(0, SOURCE.as_posix())
 
 from reproduction.experiment.yaml_files import read_mapping
-from reproduction.pipeline.closing import closing_lines
+from reproduction.pipeline.closing import books_of, closing_lines
 from reproduction.pipeline.closure import code_of
 from reproduction.pipeline.config import with_arguments
 from reproduction.pipeline.costs import Needs
 from reproduction.pipeline.expected import Expected
-from reproduction.pipeline.layout import PEERS_FILES
+from reproduction.pipeline.layout import PAPERS, PEERS_FILES, STUDIES
 from reproduction.pipeline.opening import guarded, require_usable
 from reproduction.pipeline.plan import Plan, assignments, stop_in_one_line
 from reproduction.pipeline.registry import paper_files
@@ -74,11 +75,14 @@ rule all:
     """Every figure, table and claim of every paper, and the gate."""
     default_target: True
     input:
-        plan.figures(),
-        plan.tables(),
-        layout.page(),
+        plan.built(PAPERS),
         layout.crate(),
-        layout.gate(),
+
+
+rule studies:
+    """Every figure and entry of what the library promises itself, and their gate."""
+    input:
+        plan.built(STUDIES),
 
 
 rule falsify:
@@ -88,9 +92,9 @@ rule falsify:
 
 
 rule claims:
-    """The ledger of claims."""
+    """The ledger of the papers."""
     input:
-        layout.page(),
+        layout.page(PAPERS),
 
 
 for paper in plan.config.papers:
@@ -107,6 +111,11 @@ for paper in plan.config.papers:
 onsuccess:
     seconds = time.monotonic() - STARTED
     print(
-        *closing_lines(layout, seconds=seconds, stand_ins=plan.figures_by_table()),
+        *closing_lines(
+            layout,
+            seconds=seconds,
+            stand_ins=plan.figures_by_table(),
+            books=books_of(workflow.dag_settings.targets),
+        ),
         sep="\n",
     )

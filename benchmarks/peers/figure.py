@@ -8,7 +8,7 @@ from judge import LEAST_SQUARES, OURS
 
 from reproduction.experiment import plotting
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED
-from reproduction.papers.privreg.figures.comparison import Curve, curves_by_table
+from reproduction.studies.figures.comparison import Curve, curves_by_table
 
 STYLES = {
     OURS: (BLUE, "o", "-", OURS),

@@ -13,8 +13,8 @@ import numpy as np
 
 from privreg.privacy.budget import Budget
 from privreg.version import __version__
-from reproduction.papers.privreg.compared_methods import METHODS, Prepared
-from reproduction.papers.privreg.compared_tables import Declared, Drawn
+from reproduction.studies.compared_methods import METHODS, Prepared
+from reproduction.studies.compared_tables import Declared, Drawn
 
 NAMES = ("PrivateLinearRegression", "AdaSSP", "least squares")
 LEVEL = 0.95

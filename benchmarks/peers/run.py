@@ -2,8 +2,8 @@
 
 Environments of their own below build/peers, since versions conflict; the same tables, bounds and
 budgets for all; each fits in a process of its own that holds no held-out row. Writes
-benchmarks/peers/measured.json, the marked parts of docs/comparison.md and docs/comparison.png; or
-the same into another folder, which is what `snakemake peers` does.
+build/peers/measured.json, the marked parts of docs/comparison.md and docs/comparison.png; or the
+same into another folder, which is what `snakemake peers` does.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def main() -> None:
         print("\n".join(judge.error_table(found)))
         return
     if options.output is None:
-        (HERE / "measured.json").write_text(as_text(found))
+        (folder / "measured.json").write_text(as_text(found))
         publish(found)
         return
     options.output.mkdir(parents=True, exist_ok=True)

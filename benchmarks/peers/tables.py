@@ -9,7 +9,7 @@ import numpy as np
 
 from privreg import data
 from privreg.privacy.zcdp import to_approximate
-from reproduction.papers.privreg.compared_tables import (
+from reproduction.studies.compared_tables import (
     ComparedTable,
     Synthetic,
     diabetes,

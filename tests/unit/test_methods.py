@@ -24,7 +24,7 @@ from privreg.prediction.result import Prediction, Regime
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.schedules import Harmonic
-from reproduction.papers.privreg.written_methods import from_text, to_text
+from reproduction.studies.written_methods import from_text, to_text
 
 BUDGET = Budget.zcdp(0.5)
 PROBLEM = Problem(20_000, np.ones(4), signal=1.0, label_noise_std=1.0)

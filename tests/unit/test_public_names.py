@@ -10,6 +10,7 @@ import pytest
 
 import privreg
 from reproduction.pipeline.closure import SOURCE, closure, modules
+from reproduction.pipeline.registry import known_keys, package, recipes
 
 LIBRARY = SOURCE / "privreg"
 NAMES = LIBRARY / "__init__.py"
@@ -83,8 +84,7 @@ def test_nothing_loads_arrow_before_a_table_is_read():
 
 def test_no_stage_of_the_workflow_needs_arrow():
     stages = sorted(
-        f"reproduction.papers.{path.parent.parent.name}.experiments.{path.stem}"
-        for path in SOURCE.glob("reproduction/papers/*/experiments/*.py")
+        f"{package(key)}.experiments.{name}" for key in known_keys() for name in recipes(key)
     )
     assert len(stages) > 50
     # What the workflow's command hides cannot be imported after it.

@@ -20,6 +20,7 @@ SMALL = {
         "figures": ["fig6", "fig9"],
     },
     "brown2024": {"experiments": ["coverage"], "figures": ["fig5", "fig6"]},
+    "studies": {"experiments": ["audits"], "figures": ["audits"]},
 }
 DEAD_MIRROR = ["http://127.0.0.1:9"]
 
@@ -67,10 +68,11 @@ def small_checkout(folder: Path, parts: dict[str, dict[str, list[str]]] = SMALL)
     for source in config["data"].values():
         source["mirrors"] = DEAD_MIRROR
     del config["papers"]
-    listed = "".join(f"  - {paper}\n" for paper in parts)
+    listed = "".join(f"  - {paper}\n" for paper in parts if paper != "studies")
     shared.write_text(f"{yaml.safe_dump(config)}papers:\n{listed}")
     for paper, kept in parts.items():
-        file = folder / f"config/papers/{paper}.yaml"
+        name = paper if paper == "studies" else f"papers/{paper}"
+        file = folder / f"config/{name}.yaml"
         block = yaml.safe_load(file.read_text())[paper]
         for kind in ("experiments", "figures"):
             block[kind] = {name: block[kind][name] for name in kept[kind]}

@@ -77,10 +77,23 @@ def test_one_run_goes_from_data_to_gate(first_run):
 def test_a_run_ends_with_what_it_found(first_run):
     _, output = first_run
     said = {line.partition(":")[0]: line for line in output.splitlines()}
-    assert "Ledger" in said
-    assert said["Stand-ins, not the paper's data"].endswith("bombari2025/fig6")
+    assert "Gate of the papers" in said
+    assert "Gate of the studies" not in said
+    assert said["Stand-ins, not the real tables"].endswith("bombari2025/fig6")
     assert said["Page to open"].endswith(f"{QUICK_RESULTS}/index.html")
     assert re.search(r"^Took \d+ (s|min)", output, re.MULTILINE)
+
+
+def test_the_studies_have_a_gate_and_a_page_of_their_own(built):
+    output = snakemake(built, "studies", *QUICK)
+    assert set(re.findall(r"Job \d+: (?:Simulation|Figure|Claims): (\w+)", output)) == {"studies"}
+    said = {line.partition(":")[0]: line for line in output.splitlines()}
+    assert said["Gate of the studies"].count("cross-check")
+    assert "Gate of the papers" not in said
+    assert said["Page to open"].endswith(f"{QUICK_RESULTS}/studies/index.html")
+    assert (built / QUICK_RESULTS / "studies/gate.txt").stat().st_size > 0
+    assert "studies" not in (built / QUICK_RESULTS / "claims.csv").read_text()
+    assert would_run(built) == set()
 
 
 def test_one_claim_is_written_on_demand_and_a_stand_in_decides_nothing(built):
@@ -195,7 +208,7 @@ def test_the_linter_is_content(whole):
 
 def test_every_rule_for_people_and_jobs_has_a_description(whole):
     listed = snakemake(whole, "--list-rules")
-    for rule in RULES | {"all", "claims", "claim", "table", "peers"}:
+    for rule in RULES | {"all", "studies", "claims", "claim", "table", "peers"}:
         assert re.search(rf"^{rule} \(.+\.\)$", listed, re.MULTILINE), rule
 
 

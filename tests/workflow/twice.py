@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="folder to build in and to leave there")
     parser.add_argument("--built", type=Path, help="a checkout in place of the first build")
     parser.add_argument(
-        "targets", nargs="*", default=["all"], help="what to build, all if left out"
+        "targets", nargs="*", default=["all", "studies"], help="all and studies if left out"
     )
     arguments = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -69,7 +69,7 @@ def compare(folder: Path, scale: str, targets: list[str], *, built: Path | None)
 def sharded_otherwise(scale: str) -> dict[str, Any]:
     """A configuration that changes how many jobs an experiment of two trials or more has."""
     papers = {}
-    for path in sorted((ROOT / "config/papers").glob("*.yaml")):
+    for path in [*sorted((ROOT / "config/papers").glob("*.yaml")), ROOT / "config/studies.yaml"]:
         for paper, block in yaml.safe_load(path.read_text()).items():
             changed = {}
             for name, experiment in block["experiments"].items():

@@ -1,6 +1,6 @@
 # Needs   config/claims/<paper>/<topic>.yaml and the artifacts that its entries name.
 # Makes   verdicts/<paper>/<group>.json; claims/<paper>/<entry>.json on demand;
-#         claims.csv and .json, findings.csv; index.html; gate.txt
+#         claims.csv and .json, findings.csv; index.html; gate.txt; the studies' own in studies/
 # Steps   judge the entries, one job for all that read the same artifacts, which always succeeds;
 #         join the verdicts with the ledger's words; the page shows them beside the figures; the
 #         gate fails on a verdict that is not the expected one.
@@ -64,8 +64,8 @@ rule claim:
 rule ledger:
     """Join the ledgers with the verdicts on their entries."""
     input:
-        verdicts=lambda w: plan.ledgers.verdicts(),
-        ledgers=plan.ledgers.files(),
+        verdicts=lambda w: plan.ledgers.verdicts(*plan.keys(w.book)),
+        ledgers=lambda w: plan.ledgers.files(*plan.keys(w.book)),
     output:
         csv=layout.ledger("csv"),
         json=layout.ledger("json"),
@@ -82,7 +82,7 @@ rule ledger:
         runtime=lambda w, attempt: 5 * attempt,
     params:
         code=lambda w: code_of(plan.claim_sources("ledger")),
-        ledgers=assignments(plan.ledgers.folders()),
+        ledgers=lambda w: assignments(plan.ledgers.folders(*plan.keys(w.book))),
     message:
         "Ledger of claims"
     shell:
@@ -94,7 +94,7 @@ rule page:
     """Show the ledger beside the figures, with the costs that this run measured."""
     input:
         ledger=layout.ledger("json"),
-        images=[path for path in plan.figures() if path.endswith(".png")],
+        images=lambda w: plan.images(*plan.keys(w.book)),
     output:
         report(layout.page(), caption="../report/claims.rst", category="Ledger"),
     log:
@@ -109,7 +109,7 @@ rule page:
         runtime=lambda w, attempt: 5 * attempt,
     params:
         code=lambda w: code_of(plan.claim_sources("page")),
-        drawings=plan.drawings(),
+        drawings=lambda w: plan.drawings(*plan.keys(w.book)),
         benchmarks=layout.benchmarks(),
     message:
         "Page of the ledger"
@@ -120,7 +120,7 @@ rule page:
 
 
 rule gate:
-    """Fail if a verdict is not the expected one."""
+    """Fail if a verdict on the papers, or on the studies, is not the expected one."""
     input:
         ledger=layout.ledger("json"),
     output:
@@ -144,9 +144,9 @@ rule gate:
 
 
 rule crate:
-    """Export the ledger as an RO-Crate, one ClaimReview a statement."""
+    """Export the papers' ledger as an RO-Crate, one ClaimReview a statement."""
     input:
-        ledger=layout.ledger("json"),
+        ledger=layout.ledger("json", PAPERS),
     output:
         layout.crate(),
     log:
@@ -173,7 +173,7 @@ rule crate:
 rule docs:
     """Write docs/results.md, docs/coverage and the README's counts; figures that are built."""
     input:
-        ledgers=plan.ledgers.files(),
+        ledgers=plan.ledgers.files(*plan.config.blocks),
     log:
         layout.log(layout.docs()),
     benchmark:
@@ -186,13 +186,9 @@ rule docs:
         runtime=lambda w, attempt: 5 * attempt,
     params:
         code=lambda w: code_of(plan.claim_sources("docs")),
-        ledgers=assignments(plan.ledgers.folders()),
-        drawings=plan.drawings(),
-        images=[
-            path
-            for path in plan.figures()
-            if path.endswith(".png") and Path(path).is_file()
-        ],
+        ledgers=assignments(plan.ledgers.folders(*plan.config.blocks)),
+        drawings=plan.drawings(*plan.config.blocks),
+        images=[path for path in plan.images(*plan.config.blocks) if Path(path).is_file()],
     message:
         "Docs from the ledgers"
     shell:

@@ -9,7 +9,8 @@ needs = Needs(plan)
 
 
 wildcard_constraints:
-    paper="|".join(plan.config.papers),
+    paper="|".join(plan.config.blocks),
+    book=f"|{STUDIES}",
     experiment="[a-z][a-z0-9_]*",
     dataset="[a-z][a-z0-9_]*",
     figure="[a-z][a-z0-9_]*",

@@ -40,6 +40,9 @@ def summary(book: Book) -> str:
                  CROSS_CHECK_VERDICTS),
         _findings(book),
     ]  # fmt: skip
+    if not book.statements:
+        # The studies make no statement of a paper, in which a slip could be found.
+        parts = parts[1:2]
     unexpected = sum(map(is_unexpected, book.records))
     if unexpected:
         parts.append(f"{unexpected} not as expected")

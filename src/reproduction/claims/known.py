@@ -31,18 +31,15 @@ class Known:
 
     Attributes
     ----------
-    numbers : mapping
-        Dimensions of each variable that holds numbers.
-    others : tuple of str
-        Variables that hold text.
+    variables : mapping
+        Dimensions of each variable.
     coordinates : mapping
         Those that a selection may name.
     sizes : mapping
         Length of each dimension, where it is known.
     """
 
-    numbers: Mapping[str, tuple[str, ...]]
-    others: tuple[str, ...] = ()
+    variables: Mapping[str, tuple[str, ...]]
     coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
 
@@ -84,10 +81,8 @@ def _shape(
 ) -> tuple[int, ...] | None:
     """Shape of what is selected; None where the labels or sizes are not known."""
     where = f"{place}.variable"
-    if evidence.variable in known.others:
-        raise ValueError(f"{where} must hold numbers, got {evidence.variable!r}, which holds text")
-    choose(evidence.variable, known.numbers, where)
-    dimensions = known.numbers[evidence.variable]
+    choose(evidence.variable, known.variables, where)
+    dimensions = known.variables[evidence.variable]
     usable = {
         name: about for name, about in known.coordinates.items() if about.dimension in dimensions
     }

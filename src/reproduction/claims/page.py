@@ -6,6 +6,7 @@ import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,44 @@ from reproduction.claims.records import (
 )
 from reproduction.claims.wording import number, series, with_error
 
+
+@dataclass(frozen=True)
+class Front:
+    """What the page of a ledger says of itself, and where the page of the other one lies."""
+
+    title: str
+    heading: str
+    lead: str
+    target: str
+    other: str
+    other_target: str
+    address: str
+
+
+FRONTS = {
+    "papers": Front(
+        title="The ledger: what five papers state and what this build finds",
+        heading="The ledger",
+        lead="What the papers state, what would refute it, and what this build finds. Only "
+        "statements of a paper count for or against it; cross-checks guard this build. Each entry "
+        "opens to its evidence and to the command that rebuilds it.",
+        target="claims",
+        other="What the library promises itself",
+        other_target="studies",
+        address="studies/index.html",
+    ),
+    "studies": Front(
+        title="The studies: what the library promises and what this build finds",
+        heading="The studies",
+        lead="What the library promises itself: audits of its guarantees, predictions, plans, "
+        "intervals and comparisons, each with what would refute it and what this build finds. Each "
+        "entry opens to its evidence and to the command that rebuilds it.",
+        target="studies",
+        other="What the papers state",
+        other_target="claims",
+        address="../index.html",
+    ),
+}
 TEMPLATES = Path(__file__).parent / "templates"
 SIGNS = {
     "reproduced": "✓", "contradicted": "✕", "depends on our choice": "⇄", "inconclusive": "?",
@@ -60,7 +99,7 @@ def render(
     Parameters
     ----------
     book : Book
-        All papers' entries with their verdicts.
+        The papers' entries with their verdicts, or those of the studies.
     papers : mapping
         Citation key to `title`, `authors` and `url`; a paper without them is shown by its key.
     drawings : mapping
@@ -93,6 +132,7 @@ def render(
     by_key = {record.key: record for record in book.records}
     return environment.get_template("page.html").render(
         book=book,
+        front=FRONTS["studies" if tuple(book.papers) == ("studies",) else "papers"],
         by_key=by_key,
         summary=summary(book),
         style=Markup(_template("page.css")),

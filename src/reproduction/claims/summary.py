@@ -47,7 +47,8 @@ def render(
         "Written by `snakemake docs` from the ledgers in `config/claims/`. The verdicts are those",
         "that `snakemake results/gate.txt` demands of a run: it fails where it finds others.",
         "`snakemake claims` makes the page with the evidence, `results/index.html`;",
-        "[the ledger](ledger.md) explains what counts.",
+        "[the ledger](ledger.md) explains what counts. The studies are of what the library",
+        "promises itself: `snakemake studies` makes their gate and page in `results/studies`.",
         "",
         "## Statements of the papers",
         "",
@@ -140,6 +141,8 @@ def _expected(ledger: Ledger) -> tuple[Counter[str], Counter[str]]:
 def _kinds_table(ledgers: Sequence[Ledger]) -> list[str]:
     rows = [["paper", *KINDS]]
     for ledger in ledgers:
+        if not _expected(ledger)[0].total():
+            continue
         listed = [entry for entry in ledger.entries.values() if isinstance(entry, Statement)]
         cells = []
         for kind in KINDS:

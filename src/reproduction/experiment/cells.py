@@ -107,6 +107,10 @@ class Quantity:
         """
         return {name: self._variable(dims, values)}
 
+    def blank(self, rank: int, cells: int) -> np.ndarray:
+        """Values for `variables` of length 1 along so many dimensions, to see what it makes."""
+        return np.zeros((1,) * rank)
+
     def _variable(
         self, dims: tuple[str, ...], values: np.ndarray, prefix: str = "", error: str | None = None
     ) -> tuple[Any, ...]:
@@ -132,6 +136,9 @@ class Mean(Quantity):
             name, values, every, self.meaning, units=self.units, release=self.release
         )
 
+    def blank(self, rank: int, cells: int) -> np.ndarray:
+        return np.zeros((1,) * (rank + 1))
+
 
 class Estimate(Quantity):
     """A value with its standard error: the function gives the pair."""
@@ -145,6 +152,9 @@ class Estimate(Quantity):
             name: self._variable(dims, value, error=error),
             error: self._variable(dims, deviation, "standard error of the "),
         }
+
+    def blank(self, rank: int, cells: int) -> np.ndarray:
+        return np.zeros((1,) * cells + (2,) + (1,) * (rank - cells))
 
 
 @dataclass(frozen=True)
@@ -165,19 +175,15 @@ class Block:
 
     def evaluate(self, given: Given, labels: Mapping[str, Any]) -> Variables:
         """Variables by name, over all cells."""
-        looped = [axis for axis in self.axes if axis in self.arguments]
-        whole = [axis for axis in self.axes if axis not in looped]
-        found = list(self._results(given, {axis: labels[axis] for axis in looped}))
-        dims, shape = looped, [len(labels[axis]) for axis in looped]
-        if "trial" in self.arguments:
-            dims, shape = ["trial", *dims], [len(given["trials"]), *shape]
-        cells = len(dims)
-        dims = [*dims, *(["trial"] if "trials" in self.arguments else []), *whole]
+        made, inner = self.dims
+        looped = {axis: labels[axis] for axis in made if axis != "trial"}
+        found = list(self._results(given, looped))
+        shape = [len(given["trials"] if axis == "trial" else labels[axis]) for axis in made]
         variables: Variables = {}
         for name, quantity in self.quantities.items():
             values = np.array([each[name] for each in found])
             values = values.reshape((*shape, *values.shape[1:]))
-            variables |= quantity.variables(name, tuple(dims), values, cells)
+            variables |= quantity.variables(name, (*made, *inner), values, len(made))
         return variables
 
     def _results(self, given: Given, labels: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -208,6 +214,18 @@ class Block:
             return dict.fromkeys(self.quantities, found)
         rows = [self._named(row) for row in found]
         return {name: [row[name] for row in rows] for name in self.quantities}
+
+    @property
+    def dims(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Dimensions that the cells make, and those that the function's values have before others.
+
+        What a quantity declares of its own comes after both.
+        """
+        looped = tuple(axis for axis in self.axes if axis in self.arguments)
+        whole = tuple(axis for axis in self.axes if axis not in looped)
+        outer = ("trial",) if "trial" in self.arguments else ()
+        inner = ("trial",) if "trials" in self.arguments else ()
+        return (*outer, *looped), (*inner, *whole)
 
 
 def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any]], Block]:
@@ -299,7 +317,7 @@ def stage(
         return xr.Dataset(variables, coords=coordinates, attrs=about)
 
     run.__signature__ = signature  # type: ignore[attr-defined]
-    run.blocks = blocks  # type: ignore[attr-defined]
+    run.blocks, run.shown = blocks, shown  # type: ignore[attr-defined]
     return run
 
 

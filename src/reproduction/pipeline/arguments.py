@@ -90,16 +90,16 @@ def require_sound(stage: str, options: Mapping[str, Any]) -> None:
 
 # Options that are written, and those that name a folder.
 WRITTEN = ("output", "log", "csv", "json", "findings", "origin", "benchmarks")
-FOLDERS = ("ledgers", "results", "coverage", "directory", "measured")
+FOLDERS = ("ledgers", "coverage", "directory", "measured")
 EXPERIMENT_STAGES = ("theory", "simulate", "summarise", "intervals")
 
 
 def _require_names(stage: str, options: Mapping[str, Any]) -> None:
-    from reproduction.pipeline.registry import Recipe, known_papers
+    from reproduction.pipeline.registry import Recipe, known_keys
 
     paper, slash, name = str(options.get("path", "")).partition("/")
     for each in ({paper} if "path" in options else set()) | {*options.get("ledgers", ())}:
-        choose(each, known_papers(), "a paper")
+        choose(each, known_keys(), "a paper")
     if "path" in options and not (slash and name):
         raise ConfigError(f"{stage} must be told PAPER/NAME, got {options['path']!r}")
     if stage in EXPERIMENT_STAGES:
@@ -120,7 +120,7 @@ def _require_names(stage: str, options: Mapping[str, Any]) -> None:
 
         choose(name, wrong_versions(paper), f"{paper}: a deliberate mistake")
     elif stage in ("judge", "places"):
-        choose(options["paper"], options.get("ledgers") or known_papers(), "a paper")
+        choose(options["paper"], options.get("ledgers") or known_keys(), "a paper")
 
 
 def _require_arguments(given: Mapping[str, Path], wanted: tuple[str, ...]) -> None:

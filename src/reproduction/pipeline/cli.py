@@ -196,13 +196,7 @@ def _parser() -> argparse.ArgumentParser:
     added = command("imports", "draw which part of the packages imports which", "reference")
     added.add_argument("--into", type=Path, metavar="PAGE", help="replace its Mermaid block")
     output(command("api", "write the page of the library's names", "reference"))
-    added = command("variables", "write the page of the Datasets' variables", "reference")
-    added.add_argument("results", type=Path, metavar="FOLDER")
-    output(added)
-
-    added = command("listing", "list the variables and labels of every artifact", "listing")
-    added.add_argument("results", type=Path, nargs="+", metavar="FOLDER")
-    output(added)
+    output(command("variables", "write the page of the Datasets' variables", "variables"))
 
     output(command("schema", "write the JSON schema of the configuration"))
     output(command("scales", "write the digests of the paper's scale", "scales"))

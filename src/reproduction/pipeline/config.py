@@ -16,6 +16,7 @@ from reproduction.experiment.parameters import Artifact, ConfigError, Name, Stri
 from reproduction.experiment.quantities import Positive, Some
 from reproduction.experiment.yaml_files import read_mapping
 
+STUDIES = "studies"
 # More trials or jobs than any machine would finish are a slip of the hand.
 Trials = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 Shards = Annotated[int, Field(ge=1, le=10_000, strict=True)]
@@ -95,7 +96,7 @@ class Table(Figure):
 
 
 class Paper(Strict):
-    """A paper's experiments, figures and tables."""
+    """The experiments, figures and tables of a paper or of the studies."""
 
     experiments: dict[Name, Experiment] = Field(min_length=1)
     figures: dict[Name, Figure] = Field(default_factory=dict)
@@ -129,6 +130,12 @@ class Config(Strict):
     )
     data: dict[Name, DataSource] = Field(description="Download mirrors of each real table.")
     papers: dict[Name, Paper] = Field(description="The papers to rebuild, by citation key.")
+    studies: Paper | None = Field(None, description="The studies of the project's own promises.")
+
+    @property
+    def blocks(self) -> dict[str, Paper]:
+        """The papers by citation key, then the studies."""
+        return self.papers | ({STUDIES: self.studies} if self.studies else {})
 
 
 def read_configuration(folder: Path = Path("config")) -> dict[str, Any]:
@@ -143,6 +150,9 @@ def read_configuration(folder: Path = Path("config")) -> dict[str, Any]:
     listed = raw.get("papers")
     for paper in listed if isinstance(listed, list) else ():
         raw |= read_mapping(folder / "papers" / f"{paper}.yaml")
+    studies = folder / f"{STUDIES}.yaml"
+    if studies.is_file():
+        raw |= read_mapping(studies)
     return raw
 
 
@@ -170,22 +180,22 @@ def _reread(value: Any) -> Any:
     return found if isinstance(found, bool | int | float | None) else value
 
 
-def load(raw: Mapping[str, Any], known_papers: Iterable[str]) -> Config:
-    """Check a merged configuration, in which each listed paper is a top-level block.
+def load(raw: Mapping[str, Any], known_keys: Iterable[str]) -> Config:
+    """Check a merged configuration; each listed paper is a top-level block, and so are studies.
 
     Parameters
     ----------
     raw : mapping
         `papers` is a list of citation keys; each of them is also a key that holds its block.
-    known_papers : iterable of str
-        Citation keys that this package implements.
+    known_keys : iterable of str
+        Citation keys that this package implements, and that of the studies.
 
     Raises
     ------
     ConfigError
         One line: the key, what was expected, what was found and the nearest valid name.
     """
-    known = list(known_papers)
+    known = [key for key in known_keys if key != STUDIES]
     listed = raw.get("papers")
     if not isinstance(listed, list) or not listed:
         raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
@@ -197,6 +207,8 @@ def load(raw: Mapping[str, Any], known_papers: Iterable[str]) -> Config:
     if len(set(listed)) < len(listed):
         raise ConfigError(f"config.papers must name each paper once, got {listed!r}")
     papers = {paper: validate(Paper, raw.get(paper, {}), paper) for paper in listed}
+    if STUDIES in shared:
+        shared[STUDIES] = validate(Paper, shared[STUDIES], STUDIES)
     return validate(Config, shared | {"papers": papers}, "config")
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from reproduction.experiment import datasets
 from reproduction.experiment.parameters import ConfigError
 from reproduction.experiment.yaml_files import read_mapping
-from reproduction.pipeline.config import merge, read_configuration
+from reproduction.pipeline.config import STUDIES, merge, read_configuration
 from reproduction.pipeline.plan import COSTS, Plan
 from reproduction.pipeline.prediction import UNMEASURED, Cost, predicted, read_costs, stages
 
@@ -50,13 +50,16 @@ class Needs:
 
 
 def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
-    """Write what the jobs of a build took."""
+    """Write what the jobs of a build took; a stage that it has not built keeps what is there."""
     plan = Plan(merged(*configs))
-    found: dict[str, dict[str, Any]] = {}
+    built = False
+    found: dict[str, dict[str, Any]] = json.loads(output.read_text()) if output.exists() else {}
+    found = {key: found[key] for key in stages(plan) if key in found}
     for key in stages(plan):
         taken = took(benchmarks, key)
         if taken is None:
             continue
+        built = True
         stage, paper, name = key.split("/")
         experiment = plan.experiment(paper, name)
         found[key] = {
@@ -67,7 +70,7 @@ def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
         }
         if stage == "simulation":
             found[key]["trials"] = experiment.trials
-    if not found:
+    if not built:
         raise ConfigError(f"{benchmarks} must hold benchmarks of a build, got none")
     datasets.write_text(written(found), output, checksum=False)
 
@@ -108,7 +111,7 @@ def asked_for(plan: Plan) -> set[str]:
     """The stages whose artifacts a figure, a table, an entry or another such stage reads."""
     pending = [
         (paper, artifact)
-        for paper, block in plan.config.papers.items()
+        for paper, block in plan.config.blocks.items()
         for artifact in (
             *(each for drawing in block.figures.values() for each in drawing.artifacts.values()),
             *(each for drawing in block.tables.values() for each in drawing.artifacts.values()),
@@ -135,10 +138,9 @@ def cost(*, configs: list[Path], measured: Path | None) -> None:
     wanted = asked_for(plan)
     found = {key: value for key, value in predict(plan).items() if key in wanted}
     rows: list[tuple[str, ...]] = [("", "core hours", "jobs", "longest job", "largest memory", "")]
-    for paper in plan.config.papers:
-        mine = [value for key, value in found.items() if key.split("/")[1] == paper]
-        rows.append((paper, *_words(mine), _note(mine)))
-    rows.append(("all", *_words(list(found.values())), ""))
+    for target, keys in _targets(found).items():
+        mine = [found[key] for key in keys]
+        rows.append((target, *_words(mine), _note(mine)))
     beside = [] if measured is None else _beside(found, measured)
     _print(rows)
     if beside:
@@ -154,17 +156,13 @@ def _beside(found: Mapping[str, Cost], benchmarks: Path) -> list[tuple[str, ...]
     rows: list[tuple[str, ...]] = [
         ("finished", "stages", "predicted", "measured", "share", "largest memory, share")
     ]
-    by_paper: dict[str, list[str]] = {}
-    for key in taken:
-        by_paper.setdefault(key.split("/")[1], []).append(key)
-    by_paper["all"] = list(taken)
-    for paper, keys in by_paper.items():
+    for target, keys in _targets(taken).items():
         predicted = sum(found[key].seconds for key in keys)
         seconds = sum(taken[key].seconds for key in keys)
         memory = [max(each[key].memory_mb for key in keys) for each in (found, taken)]
         rows.append(
             (
-                paper,
+                target,
                 str(len(keys)),
                 f"{predicted / 3600:.3f} h",
                 f"{seconds / 3600:.3f} h",
@@ -173,6 +171,16 @@ def _beside(found: Mapping[str, Cost], benchmarks: Path) -> list[tuple[str, ...]
             )
         )
     return rows
+
+
+def _targets(keys: Iterable[str]) -> dict[str, list[str]]:
+    """Stages by the target that makes them: a paper, all papers, the studies."""
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        found.setdefault(key.split("/")[1], []).append(key)
+    studies = found.pop(STUDIES, [])
+    found["all"] = [key for mine in found.values() for key in mine]
+    return found | ({STUDIES: studies} if studies else {})
 
 
 def _print(rows: list[tuple[str, ...]]) -> None:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from reproduction.pipeline.closure import SOURCE
+from reproduction.pipeline.registry import package
 
 
 @cache
@@ -19,11 +20,10 @@ def functions(paper: str, kind: str) -> dict[str, tuple[str, ...]]:
     Parameters
     ----------
     paper : str
-        Citation key.
+        Citation key, or `studies`.
     kind : {"figures", "tables"}
     """
-    base = SOURCE / "reproduction" / "papers" / paper / kind
-    path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
+    path = _file(f"{package(paper)}.{kind}")
     return {name: args for name, args in _defined(path).items() if not name.startswith("_")}
 
 
@@ -38,7 +38,7 @@ def _defined(path: Path) -> dict[str, tuple[str, ...]]:
             listed = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
             found[node.name] = tuple(argument.arg for argument in listed)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-            "reproduction.papers."
+            ("reproduction.papers.", "reproduction.studies.")
         ):
             other = _defined(_file(str(node.module)))
             names = {alias.name: alias.asname or alias.name for alias in node.names}

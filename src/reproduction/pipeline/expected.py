@@ -42,7 +42,7 @@ class Expected:
 
     def drawing(self, kind: str, paper: str, name: str) -> str:
         """Of what a figure or table reads; `kind` is figure or table."""
-        block = self._plan.config.papers[paper]
+        block = self._plan.config.blocks[paper]
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return self._named(paper, drawing.artifacts)
 

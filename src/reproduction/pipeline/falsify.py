@@ -18,7 +18,7 @@ from reproduction.claims.verdicts import from_json, judge
 from reproduction.experiment import checksums, datasets
 from reproduction.pipeline import stages
 from reproduction.pipeline.closure import closure, module_of
-from reproduction.pipeline.registry import Recipe
+from reproduction.pipeline.registry import Recipe, package
 
 # The stages in their order, and the kind of artifact that each makes.
 KINDS = {
@@ -31,7 +31,7 @@ KINDS = {
 
 def wrong_versions(paper: str) -> dict[str, WrongVersion]:
     """Deliberate mistakes that a paper's ledger must notice, by name; none if it lists none."""
-    name = f"reproduction.papers.{paper}.wrong_versions"
+    name = f"{package(paper)}.wrong_versions"
     if importlib.util.find_spec(name) is None:
         return {}
     return {version.name: version for version in importlib.import_module(name).WRONG_VERSIONS}

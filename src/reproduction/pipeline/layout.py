@@ -9,7 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FIGURE_FORMATS = ("pdf", "png")
+# Folders of the pages with their gates, below the root: that of the papers lies at the root itself.
+PAPERS, STUDIES = "", "studies/"
 PEERS_FILES = ("measured.json", "tables.md", "comparison.png")
+
+
+def book_of(key: str) -> str:
+    """The folder of the page that shows a paper or the studies."""
+    return STUDIES if f"{key}/" == STUDIES else PAPERS
 
 
 @dataclass(frozen=True)
@@ -59,11 +66,11 @@ class Layout:
     def claim(self, paper: str = "{paper}", claim: str = "{claim}") -> str:
         return f"{self.root}/claims/{paper}/{claim}.json"
 
-    def ledger(self, suffix: str) -> str:
-        return f"{self.root}/claims.{suffix}"
+    def ledger(self, suffix: str, book: str = "{book}") -> str:
+        return f"{self.root}/{book}claims.{suffix}"
 
-    def findings(self) -> str:
-        return f"{self.root}/findings.csv"
+    def findings(self, book: str = "{book}") -> str:
+        return f"{self.root}/{book}findings.csv"
 
     def crate(self) -> str:
         return f"{self.root}/ro-crate-metadata.json"
@@ -79,8 +86,8 @@ class Layout:
         """The job that writes what the repository says of the ledgers."""
         return f"{self.root}/docs.md"
 
-    def page(self) -> str:
-        return f"{self.root}/index.html"
+    def page(self, book: str = "{book}") -> str:
+        return f"{self.root}/{book}index.html"
 
     def peers(self, file: str) -> str:
         """One of `PEERS_FILES`, which compare other libraries with this one."""
@@ -89,8 +96,8 @@ class Layout:
     def benchmarks(self) -> str:
         return f"{self.root}/benchmarks"
 
-    def gate(self) -> str:
-        return f"{self.root}/gate.txt"
+    def gate(self, book: str = "{book}") -> str:
+        return f"{self.root}/{book}gate.txt"
 
     def log(self, artifact: str) -> str:
         """Log of the job that makes an artifact."""

@@ -64,7 +64,7 @@ class Ledgers:
     folder : str or Path
         Holds a folder a paper, with one file a topic.
     papers : sequence of str
-        Citation keys.
+        Citation keys, and that of the studies.
     layout : Layout
         Where the run's files lie.
 
@@ -85,7 +85,7 @@ class Ledgers:
         return {paper: read_ledger(self._folder / paper, paper) for paper in self._papers}
 
     def verdicts(self, *papers: str) -> list[str]:
-        """Verdict files of the papers, of all papers if none is named: one a group."""
+        """Verdict files of these papers or of the studies, of all if none is named: one a group."""
         return [
             self._layout.verdicts(paper, group)
             for paper in papers or self._papers
@@ -112,10 +112,10 @@ class Ledgers:
         entries = self.by_paper[paper].entries
         return json.dumps([verdicts.case(entries[name]) for name in names], sort_keys=True)
 
-    def files(self) -> list[str]:
-        """Files of all ledgers, recipes that declare entries included."""
+    def files(self, *papers: str) -> list[str]:
+        """Files of these ledgers, recipes that declare entries included."""
         found: list[Path] = []
-        for paper in self._papers:
+        for paper in papers:
             topics = topic_files(self._folder / paper)
             named = [name for path in topics for name in read_mapping(path).get("identities", ())]
             modules = [Recipe(paper, name).module_name for name in named]
@@ -123,9 +123,9 @@ class Ledgers:
             found += [*topics, *(Path(os.path.relpath(path)) for path in recipes)]
         return [path.as_posix() for path in found]
 
-    def folders(self) -> dict[str, str]:
-        """Folder of each ledger."""
-        return {paper: (self._folder / paper).as_posix() for paper in self._papers}
+    def folders(self, *papers: str) -> dict[str, str]:
+        """Folder of each of these ledgers."""
+        return {paper: (self._folder / paper).as_posix() for paper in papers}
 
     def falsifier(self, paper: str, experiments: Mapping[str, Mapping[str, Any]]) -> Falsifier:
         """The groups that some of these experiments judge, and what judging them reads."""
@@ -158,18 +158,20 @@ class Ledgers:
         }
 
 
-def described(config: Any, parameters: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+def described(
+    blocks: Mapping[str, Any], parameters: Mapping[tuple[str, str], Mapping[str, Any]]
+) -> str:
     """Captions, artifacts and parameters of all figures and tables as JSON, for the page.
 
     Parameters
     ----------
-    config : Config
-        The checked configuration.
+    blocks : mapping of str to Paper
+        The papers or the studies, by their keys.
     parameters : mapping
         Of each experiment, by paper and name.
     """
     found: dict[str, dict[str, Any]] = {}
-    for paper, block in config.papers.items():
+    for paper, block in blocks.items():
         found[paper] = {}
         for kind, listed in (("figure", block.figures), ("table", block.tables)):
             for name, drawing in listed.items():

@@ -13,19 +13,19 @@ from typing import Any, TypeVar
 
 import yaml
 
-from reproduction.claims.known import Known
+from reproduction.claims.known import Coordinate, Known
 from reproduction.claims.verdicts import Scale
-from reproduction.pipeline import listing, scales, soundness
+from reproduction.experiment.structure import labels, structure
+from reproduction.pipeline import scales, soundness
 from reproduction.pipeline.closure import SOURCE, closure
 from reproduction.pipeline.config import Config, Experiment, load
 from reproduction.pipeline.falsify import wrong_versions
-from reproduction.pipeline.layout import FIGURE_FORMATS, Layout
+from reproduction.pipeline.layout import FIGURE_FORMATS, PAPERS, Layout, book_of
 from reproduction.pipeline.ledgers import Falsifier, Ledgers, described
 from reproduction.pipeline.lock import JOBS, JOBS_VARIABLE
 from reproduction.pipeline.prediction import read_costs, require_affordable
 from reproduction.pipeline.processor import pinned
-from reproduction.pipeline.provenance import config_digest
-from reproduction.pipeline.registry import STAGE_OF, Recipe, known_papers
+from reproduction.pipeline.registry import STAGE_OF, Recipe, known_keys, package
 
 Result = TypeVar("Result")
 COSTS = Path("workflow/costs.json")
@@ -44,8 +44,8 @@ class Plan:
     ledgers : str or Path
         Folder with a folder a paper, which holds its ledger.
     schemas : str or Path
-        Folder with what is generated: the digests of the paper's scale, the listing of artifacts.
-        Beside it lies `costs.json`, from which jobs are predicted.
+        Folder with the digests of the paper's scale, which are generated. Beside it lies
+        `costs.json`, from which jobs are predicted.
     checked : bool
         Whether what is wrong is looked for; the process of a job need not, its run has.
 
@@ -72,8 +72,7 @@ class Plan:
         *,
         checked: bool = True,
     ) -> None:
-        self.config: Config = load(raw, known_papers())
-        self._listing = listing.read_listing(Path(schemas, listing.LISTING.name)) if checked else {}
+        self.config: Config = load(raw, known_keys())
         self.reference = scales.read_reference(Path(schemas, scales.PAPER_SCALE.name))
         if checked:
             soundness.require_sound_experiments(self)
@@ -83,35 +82,48 @@ class Plan:
         self.own = scales.own(self.config, self.reference) if paper_scale else frozenset()
         self.scale: Scale = "own" if self.own else self.config.scale
         self.layout = Layout(self.scale)
-        self.ledgers = Ledgers(ledgers, tuple(self.config.papers), self.layout)
+        self.ledgers = Ledgers(ledgers, tuple(self.config.blocks), self.layout)
         if checked:
             soundness.require_sound_tables(os.environ.get("PRIVREG_DATA"))
             soundness.require_sound_drawings_and_ledgers(self)
 
     # Targets
 
+    def keys(self, book: str) -> tuple[str, ...]:
+        """What a page and its gate are of: the papers, or the studies."""
+        return tuple(key for key in self.config.blocks if book_of(key) == book)
+
+    def built(self, book: str) -> list[str]:
+        """Every figure and table of a book, its page and its gate."""
+        keys, layout = self.keys(book), self.layout
+        return [*self.figures(*keys), *self.tables(*keys), layout.page(book), layout.gate(book)]
+
     def figures(self, *papers: str) -> list[str]:
-        """Figure files of the papers, of all papers if none is named."""
+        """Figure files of these papers or of the studies."""
         return [
             self.layout.figure(paper, figure, suffix=suffix)
-            for paper in papers or self.config.papers
-            for figure in self.config.papers[paper].figures
+            for paper in papers
+            for figure in self.config.blocks[paper].figures
             for suffix in FIGURE_FORMATS
         ]
 
+    def images(self, *papers: str) -> list[str]:
+        """Their figures as images for a page."""
+        return [path for path in self.figures(*papers) if path.endswith(".png")]
+
     def tables(self, *papers: str) -> list[str]:
-        """Table files of the papers, of all papers if none is named."""
+        """Table files of these papers or of the studies."""
         return [
             self.layout.table(paper, table)
-            for paper in papers or self.config.papers
-            for table in self.config.papers[paper].tables
+            for paper in papers
+            for table in self.config.blocks[paper].tables
         ]
 
     # An experiment's jobs
 
     def experiment(self, paper: str, name: str) -> Experiment:
         """Configuration of one experiment at the run's scale."""
-        return self.config.papers[paper].experiments[name].at(self.config.scale)
+        return self.config.blocks[paper].experiments[name].at(self.config.scale)
 
     def recipe(self, paper: str, name: str) -> Recipe:
         """The recipe that runs an experiment."""
@@ -142,15 +154,32 @@ class Plan:
 
     @cache  # noqa: B019 a plan lives as long as its process
     def known(self, paper: str, artifact: str) -> Known | None:
-        """What the listing tells of an artifact; its labels are the paper scale's alone."""
+        """What the recipe declares of an artifact; its labels are the paper scale's alone."""
         kind, _, name = artifact.partition("/")
-        listed = f"{kind}/{name}" if kind == "data" else f"{kind}/{paper}/{name}"
-        recipe = "" if kind == "data" else self.recipe(paper, name).name
-        config = ""
-        if kind != "data" and self._scale_of(paper, [artifact]) == "paper":
-            config = config_digest(self.parameters(paper, name))
-        digest = listing.source_digest(recipe, listed)
-        return listing.known(self._listing.get(listed), recipe=digest, config=config)
+        if kind == "data":
+            return None
+        stage = self.recipe(paper, name).maker(kind)
+        found = structure(stage)
+        if found is None:
+            return None
+        listed: dict[str, tuple[Any, ...]] = {}
+        if self._scale_of(paper, [artifact]) == "paper":
+            listed = labels(stage, self._typed_parameters(paper, name))
+            trials = self.experiment(paper, name).trials
+            listed |= {"trial": tuple(range(trials))} if trials else {}
+        coordinates = {
+            each: Coordinate(dims, listed.get(each))
+            for each, (dims, _, _) in found.coordinates.items()
+        }
+        return Known(
+            variables={each: tuple(dims) for each, (dims, _, _) in found.variables.items()},
+            coordinates=coordinates,
+            sizes={
+                about.dimension: len(about.labels)
+                for about in coordinates.values()
+                if about.labels is not None
+            },
+        )
 
     # Data, drawings and claims
 
@@ -160,13 +189,11 @@ class Plan:
 
     def drawing_sources(self, kind: str, paper: str) -> list[str]:
         """Source files that a paper's figures or tables run; `kind` is figure or table."""
-        return _posix(
-            closure(f"reproduction.pipeline.stages:{kind}", f"reproduction.papers.{paper}.{kind}s")
-        )
+        return _posix(closure(f"reproduction.pipeline.stages:{kind}", f"{package(paper)}.{kind}s"))
 
     def drawing_reads(self, kind: str, paper: str, name: str) -> dict[str, str]:
         """Artifacts that a figure or table reads, by argument name."""
-        block = self.config.papers[paper]
+        block = self.config.blocks[paper]
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return {
             argument: self.layout.artifact(paper, artifact)
@@ -175,7 +202,7 @@ class Plan:
 
     def scale_of_drawing(self, kind: str, paper: str, name: str) -> Scale:
         """The scale that a figure or table is of: your own if one of its experiments is."""
-        block = self.config.papers[paper]
+        block = self.config.blocks[paper]
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return self._scale_of(paper, drawing.artifacts.values())
 
@@ -186,7 +213,7 @@ class Plan:
     def figures_by_table(self) -> dict[str, list[str]]:
         """The figures that depend on each real table."""
         found: dict[str, list[str]] = {}
-        for paper, block in self.config.papers.items():
+        for paper, block in self.config.blocks.items():
             for figure, drawing in block.figures.items():
                 for artifact in drawing.artifacts.values():
                     stage, _, name = artifact.partition("/")
@@ -200,20 +227,21 @@ class Plan:
                         found[table].append(f"{paper}/{figure}")
         return found
 
-    def drawings(self) -> str:
-        """Captions, artifacts and parameters of all figures and tables as JSON."""
+    def drawings(self, *papers: str) -> str:
+        """Captions, artifacts and parameters of the figures and tables of these, as JSON."""
+        blocks = {paper: self.config.blocks[paper] for paper in papers}
         parameters = {
             (paper, name): self.experiment(paper, name).parameters
-            for paper, block in self.config.papers.items()
+            for paper, block in blocks.items()
             for name in block.experiments
         }
-        return described(self.config, parameters)
+        return described(blocks, parameters)
 
     def falsified(self) -> list[str]:
         """Result files of all deliberate mistakes."""
         return [
             self.layout.falsified(paper, version)
-            for paper in self.config.papers
+            for paper in self.config.blocks
             for version in wrong_versions(paper)
         ]
 
@@ -237,19 +265,21 @@ class Plan:
 
     def falsifier_sources(self, paper: str, version: str) -> list[str]:
         """Source files that a deliberate mistake runs."""
-        roots = [f"reproduction.papers.{paper}.wrong_versions", f"{FALSIFY}:falsify"]
+        roots = [f"{package(paper)}.wrong_versions", f"{FALSIFY}:falsify"]
         for name in wrong_versions(paper)[version].runs:
             recipe = self.recipe(paper, name)
             roots += [f"{recipe.module_name}:{stage}" for stage in STAGES if recipe.has(stage)]
         return _posix(closure(*roots))
 
     def crate_files(self) -> str:
-        """Files of the ledger's RO-Crate, with what each is, as JSON."""
+        """Files of the RO-Crate of the papers' ledger, with what each is, as JSON."""
         files = {
-            self.layout.ledger("json"): "Statements, cross-checks and findings with verdicts",
-            self.layout.ledger("csv"): "The checks as a table",
-            self.layout.findings(): "The findings as a table",
-            self.layout.page(): "The page to read",
+            self.layout.ledger(
+                "json", PAPERS
+            ): "Statements, cross-checks and findings with verdicts",
+            self.layout.ledger("csv", PAPERS): "The checks as a table",
+            self.layout.findings(PAPERS): "The findings as a table",
+            self.layout.page(PAPERS): "The page to read",
         }
         root = f"{self.layout.root}/"
         return json.dumps({path.removeprefix(root): what for path, what in files.items()})
@@ -268,7 +298,7 @@ class Plan:
 
     def peers_sources(self) -> list[str]:
         """Source files that the comparison with other libraries runs."""
-        module = "reproduction.papers.privreg.compared_"
+        module = "reproduction.studies.compared_"
         return _posix(closure(f"{module}methods", f"{module}tables", "privreg.data"))
 
     def environment(self, source: Path, *, conda: bool) -> str:

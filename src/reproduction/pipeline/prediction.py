@@ -68,7 +68,7 @@ def read_costs(path: Path) -> dict[str, Cost]:
 
 def stages(plan: Plan) -> Iterator[str]:
     """Each `stage/paper/experiment` that makes an artifact."""
-    for paper, block in plan.config.papers.items():
+    for paper, block in plan.config.blocks.items():
         for name in block.experiments:
             recipe = plan.recipe(paper, name)
             for stage, function in (

@@ -1,9 +1,12 @@
-"""Find a paper's recipes: which stages an experiment has and which artifacts each stage reads.
+"""Find recipes: which stages an experiment has and which artifacts each stage reads.
 
 A recipe is a module in a paper's `experiments` folder. It holds a `Parameters` model, a `PLACE` in
 the paper, and the stages that it has as functions `theory`, `simulate`, `summarise` and
 `intervals`. A stage reads the artifacts that its arguments name: `theory`, `simulation`,
 `intervals` and `data`, the last one being the table that the parameter `dataset` names.
+
+The project's own promises are studies: they have recipes, figures and a ledger as a paper has,
+under the key `studies` in place of a citation key.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType
@@ -21,6 +24,7 @@ from reproduction import papers
 from reproduction.experiment.citations import Citation
 from reproduction.experiment.parameters import ConfigError, Strict, choose, validate
 from reproduction.experiment.yaml_files import read_mapping
+from reproduction.pipeline.config import STUDIES
 
 ARTIFACTS = ("theory", "simulation", "intervals", "data")
 # The stage whose presence decides whether there is an artifact of a kind.
@@ -34,27 +38,47 @@ def known_papers() -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def known_keys() -> tuple[str, ...]:
+    """Citation keys, and the key of the studies."""
+    return (*known_papers(), STUDIES)
+
+
+def package(key: str) -> str:
+    """Package that holds the recipes and figures of a paper or of the studies."""
+    return f"reproduction.{STUDIES}" if key == STUDIES else f"reproduction.papers.{key}"
+
+
 def citation(paper: str) -> Citation:
-    """Bibliographic data of a paper."""
-    choose(paper, known_papers(), "a paper")
-    return importlib.import_module(f"reproduction.papers.{paper}").CITATION
+    """Bibliographic data of a paper, or of the studies."""
+    choose(paper, known_keys(), "a paper")
+    return importlib.import_module(package(paper)).CITATION
+
+
+def seed_key(path: str) -> str:
+    """Key that seeds the draws of an experiment, by its path `paper/experiment`.
+
+    It is the path, unless the package states under which key it was first drawn (`SEEDED_AS`), so
+    that an experiment that moved keeps its numbers.
+    """
+    paper, _, experiment = path.partition("/")
+    first = getattr(importlib.import_module(package(paper)), "SEEDED_AS", paper)
+    return f"{first}/{experiment}"
 
 
 @cache
 def recipes(paper: str) -> tuple[str, ...]:
     """Names of a paper's recipes: the modules of its `experiments` folder."""
-    folder = importlib.import_module(f"reproduction.papers.{paper}.experiments").__path__
+    folder = importlib.import_module(f"{package(paper)}.experiments").__path__
     return tuple(sorted(entry.name for entry in pkgutil.iter_modules(folder)))
 
 
 def paper_files(config: Mapping[str, Any]) -> list[str]:
-    """Configuration files of the papers that a configuration lists."""
+    """Configuration files of the papers that a configuration lists, and of the studies."""
     listed = config.get("papers")
     if not isinstance(listed, list):
         raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
-    files = [
-        f"config/papers/{choose(paper, known_papers(), 'config.papers')}.yaml" for paper in listed
-    ]
+    keys = [choose(paper, known_papers(), "config.papers") for paper in listed]
+    files = [*(f"config/papers/{key}.yaml" for key in keys), f"config/{STUDIES}.yaml"]
     for file in files:
         # What is no YAML is said better here than by who reads it next.
         read_mapping(file)
@@ -63,7 +87,7 @@ def paper_files(config: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe of a paper; raises a `ConfigError` when asked for one that is not there."""
+    """A recipe, of a paper or of the studies; a `ConfigError` if it is not there."""
 
     paper: str
     name: str
@@ -75,11 +99,18 @@ class Recipe:
 
     @property
     def module_name(self) -> str:
-        return f"reproduction.papers.{self.paper}.experiments.{self.name}"
+        return f"{package(self.paper)}.experiments.{self.name}"
 
     def has(self, stage: str) -> bool:
         """Whether the recipe has this stage."""
         return hasattr(self.module, stage)
+
+    def maker(self, kind: str) -> Callable[..., Any]:
+        """The stage that gives an artifact its variables; of a simulation the summary, if any."""
+        stage = STAGE_OF[kind]
+        last = "summarise" if stage == "simulate" and self.has("summarise") else stage
+        found: Callable[..., Any] = getattr(self.module, last)
+        return found
 
     def reads(self, stage: str) -> tuple[str, ...]:
         """Kinds of artifact that a stage reads, beside the shards that a summary joins."""

@@ -1,7 +1,7 @@
 """At whose scale an experiment runs: the paper's, the quick one, or your own.
 
 An experiment is at the paper's scale if its recipe, trials and parameters are those that
-`workflow/schemas/paper_scale.json` has a digest of, which is generated from `config/papers`. The
+`workflow/schemas/paper_scale.json` has a digest of, which is generated from `config/`. The
 seed and the number of shards are no part of it: they change draws and jobs, not what is computed.
 """
 
@@ -17,7 +17,7 @@ from pydantic import Field
 
 from reproduction.experiment.parameters import ConfigError, Strict, validate
 from reproduction.pipeline.config import Config, Experiment, read_configuration
-from reproduction.pipeline.registry import Recipe, known_papers
+from reproduction.pipeline.registry import Recipe, known_keys
 
 PAPER_SCALE = Path("workflow/schemas/paper_scale.json")
 
@@ -59,7 +59,7 @@ def own(config: Config, reference: Mapping[str, Reference]) -> frozenset[tuple[s
     """Papers and names of the experiments that are not at the paper's scale."""
     return frozenset(
         (paper, name)
-        for paper, block in config.papers.items()
+        for paper, block in config.blocks.items()
         for name, experiment in block.experiments.items()
         if paper not in reference
         or reference[paper].experiments.get(name) != digest(paper, name, experiment)
@@ -71,7 +71,7 @@ def made_as(config: Config, paper: str, artifact: str) -> str:
     kind, _, name = artifact.partition("/")
     if kind == "data":
         return artifact
-    experiment = config.papers[paper].experiments.get(name)
+    experiment = config.blocks[paper].experiments.get(name)
     return f"{kind}/{(experiment.recipe if experiment else None) or name}"
 
 
@@ -80,9 +80,9 @@ def scales(*, output: Path) -> None:
     from reproduction.experiment import datasets
     from reproduction.pipeline.config import load
 
-    config = load(read_configuration(), known_papers())
+    config = load(read_configuration(), known_keys())
     found: dict[str, Any] = {}
-    for paper, block in config.papers.items():
+    for paper, block in config.blocks.items():
         experiments = {
             name: digest(paper, name, experiment) for name, experiment in block.experiments.items()
         }

@@ -8,14 +8,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from reproduction.pipeline.config import Config, DataSource, LargestJob, Paper
-from reproduction.pipeline.registry import Recipe, known_papers, recipes
+from reproduction.pipeline.registry import Recipe, known_keys, known_papers, recipes
 
 
 def schema() -> str:
     """The schema as text, each paper a top-level block."""
     definitions: dict[str, Any] = {}
     blocks: dict[str, Any] = {}
-    for paper in known_papers():
+    for paper in known_keys():
         block = _definition(Paper, definitions)
         blocks[paper] = {"$ref": block, "description": f"The block of {paper}."}
         for name in recipes(paper):

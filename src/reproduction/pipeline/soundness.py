@@ -40,7 +40,7 @@ def require_sound_experiments(plan: Plan) -> None:
     """
     for name in plan.config.data:
         choose(name, data.NAMES, "a key of config.data")
-    for paper in plan.config.papers:
+    for paper in plan.config.blocks:
         _check_experiments(plan, paper)
 
 
@@ -58,13 +58,13 @@ def require_sound_drawings_and_ledgers(plan: Plan) -> None:
     ConfigError
         A line for each thing that is wrong, of the first paper that has any.
     """
-    for paper in plan.config.papers:
+    for paper in plan.config.blocks:
         _check_drawings(plan, paper)
         _check_ledger(plan, paper)
 
 
 def _check_experiments(plan: Plan, paper: str) -> None:
-    for name, experiment in plan.config.papers[paper].experiments.items():
+    for name, experiment in plan.config.blocks[paper].experiments.items():
         where = f"{paper}.experiments.{name}"
         recipe = plan.recipe(paper, name)
         if recipe.has("simulate") != (experiment.trials is not None):
@@ -82,7 +82,7 @@ def _check_experiments(plan: Plan, paper: str) -> None:
 
 
 def _check_drawings(plan: Plan, paper: str) -> None:
-    block = plan.config.papers[paper]
+    block = plan.config.blocks[paper]
     as_committed = plan.reference.get(paper)
     for kind, listed in (("figures", block.figures), ("tables", block.tables)):
         functions = drawings.functions(paper, kind)
@@ -121,7 +121,7 @@ def _check_entry(plan: Plan, paper: str, entry: Entry, where: str) -> None:
     for artifact in read:
         _check_artifact(plan, paper, artifact, f"{where}.evidence")
     if entry.figure is not None:
-        block = plan.config.papers[paper]
+        block = plan.config.blocks[paper]
         choose(entry.figure, [*block.figures, *block.tables], f"{where}.figure")
     known = {
         artifact: about for artifact in read if (about := plan.known(paper, artifact)) is not None
@@ -139,6 +139,6 @@ def _check_artifact(plan: Plan, paper: str, artifact: str, where: str) -> None:
     if stage == "data":
         choose(name, plan.config.data, where)
         return
-    choose(name, plan.config.papers[paper].experiments, where)
+    choose(name, plan.config.blocks[paper].experiments, where)
     if not plan.recipe(paper, name).has(STAGE_OF[stage]):
         raise ConfigError(f"{where} must name an experiment with the stage {stage!r}, got {name!r}")

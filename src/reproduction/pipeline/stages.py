@@ -14,7 +14,7 @@ from privreg.version import __version__
 from reproduction.experiment import checksums, datasets
 from reproduction.pipeline import provenance
 from reproduction.pipeline.provenance import NOTHING, Expectations
-from reproduction.pipeline.registry import Recipe
+from reproduction.pipeline.registry import Recipe, package, seed_key
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -88,7 +88,7 @@ def simulate(
 
     job = _Job("simulate", path, recipe, parameters, artifacts, expected)
     index, count = shard
-    part = shard_of(seed, path, trials, index=index, count=count)
+    part = shard_of(seed, seed_key(path), trials, index=index, count=count)
     dataset = job.recipe.module.simulate(job.parameters, part, **job.inputs)
     dataset = dataset.assign_coords(
         trial=datasets.variable("trial", part.numbers, "trial number")
@@ -160,7 +160,7 @@ def figure(
     from reproduction.experiment import plotting
 
     paper, _, name = path.partition("/")
-    module = importlib.import_module(f"reproduction.papers.{paper}.figures")
+    module = importlib.import_module(f"{package(paper)}.figures")
     found = provenance.read_all(artifacts, expected)
     with plotting.style():
         drawing = getattr(module, name)(**found)
@@ -176,7 +176,7 @@ def table(path: str, *, artifacts: Paths, output: Path, expected: Expectations =
     import importlib
 
     paper, _, name = path.partition("/")
-    module = importlib.import_module(f"reproduction.papers.{paper}.tables")
+    module = importlib.import_module(f"{package(paper)}.tables")
     frame = getattr(module, name)(**provenance.read_all(artifacts, expected))
     with datasets.atomic(output) as partial:
         frame.to_csv(partial, index=False)

@@ -12,7 +12,7 @@ from typing import Any
 
 from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline.falsify import wrong_versions
-from reproduction.pipeline.layout import PEERS_FILES, Layout
+from reproduction.pipeline.layout import PEERS_FILES, Layout, book_of
 from reproduction.pipeline.plan import Plan
 
 
@@ -78,12 +78,15 @@ def require_made(names: Iterable[str], plan: Plan, rules: Iterable[str]) -> None
 def files_made(plan: Plan) -> set[str]:
     """Every file that the workflow's rules can make for this plan."""
     layout = plan.layout
-    found = {*plan.figures(), *plan.tables(), *plan.ledgers.verdicts()}
-    found |= {layout.ledger("csv"), layout.ledger("json"), layout.findings(), layout.page()}
-    found |= {layout.crate(), layout.gate(), layout.caught()}
+    keys = tuple(plan.config.blocks)
+    found = {*plan.figures(*keys), *plan.tables(*keys), *plan.ledgers.verdicts()}
+    for book in {book_of(key) for key in keys}:
+        found |= {layout.ledger("csv", book), layout.ledger("json", book), layout.findings(book)}
+        found |= {layout.page(book), layout.gate(book)}
+    found |= {layout.crate(), layout.caught()}
     found |= {layout.peers(name) for name in PEERS_FILES}
     found |= {layout.data(name) for name in plan.config.data}
-    for paper, block in plan.config.papers.items():
+    for paper, block in plan.config.blocks.items():
         found |= {layout.claim(paper, entry) for entry in plan.ledgers.by_paper[paper].entries}
         found |= {layout.falsified(paper, version) for version in wrong_versions(paper)}
         for name in block.experiments:
@@ -113,6 +116,6 @@ def _hint(path: str, plan: Plan, made: set[str]) -> str:
     names = beside or [file for file in made if "/benchmarks/" not in file]
     close = difflib.get_close_matches(here, names, n=1, cutoff=0.6)
     if not path.startswith("results"):
-        people = ["all", "claims", "falsify", "docs", "peers", *plan.config.papers]
+        people = ["all", "claims", "falsify", "docs", "peers", *plan.config.blocks]
         close = difflib.get_close_matches(path, people, n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else ""

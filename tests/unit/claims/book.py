@@ -156,7 +156,8 @@ def whole_drawings() -> dict[str, Any]:
     """Figures of all papers with their captions and parameters, from the configuration."""
     found: dict[str, Any] = {}
     for paper in WHOLE:
-        path = ROOT / f"config/papers/{paper}.yaml"
+        name = paper if paper == "studies" else f"papers/{paper}"
+        path = ROOT / f"config/{name}.yaml"
         block = yaml.safe_load(path.read_text(encoding="utf-8"))[paper]
         found[paper] = {
             name: {

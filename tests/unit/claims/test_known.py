@@ -10,8 +10,7 @@ from reproduction.claims.entries import Probe
 from reproduction.claims.known import Coordinate, Known, require_possible
 
 KNOWN = Known(
-    numbers={"risk": ("spectrum", "time"), "slope": ("spectrum",), "total": ()},
-    others=("name",),
+    variables={"risk": ("spectrum", "time"), "slope": ("spectrum",), "total": ()},
     coordinates={
         "spectrum": Coordinate("spectrum", ("isotropic", "uniform")),
         "time": Coordinate("time", (0.1, 0.5, 1.0)),
@@ -50,7 +49,6 @@ def test_what_could_be_judged_is_let_through(possible):
     ("impossible", "words"),
     [
         (probe("risks"), "evidence.variable must be one of 'risk', .* did you mean 'risk'"),
-        (probe("name"), "must hold numbers, got 'name'"),
         (probe("slope", time=0.5), "evidence.select: a key must be one of 'spectrum', got 'time'"),
         (probe("slope", spectrum="unifrm"), "did you mean 'uniform'"),
         (probe("risk", spectrum="uniform", time=0.7), "nearest is 0.5"),

@@ -14,8 +14,10 @@ from pydantic import TypeAdapter
 
 from reproduction.claims.checks import Check
 from reproduction.claims.cost import seconds, words
+from reproduction.claims.gate import summary
 from reproduction.claims.page import render, scaled
 from reproduction.claims.picture import picture
+from reproduction.claims.records import Book
 from reproduction.claims.verdicts import CheckResult
 from reproduction.claims.wording import describe, series, with_error
 
@@ -122,10 +124,26 @@ def test_the_page_is_self_contained_and_deterministic() -> None:
     assert not page.tags & {"link", "iframe", "object"}
     assert not re.search(r"url\(|@import|fetch\(", text)
     outside = [link for link in page.links if not link.startswith(("#", "data:image/png"))]
-    assert outside == ["https://arxiv.org/abs/2505.16329"]
+    assert outside == ["studies/index.html", "https://arxiv.org/abs/2505.16329"]
     assert drawn() == text
     # An image is there once, wherever its figure is looked at.
     assert text.count("data:image/png") == 1
+
+
+def test_the_page_of_the_studies_shows_no_statements_and_leads_to_that_of_the_papers() -> None:
+    found = book()
+    studies = Book(
+        topics=[topic.model_copy(update={"paper": "studies"}) for topic in found.topics[:1]],
+        records=[entry.model_copy(update={"paper": "studies"}) for entry in found.cross_checks],
+        findings=[],
+    )
+    text = render(studies, papers={}, drawings={}, images={})
+    page = Page(text)
+    assert len(page.entries) == len(studies.records) > 0
+    assert "../index.html" in page.links
+    assert not {"findings", "findings-studies"} & set(page.identifiers)
+    assert "statement" not in summary(studies)
+    assert "finding" not in summary(studies)
 
 
 def test_a_palette_keeps_the_colours_of_few_pixels() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from reproduction.pipeline import imports, reference
 from reproduction.pipeline.closure import SOURCE
-from reproduction.pipeline.registry import Recipe, known_papers, recipes
+from reproduction.pipeline.registry import Recipe, known_keys, known_papers, recipes
 from reproduction.pipeline.schema import schema
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +70,7 @@ def test_notation_names_every_paper_and_only_names_that_are_used():
 
 def test_parameters_with_a_paper_s_letter_have_a_name_of_ours():
     # One letter says what it means in one paper only.
-    for paper in known_papers():
+    for paper in known_keys():
         for recipe in recipes(paper):
             for field in Recipe(paper, recipe).module.Parameters.model_fields:
                 assert len(field) > 2, f"{paper}.{recipe}.{field}"
@@ -78,7 +78,17 @@ def test_parameters_with_a_paper_s_letter_have_a_name_of_ours():
 
 def test_every_key_of_the_configuration_is_explained():
     page = (ROOT / "config/README.md").read_text()
-    for key in ("seed", "scale", "papers", "data", "recipe", "trials", "shards", "quick"):
+    for key in (
+        "seed",
+        "scale",
+        "papers",
+        "studies",
+        "data",
+        "recipe",
+        "trials",
+        "shards",
+        "quick",
+    ):
         assert f"{key}" in page
         assert f'"{key}"' in schema()
 

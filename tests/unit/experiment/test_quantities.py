@@ -113,10 +113,10 @@ def test_the_schema_states_the_bounds():
 
 
 def test_every_parameter_of_every_recipe_is_bounded():
-    from reproduction.pipeline.registry import Recipe, known_papers, recipes
+    from reproduction.pipeline.registry import Recipe, known_keys, recipes
 
     loose = []
-    for paper in known_papers():
+    for paper in known_keys():
         for name in recipes(paper):
             schema = Recipe(paper, name).module.Parameters.model_json_schema()
             for title, block in {name: schema, **schema.get("$defs", {})}.items():

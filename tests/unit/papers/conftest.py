@@ -68,7 +68,7 @@ TINY: dict[str, dict[str, Any]] = {
     "choquettechoo2024": {
         "convex_programs": {"parameters": {"condition_numbers": {"count": 2}, "lags": 5}},
     },
-    "privreg": {
+    "studies": {
         "population_coverage": {
             "trials": 2,
             "parameters": {
@@ -176,7 +176,7 @@ PLAN = tiny_plan()
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each experiment, and for each figure and table, of the configuration."""
-    papers = PLAN.config.papers.items()
+    papers = PLAN.config.blocks.items()
     listed = {
         "experiment": [(paper, name) for paper, block in papers for name in block.experiments],
         "drawing": [

@@ -1,4 +1,4 @@
-"""Tables and estimators of privreg's comparison: bounds, splits, noise, coordinates."""
+"""Tables and estimators of the study of methods: bounds, splits, noise, coordinates."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pytest
 
 from privreg.algorithms.ols import ols
 from privreg.privacy.budget import Budget
-from reproduction.papers.privreg.compared_methods import (
+from reproduction.studies.compared_methods import (
     METHODS,
     Prepared,
     held_out_error,
     noisy_moments,
     solve_with_ridge,
 )
-from reproduction.papers.privreg.compared_tables import SYNTHETIC, Synthetic, diabetes
+from reproduction.studies.compared_tables import SYNTHETIC, Synthetic, diabetes
 
 
 def generator(seed):

@@ -9,10 +9,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from privreg.data import NAMES
 from reproduction.experiment import datasets, plotting
-from reproduction.pipeline import listing, reference, stages
+from reproduction.experiment.structure import labels, structure
+from reproduction.pipeline import stages
 from reproduction.pipeline.plan import STAGE_OF
+from reproduction.pipeline.registry import package
+from reproduction.pipeline.variables import variables_page
 
 ROOT = Path(__file__).parents[3]
 GLOBAL_ATTRIBUTES = {
@@ -49,7 +51,7 @@ def test_every_stage_writes_a_complete_dataset(built, experiment):
 
 def test_what_reads_a_real_table_says_what_is_released(built):
     seen = 0
-    for paper, block in built.plan.config.papers.items():
+    for paper, block in built.plan.config.blocks.items():
         for name in block.experiments:
             if "data" not in built.plan.recipe(paper, name).reads("simulate"):
                 continue
@@ -74,7 +76,7 @@ def test_standard_errors_are_not_negative_and_have_their_variable_s_shape(built,
 
 def test_every_drawing_is_whole(built, drawing, tmp_path):
     paper, kind, name = drawing
-    block = built.plan.config.papers[paper]
+    block = built.plan.config.blocks[paper]
     listed = (block.figures if kind == "figure" else block.tables)[name].artifacts
     paths = {argument: built.path(paper, artifact) for argument, artifact in listed.items()}
     if kind == "table":
@@ -85,9 +87,7 @@ def test_every_drawing_is_whole(built, drawing, tmp_path):
         return
     found = {argument: datasets.read(path) for argument, path in paths.items()}
     with plotting.style(), plt.rc_context({"figure.dpi": 60}):
-        figure = getattr(importlib.import_module(f"reproduction.papers.{paper}.figures"), name)(
-            **found
-        )
+        figure = getattr(importlib.import_module(f"{package(paper)}.figures"), name)(**found)
         plotting.mark(figure, scale="quick", stand_ins=[])
         plotting.save(figure, tmp_path / "figure.png")
         plt.close(figure)
@@ -100,43 +100,45 @@ def test_every_drawing_is_whole(built, drawing, tmp_path):
             assert drawn.any() or not drawn.size, f"panel {number}: {line.get_label()}"
 
 
-def test_the_page_of_variables_names_each_with_its_error(built):
-    for paper, block in built.plan.config.papers.items():
-        for name in block.experiments:
-            for artifact in artifacts(built, paper, name):
-                built.path(paper, artifact)
-    for table in NAMES:
-        built.path("", f"data/{table}")
-    folder = built.folder / built.plan.layout.root
-    listed = names_by_artifact(reference.variables_page(folder))
-    for place, rows in listed.items():
-        dataset = datasets.read(folder / place)
-        errors = {v.attrs.get("ancillary_variables") for v in dataset.variables.values()} - {None}
-        assert {name for name, _ in rows} == set(dataset.variables) - errors
-        assert {error for _, error in rows if error} == errors
+def test_a_recipe_declares_what_its_artifacts_hold(built, experiment):
+    """Of a stage that declares: dimensions and attributes of all variables, and labels."""
+    plan, (paper, name) = built.plan, experiment
+    recipe = plan.recipe(*experiment)
+    parameters = recipe.parameters(plan.experiment(*experiment).parameters, name)
+    for artifact in artifacts(built, paper, name):
+        stage = recipe.maker(artifact.partition("/")[0])
+        found = structure(stage)
+        if found is None:
+            continue
+        dataset = built.dataset(paper, artifact)
+        for declared, held in (
+            (found.variables, dataset.data_vars),
+            (found.coordinates, dataset.coords),
+        ):
+            assert declared.keys() == held.keys(), artifact
+            for each, (dims, _, attributes) in declared.items():
+                dims = (dims,) if isinstance(dims, str) else dims
+                assert tuple(dims) == held[each].dims, f"{artifact}: {each}"
+                assert attributes == held[each].attrs, f"{artifact}: {each}"
+        for each, expected in labels(stage, parameters).items():
+            assert expected == tuple(dataset[each].values.tolist()), f"{artifact}: {each}"
 
 
-def test_the_listing_of_artifacts_is_not_behind(built):
-    """What the plan knows of an artifact agrees with the artifact, labels aside."""
-    entries = listing.read_listing(ROOT / "workflow/schemas/artifacts.json")
-    behind = []
-    for paper, block in built.plan.config.papers.items():
-        for name in block.experiments:
-            recipe = built.plan.recipe(paper, name).name
-            for artifact in artifacts(built, paper, name):
-                kind = artifact.partition("/")[0]
-                place = f"{kind}/{paper}/{name}"
-                dataset = datasets.read(built.path(paper, artifact))
-                found = listing.described(dataset, place, recipe)
-                entry = entries.get(place)
-                if entry is None or structure(entry) != structure(found):
-                    behind.append(place)
-    assert not behind, "run `make reference`"
-
-
-def structure(entry):
-    dimensions = {name: about[0] for name, about in entry["coordinates"].items()}
-    return entry["numbers"], sorted(entry["others"]), dimensions
+def test_the_page_of_variables_names_each_with_its_error(built, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    listed = names_by_artifact(variables_page())
+    paper, name = "bombari2025", "trajectories"
+    dataset = built.dataset(paper, f"theory/{name}")
+    rows = listed[f"theory/{paper}/{name}.nc"]
+    errors = {v.attrs.get("ancillary_variables") for v in dataset.variables.values()} - {None}
+    assert {row for row, _ in rows} == set(dataset.variables) - errors
+    assert {error for _, error in rows if error} == errors
+    assert {row for row, _ in listed["data/<table>.nc"]} == {
+        "feature",
+        "features",
+        "label",
+        "official_test",
+    }
 
 
 def names_by_artifact(page):

@@ -5,8 +5,8 @@ import pytest
 from privreg.data import stand_ins
 from reproduction.experiment import datasets
 from reproduction.experiment.tables import to_dataset
-from reproduction.pipeline.closing import closing_lines
-from reproduction.pipeline.layout import Layout
+from reproduction.pipeline.closing import books_of, closing_lines
+from reproduction.pipeline.layout import PAPERS, STUDIES, Layout
 
 LAYOUT = Layout("quick")
 
@@ -36,13 +36,42 @@ def test_figures_of_a_stand_in_are_named(tmp_path):
     figures = {"mnist": ["p/fig5", "p/fig2"], "california_housing": ["p/fig6"]}
     datasets.write(table, tmp_path / LAYOUT.data("mnist"))
     said = closing_lines(LAYOUT, seconds=1, stand_ins=figures)
-    assert said == ["Stand-ins, not the paper's data: p/fig2, p/fig5", "Took 1 s"]
+    assert said == ["Stand-ins, not the real tables: p/fig2, p/fig5", "Took 1 s"]
     datasets.write(table.assign_attrs(stand_in=0), tmp_path / LAYOUT.data("mnist"))
     assert closing_lines(LAYOUT, seconds=1, stand_ins=figures) == ["Took 1 s"]
 
 
+@pytest.mark.parametrize(
+    ("targets", "books"),
+    [
+        ([], [PAPERS]),
+        (["all"], [PAPERS]),
+        (["studies"], [STUDIES]),
+        (["results/figures/studies/audits.pdf"], [STUDIES]),
+        (["results/quick/studies/gate.txt", "lin2025"], [PAPERS, STUDIES]),
+    ],
+)
+def test_a_run_names_the_gate_and_the_page_of_what_it_built(tmp_path, targets, books):
+    for book in (PAPERS, STUDIES):
+        page = tmp_path / LAYOUT.page(book)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text("<html>")
+    assert books_of(targets) == books
+    said = closing_lines(LAYOUT, seconds=1, stand_ins={}, books=books_of(targets))
+    assert said == [*(f"Page to open: {LAYOUT.page(book)}" for book in books), "Took 1 s"]
+
+
+def test_a_stand_in_is_named_where_its_figure_was_built(tmp_path):
+    table = to_dataset(stand_ins.digits("no mirror answered"))
+    datasets.write(table, tmp_path / LAYOUT.data("mnist"))
+    figures = {"mnist": ["studies/comparison", "p/fig2"]}
+    for book, drawn in ((PAPERS, "p/fig2"), (STUDIES, "studies/comparison")):
+        said = closing_lines(LAYOUT, seconds=1, stand_ins=figures, books=[book])
+        assert said == [f"Stand-ins, not the real tables: {drawn}", "Took 1 s"]
+
+
 def test_the_page_is_named_where_there_is_one(tmp_path):
-    page = tmp_path / LAYOUT.page()
+    page = tmp_path / LAYOUT.page(PAPERS)
     page.parent.mkdir(parents=True)
     page.write_text("<html>")
     said = closing_lines(LAYOUT, seconds=1, stand_ins={})

@@ -9,7 +9,7 @@ import yaml
 
 from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline.plan import Plan
-from reproduction.pipeline.registry import known_papers, paper_files, recipes
+from reproduction.pipeline.registry import known_keys, paper_files, recipes
 from reproduction.pipeline.schema import schema
 
 ROOT = Path(__file__).parents[3]
@@ -38,7 +38,7 @@ def plan(raw):
 
 
 def test_the_configuration_is_valid(merged):
-    assert plan(merged).figures()
+    assert plan(merged).figures("brown2024")
 
 
 TRAJECTORIES = "bombari2025.experiments.trajectories"
@@ -143,8 +143,8 @@ def test_a_corrupt_local_file_stops_before_any_job(merged, tmp_path, monkeypatch
 
 def test_the_schema_names_every_paper_and_recipe():
     document = json.loads(schema())
-    assert set(known_papers()) <= set(document["properties"])
-    models = {f"{paper}.{name}.Parameters" for paper in known_papers() for name in recipes(paper)}
+    assert set(known_keys()) <= set(document["properties"])
+    models = {f"{paper}.{name}.Parameters" for paper in known_keys() for name in recipes(paper)}
     assert models <= set(document["$defs"])
 
 

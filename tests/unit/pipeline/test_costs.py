@@ -100,6 +100,23 @@ def test_a_build_stands_beside_its_prediction(tmp_path, capsys):
     assert rows["all"][1] == "2"
 
 
+def test_the_studies_are_counted_apart(capsys):
+    assert cli.main(["cost"]) == 0
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[1:]}
+    papers = [row for name, row in rows.items() if name not in ("all", "studies")]
+    assert int(rows["all"][2]) == sum(int(row[2]) for row in papers)
+    assert list(rows)[-2:] == ["all", "studies"]
+
+
+def test_a_build_of_the_papers_keeps_what_the_studies_took(tmp_path):
+    kept, new = "theory/studies/planning", "theory/lin2025/scaling"
+    output = tmp_path / "costs.json"
+    output.write_text(json.dumps({kept: json.loads(costs.COSTS.read_text())[kept], "gone": {}}))
+    benchmark(tmp_path, new, 3.0, 100)
+    assert cli.main(["measure", str(tmp_path), "--output", str(output)]) == 0
+    assert json.loads(output.read_text()).keys() == {kept, new}
+
+
 def test_what_nothing_reads_is_not_counted():
     """`all` leaves alone what no figure, table or entry reads; its rule still has needs."""
     plan = Plan(costs.merged())

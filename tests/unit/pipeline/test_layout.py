@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reproduction.pipeline.layout import Layout
+from reproduction.pipeline.layout import PAPERS, STUDIES, Layout, book_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -18,8 +18,13 @@ def test_what_is_left_out_stays_a_wildcard():
 
 
 def test_the_quick_scale_has_a_folder_of_its_own():
-    assert Layout("quick").gate() == "results/quick/gate.txt"
-    assert Layout("paper").gate() == "results/gate.txt"
+    assert Layout("quick").gate(PAPERS) == "results/quick/gate.txt"
+    assert Layout("paper").gate(PAPERS) == "results/gate.txt"
+
+
+def test_the_studies_have_a_folder_of_their_own():
+    assert Layout("quick").gate(STUDIES) == "results/quick/studies/gate.txt"
+    assert [book_of(key) for key in ("lin2025", "studies")] == [PAPERS, STUDIES]
 
 
 @pytest.mark.parametrize("scale", ["paper", "quick"])

@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-import xarray as xr
 
 from reproduction.experiment.parameters import ConfigError
-from reproduction.pipeline import drawings, listing, scales, targets
+from reproduction.pipeline import drawings, scales, targets
 from reproduction.pipeline.config import load, merge, read_configuration, with_arguments
 from reproduction.pipeline.plan import Plan, stop_in_one_line
-from reproduction.pipeline.registry import known_papers
+from reproduction.pipeline.registry import known_keys
 
 ROOT = Path(__file__).parents[3]
 RULES = ("all", "claims", "theory")
 
 
-def plan(**overlay):
-    raw = read_configuration(ROOT / "config")
+def one_paper():
+    raw = read_configuration(ROOT / "config") | {"papers": ["brown2024"]}
+    del raw["studies"]
+    return raw
+
+
+def plan(*, checked=True, **overlay):
     return Plan(
-        merge(raw | {"papers": ["brown2024"]}, overlay),
+        merge(one_paper(), overlay),
         ROOT / "config/claims",
         ROOT / "workflow/schemas",
+        checked=checked,
     )
 
 
@@ -39,7 +43,7 @@ def coverage(**changes):
 
 def test_the_process_of_a_job_plans_the_same_without_looking_for_what_is_wrong(whole):
     wrong = {"brown2024": {"figures": {"fig5": {"artifacts": {"simulatoin": "theory/coverage"}}}}}
-    raw = merge(read_configuration(ROOT / "config") | {"papers": ["brown2024"]}, wrong)
+    raw = merge(one_paper(), wrong)
     folders = (ROOT / "config/claims", ROOT / "workflow/schemas")
     with pytest.raises(ConfigError, match="simulatoin"):
         Plan(raw, *folders)
@@ -113,8 +117,8 @@ def test_settings_of_the_command_line_are_numbers():
 
 
 def test_figures_and_tables_have_a_function_of_their_arguments():
-    config = load(read_configuration(ROOT / "config"), known_papers())
-    for paper, block in config.papers.items():
+    config = load(read_configuration(ROOT / "config"), known_keys())
+    for paper, block in config.blocks.items():
         for kind, listed in (("figures", block.figures), ("tables", block.tables)):
             for name, drawing in listed.items():
                 assert set(drawings.functions(paper, kind)[name]) == set(drawing.artifacts)
@@ -130,7 +134,7 @@ def test_figures_and_tables_have_a_function_of_their_arguments():
     ],
 )
 def test_a_figure_of_wrong_artifacts_is_refused(artifacts, words):
-    raw = read_configuration(ROOT / "config") | {"papers": ["brown2024"]}
+    raw = one_paper()
     raw["brown2024"]["figures"]["fig1"]["artifacts"] = artifacts
     with pytest.raises(ConfigError, match=words):
         Plan(raw, ROOT / "config/claims", ROOT / "workflow/schemas")
@@ -138,7 +142,7 @@ def test_a_figure_of_wrong_artifacts_is_refused(artifacts, words):
 
 def test_the_same_recipe_with_other_parameters_may_be_drawn():
     figure = {"fig1": {"artifacts": {"simulation": "simulation/fixed_ratio_anisotropic"}}}
-    assert plan(brown2024={"figures": figure}).figures()
+    assert plan(brown2024={"figures": figure}).figures("brown2024")
 
 
 def test_a_figure_without_a_function_is_refused():
@@ -150,37 +154,39 @@ def test_a_figure_without_a_function_is_refused():
 # Artifacts
 
 
-def test_the_listing_knows_what_an_artifact_holds(tmp_path):
-    dataset = xr.Dataset(
-        {"risk": ("time", np.zeros(3)), "name": ("time", ["a", "b", "c"])},
-        coords={"time": [0.0, 0.5, 1.0], "long": ("row", np.arange(500))},
-        attrs={"config_digest": "here"},
-    )
-    entry = json.loads(json.dumps(listing.described(dataset, "theory/brown2024/x", "coverage")))
-    digest = listing.source_digest("coverage", "theory/brown2024/x")
-    known = listing.known(entry, recipe=digest, config="here")
-    assert known.numbers == {"risk": ("time",)}
-    assert known.others == ("name",)
-    assert known.coordinates["time"].labels == (0.0, 0.5, 1.0)
-    assert known.coordinates["long"].labels is None
-    elsewhere = listing.known(entry, recipe=digest, config="there")
-    assert elsewhere.coordinates["time"].labels is None
-    assert elsewhere.numbers == known.numbers
-    assert listing.known(entry, recipe="edited since", config="here") is None
+def test_the_recipe_tells_what_an_artifact_will_hold():
+    paper = plan(papers=["lin2025"]).known("lin2025", "theory/scaling")
+    assert paper.variables["mean_gap"] == ("dimension",)
+    assert paper.sizes["dimension"] == len(paper.coordinates["dimension"].labels)
+    dimensions = [5, 10, 20]
+    experiments = {"scaling": {"trials": 7, "parameters": {"dimensions": dimensions}}}
+    mine = plan(papers=["lin2025"], lin2025={"experiments": experiments})
+    own = mine.known("lin2025", "theory/scaling")
+    assert own.variables == paper.variables
+    # An entry that looks at the paper's labels stops no run at another scale.
+    assert own.coordinates["dimension"].labels is None
+
+
+def test_of_a_stage_that_declares_nothing_nothing_is_known(whole, monkeypatch):
+    assert whole.known("brown2024", "data/mnist") is None
+    module = whole.recipe("brown2024", "main_theorem").module
+    monkeypatch.setattr(module, "theory", lambda parameters: None)
+    fresh = plan(checked=False)
+    assert fresh.known("brown2024", "theory/main_theorem") is None
 
 
 def test_a_wrong_entry_is_named_with_each_other_one(tmp_path, capsys):
-    folder = tmp_path / "brown2024"
+    folder = tmp_path / "lin2025"
     folder.mkdir()
-    for path in (ROOT / "config/claims/brown2024").glob("*.yaml"):
+    for path in (ROOT / "config/claims/lin2025").glob("*.yaml"):
         text = path.read_text().replace("variable: ", "variable: x", 1)
         (folder / path.name).write_text(text)
-    raw = read_configuration(ROOT / "config") | {"papers": ["brown2024"]}
+    raw = one_paper() | {"papers": ["lin2025"]}
     with pytest.raises(SystemExit) as stopped:
         stop_in_one_line(Plan)(raw, tmp_path, ROOT / "workflow/schemas")
     lines = str(stopped.value).splitlines()
     assert len(lines) > 1
-    assert all(line.startswith("error: brown2024.claims.") for line in lines)
+    assert all(line.startswith("error: lin2025.claims.") for line in lines)
 
 
 # Targets

@@ -11,7 +11,7 @@ from privreg.prediction.misfit import squared_shift
 from privreg.prediction.problem import LABEL_NOISE_LAWS, Problem
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
-from reproduction.papers.privreg.private_runs import excess_risk
+from reproduction.studies.private_runs import excess_risk
 
 
 def problem(**changes):

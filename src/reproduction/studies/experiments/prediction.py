@@ -70,7 +70,7 @@ def theory(parameters: Parameters) -> xr.Dataset:
     import xarray as xr
 
     from privreg.planning.search import search
-    from reproduction.papers.privreg.written_methods import to_text
+    from reproduction.studies.written_methods import to_text
 
     places, names, settings = _places(parameters), [], []
     risk, spread, holds = (np.empty(len(places)) for _ in range(3))
@@ -111,8 +111,8 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
 
     from privreg.algorithms.samples import ArraySamples
     from privreg.methods.method import Declared
-    from reproduction.papers.privreg.private_runs import draw, excess_risk
-    from reproduction.papers.privreg.written_methods import from_text
+    from reproduction.studies.private_runs import draw, excess_risk
+    from reproduction.studies.written_methods import from_text
 
     places = _places(parameters)
     methods = [from_text(str(text)) for text in theory.settings.values]

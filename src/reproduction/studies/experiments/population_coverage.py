@@ -59,8 +59,8 @@ def theory(parameters: Parameters) -> xr.Dataset:
     """Lengths that an oracle needs, which knows the population and spends nothing to learn it."""
     import xarray as xr
 
-    from reproduction.papers.privreg.oracle import oracle_lengths
-    from reproduction.papers.privreg.private_tables import Population
+    from reproduction.studies.oracle import oracle_lengths
+    from reproduction.studies.private_tables import Population
 
     shape = tuple(len(_coordinates(parameters)[dim][1]) for dim in DIMS)
     lengths, plain = np.zeros(shape), np.zeros(shape)
@@ -90,8 +90,8 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
     """Share of slopes covered, mean length, squared error and infinite intervals of each fit."""
     import xarray as xr
 
-    from reproduction.papers.privreg.oracle import fitted_intervals
-    from reproduction.papers.privreg.private_tables import Population
+    from reproduction.studies.oracle import fitted_intervals
+    from reproduction.studies.private_tables import Population
 
     shape = (len(trials), *(len(_coordinates(parameters)[dim][1]) for dim in DIMS))
     found = {name: np.zeros(shape) for name in ("covered", "length", "infinite", "squared_error")}

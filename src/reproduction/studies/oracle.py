@@ -12,7 +12,7 @@ from privreg.estimators.bounds import Frame
 from privreg.inference.population_intervals import CoefficientIntervals, population_intervals
 from privreg.privacy.budget import Budget
 from privreg.theory.huber_descent.last_iterate import sandwich
-from reproduction.papers.privreg.private_tables import BOUNDS, LABEL_BOUND, Population
+from reproduction.studies.private_tables import BOUNDS, LABEL_BOUND, Population
 
 WIDTHS = np.geomspace(0.25, 5.0, 14)
 

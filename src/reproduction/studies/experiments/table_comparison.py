@@ -8,7 +8,7 @@ from pydantic import Field
 
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.quantities import Probability, Rho, Rising
-from reproduction.papers.privreg import comparing
+from reproduction.studies import comparing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,7 +29,7 @@ class Parameters(Strict):
 def simulate(parameters: Parameters, trials: Trials, data: xr.Dataset) -> xr.Dataset:
     """Errors and lengths on four fifths of the rows, or on all but the official test rows."""
     from reproduction.experiment.tables import from_dataset
-    from reproduction.papers.privreg.compared_tables import real_table
+    from reproduction.studies.compared_tables import real_table
 
     table = real_table(from_dataset(data))
     return comparing.simulate(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from reproduction.experiment.trials import Trials
-    from reproduction.papers.privreg.compared_tables import ComparedTable
+    from reproduction.studies.compared_tables import ComparedTable
 
 FloatArray = NDArray[np.float64]
 OURS, LEAST_SQUARES = "PrivateLinearRegression", "least squares"
@@ -35,7 +35,7 @@ def simulate(
     import xarray as xr
 
     from privreg.privacy.budget import Budget
-    from reproduction.papers.privreg.compared_methods import METHODS, Prepared, held_out_error
+    from reproduction.studies.compared_methods import METHODS, Prepared, held_out_error
 
     shape = (len(trials), len(tables), len(rhos))
     error = np.zeros((*shape, len(METHODS)))

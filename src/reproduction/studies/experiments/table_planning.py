@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from reproduction.experiment.trials import Trials
-    from reproduction.papers.privreg.regret import Case
+    from reproduction.studies.regret import Case
 
 PLACE = "The regret of plans"
 
@@ -32,7 +32,7 @@ class Parameters(Strict):
 
 def theory(parameters: Parameters, data: xr.Dataset) -> xr.Dataset:
     """The plans and the grids' best settings."""
-    from reproduction.papers.privreg.plan_stages import planned
+    from reproduction.studies.plan_stages import planned
 
     return planned(_cases(parameters, data), release="diagnostic")
 
@@ -41,21 +41,21 @@ def simulate(
     parameters: Parameters, trials: Trials, theory: xr.Dataset, data: xr.Dataset
 ) -> xr.Dataset:
     """Excess risk of the judged settings."""
-    from reproduction.papers.privreg.plan_stages import judged
+    from reproduction.studies.plan_stages import judged
 
     return judged(_cases(parameters, data), trials, theory, release="diagnostic")
 
 
 def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     """Regrets."""
-    from reproduction.papers.privreg.plan_stages import regrets
+    from reproduction.studies.plan_stages import regrets
 
     return regrets(simulation, theory, release="diagnostic")
 
 
 def _cases(parameters: Parameters, data: xr.Dataset) -> tuple[Case, ...]:
     from reproduction.experiment.tables import from_dataset
-    from reproduction.papers.privreg.plan_cases import table_case
+    from reproduction.studies.plan_cases import table_case
 
     table = from_dataset(data)
     features = np.asarray(table.features, dtype=np.float64) / table.feature_scale

@@ -9,9 +9,9 @@ from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.private_regression import PrivateRegression
 from privreg.schedules import Harmonic, Polynomial
-from reproduction.papers.privreg.plan_cases import synthetic_case, table_case
-from reproduction.papers.privreg.regret import grid, risks
-from reproduction.papers.privreg.written_methods import from_text, to_text
+from reproduction.studies.plan_cases import synthetic_case, table_case
+from reproduction.studies.regret import grid, risks
+from reproduction.studies.written_methods import from_text, to_text
 
 METHODS = (
     None,

@@ -15,7 +15,7 @@ from privreg.algorithms.ols import LeastSquares, ols
 from privreg.algorithms.samples import ArraySamples
 from privreg.estimators.linear_regression import PrivateLinearRegression
 from privreg.privacy.budget import Budget
-from reproduction.papers.privreg.compared_tables import Declared, Drawn
+from reproduction.studies.compared_tables import Declared, Drawn
 
 FloatArray = NDArray[np.float64]
 # Eigenvalue, relative to the largest, below which rows determine nothing.

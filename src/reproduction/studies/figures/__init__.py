@@ -1,4 +1,4 @@
-"""Figures of privreg's own promises, each drawn from artifacts alone."""
+"""Figures of the studies, each drawn from artifacts alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, panels
-from reproduction.papers.privreg.figures.comparison import comparison as comparison
+from reproduction.studies.figures.comparison import comparison as comparison
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privreg.data.tables import Table
 from privreg.estimators.bounds import Frame
-from reproduction.papers.privreg.private_tables import BOUNDS, Population
+from reproduction.studies.private_tables import BOUNDS, Population
 
 FloatArray = NDArray[np.float64]
 SYNTHETIC = ("normal", "correlated", "flats")

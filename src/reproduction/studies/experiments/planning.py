@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from reproduction.experiment.trials import Trials
-    from reproduction.papers.privreg.regret import Case
+    from reproduction.studies.regret import Case
 
 PLACE = "The regret of plans"
 # A target between what the sample allows and what predicting the mean gives.
@@ -38,8 +38,8 @@ class Parameters(Strict):
 def theory(parameters: Parameters) -> xr.Dataset:
     """The plans, the grids' best settings, and the least budgets that targets need."""
     from privreg.planning.least_budget import least_budget
-    from reproduction.papers.privreg.plan_stages import planned
-    from reproduction.papers.privreg.written_methods import to_text
+    from reproduction.studies.plan_stages import planned
+    from reproduction.studies.written_methods import to_text
 
     cases = _cases(parameters)
     found = planned(cases)
@@ -68,9 +68,9 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
     from dataclasses import replace
 
     from privreg.privacy.budget import Budget
-    from reproduction.papers.privreg.plan_stages import judged
-    from reproduction.papers.privreg.regret import risks
-    from reproduction.papers.privreg.written_methods import from_text
+    from reproduction.studies.plan_stages import judged
+    from reproduction.studies.regret import risks
+    from reproduction.studies.written_methods import from_text
 
     cases = _cases(parameters)
     found = judged(cases, trials, theory)
@@ -91,7 +91,7 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
 
 def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
     """Regrets, and whether targets were met."""
-    from reproduction.papers.privreg.plan_stages import regrets
+    from reproduction.studies.plan_stages import regrets
 
     over = simulation.risk_over_target.transpose("goal", "trial").values
     return regrets(simulation, theory).assign(
@@ -112,7 +112,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
 def _cases(parameters: Parameters) -> tuple[Case, ...]:
     from sklearn.datasets import load_diabetes
 
-    from reproduction.papers.privreg.plan_cases import synthetic_case, table_case
+    from reproduction.studies.plan_cases import synthetic_case, table_case
 
     table = load_diabetes()
     size = len(table.target)

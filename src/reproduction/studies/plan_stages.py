@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from reproduction.experiment.trials import Trials
-    from reproduction.papers.privreg.regret import Case
+    from reproduction.studies.regret import Case
 
 # The grid's best comes first; the default is what an estimator takes that is told nothing.
 JUDGED = ("best of the grid", "plan", "default")
@@ -27,8 +27,8 @@ def planned(cases: Sequence[Case], *, release: Release | None = None) -> xr.Data
 
     from privreg.methods.private_regression import PrivateRegression
     from privreg.planning.plan import plan_run
-    from reproduction.papers.privreg.regret import best_of_grid
-    from reproduction.papers.privreg.written_methods import to_text
+    from reproduction.studies.regret import best_of_grid
+    from reproduction.studies.written_methods import to_text
 
     settings, risk, held = [], [], []
     for number, case in enumerate(cases):
@@ -72,8 +72,8 @@ def judged(
     """Excess risk of each of the judged settings, on the same rows of each trial."""
     import xarray as xr
 
-    from reproduction.papers.privreg.regret import risks
-    from reproduction.papers.privreg.written_methods import from_text
+    from reproduction.studies.regret import risks
+    from reproduction.studies.written_methods import from_text
 
     methods = [[from_text(str(text)) for text in row] for row in theory.settings.values]
     risk = np.zeros((len(cases), len(JUDGED), len(trials)))

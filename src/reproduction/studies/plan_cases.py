@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from privreg.prediction.problem import FEATURE_LAWS, Problem
 from privreg.privacy.budget import Budget
-from reproduction.papers.privreg.private_runs import draw
-from reproduction.papers.privreg.regret import Case
+from reproduction.studies.private_runs import draw
+from reproduction.studies.regret import Case
 
 FloatArray = NDArray[np.float64]
 PROBLEM_SEED = 1000

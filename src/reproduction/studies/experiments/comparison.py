@@ -8,13 +8,13 @@ from pydantic import Field
 
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.quantities import Probability, Rho, Rising, SampleSize, Some
-from reproduction.papers.privreg import comparing
+from reproduction.studies import comparing
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from reproduction.experiment.trials import Trials
-    from reproduction.papers.privreg.compared_tables import ComparedTable
+    from reproduction.studies.compared_tables import ComparedTable
 
 PLACE = "Peers"
 
@@ -42,7 +42,7 @@ def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
 
 
 def _tables(parameters: Parameters) -> list[ComparedTable]:
-    from reproduction.papers.privreg.compared_tables import Synthetic, diabetes
+    from reproduction.studies.compared_tables import Synthetic, diabetes
 
     sizes = parameters.training_rows, parameters.held_out_rows
     return [

@@ -1,1 +1,0 @@
-"""Recipes of privreg's own promises."""

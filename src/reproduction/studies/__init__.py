@@ -1,0 +1,9 @@
+"""Studies of what the library promises itself, tested as the papers' statements are."""
+
+from reproduction.experiment.citations import Citation
+
+CITATION = Citation(
+    title="What privreg itself promises", authors="The authors of privreg", year=2026
+)
+# The key that seeds the draws, with which the numbers were first drawn.
+SEEDED_AS = "privreg"

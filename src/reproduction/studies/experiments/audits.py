@@ -1,0 +1,83 @@
+"""Audits: how much of its promise each private algorithm really loses, at least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
+from reproduction.experiment.parameters import Strict
+from reproduction.experiment.quantities import Positive, Probability
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+
+    from reproduction.experiment.trials import Trials
+
+PLACE = "Guarantees of the private algorithms"
+
+
+class Parameters(Strict):
+    """One promise for all; a trial runs every algorithm once on each of two neighbours."""
+
+    promised_mu: Positive = Field(description="Promise √(2ρ) of each algorithm.")
+    confidence: Probability = Field(description="Of each audit by itself.")
+
+
+def _mechanisms() -> dict[str, Any]:
+    from reproduction.studies.mechanisms import ALGORITHMS, CONTROLS
+
+    return {"algorithm": ALGORITHMS, "control": CONTROLS}
+
+
+AXES = {
+    "algorithm": Axis("private algorithm", lambda: list(_mechanisms()["algorithm"])),
+    "control": Axis("mechanism whose loss is known", lambda: list(_mechanisms()["control"])),
+    "data_set": Axis("data set of the pair", ["first", "second"]),
+}
+
+
+@per(
+    algorithm_output=Quantity("output of the algorithm, reduced to a number", "algorithm data_set"),
+    control_output=Quantity("output of the control, reduced to a number", "control data_set"),
+)
+def outputs(parameters: Parameters, trials: Trials) -> Iterator[dict[str, list[list[float]]]]:
+    """One number of a run of every algorithm and control on both data sets of its pair."""
+    made = {
+        f"{kind}_output": [make(parameters.promised_mu) for make in listed.values()]
+        for kind, listed in _mechanisms().items()
+    }
+    for trial in trials:
+        yield {
+            name: [[audited.run(which, trial.rng) for which in (0, 1)] for audited in listed]
+            for name, listed in made.items()
+        }
+
+
+@per(
+    algorithm_share=Quantity(
+        "lower bound on the loss of the algorithm over its promise", "algorithm"
+    ),
+    control_share=Quantity("lower bound on the loss of the control over its promise", "control"),
+)
+def shares(parameters: Parameters, simulation: xr.Dataset) -> dict[str, list[float]]:
+    """Lower confidence bounds on the loss, over the promise; an audit takes both orders."""
+    from privreg.auditing import audit
+    from privreg.privacy.budget import Budget
+
+    promised = Budget.gaussian_dp(parameters.promised_mu)
+
+    def share(pair: np.ndarray) -> float:
+        return audit(*pair, confidence=parameters.confidence).share(promised)
+
+    return {
+        "algorithm_share": [share(pair) for pair in trials_last(simulation.algorithm_output)],
+        "control_share": [share(pair) for pair in trials_last(simulation.control_output)],
+    }
+
+
+simulate = stage(AXES, outputs)
+summarise = stage(AXES, shares, data_set=AXES["data_set"])

@@ -1,0 +1,52 @@
+"""Where recipes lie, of papers and of studies, and under which key their draws are seeded."""
+
+from __future__ import annotations
+
+import pytest
+
+from reproduction.experiment.trials import Trials, shard_of
+from reproduction.pipeline import stages
+from reproduction.pipeline.registry import (
+    STUDIES,
+    Recipe,
+    known_keys,
+    known_papers,
+    package,
+    seed_key,
+)
+
+
+def test_the_studies_are_no_paper():
+    assert STUDIES not in known_papers()
+    assert known_keys() == (*known_papers(), STUDIES)
+    assert Recipe(STUDIES, "audits").module.__name__ == f"{package(STUDIES)}.experiments.audits"
+
+
+def test_an_experiment_that_moved_keeps_the_key_that_seeds_its_draws():
+    assert seed_key("lin2025/risk_paths") == "lin2025/risk_paths"
+    assert seed_key("studies/prediction") == "privreg/prediction"
+
+
+def test_a_job_draws_with_that_key(monkeypatch, tmp_path):
+    seen = {}
+
+    def simulate(parameters, trials):
+        seen["first"] = next(iter(trials)).rng.standard_normal()
+        raise ValueError("enough is seen")
+
+    recipe = Recipe(STUDIES, "audits")
+    monkeypatch.setattr(recipe.module, "simulate", simulate)
+    with pytest.raises(ValueError, match="enough is seen"):
+        stages.simulate(
+            f"{STUDIES}/audits",
+            recipe=None,
+            parameters={"promised_mu": 3.0, "confidence": 0.999},
+            seed=5,
+            trials=4,
+            shard=(1, 2),
+            artifacts={},
+            output=tmp_path / "1.nc",
+        )
+    before = shard_of(5, "privreg/audits", 4, index=1, count=2)
+    assert before == Trials(5, "privreg/audits", 2, 4)
+    assert seen["first"] == next(iter(before)).rng.standard_normal()
