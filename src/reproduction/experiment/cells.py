@@ -183,7 +183,8 @@ class Block:
     def _results(self, given: Given, labels: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         cells = [dict(zip(labels, cell, strict=True)) for cell in product(*labels.values())]
         if "trial" not in self.arguments:
-            yield from (self._result({**given, **cell}) for cell in cells)
+            for cell in track(cells, total=len(cells), label=self.function.__name__):
+                yield self._result({**given, **cell})
             return
         trials = given["trials"]
         for trial in track(trials, total=len(trials), label=trials.experiment):
@@ -246,7 +247,7 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
 def stage(
     axes: Mapping[str, Axis],
     *blocks: Block,
-    attributes: Callable[[Any], Mapping[str, Any]] | None = None,
+    attributes: Callable[..., Mapping[str, Any]] | None = None,
     **own: Axis,
 ) -> Callable[..., xr.Dataset]:
     """A stage of the workflow: a function of the parameters and of what its blocks read.
@@ -258,7 +259,8 @@ def stage(
     *blocks : Block
         From `per`; one without trials for a theory or a summary, one with them for a simulation.
     attributes : callable, optional
-        Global attributes, of the parameters; those of a simulation stay with its summary.
+        Global attributes, a function of `parameters` and of the artifacts that it names; those of
+        a simulation stay with its summary.
     **own : Axis
         Axes that are this stage's, or differ in it; shown even if no quantity has them.
     """
@@ -272,6 +274,7 @@ def stage(
     shown = {name: axis for name, axis in grid.items() if name in used or axis.along in used}
     functions = [block.function for block in blocks]
     functions += [axis.values for axis in shown.values() if callable(axis.values)]
+    functions += [attributes] if attributes else []
     asked = {name for function in functions for name in _arguments(function)}
     asked |= {"trials"} if "trial" in asked else set()
     inputs = [name for name in INPUTS if name in asked]
@@ -295,7 +298,10 @@ def stage(
         }
         if "simulation" in given:
             coordinates["trial"] = given["simulation"].trial.variable
-        about = attributes(given["parameters"]) if attributes else {}
+        about: Mapping[str, Any] = {}
+        if attributes:
+            reads = _arguments(attributes)
+            about = attributes(**{name: given[name] for name in reads if name in given})
         return xr.Dataset(variables, coords=coordinates, attrs=about)
 
     run.__signature__ = signature  # type: ignore[attr-defined]
