@@ -35,6 +35,8 @@ Given = Mapping[str, Any]
 Variables = dict[str, tuple[Any, ...]]
 # What the workflow gives to a stage beside its parameters, in the order of its signature.
 INPUTS = ("trials", "data", "simulation", "theory")
+# What the functions before one have given, in the same stage.
+EARLIER = "earlier"
 
 
 @dataclass(frozen=True)
@@ -228,7 +230,8 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     -------
     callable
         A decorator. The function takes by name what it needs: `parameters`, labels of its cell, an
-        artifact (`data`, `theory`, `simulation`), and `trial` to be called for each trial of a
+        artifact (`data`, `theory`, `simulation`), `earlier` for what the functions before it in its
+        stage gave, over all cells, and `trial` to be called for each trial of a
         simulation, or `trials` to be called once a cell and give all of them on a first axis, or
         yield one after another. With `trial` the cells of a trial draw one after another from its
         generator.
@@ -289,15 +292,17 @@ def stage(
 
         given = signature.bind(*arguments, **named).arguments
         labels = {name: axis.labels(given) for name, axis in shown.items()}
-        variables: Variables = {}
-        for block in blocks:
-            variables |= block.evaluate(given, labels)
         coordinates: Variables = {
             name: variable(axis.along or name, labels[name], axis.meaning, units=axis.units)
             for name, axis in shown.items()
         }
         if "simulation" in given:
             coordinates["trial"] = given["simulation"].trial.variable
+        variables: Variables = {}
+        for block in blocks:
+            if EARLIER in block.arguments:
+                given[EARLIER] = xr.Dataset(variables, coords=coordinates)
+            variables |= block.evaluate(given, labels)
         about: Mapping[str, Any] = {}
         if attributes:
             reads = _arguments(attributes)

@@ -204,3 +204,17 @@ def test_attributes_may_read_an_artifact():
     assert list(inspect.signature(found).parameters) == ["parameters", "data"]
     parameters = SimpleNamespace(sizes=[3, 6], row=1)
     assert found(parameters, [7, 8]).attrs == {"rows": 8}
+
+
+def test_a_function_may_read_what_those_before_it_gave():
+    @per("size", "power", value="value")
+    def value(size, power):
+        return size**power
+
+    @per("power", total="sum over sizes")
+    def total(earlier, power):
+        return earlier.value.sel(power=power).sum()
+
+    found = stage(AXES, value, total)
+    assert list(inspect.signature(found).parameters) == ["parameters"]
+    np.testing.assert_array_equal(found(PARAMETERS).total, [3 + 6, 9 + 36])
