@@ -162,8 +162,11 @@ class Block:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Names of the function's arguments."""
-        return _arguments(self.function)
+        """Names of the function's arguments; `**cell` stands for all axes that it does not name."""
+        named = _arguments(self.function)
+        kinds = [each.kind for each in inspect.signature(self.function).parameters.values()]
+        others = self.axes if inspect.Parameter.VAR_KEYWORD in kinds else ()
+        return (*named, *(axis for axis in others if axis not in named))
 
     def evaluate(self, given: Given, labels: Mapping[str, Any]) -> Variables:
         """Variables by name, over all cells."""
@@ -220,7 +223,8 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     ----------
     *axes : str
         Over which it is evaluated, the last one fastest. The function takes a cell's labels by
-        these names; what it returns has the axes that it does not take, in order, first.
+        these names, or all that are left as `**cell`; what it returns has the axes that it does not
+        take, in order, first.
     **quantities : Quantity or str
         What it returns, in a mapping by these names, or the value alone where there is one. A text
         is the meaning of a quantity without further axes. A list of such mappings, or of lists of
@@ -275,10 +279,10 @@ def stage(
     } - {"trial"}
     used |= own.keys()
     shown = {name: axis for name, axis in grid.items() if name in used or axis.along in used}
-    functions = [block.function for block in blocks]
-    functions += [axis.values for axis in shown.values() if callable(axis.values)]
+    functions = [axis.values for axis in shown.values() if callable(axis.values)]
     functions += [attributes] if attributes else []
     asked = {name for function in functions for name in _arguments(function)}
+    asked |= {name for block in blocks for name in block.arguments}
     asked |= {"trials"} if "trial" in asked else set()
     inputs = [name for name in INPUTS if name in asked]
 
@@ -352,4 +356,5 @@ def trials_last(array: xr.DataArray) -> np.ndarray:
 
 @cache
 def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)
+    every = inspect.signature(function).parameters.values()
+    return tuple(each.name for each in every if each.kind is not inspect.Parameter.VAR_KEYWORD)

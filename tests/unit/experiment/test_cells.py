@@ -212,8 +212,8 @@ def test_a_function_may_read_what_those_before_it_gave():
         return size**power
 
     @per("power", total="sum over sizes")
-    def total(earlier, power):
-        return earlier.value.sel(power=power).sum()
+    def total(earlier, **cell):
+        return earlier.value.sel(cell).sum()
 
     found = stage(AXES, value, total)
     assert list(inspect.signature(found).parameters) == ["parameters"]

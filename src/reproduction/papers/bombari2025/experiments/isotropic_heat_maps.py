@@ -125,23 +125,18 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
     valley_slope=Mean(f"the {VALLEY}"),
 )
 def readings(
-    parameters: Parameters,
-    simulation: xr.Dataset,
-    theory: xr.Dataset,
-    sample_size: int,
-    exponent: float,
+    parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset, **cell: float
 ) -> dict:
     """Distances to the deterministic equivalent, and what the text says of the maps.
 
     Regions are compared at the settings that the deterministic equivalent finds best in each, so
     that no minimum over noisy runs is its own evidence.
     """
-    risk = trials_last(simulation.risk.sel(sample_size=sample_size, exponent=exponent))
-    expected = theory.risk.sel(sample_size=sample_size, exponent=exponent).values
+    risk, expected = trials_last(simulation.risk.sel(cell)), theory.risk.sel(cell).values
     apart = np.abs(np.log(risk.mean(axis=-1) / expected))[expected <= parameters.risk_cap]
     excess = {
         f"{name}_excess": heat_maps.best_in_and_out(
-            risk, expected, parameters.region(name, sample_size)
+            risk, expected, parameters.region(name, cell["sample_size"])
         )
         for name in heat_maps.REGIONS
     }
