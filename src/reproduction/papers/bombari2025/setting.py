@@ -33,20 +33,28 @@ class Labelled(Strict):
         description="Standard deviation zeta of the label noise."
     )
 
-
-class Clipped(Labelled):
-    """Label noise, and gradients clipped to one norm."""
-
-    clip_constant: q.ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
-
-    def problem(self, aspect_ratio: float, zcdp_root: float) -> dict[str, Any]:
+    def problem(
+        self, aspect_ratio: float, zcdp_root: float, clip_constant: float
+    ) -> dict[str, Any]:
         """What the theory asks for, but for spectrum and schedule."""
         return {
             "aspect_ratio": aspect_ratio,
             "zcdp_root": zcdp_root,
-            "clip_constant": self.clip_constant,
+            "clip_constant": clip_constant,
             "label_noise_std": self.label_noise_std,
         }
+
+
+class Clipped(Labelled):
+    """Label noise, and gradients clipped to one norm where no other is said."""
+
+    clip_constant: q.ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
+
+    def problem(
+        self, aspect_ratio: float, zcdp_root: float, clip_constant: float | None = None
+    ) -> dict[str, Any]:
+        clip = self.clip_constant if clip_constant is None else clip_constant
+        return super().problem(aspect_ratio, zcdp_root, clip)
 
 
 class Spectra(Strict):
@@ -72,14 +80,15 @@ class Schedules(Strict):
 
     @property
     def schedules(self) -> list[str]:
-        return [*map(_polynomial, self.exponents), HARMONIC]
+        return [*map(polynomial_name, self.exponents), HARMONIC]
 
     def exponent(self, schedule: str) -> float:
         """Of a polynomial schedule, by its name."""
         return dict(zip(self.schedules, self.exponents, strict=False))[schedule]
 
 
-def _polynomial(exponent: float) -> str:
+def polynomial_name(exponent: float) -> str:
+    """Label of a polynomial schedule."""
     return f"alpha={exponent:g}"
 
 

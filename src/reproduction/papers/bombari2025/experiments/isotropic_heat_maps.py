@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -125,7 +125,7 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
     valley_slope=Mean(f"the {VALLEY}"),
 )
 def readings(
-    parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset, **cell: float
+    parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset, **cell: Any
 ) -> dict:
     """Distances to the deterministic equivalent, and what the text says of the maps.
 

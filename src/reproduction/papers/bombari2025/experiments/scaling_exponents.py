@@ -143,9 +143,7 @@ def limits(parameters: Parameters) -> dict:
     from privreg.theory.one_pass_dpgd import scaling_laws
 
     points = _points(parameters.draws)
-    found = {
-        (phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0
-    }
+    found = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
     return {
         "limit_error": max(
             abs(

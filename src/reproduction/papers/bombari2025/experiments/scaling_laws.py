@@ -62,7 +62,9 @@ AXES = {
     "signal_power": Axis("power psi of the signal", "signal_powers"),
     "schedule_power": Axis("power alpha of the schedule", "schedule_powers"),
     "privacy_power": Axis("power b of rho = gamma^b", "privacy_powers"),
-    "aspect_ratio": Axis(ASPECT_RATIO.meaning, lambda parameters: parameters.aspect_ratios.values()),
+    "aspect_ratio": Axis(
+        ASPECT_RATIO.meaning, lambda parameters: parameters.aspect_ratios.values()
+    ),
 }
 POWERS = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
 
