@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
@@ -13,7 +15,6 @@ from reproduction.experiment.parameters import Strict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     import xarray as xr
 
     from privreg.data.splits import Standardised
@@ -92,3 +93,17 @@ def validation_loss(estimates: np.ndarray, features: np.ndarray, labels: np.ndar
     """Half the mean squared error of standardised labels, of estimates (m, d)."""
     residuals = features @ estimates.T - labels[:, None]
     return (residuals**2).mean(axis=0) / 2
+
+
+def moments(loss: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and variance over the kept trials, along the last axis, and their number."""
+    count = np.broadcast_to(kept, loss.shape).sum(axis=-1)
+    mean = np.where(kept, loss, 0).sum(axis=-1) / count
+    deviation = np.where(kept, loss - mean[..., None], 0)
+    return mean, (deviation**2).sum(axis=-1) / np.maximum(count - 1, 1), count
+
+
+def mean_and_error(values: Sequence[Any]) -> tuple[float, float]:
+    """Mean of trials and its standard error, infinite of one."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+    return float(np.mean(values)), float(error)

@@ -17,7 +17,7 @@ PLACE = "Assumptions 1 to 3, equations (1.2), (1.3) and (4.5), Lemma C.2"
 
 
 class Parameters(Strict):
-    """Designs, schedules and sizes at which they are looked at."""
+    """Designs, schedules and sizes at which they are evaluated."""
 
     dimensions: Annotated[q.Some[q.Dimension], Field(min_length=2)] = Field(
         description="Dimensions d."

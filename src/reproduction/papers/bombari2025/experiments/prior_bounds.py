@@ -93,7 +93,7 @@ def prior(parameters: Parameters) -> dict:
     ),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    """A trial's means over replicates of the terms of both chains."""
+    """A trial's means over replicates of the terms of both proofs."""
     replicates = range(parameters.replicates)
     traced = np.mean([_traced(parameters, trial.rng) for _ in replicates], axis=0)
     bayes = [
@@ -114,16 +114,16 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     ),
 )
 def tracing(parameters: Parameters, simulation: xr.Dataset) -> dict:
-    """Ratios that the first chain fixes or bounds."""
+    """Ratios that the lemmas of the tracing attack fix or bound."""
     noise = parameters.label_noise_std**2
-    floor = noise * parameters.dimension
-    ceiling = parameters.sample_size * np.sqrt(np.expm1(parameters.budget.root**2))
+    lower = noise * parameters.dimension
+    upper = parameters.sample_size * np.sqrt(np.expm1(parameters.budget.root**2))
 
     def ratios(m: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {
             "tracing_ratio": m["attack"] / m["divergence"],
-            "tracing_over_lower": m["attack"] / (floor * (1 - np.sqrt(10 * m["squared_error"]))),
-            "tracing_over_upper": m["attack"] / (ceiling * np.sqrt(2 * noise * m["risk"])),
+            "tracing_over_lower": m["attack"] / (lower * (1 - np.sqrt(10 * m["squared_error"]))),
+            "tracing_over_upper": m["attack"] / (upper * np.sqrt(2 * noise * m["risk"])),
             "fresh_attack": m["fresh_attack"] / np.sqrt(m["fresh_square"]),
             "fresh_square_ratio": m["fresh_square"] / (2 * noise * m["risk"]),
         }
@@ -137,9 +137,10 @@ def tracing(parameters: Parameters, simulation: xr.Dataset) -> dict:
     bayes_over_printed_bound=Estimate("Bayes risk over the lower bound as printed"),
     bayes_over_bound=Estimate("Bayes risk over the lower bound with the 1/2 of the excess risk"),
 )
-def bayes(parameters: Parameters, simulation: xr.Dataset, smallest: float) -> dict:
-    """Ratios that the second chain fixes or bounds."""
-    noise, largest = parameters.label_noise_std**2, parameters.eigenvalues(smallest).max()
+def bayes(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    """Ratios that the lemma of the Gaussian prior fixes or bounds."""
+    noise = parameters.label_noise_std**2
+    largest = np.array([parameters.eigenvalues(each).max() for each in parameters.smallest])
     bound = noise * parameters.dimension / (4 * largest * parameters.sample_size)
 
     def ratios(m: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -149,7 +150,7 @@ def bayes(parameters: Parameters, simulation: xr.Dataset, smallest: float) -> di
             "bayes_over_bound": 2 * m["bayes_risk"] / bound,
         }
 
-    return _jackknifed(ratios, simulation.sel(smallest=smallest))
+    return _jackknifed(ratios, simulation)
 
 
 theory = stage(AXES, prior)
@@ -162,18 +163,17 @@ def _jackknifed(
 ) -> dict[str, tuple]:
     """Ratios of means over trials, with standard errors."""
     values = {str(name): trials_last(array) for name, array in simulation.data_vars.items()}
-    names, trials = list(ratios(values)), simulation.sizes["trial"]
+    trials = simulation.sizes["trial"]
 
-    def every(kept: np.ndarray) -> np.ndarray:
-        means = {name: array[..., kept].mean(axis=-1) for name, array in values.items()}
-        return np.array(list(ratios(means).values()))
+    def of(kept: np.ndarray) -> dict[str, np.ndarray]:
+        return ratios({name: array[..., kept].mean(axis=-1) for name, array in values.items()})
 
-    found = jackknife(every, trials)
-    return dict(zip(names, zip(*found, strict=True), strict=True))
+    found = jackknife(lambda kept: np.array(list(of(kept).values())), trials)
+    return dict(zip(of(np.arange(trials)), zip(*found, strict=True), strict=True))
 
 
 def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ...]:
-    """The terms of the tracing chain, in the order of `TRACING`."""
+    """Terms of the tracing attack, in the order of `TRACING`."""
     from privreg.algorithms import one_pass_dpgd
     from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd import minimax_risk

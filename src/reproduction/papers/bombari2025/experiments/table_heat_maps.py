@@ -85,12 +85,13 @@ def panel(
     stable = ~np.any(beyond, axis=(0, 1))
     grid = parameters.clip_constants.values(), parameters.initial_rates.values()
     gamma = simulation.attrs["dimension"] / sample_size
+    mean, variance, count = tables.moments(loss, stable)
     excess = {
         f"{name}_excess": _excess(loss[..., stable], heat_maps.region(name, *grid, gamma))
         for name in heat_maps.REGIONS
     }
     return excess | {
-        "loss": _mean_of_some(loss, stable),
+        "loss": (mean, np.sqrt(variance / count)),
         "loss_median": median,
         "excluded": np.int32(np.sum(~stable)),
         "valley_slope": _valley_slope(loss[..., stable], *grid),
@@ -137,22 +138,13 @@ def _losses(
     return loss.reshape(rates.shape)
 
 
-def _mean_of_some(loss: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over the kept trials, and its standard error."""
-    weights = np.broadcast_to(kept, loss.shape).astype(float)
-    count = weights.sum(axis=-1)
-    mean = (weights * loss).sum(axis=-1) / count
-    variance = (weights * (loss - mean[..., None]) ** 2).sum(axis=-1) / np.maximum(count - 1, 1)
-    return mean, np.sqrt(variance / count)
-
-
 def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
     """Settings of a trial are chosen on the others, so that no minimum is its own evidence."""
     differences = []
     for trial in range(loss.shape[-1]):
         scores = np.median(np.delete(loss, trial, axis=-1), axis=-1)
         differences.append(heat_maps.best_in_and_out(loss[..., trial], scores, region))
-    return _mean_and_error(differences)
+    return tables.mean_and_error(differences)
 
 
 def _valley_slope(
@@ -161,10 +153,4 @@ def _valley_slope(
     """Each trial fitted by itself, where three constants have their best rate inside the grid."""
     valleys = [heat_maps.valley(each, clip_constants, rates) for each in np.moveaxis(loss, -1, 0)]
     slopes = [heat_maps.slope(*valley) for valley in valleys if len(valley[0]) >= 3]
-    return _mean_and_error(slopes) if slopes else (0.0, np.inf)
-
-
-def _mean_and_error(values: list) -> tuple[float, float]:
-    found = np.array(values)
-    error = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.inf
-    return found.mean(), error
+    return tables.mean_and_error(slopes) if slopes else (0.0, np.inf)

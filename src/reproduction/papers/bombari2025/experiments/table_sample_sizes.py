@@ -94,10 +94,8 @@ def cell(parameters: Parameters, simulation: xr.Dataset, schedule: str, sample_s
     at = simulation.sel(schedule=schedule, sample_size=sample_size)
     loss = at.loss.values
     stable = _stable(parameters, loss)
-    count = stable.sum()
-    mean = np.where(stable, loss, 0).sum() / count
-    deviation = np.where(stable, loss - mean, 0)
-    spread = np.sqrt((deviation**2).sum() / max(count - 1, 1))
+    mean, variance, count = tables.moments(loss, stable)
+    spread = np.sqrt(variance)
     return {
         "loss": (mean, spread / np.sqrt(count)),
         "loss_spread": spread,
@@ -186,7 +184,7 @@ def _tuned(
 
 
 def _harmonic_excess(loss: np.ndarray) -> tuple[float, float]:
-    """Mean and standard error over trials; the rival is chosen on the other trials.
+    """Mean and standard error over trials; the schedule compared with is chosen on the others.
 
     Parameters
     ----------
@@ -196,8 +194,6 @@ def _harmonic_excess(loss: np.ndarray) -> tuple[float, float]:
     differences = []
     for trial, own in enumerate(loss.T):
         others = np.nanmean(np.delete(loss[:-1], trial, axis=-1), axis=-1)
-        rival = np.argmin(others) if loss.shape[-1] > 1 else 0
-        differences.append(np.log(own[-1] / own[rival]))
-    kept = np.array(differences)[np.isfinite(differences)]
-    error = kept.std(ddof=1) / np.sqrt(len(kept)) if len(kept) > 1 else np.inf
-    return kept.mean(), error
+        best = np.argmin(others) if loss.shape[-1] > 1 else 0
+        differences.append(np.log(own[-1] / own[best]))
+    return tables.mean_and_error([each for each in differences if np.isfinite(each)])
