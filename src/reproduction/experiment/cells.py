@@ -35,6 +35,8 @@ Given = Mapping[str, Any]
 Variables = dict[str, tuple[Any, ...]]
 # What the workflow gives to a stage beside its parameters, in the order of its signature.
 INPUTS = ("trials", "data", "simulation", "theory")
+# What the functions before one have given, in the same stage.
+EARLIER = "earlier"
 
 
 @dataclass(frozen=True)
@@ -170,8 +172,11 @@ class Block:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Names of the function's arguments."""
-        return _arguments(self.function)
+        """Names of the function's arguments; `**cell` stands for all axes that it does not name."""
+        named = _arguments(self.function)
+        kinds = [each.kind for each in inspect.signature(self.function).parameters.values()]
+        others = self.axes if inspect.Parameter.VAR_KEYWORD in kinds else ()
+        return (*named, *(axis for axis in others if axis not in named))
 
     def evaluate(self, given: Given, labels: Mapping[str, Any]) -> Variables:
         """Variables by name, over all cells."""
@@ -189,7 +194,8 @@ class Block:
     def _results(self, given: Given, labels: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         cells = [dict(zip(labels, cell, strict=True)) for cell in product(*labels.values())]
         if "trial" not in self.arguments:
-            yield from (self._result({**given, **cell}) for cell in cells)
+            for cell in track(cells, total=len(cells), label=self.function.__name__):
+                yield self._result({**given, **cell})
             return
         trials = given["trials"]
         for trial in track(trials, total=len(trials), label=trials.experiment):
@@ -235,7 +241,8 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     ----------
     *axes : str
         Over which it is evaluated, the last one fastest. The function takes a cell's labels by
-        these names; what it returns has the axes that it does not take, in order, first.
+        these names, or all that are left as `**cell`; what it returns has the axes that it does not
+        take, in order, first.
     **quantities : Quantity or str
         What it returns, in a mapping by these names, or the value alone where there is one. A text
         is the meaning of a quantity without further axes. A list of such mappings, or of lists of
@@ -245,7 +252,8 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     -------
     callable
         A decorator. The function takes by name what it needs: `parameters`, labels of its cell, an
-        artifact (`data`, `theory`, `simulation`), and `trial` to be called for each trial of a
+        artifact (`data`, `theory`, `simulation`), `earlier` for what the functions before it in its
+        stage gave, over all cells, and `trial` to be called for each trial of a
         simulation, or `trials` to be called once a cell and give all of them on a first axis, or
         yield one after another. With `trial` the cells of a trial draw one after another from its
         generator.
@@ -264,7 +272,7 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
 def stage(
     axes: Mapping[str, Axis],
     *blocks: Block,
-    attributes: Callable[[Any], Mapping[str, Any]] | None = None,
+    attributes: Callable[..., Mapping[str, Any]] | None = None,
     **own: Axis,
 ) -> Callable[..., xr.Dataset]:
     """A stage of the workflow: a function of the parameters and of what its blocks read.
@@ -276,7 +284,8 @@ def stage(
     *blocks : Block
         From `per`; one without trials for a theory or a summary, one with them for a simulation.
     attributes : callable, optional
-        Global attributes, of the parameters; those of a simulation stay with its summary.
+        Global attributes, a function of `parameters` and of the artifacts that it names; those of
+        a simulation stay with its summary.
     **own : Axis
         Axes that are this stage's, or differ in it; shown even if no quantity has them.
     """
@@ -288,9 +297,10 @@ def stage(
     } - {"trial"}
     used |= own.keys()
     shown = {name: axis for name, axis in grid.items() if name in used or axis.along in used}
-    functions = [block.function for block in blocks]
-    functions += [axis.values for axis in shown.values() if callable(axis.values)]
+    functions = [axis.values for axis in shown.values() if callable(axis.values)]
+    functions += [attributes] if attributes else []
     asked = {name for function in functions for name in _arguments(function)}
+    asked |= {name for block in blocks for name in block.arguments}
     asked |= {"trials"} if "trial" in asked else set()
     inputs = [name for name in INPUTS if name in asked]
 
@@ -304,16 +314,21 @@ def stage(
 
         given = signature.bind(*arguments, **named).arguments
         labels = {name: axis.labels(given) for name, axis in shown.items()}
-        variables: Variables = {}
-        for block in blocks:
-            variables |= block.evaluate(given, labels)
         coordinates: Variables = {
             name: variable(axis.along or name, labels[name], axis.meaning, units=axis.units)
             for name, axis in shown.items()
         }
         if "simulation" in given:
             coordinates["trial"] = given["simulation"].trial.variable
-        about = attributes(given["parameters"]) if attributes else {}
+        variables: Variables = {}
+        for block in blocks:
+            if EARLIER in block.arguments:
+                given[EARLIER] = xr.Dataset(variables, coords=coordinates)
+            variables |= block.evaluate(given, labels)
+        about: Mapping[str, Any] = {}
+        if attributes:
+            reads = _arguments(attributes)
+            about = attributes(**{name: given[name] for name in reads if name in given})
         return xr.Dataset(variables, coords=coordinates, attrs=about)
 
     run.__signature__ = signature  # type: ignore[attr-defined]
@@ -359,4 +374,5 @@ def trials_last(array: xr.DataArray) -> np.ndarray:
 
 @cache
 def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)
+    every = inspect.signature(function).parameters.values()
+    return tuple(each.name for each in every if each.kind is not inspect.Parameter.VAR_KEYWORD)

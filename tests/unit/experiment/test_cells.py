@@ -193,3 +193,28 @@ def test_what_is_returned_is_what_was_declared():
 
     with pytest.raises(ValueError, match="other, third"):
         stage(AXES, wrong)(PARAMETERS)
+
+
+def test_attributes_may_read_an_artifact():
+    @per("size", value="what is drawn")
+    def drawn(size):
+        return size
+
+    found = stage(AXES, drawn, attributes=lambda parameters, data: {"rows": data[parameters.row]})
+    assert list(inspect.signature(found).parameters) == ["parameters", "data"]
+    parameters = SimpleNamespace(sizes=[3, 6], row=1)
+    assert found(parameters, [7, 8]).attrs == {"rows": 8}
+
+
+def test_a_function_may_read_what_those_before_it_gave():
+    @per("size", "power", value="value")
+    def value(size, power):
+        return size**power
+
+    @per("power", total="sum over sizes")
+    def total(earlier, **cell):
+        return earlier.value.sel(cell).sum()
+
+    found = stage(AXES, value, total)
+    assert list(inspect.signature(found).parameters) == ["parameters"]
+    np.testing.assert_array_equal(found(PARAMETERS).total, [3 + 6, 9 + 36])

@@ -29,11 +29,11 @@ def test_designs_keep_the_assumptions() -> None:
 
 
 def test_exponents_between_zero_and_one_half_have_no_bounded_curvature() -> None:
-    growth = [assumptions._curvature_growth(exponent) for exponent in (0.0, 0.5, 1.0, 3.0)]
+    growth = [assumptions.curvature_growth(exponent) for exponent in (0.0, 0.5, 1.0, 3.0)]
     np.testing.assert_allclose(growth, 1.0, atol=1e-3)
     # The second derivative is (1 - t)^(2 alpha - 2), up to a factor.
-    assert assumptions._curvature_growth(0.75) == pytest.approx(1e3**0.5, rel=0.03)
-    assert assumptions._curvature_growth(0.25) == pytest.approx(1e3**1.5, rel=0.05)
+    assert assumptions.curvature_growth(0.75) == pytest.approx(1e3**0.5, rel=0.03)
+    assert assumptions.curvature_growth(0.25) == pytest.approx(1e3**1.5, rel=0.05)
 
 
 @pytest.mark.parametrize(("ratio", "clip"), [(0.5, 3.0), (0.1, 1.0), (2.0, 0.5)])
@@ -41,10 +41,10 @@ def test_the_discretisation_error_has_the_factor_of_the_proof(ratio: float, clip
     parameters = assumptions.Parameters.model_validate(
         PARAMETERS | {"aspect_ratio": ratio, "clip_constant": clip}
     )
-    found = assumptions._discretisation(parameters)
+    found = assumptions.discretisation(parameters)
     # n - 1 of n terms, each the same; half of the bound by Taylor's formula.
-    assert found["discretisation_over_corrected"][1] == pytest.approx(0.5 * 199 / 200, rel=1e-9)
-    assert found["discretisation_over_printed"][1] == pytest.approx(
+    assert found["discretisation_over_corrected"] == pytest.approx(0.5 * 199 / 200, rel=1e-9)
+    assert found["discretisation_over_printed"] == pytest.approx(
         0.5 * 199 / 200 * ratio * clip**2, rel=1e-9
     )
 

@@ -2,63 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Count, Positive, Power, Probability, Some
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = (
     "Equations (4.17), (4.20), (A.3), (C.7), (D.10)-(D.13), (D.30)-(D.31), (D.54), (D.89), (D.98)"
     " and (D.101)"
 )
+ORDERS = (-0.9, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 0.9)
+ARGUMENTS = np.geomspace(1e-3, 50, 400)
+# Of the comparison equations: both noises and the risk of the start.
+NOISES, START = (0.3, 0.2), 0.5
 
 
 class Parameters(Strict):
     """Where the identities are evaluated."""
 
-    eigenvalues: Annotated[Some[Positive], Field(min_length=2)] = Field(
+    eigenvalues: Annotated[q.Some[q.Positive], Field(min_length=2)] = Field(
         description="Spectrum of the resolvents."
     )
-    contour_points: Annotated[Count, Field(ge=16)] = Field(
+    contour_points: Annotated[q.Count, Field(ge=16)] = Field(
         description="Points of the contour integrals."
     )
-    exponents: Annotated[Some[Annotated[Power, Field(ge=1)]], Field(min_length=2)] = Field(
+    exponents: Annotated[q.Some[Annotated[q.Power, Field(ge=1)]], Field(min_length=2)] = Field(
         description="Exponents alpha of the schedules, 1 or more."
     )
-    roots: Some[Positive] = Field(description="rho of rho^2/2-zCDP.")
-    failures: Some[Probability] = Field(description="delta of (epsilon, delta)-DP.")
-    descent: Annotated[Positive, Field(gt=2)] = Field(
+    roots: q.Some[q.Positive] = Field(description="rho of rho^2/2-zCDP.")
+    failures: q.Some[q.Probability] = Field(description="delta of (epsilon, delta)-DP.")
+    descent: Annotated[q.Positive, Field(gt=2)] = Field(
         description="Coefficient a of the comparison equations."
     )
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Evaluate them all."""
-    import xarray as xr
-
-    return xr.Dataset(
-        _resolvents(parameters)
-        | _second_order()
-        | _conversions(parameters)
-        | _exponential_integrals()
-        | _closed_forms(parameters)
-        | _comparison_constants(),
-        coords={
-            "schedule_power": variable(
-                "schedule_power", parameters.exponents, "power alpha of the schedule"
-            ),
-        },
-    )
+AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
 
 
-def _resolvents(parameters: Parameters) -> dict[str, tuple]:
+@per(
+    contour_norm_ratio="i / pi times the contour integral of q_z over |v|^2",
+    contour_risk_ratio="i / (2 pi) times the contour integral of z q_z over the risk",
+    resolvent_drift_printed="largest relative distance of |u|^2 + z q_z to "
+    "u' Sigma (Sigma - z)^-1 u",
+    resolvent_drift_corrected="largest relative distance of |u|^2 + 2 z q_z to "
+    "u' Sigma (Sigma - z)^-1 u",
+)
+def resolvents(parameters: Parameters) -> dict:
     """With q_z(v) = v' (Sigma - z)^-1 v / 2 on the circle |z| = 2 |Sigma|."""
     eigenvalues = np.asarray(parameters.eigenvalues)
     squares = np.linspace(1.0, 2.0, len(eigenvalues))
@@ -71,190 +65,135 @@ def _resolvents(parameters: Parameters) -> dict[str, tuple]:
     risk = (eigenvalues * squares).sum() / 2
     # The drift of q_z is minus rate and descent factor times u' Sigma (Sigma - z)^-1 u.
     drift = (squares * eigenvalues * resolvent).sum(axis=1)
-
-    def apart(stated: np.ndarray) -> float:
-        return float(np.max(np.abs(stated / drift - 1)))
-
-    def scalar(value: complex, meaning: str) -> tuple:
-        return variable((), float(np.real(value)), meaning)
-
     return {
-        "contour_norm_ratio": scalar(
-            1j / np.pi * np.sum(quadratic * element) / norm,
-            "i / pi times the contour integral of q_z over |v|^2",
-        ),
-        "contour_risk_ratio": scalar(
-            1j / (2 * np.pi) * np.sum(z * quadratic * element) / risk,
-            "i / (2 pi) times the contour integral of z q_z over the risk",
-        ),
-        "resolvent_drift_printed": scalar(
-            apart(norm + z * quadratic),
-            "largest relative distance of |u|^2 + z q_z to u' Sigma (Sigma - z)^-1 u",
-        ),
-        "resolvent_drift_corrected": scalar(
-            apart(norm + 2 * z * quadratic),
-            "largest relative distance of |u|^2 + 2 z q_z to u' Sigma (Sigma - z)^-1 u",
-        ),
+        "contour_norm_ratio": np.real(1j / np.pi * np.sum(quadratic * element) / norm),
+        "contour_risk_ratio": np.real(1j / (2 * np.pi) * np.sum(z * quadratic * element) / risk),
+        "resolvent_drift_printed": np.max(np.abs((norm + z * quadratic) / drift - 1)),
+        "resolvent_drift_corrected": np.max(np.abs((norm + 2 * z * quadratic) / drift - 1)),
     }
 
 
-def _second_order() -> dict[str, tuple]:
+@per(
+    second_order_over_printed="half the mean squared clipped residual over nu P / 2",
+    second_order_over_corrected="half the mean squared clipped residual over nu P",
+)
+def second_order() -> dict:
     """Half the mean square of a clipped standard normal, by quadrature; P = 1/2."""
     from privreg.theory.one_pass_dpgd.clipping import variance_factor
 
     points, weights = np.polynomial.legendre.leggauss(200)
     clip = 1.0
-    half_square = 0.0
+    square = 0.0
     for low, high in ((0.0, clip), (clip, 12.0)):
         nodes = low + (high - low) * (points + 1) / 2
         density = np.exp(-(nodes**2) / 2) * np.sqrt(2 / np.pi)
-        half_square += (high - low) / 2 * np.sum(weights * density * np.minimum(nodes, clip) ** 2)
-    half_square /= 2
+        square += (high - low) / 2 * np.sum(weights * density * np.minimum(nodes, clip) ** 2)
     term = float(variance_factor(0.0, clip_constant=clip, label_noise_std=1.0)) / 2
     return {
-        "second_order_over_printed": variable(
-            (), half_square / (term / 2), "half the mean squared clipped residual over nu P / 2"
-        ),
-        "second_order_over_corrected": variable(
-            (), half_square / term, "half the mean squared clipped residual over nu P"
-        ),
+        "second_order_over_printed": square / 2 / (term / 2),
+        "second_order_over_corrected": square / 2 / term,
     }
 
 
-def _conversions(parameters: Parameters) -> dict[str, tuple]:
-    """Of the budgets with rho^2 at most ln(1/delta), by the exact curve of a Gaussian mechanism."""
+@per(
+    simple_conversion_ratio="largest rho^2/2 + rho sqrt(2 ln(1/delta)) over 2 rho sqrt(ln(1/delta))"
+)
+def simple_conversion_ratio(parameters: Parameters) -> float:
+    """Of the budgets with rho^2 at most ln(1/delta)."""
+    return max(
+        _converted(root, failure) / (2 * root * np.sqrt(np.log(1 / failure)))
+        for root in parameters.roots
+        for failure in parameters.failures
+        if root <= np.sqrt(np.log(1 / failure))
+    )
+
+
+@per(failure_ratio="largest failure probability of a Gaussian mechanism over delta")
+def failure_ratio(parameters: Parameters) -> float:
+    """By the exact curve of a Gaussian mechanism, which spends all of rho^2 / 2."""
     from scipy.stats import norm
 
-    simple, exact = [], []
-    for root in parameters.roots:
-        for failure in parameters.failures:
-            log = np.log(1 / failure)
-            epsilon = root**2 / 2 + root * np.sqrt(2 * log)
-            # A Gaussian mechanism whose means are rho deviations apart spends all of rho^2 / 2.
-            true = norm.cdf(root / 2 - epsilon / root) - np.exp(
-                epsilon + norm.logcdf(-root / 2 - epsilon / root)
-            )
-            exact.append(true / failure)
-            if root <= np.sqrt(log):
-                simple.append(epsilon / (2 * root * np.sqrt(log)))
-    return {
-        "simple_conversion_ratio": variable(
-            (),
-            max(simple),
-            "largest rho^2/2 + rho sqrt(2 ln(1/delta)) over 2 rho sqrt(ln(1/delta))",
-        ),
-        "failure_ratio": variable(
-            (), max(exact), "largest failure probability of a Gaussian mechanism over delta"
-        ),
-    }
+    def ratio(root: float, failure: float) -> float:
+        epsilon = _converted(root, failure)
+        true = norm.cdf(root / 2 - epsilon / root) - np.exp(
+            epsilon + norm.logcdf(-root / 2 - epsilon / root)
+        )
+        return true / failure
+
+    return max(ratio(root, failure) for root in parameters.roots for failure in parameters.failures)
 
 
-def _exponential_integral(order: np.ndarray | float, x: np.ndarray | float) -> np.ndarray:
-    """E_beta of (D.9) for beta < 1 and x > 0."""
-    from scipy.special import gamma, gammaincc
-
-    return x ** (np.asarray(order) - 1) * gamma(1 - order) * gammaincc(1 - order, x)
+def _converted(root: float, failure: float) -> float:
+    """epsilon of Proposition A.3."""
+    return root**2 / 2 + root * np.sqrt(2 * np.log(1 / failure))
 
 
-def _exponential_integrals() -> dict[str, tuple]:
+@per(
+    exponential_remainder_ratio="largest distance of x^(1 - beta) E_beta(x) to its limit, over its "
+    "bound (D.15)",
+    exponential_integral_ratio="largest exponential integral over Gamma(1 - beta) x^(beta - 1)",
+    exponential_tail_ratio="largest exponential integral over 2 exp(-x) / x",
+)
+def exponential_integrals() -> dict:
+    """Lemma D.2, largest over orders beta."""
     from scipy.special import gamma
 
-    x = np.geomspace(1e-3, 50, 400)
-    remainders, above, tails = [], [], []
-    for order in (-0.9, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 0.9):
+    x, rows = ARGUMENTS, []
+    for order in ORDERS:
         found = _exponential_integral(order, x)
         left = gamma(1 - order) - x ** (1 - order) * found
-        remainders.append(np.max(left * (1 - order) / x ** (1 - order)))
-        above.append(np.max(found / (gamma(1 - order) * x ** (order - 1))))
         kept = x >= (0 if order >= 0 else -2 * order)
-        tails.append(np.max(found[kept] * x[kept] / (2 * np.exp(-x[kept]))))
-    return {
-        "exponential_remainder_ratio": variable(
-            (),
-            max(remainders),
-            "largest distance of x^(1 - beta) E_beta(x) to its limit, over its bound (D.15)",
-        ),
-        "exponential_integral_ratio": variable(
-            (), max(above), "largest exponential integral over Gamma(1 - beta) x^(beta - 1)"
-        ),
-        "exponential_tail_ratio": variable(
-            (), max(tails), "largest exponential integral over 2 exp(-x) / x"
-        ),
-    }
-
-
-def _closed_forms(parameters: Parameters) -> dict[str, tuple]:
-    """Solutions of the comparison equations against an integration, and a coefficient of (D.98)."""
-    from scipy.special import gamma
-
-    a, b1, b2, start = parameters.descent, 0.3, 0.2, 0.5
-    powers = np.array([0.5, *parameters.exponents])
-    errors = []
-    for power in powers:
-        width = power + 1
-        # (D.54) is (D.89) at alpha = 1/2 with the noise's coefficient b2 / (2 alpha).
-        left = np.array([0.6, 0.2])
-        shift = a / width
-        late = left**width * shift
-        first = left ** (1 + 2 * power) * _exponential_integral(
-            -1 + 1 / width, late
-        ) - _exponential_integral(-1 + 1 / width, shift)
-        order = (1 - power) / width
-        second = left ** (2 * power) * _exponential_integral(order, late) - _exponential_integral(
-            order, shift
-        )
-        closed = (
-            np.exp(-shift + late)
-            / width
-            * (start * width + np.exp(shift) * (b1 * first + b2 * second))
-        )
-
-        def slope(t: float, risk: np.ndarray, power: float = power) -> np.ndarray:
-            remaining = 1 - t
-            return (
-                -a * remaining**power * risk
-                + b1 * remaining ** (2 * power)
-                + b2 * remaining ** (2 * power - 1)
+        rows.append(
+            (
+                np.max(left * (1 - order) / x ** (1 - order)),
+                np.max(found / (gamma(1 - order) * x ** (order - 1))),
+                np.max(found[kept] * x[kept] / (2 * np.exp(-x[kept]))),
             )
-
-        errors.append(_distance(slope, start, 1 - left, closed))
+        )
+    remainder, integral, tail = np.max(rows, axis=0)
     return {
-        "closed_form_error": variable(
-            (), max(errors), "largest relative distance of (D.54) and (D.89) to an integration"
-        ),
-        "integrating_factor_error": variable(
-            (), _integrating_factor(a, b1, b2, start), "relative distance of (D.101) to one"
-        ),
-        "coefficient_over_printed": variable(
-            "schedule_power",
-            [
-                (1 + p) ** (p / (1 + p)) * gamma(2 - 1 / (1 + p)) / (1 + p) ** (1 / 3)
-                for p in parameters.exponents
-            ],
-            "coefficient of the sampling noise over (1 + alpha)^(1/3)",
-        ),
-        "coefficient_over_corrected": variable(
-            "schedule_power",
-            [
-                (1 + p) ** (p / (1 + p)) * gamma(2 - 1 / (1 + p)) / (1 + p)
-                for p in parameters.exponents
-            ],
-            "coefficient of the sampling noise over 1 + alpha",
-        ),
+        "exponential_remainder_ratio": remainder,
+        "exponential_integral_ratio": integral,
+        "exponential_tail_ratio": tail,
     }
 
 
-def _distance(slope, start: float, times: np.ndarray, closed: np.ndarray) -> float:  # type: ignore[no-untyped-def]
-    from scipy.integrate import solve_ivp
+@per(closed_form_error="largest relative distance of (D.54) and (D.89) to an integration")
+def closed_form_error(parameters: Parameters) -> float:
+    """(D.54) is (D.89) at alpha = 1/2 with the noise's coefficient b2 / (2 alpha)."""
+    a, (b1, b2) = parameters.descent, NOISES
+    left = np.array([0.6, 0.2])
 
-    found = solve_ivp(
-        slope, (0.0, times[-1]), [start], t_eval=times, method="DOP853", rtol=1e-11, atol=1e-14
+    def error(power: float) -> float:
+        def slope(t: float, risk: np.ndarray) -> np.ndarray:
+            drift = -a * (1 - t) ** power * risk
+            return drift + b1 * (1 - t) ** (2 * power) + b2 * (1 - t) ** (2 * power - 1)
+
+        return _distance(slope, 1 - left, _closed_form(a, power, left))
+
+    return max(map(error, [0.5, *parameters.exponents]))
+
+
+def _closed_form(a: float, power: float, left: np.ndarray) -> np.ndarray:
+    """Solution of the comparison equation where this much of the time is left."""
+    b1, b2 = NOISES
+    width, order = power + 1, (1 - power) / (power + 1)
+    shift = a / width
+    late = left**width * shift
+    first = left ** (1 + 2 * power) * _exponential_integral(
+        -1 + 1 / width, late
+    ) - _exponential_integral(-1 + 1 / width, shift)
+    second = left ** (2 * power) * _exponential_integral(order, late) - _exponential_integral(
+        order, shift
     )
-    return float(np.max(np.abs(found.y[0] / closed - 1)))
+    noise = np.exp(shift) * (b1 * first + b2 * second)
+    return np.exp(-shift + late) / width * (START * width + noise)
 
 
-def _integrating_factor(a: float, b1: float, b2: float, start: float) -> float:
+@per(integrating_factor_error="relative distance of (D.101) to one")
+def integrating_factor_error(parameters: Parameters) -> float:
     """Lemma D.5 along a harmonic rate; its integral by Gauss-Legendre."""
+    a, (b1, b2) = parameters.descent, NOISES
     numerator, offset, end = 0.4, 0.3, 0.9
     nodes, weights = np.polynomial.legendre.leggauss(120)
     s, w = end * (nodes + 1) / 2, end / 2 * weights
@@ -267,34 +206,80 @@ def _integrating_factor(a: float, b1: float, b2: float, start: float) -> float:
 
     change = -numerator / (s + offset) ** 2
     inside = np.exp(a * integral(s)) * (b1 * rate(s) ** 2 - 2 * b2 * rate(s) * change)
-    closed = np.exp(-a * integral(end)) * (start + np.sum(w * inside))
+    closed = np.exp(-a * integral(end)) * (START + np.sum(w * inside))
 
     def slope(t: float, risk: np.ndarray) -> np.ndarray:
         fall = 2 * numerator**2 / (t + offset) ** 3
         return -a * rate(t) * risk + b1 * rate(t) ** 2 + b2 * fall
 
-    return _distance(slope, start, np.array([end]), np.array([closed]))
+    return _distance(slope, np.array([end]), np.array([closed]))
 
 
-def _comparison_constants() -> dict[str, tuple]:
+@per(
+    "schedule_power",
+    coefficient_over_printed="coefficient of the sampling noise over (1 + alpha)^(1/3)",
+    coefficient_over_corrected="coefficient of the sampling noise over 1 + alpha",
+)
+def coefficient(schedule_power: float) -> dict:
+    """Of (D.98)."""
+    from scipy.special import gamma
+
+    width = 1 + schedule_power
+    found = width ** (schedule_power / width) * gamma(2 - 1 / width)
+    return {
+        "coefficient_over_printed": found / width ** (1 / 3),
+        "coefficient_over_corrected": found / width,
+    }
+
+
+@per(
+    descent_over_printed="descent factor at R(0) + 1 over its bound with sqrt(R(0) + 1 + zeta^2)",
+    descent_over_corrected="descent factor at R(0) + 1 over its bound with "
+    "sqrt(2 R(0) + 2 + zeta^2)",
+)
+def comparison_constants() -> dict:
     """Whether the descent of (D.31) is below the descent at R(0) + 1, the largest risk there."""
     from privreg.theory.one_pass_dpgd.clipping import descent_factor
 
-    start, noise, constant = 0.5, 0.3, 0.03
+    noise, constant = 0.3, 0.03
+    setting = {"clip_constant": constant, "label_noise_std": noise}
     # The largest constant for which (B.15) holds at every risk is the ratio without any.
-    lower = (
-        float(descent_factor(0.0, clip_constant=constant, label_noise_std=noise)) * noise / constant
-    )
-    true = float(descent_factor(start + 1, clip_constant=constant, label_noise_std=noise))
+    lower = float(descent_factor(0.0, **setting)) * noise / constant
+    true = float(descent_factor(START + 1, **setting))
     return {
-        "descent_over_printed": variable(
-            (),
-            true / (lower * constant / np.sqrt(start + 1 + noise**2)),
-            "descent factor at R(0) + 1 over its bound with sqrt(R(0) + 1 + zeta^2)",
-        ),
-        "descent_over_corrected": variable(
-            (),
-            true / (lower * constant / np.sqrt(2 * (start + 1) + noise**2)),
-            "descent factor at R(0) + 1 over its bound with sqrt(2 R(0) + 2 + zeta^2)",
-        ),
+        "descent_over_printed": true / (lower * constant / np.sqrt(START + 1 + noise**2)),
+        "descent_over_corrected": true / (lower * constant / np.sqrt(2 * (START + 1) + noise**2)),
     }
+
+
+theory = stage(
+    AXES,
+    resolvents,
+    second_order,
+    simple_conversion_ratio,
+    failure_ratio,
+    exponential_integrals,
+    closed_form_error,
+    integrating_factor_error,
+    coefficient,
+    comparison_constants,
+)
+
+
+def _exponential_integral(order: np.ndarray | float, x: np.ndarray | float) -> np.ndarray:
+    """E_beta of (D.9) for beta < 1 and x > 0."""
+    from scipy.special import gamma, gammaincc
+
+    return x ** (np.asarray(order) - 1) * gamma(1 - order) * gammaincc(1 - order, x)
+
+
+def _distance(
+    slope: Callable[[float, np.ndarray], np.ndarray], times: np.ndarray, closed: np.ndarray
+) -> float:
+    """Largest relative distance of an integration to the closed form."""
+    from scipy.integrate import solve_ivp
+
+    found = solve_ivp(
+        slope, (0.0, times[-1]), [START], t_eval=times, method="DOP853", rtol=1e-11, atol=1e-14
+    )
+    return float(np.max(np.abs(found.y[0] / closed - 1)))

@@ -2,168 +2,127 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import Stated, below, between, close, every, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    AspectRatio,
-    ClipConstant,
-    Dimension,
-    Positive,
-    Power,
-    SampleSize,
-    SignedPower,
-    Some,
-)
-
-if TYPE_CHECKING:
-    import xarray as xr
+from reproduction.papers.bombari2025.setting import EXPONENT, eigenvalues
 
 PLACE = "Assumptions 1 to 3, equations (1.2), (1.3) and (4.5), Lemma C.2"
 
 
 class Parameters(Strict):
-    """Designs, schedules and sizes at which they are looked at."""
+    """Designs, schedules and sizes at which they are evaluated."""
 
-    dimensions: Annotated[Some[Dimension], Field(min_length=2)] = Field(description="Dimensions d.")
-    spectrum_powers: Annotated[Some[SignedPower], Field(min_length=2)] = Field(
+    dimensions: Annotated[q.Some[q.Dimension], Field(min_length=2)] = Field(
+        description="Dimensions d."
+    )
+    spectrum_powers: Annotated[q.Some[q.SignedPower], Field(min_length=2)] = Field(
         description="phi of Assumption 3."
     )
-    exponents: Annotated[Some[Power], Field(min_length=2)] = Field(
+    exponents: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
         description="Exponents alpha of the schedules."
     )
-    log_sample_sizes: Annotated[Some[Positive], Field(min_length=2)] = Field(
+    log_sample_sizes: Annotated[q.Some[q.Positive], Field(min_length=2)] = Field(
         description="Logarithms of sample sizes, at a fixed aspect ratio."
     )
-    aspect_ratio: AspectRatio = Field(description="gamma.")
-    clip_constant: ClipConstant = Field(description="Clipping constant c of Lemma C.2.")
-    sample_size: Annotated[SampleSize, Field(ge=10)] = Field(
+    aspect_ratio: q.AspectRatio = Field(description="gamma.")
+    clip_constant: q.ClipConstant = Field(description="Clipping constant c of Lemma C.2.")
+    sample_size: Annotated[q.SampleSize, Field(ge=10)] = Field(
         description="Sample size n of Lemma C.2."
     )
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Evaluate them all."""
-    import xarray as xr
-
-    dimensions = np.asarray(parameters.dimensions)
-    return xr.Dataset(
-        _designs(parameters)
-        | _power_laws(parameters)
-        | _quoted_bounds(parameters)
-        | _discretisation(parameters)
-        | {
-            "curvature_growth": variable(
-                "exponent",
-                [_curvature_growth(exponent) for exponent in parameters.exponents],
-                "second derivative of the squared rate up to 1 - 1e-6 over that up to 1 - 1e-3",
-            ),
-            "gradient_norm_ratio": variable(
-                "dimension",
-                # E |x|^2 r^2 = 2 P d + 4 R for isotropic Gaussian x; R = 1/2 and zeta = 0.3.
-                np.sqrt(1 + 4 * 0.5 / (dimensions * (2 * 0.5 + 0.3**2))),
-                "root mean square norm of a gradient over sqrt(2 P d)",
-            ),
-        },
-        coords={
-            "dimension": variable("dimension", parameters.dimensions, "dimension d"),
-            "spectrum": variable("spectrum", ["isotropic", "uniform"], "spectrum of the features"),
-            "spectrum_power": variable("spectrum_power", parameters.spectrum_powers, "phi"),
-            "exponent": variable("exponent", parameters.exponents, "schedule exponent alpha"),
-            "log_sample_size": variable(
-                "log_sample_size", parameters.log_sample_sizes, "logarithm of the sample size n"
-            ),
-        },
-    )
+AXES = {
+    "dimension": Axis("dimension d", "dimensions"),
+    "spectrum": Axis("spectrum of the features", ("isotropic", "uniform")),
+    "spectrum_power": Axis("phi", "spectrum_powers"),
+    "exponent": EXPONENT,
+    "log_sample_size": Axis("logarithm of the sample size n", "log_sample_sizes"),
+}
 
 
-def _designs(parameters: Parameters) -> dict[str, tuple]:
+@per(
+    "dimension",
+    "spectrum",
+    trace_ratio="trace of the covariance over the dimension",
+    largest_eigenvalue="largest eigenvalue of the covariance",
+    target_norm="norm of the target",
+)
+def design(dimension: int, spectrum: str) -> dict:
     """Of the covariances and targets that trajectories, heat-maps and sample sizes draw from."""
     from privreg.models import LinearModel
-    from privreg.spectra import uniform_midpoints
 
-    models = [
-        [LinearModel.even_target(make(dimension), label_noise_std=0.3) for make in makers]
-        for dimension in parameters.dimensions
-        for makers in [(np.ones, uniform_midpoints)]
-    ]
-    dims = ("dimension", "spectrum")
+    model = LinearModel.even_target(eigenvalues(spectrum, dimension), label_noise_std=0.3)
     return {
-        "trace_ratio": variable(
-            dims,
-            [[model.eigenvalues.sum() / model.dimension for model in row] for row in models],
-            "trace of the covariance over the dimension",
-        ),
-        "largest_eigenvalue": variable(
-            dims,
-            [[model.eigenvalues.max() for model in row] for row in models],
-            "largest eigenvalue of the covariance",
-        ),
-        "target_norm": variable(
-            dims,
-            [[np.linalg.norm(model.target) for model in row] for row in models],
-            "norm of the target",
-        ),
+        "trace_ratio": model.eigenvalues.sum() / dimension,
+        "largest_eigenvalue": model.eigenvalues.max(),
+        "target_norm": np.linalg.norm(model.target),
     }
 
 
-def _power_laws(parameters: Parameters) -> dict[str, tuple]:
+@per(
+    "spectrum_power",
+    mean_eigenvalue="mean eigenvalue of the density",
+    total_mass="mass of the quadrature",
+    moment_error="largest relative distance of the quadrature's moments 1, 2 and -psi to the "
+    "density's",
+    eigenvalue_std="standard deviation of the eigenvalues",
+)
+def power_law(spectrum_power: float) -> dict:
     """Moments of the library's quadrature against the density of Assumption 3."""
     from scipy.integrate import quad
 
-    from privreg.spectra import power_law, power_law_edge
+    from privreg import spectra
 
-    mean, mass, error, deviation = [], [], [], []
-    for phi in parameters.spectrum_powers:
-        edge, spectrum = power_law_edge(phi), power_law(phi)
-        psi = (1 - phi) / 2
-        # In u = (lambda / C)^(1 - phi), which is uniform, the density has no pole.
-        stated = [
-            quad(lambda u, k=k, e=edge, p=phi: (e * u ** (1 / (1 - p))) ** k, 0, 1, epsabs=0)[0]
-            for k in (1.0, 2.0, -psi)
-        ]
-        found = [float(spectrum.mean(spectrum.eigenvalues**k)) for k in (1.0, 2.0, -psi)]
-        mean.append(stated[0])
-        mass.append(float(spectrum.weights.sum()))
-        error.append(max(abs(a / b - 1) for a, b in zip(found, stated, strict=True)))
-        deviation.append(np.sqrt(stated[1] - 1))
+    edge, spectrum = spectra.power_law_edge(spectrum_power), spectra.power_law(spectrum_power)
+    moments = (1.0, 2.0, -(1 - spectrum_power) / 2)
+    # In u = (lambda / C)^(1 - phi), which is uniform, the density has no pole.
+    stated = [
+        quad(lambda u, k=k: (edge * u ** (1 / (1 - spectrum_power))) ** k, 0, 1, epsabs=0)[0]
+        for k in moments
+    ]
+    found = [float(spectrum.mean(spectrum.eigenvalues**k)) for k in moments]
     return {
-        "mean_eigenvalue": variable("spectrum_power", mean, "mean eigenvalue of the density"),
-        "total_mass": variable("spectrum_power", mass, "mass of the quadrature"),
-        "moment_error": variable(
-            "spectrum_power",
-            error,
-            "largest relative distance of the quadrature's moments 1, 2 and -psi to the density's",
-        ),
-        "eigenvalue_std": variable(
-            "spectrum_power", deviation, "standard deviation of the eigenvalues"
-        ),
+        "mean_eigenvalue": stated[0],
+        "total_mass": float(spectrum.weights.sum()),
+        "moment_error": max(abs(a / b - 1) for a, b in zip(found, stated, strict=True)),
+        "eigenvalue_std": np.sqrt(stated[1] - 1),
     }
 
 
-def _quoted_bounds(parameters: Parameters) -> dict[str, tuple]:
-    """Private over sampling term of (1.2), and (1.3) with one logarithm, at a fixed ratio."""
-    gamma, logs = parameters.aspect_ratio, np.asarray(parameters.log_sample_sizes)
+@per(
+    "log_sample_size",
+    quoted_lower_share="private term over sampling term of (1.2) at rho = 1",
+    quoted_upper_bound="(1.3) with the first power of log n for its polynomial, at rho = 1",
+)
+def quoted_bounds(parameters: Parameters, log_sample_size: float) -> dict:
+    """Bounds of others, at a fixed ratio."""
+    gamma = parameters.aspect_ratio
     return {
-        "quoted_lower_share": variable(
-            "log_sample_size",
-            gamma**2 / logs / gamma,
-            "private term over sampling term of (1.2) at rho = 1",
-        ),
-        "quoted_upper_bound": variable(
-            "log_sample_size",
-            gamma + gamma**2 * logs,
-            "(1.3) with the first power of log n for its polynomial, at rho = 1",
-        ),
+        "quoted_lower_share": gamma**2 / log_sample_size / gamma,
+        "quoted_upper_bound": gamma + gamma**2 * log_sample_size,
     }
 
 
-def _curvature_growth(exponent: float) -> float:
-    """Growth of the second derivative of the squared rate towards t = 1, by differences."""
+@identity(
+    "exponent",
+    id="exponents-agree-with-assumption-2",
+    kind="prose",
+    where="Section 5.1, text after equation (5.1); Assumption 2",
+    states="The squared rate has a bounded second derivative for alpha = 0, 1/2 and from 1 on.",
+    ours=["alpha = 1, 2 and 10 of those from 1 on"],
+    select={"exponent": [0.0, 0.5, 1.0, 2.0, 10.0]},
+    holds=every(close(1.0, absolute=1e-3)),
+    refuses=[1.1, 31.0],
+)
+def curvature_growth(exponent: float) -> float:
+    """Second derivative of the squared rate up to 1 - 1e-6 over that up to 1 - 1e-3."""
     from privreg.schedules import Polynomial
 
     left = np.geomspace(1e-6, 1.0, 601)
@@ -178,7 +137,54 @@ def _curvature_growth(exponent: float) -> float:
     return float(found.max() / largest) if largest > 1e-3 else 1.0
 
 
-def _discretisation(parameters: Parameters) -> dict[str, tuple]:
+@identity(
+    "dimension",
+    id="gradients-are-of-order-root-d",
+    kind="prose",
+    where="Section 4, text before equation (4.5)",
+    states="At a risk of the order 1 the norm of a gradient is of the order sqrt(d), sqrt(2 P) "
+    "times that of its sample.",
+    ours=["root mean squares, isotropic data, R = 1/2, zeta = 0.3", "d = 10, 100 and 1000"],
+    holds=every(between(1.0, 1.1)),
+    refuses=[0.95, 1.15],
+    note="The quotient is sqrt(1 + 2 R / (P d)); sample by sample the residual is not its root "
+    "mean square.",
+)
+def gradient_norm_ratio(dimension: int) -> float:
+    """Root mean square norm of a gradient over sqrt(2 P d)."""
+    # E |x|^2 r^2 = 2 P d + 4 R for isotropic Gaussian x.
+    return np.sqrt(1 + 4 * 0.5 / (dimension * (2 * 0.5 + 0.3**2)))
+
+
+@per(
+    discretisation_over_printed=Stated(
+        "sum of (C.16) over its right side",
+        where="Lemma C.2, equation (C.16)",
+        states="The noise's discretisation error is at most 2 gamma C / (rho^2 n), with C the "
+        "bound of the second derivative.",
+        holds=below(1.0),
+        refuses=[1.01],
+        entry={
+            "id": "discretisation-bound-as-printed",
+            "kind": "theorem",
+            "ours": ["alpha = 1, gamma = 1/2, c = 3, rho = 1, n = 1000; q = |u|^2 / 2"],
+            "finding": "discretisation-bound-lacks-a-factor",
+            "expect": "contradicted",
+            "note": "The lemma is for every clipping constant and ratio, so one is enough; it "
+            "fails where gamma c^2 is more than 2.",
+        },
+    ),
+    discretisation_over_corrected=Stated(
+        "the same sum over the bound in the last line of the proof",
+        where="Lemma C.2, proof, after equation (C.25)",
+        compares="The sum of (C.16) with half the bound of the proof's last line, "
+        "2 gamma^2 c^2 C / (rho^2 n).",
+        holds=close(0.5, absolute=0.001),
+        refuses=[0.45, 0.55],
+        entry={"id": "discretisation-bound"},
+    ),
+)
+def discretisation(parameters: Parameters) -> dict:
     """The sum of (C.16) at alpha = 1 for the quadratic |u|^2 / 2, over its bound; rho = 1."""
     from privreg.schedules import Polynomial, noise_multipliers, step_shape
 
@@ -190,12 +196,11 @@ def _discretisation(parameters: Parameters) -> dict[str, tuple]:
     total = 2 * dimension * c**2 * abs(np.sum(squares - slopes / n**3)) * dimension
     curvature = 2.0
     return {
-        "discretisation_over_printed": variable(
-            (), total / (2 * gamma / n * curvature), "sum of (C.16) over its right side"
-        ),
-        "discretisation_over_corrected": variable(
-            (),
-            total / (2 * gamma**2 * c**2 / n * curvature),
-            "the same sum over the bound in the last line of the proof",
-        ),
+        "discretisation_over_printed": total / (2 * gamma / n * curvature),
+        "discretisation_over_corrected": total / (2 * gamma**2 * c**2 / n * curvature),
     }
+
+
+theory = stage(
+    AXES, design, power_law, quoted_bounds, curvature_growth, gradient_norm_ratio, discretisation
+)

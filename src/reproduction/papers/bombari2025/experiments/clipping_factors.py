@@ -2,126 +2,234 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import above, below, close, identity, plus
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Count, Positive
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Figure 9, Lemmas B.1 and B.2"
+WIDE = np.geomspace(1e-4, 20, 2001)
+TINY = 1e-6
 
 
 class Parameters(Strict):
     """Figure 9: the factors against the normalised clipping constant."""
 
-    largest_ratio: Positive = Field(4.0, description="Right end of the drawn range.")
-    points: Annotated[Count, Field(ge=10)] = Field(400, description="Points drawn.")
+    largest_ratio: q.Positive = Field(4.0, description="Right end of the drawn range.")
+    points: Annotated[q.Count, Field(ge=10)] = Field(400, description="Points drawn.")
+
+    @property
+    def ratios(self) -> np.ndarray:
+        return np.linspace(0, self.largest_ratio, self.points + 1)[1:]
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Factors on the drawn range, and what the lemmas say of them."""
-    import xarray as xr
+AXES = {"ratio": Axis("clipping constant over the residual's standard deviation", "ratios")}
 
-    from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
 
-    ratio = np.linspace(0, parameters.largest_ratio, parameters.points + 1)[1:]
-    # With no risk and unit label noise the clipping constant is the ratio itself.
-    descent = descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
-    variance = variance_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
-    wide = np.geomspace(1e-4, 20, 2001)
-    wide_descent = descent_factor(0.0, clip_constant=wide, label_noise_std=1.0)
-    wide_variance = variance_factor(0.0, clip_constant=wide, label_noise_std=1.0)
-    small, large = wide <= 1, wide > 1
-    tiny = 1e-6
+@per(
+    "ratio",
+    descent_factor="descent reduction factor",
+    variance_factor="variance reduction factor",
+)
+def factors(parameters: Parameters) -> dict:
+    return {
+        "descent_factor": _descent(parameters.ratios),
+        "variance_factor": _variance(parameters.ratios),
+    }
 
-    def scalar(value: ArrayLike, meaning: str) -> tuple:
-        return variable((), value, meaning)
 
-    return xr.Dataset(
-        {
-            "descent_factor": variable("ratio", descent, "descent reduction factor"),
-            "variance_factor": variable("ratio", variance, "variance reduction factor"),
-            "quadrature_error": scalar(
-                _quadrature_error(wide[::20]), "largest distance of the factors to a quadrature"
-            ),
-            "least_increment": scalar(
-                min(np.diff(wide_descent[wide < 5]).min(), np.diff(wide_variance[wide < 5]).min()),
-                "least increment of the factors between neighbouring clipping constants",
-            ),
-            "largest_descent_over_ratio": scalar(
-                (wide_descent / wide).max(), "largest descent factor over normalised constant"
-            ),
-            "largest_variance_over_square": scalar(
-                (wide_variance / wide**2).max(), "largest variance factor over squared constant"
-            ),
-            "least_variance_over_square_below_one": scalar(
-                (wide_variance / wide**2)[small].min(),
-                "least variance factor over squared constant, for constants up to 1",
-            ),
-            "least_variance_above_one": scalar(
-                wide_variance[large].min(), "least variance factor for constants above 1"
-            ),
-            "variance_over_square_increment": scalar(
-                np.diff(wide_variance / wide**2).max(),
-                "largest increment of the variance factor over the squared constant",
-            ),
-            "descent_over_ratio_increment": scalar(
-                np.diff(wide_descent / wide).max(),
-                "largest increment of the descent factor over the constant",
-            ),
-            "variance_at_one": scalar(
-                variance_factor(0.0, clip_constant=1.0, label_noise_std=1.0),
-                "variance factor at constant 1",
-            ),
-            "descent_limit": scalar(
-                descent_factor(0.0, clip_constant=tiny, label_noise_std=1.0) / tiny,
-                "limit of the descent factor over a small constant",
-            ),
-            "variance_limit": scalar(
-                variance_factor(0.0, clip_constant=tiny, label_noise_std=1.0) / tiny**2,
-                "limit of the variance factor over a small squared constant",
-            ),
-            "variance_over_ratio_peak": scalar(
-                ratio[np.argmax(variance / ratio)],
-                "constant at which the variance factor over the constant is largest",
-            ),
-        },
-        coords={
-            "ratio": variable(
-                "ratio", ratio, "clipping constant over the residual's standard deviation"
-            )
-        },
+@identity(
+    id="clipping-closed-forms",
+    kind="theorem",
+    where="Lemma B.1, equations (B.1)-(B.3)",
+    states="The descent and variance factors have the closed forms of Lemma B.1.",
+    holds=below(1e-10),
+    refuses=[1e-9],
+    note="Against quadrature of the definition (4.6).",
+)
+def quadrature_error() -> float:
+    """Largest distance of the factors to a quadrature."""
+    return max(
+        abs(_expectation(power, ratio) - float(factor(ratio)))
+        for ratio in WIDE[::20]
+        for power, factor in (
+            (lambda r, c=ratio: np.minimum(r, c) * r, _descent),
+            (lambda r, c=ratio: np.minimum(r, c) ** 2, _variance),
+        )
     )
 
 
-def _quadrature_error(ratios: np.ndarray) -> float:
-    """Against Gauss-Legendre on either side of the clipping point, from the definition (4.6)."""
-    from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
+@identity(
+    id="clipping-factors-increase",
+    kind="theorem",
+    where="Section 4, text before Definition 4.2; Lemma B.2; Figure 9",
+    states="Both factors increase with the clipping constant.",
+    holds=above(0.0),
+    refuses=[-1e-9],
+)
+def least_increment() -> float:
+    """Least increment of the factors between neighbouring clipping constants."""
+    return min(np.diff(factor(WIDE)[WIDE < 5]).min() for factor in (_descent, _variance))
 
+
+@identity(
+    id="descent-factor-bound",
+    kind="theorem",
+    where="Lemma B.2, equation (B.15)",
+    states="The descent factor over the normalised clipping constant stays below sqrt(2 / pi).",
+    holds=below(0.7978845609),
+    refuses=[0.7979],
+)
+def largest_descent_over_ratio() -> float:
+    """Largest descent factor over normalised constant."""
+    return (_descent(WIDE) / WIDE).max()
+
+
+@identity(
+    id="variance-factor-bound",
+    kind="theorem",
+    where="Lemma B.2, equation (B.15)",
+    states="The variance factor over the squared normalised constant stays below 1.",
+    holds=below(1.0),
+    refuses=[1.0001],
+)
+def largest_variance_over_square() -> float:
+    """Largest variance factor over squared constant."""
+    return (_variance(WIDE) / WIDE**2).max()
+
+
+@identity(
+    id="variance-factor-lower-bound-small",
+    kind="theorem",
+    where="Lemma B.2, equation (B.17)",
+    states="For normalised constants up to 1 the variance factor is more than half the squared "
+    "constant.",
+    holds=above(0.5),
+    refuses=[0.49],
+)
+def least_variance_over_square_below_one() -> float:
+    """Least variance factor over squared constant, for constants up to 1."""
+    return (_variance(WIDE) / WIDE**2)[WIDE <= 1].min()
+
+
+@identity(
+    id="variance-factor-lower-bound-large",
+    kind="theorem",
+    where="Lemma B.2, equation (B.17)",
+    states="For normalised constants above 1 the variance factor is more than one half.",
+    holds=above(0.5),
+    refuses=[0.49],
+)
+def least_variance_above_one() -> float:
+    """Least variance factor for constants above 1."""
+    return _variance(WIDE)[WIDE > 1].min()
+
+
+@identity(
+    id="variance-over-square-monotone",
+    where="Equation (B.22) and the text after it",
+    states="The variance factor over the squared constant decreases with the constant.",
+    holds=below(0.0),
+    refuses=[1e-9],
+)
+def variance_over_square_increment() -> float:
+    """Largest increment of the variance factor over the squared constant."""
+    return np.diff(_variance(WIDE) / WIDE**2).max()
+
+
+@identity(
+    id="descent-over-ratio-monotone",
+    where="Equation (B.21) and the text after equation (B.22)",
+    states="The descent factor over the constant decreases with the constant.",
+    holds=below(0.0),
+    refuses=[1e-9],
+)
+def descent_over_ratio_increment() -> float:
+    """Largest increment of the descent factor over the constant."""
+    return np.diff(_descent(WIDE) / WIDE).max()
+
+
+@identity(
+    id="variance-factor-at-one",
+    kind="printed number",
+    where="Equation (B.24)",
+    printed=["0.516"],
+    states="At normalised constant 1 the variance factor is about 0.516.",
+    holds=close(0.516, absolute=0.0005),
+    refuses=[plus(0.001), plus(-0.001)],
+)
+def variance_at_one() -> float:
+    """Variance factor at constant 1."""
+    return float(_variance(1.0))
+
+
+@per(
+    descent_limit="limit of the descent factor over a small constant",
+    variance_limit="limit of the variance factor over a small squared constant",
+)
+def limits() -> dict:
+    return {"descent_limit": _descent(TINY) / TINY, "variance_limit": _variance(TINY) / TINY**2}
+
+
+@identity(
+    id="variance-over-ratio-monotone",
+    where="Appendix B, text after equation (B.24)",
+    states="The variance factor over the normalised constant is monotone, decreasing as equation "
+    "(B.17) needs it.",
+    holds=below(0.01),
+    refuses=[1.2],
+    finding="variance-ratio-needs-the-square",
+    expect="contradicted",
+    note="It rises to a peak at 1.247 and only then falls; what the proof needs is the ratio to "
+    "the squared constant.",
+)
+def variance_over_ratio_peak(parameters: Parameters) -> float:
+    """Constant at which the variance factor over the constant is largest."""
+    return parameters.ratios[np.argmax(_variance(parameters.ratios) / parameters.ratios)]
+
+
+theory = stage(
+    AXES,
+    factors,
+    quadrature_error,
+    least_increment,
+    largest_descent_over_ratio,
+    largest_variance_over_square,
+    least_variance_over_square_below_one,
+    least_variance_above_one,
+    variance_over_square_increment,
+    descent_over_ratio_increment,
+    variance_at_one,
+    limits,
+    variance_over_ratio_peak,
+)
+
+
+def _descent(ratio: np.ndarray | float) -> np.ndarray:
+    """With no risk and unit label noise the clipping constant is the ratio itself."""
+    from privreg.theory.one_pass_dpgd.clipping import descent_factor
+
+    return descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
+
+
+def _variance(ratio: np.ndarray | float) -> np.ndarray:
+    from privreg.theory.one_pass_dpgd.clipping import variance_factor
+
+    return variance_factor(0.0, clip_constant=ratio, label_noise_std=1.0)
+
+
+def _expectation(function: Callable[[np.ndarray], np.ndarray], ratio: float) -> float:
+    """Over |r|, by Gauss-Legendre on either side of the clipping point, as in (4.6)."""
     points, weights = np.polynomial.legendre.leggauss(120)
-
-    def expectation(function, ratio: float) -> float:  # type: ignore[no-untyped-def]
-        total = 0.0
-        for low, high in ((0.0, min(ratio, 12.0)), (min(ratio, 12.0), 12.0)):
-            nodes = low + (high - low) * (points + 1) / 2
-            density = np.exp(-(nodes**2) / 2) * np.sqrt(2 / np.pi)
-            total += (high - low) / 2 * np.sum(weights * density * function(nodes))
-        return float(total)
-
-    worst = 0.0
-    for ratio in ratios:
-        descent = expectation(lambda r, c=ratio: np.minimum(r, c) * r, ratio)
-        variance = expectation(lambda r, c=ratio: np.minimum(r, c) ** 2, ratio)
-        worst = max(
-            worst,
-            abs(descent - float(descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0))),
-            abs(variance - float(variance_factor(0.0, clip_constant=ratio, label_noise_std=1.0))),
-        )
-    return worst
+    total, split = 0.0, min(ratio, 12.0)
+    for low, high in ((0.0, split), (split, 12.0)):
+        nodes = low + (high - low) * (points + 1) / 2
+        density = np.exp(-(nodes**2) / 2) * np.sqrt(2 / np.pi)
+        total += (high - low) / 2 * np.sum(weights * density * function(nodes))
+    return float(total)

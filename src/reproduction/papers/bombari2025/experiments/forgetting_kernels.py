@@ -7,115 +7,125 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    AspectRatio,
-    ClipConstant,
-    Count,
-    Deviation,
-    Power,
-    SignedPower,
-    Some,
-    StatedBudget,
-    StepSize,
-    Window,
-    sum_below,
-)
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.experiment.identities import below, every, identity
+from reproduction.papers.bombari2025.setting import Clipped
 
 if TYPE_CHECKING:
     import xarray as xr
 
 PLACE = "Equations (6.1)-(6.3), Proposition E.1"
-KERNELS = ("signal", "sampling", "private")
 
 
-class Parameters(Strict):
+class Parameters(Clipped):
     """One power law; schedules along which both forms are solved."""
 
-    spectrum_power: Annotated[SignedPower, Field(lt=1)] = Field(description="phi of the spectrum.")
-    signal_power: SignedPower = Field(description="psi of the signal.")
-    descent_range: Window = Field(description="Range of x of the kernels' slopes.")
-    schedule_powers: Some[Power] = Field(description="alpha of the schedules.")
-    initial_rate: StepSize = Field(description="Initial learning rate.")
-    aspect_ratio: AspectRatio = Field(description="gamma = d / n.")
-    budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
-    label_noise_std: Deviation = Field(description="Standard deviation zeta of the label noise.")
-    intervals: Annotated[Count, Field(ge=10)] = Field(
+    spectrum_power: Annotated[q.SignedPower, Field(lt=1)] = Field(
+        description="phi of the spectrum."
+    )
+    signal_power: q.SignedPower = Field(description="psi of the signal.")
+    descent_range: q.Window = Field(description="Range of x of the kernels' slopes.")
+    schedule_powers: q.Some[q.Power] = Field(description="alpha of the schedules.")
+    initial_rate: q.StepSize = Field(description="Initial learning rate.")
+    aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
+    budget: q.StatedBudget = Field(description="Budget of the private output.")
+    label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
+    intervals: Annotated[q.Count, Field(ge=10)] = Field(
         description="Intervals of the coarser grid at either end."
     )
 
-    _the_target_is_finite = sum_below("signal_power", "spectrum_power", 1.0)
+    _the_target_is_finite = q.sum_below("signal_power", "spectrum_power", 1.0)
+
+    @property
+    def grid(self) -> np.ndarray:
+        """Geometric at both ends: a transient at 0, a boundary layer at 1."""
+        rising = np.geomspace(1e-5, 0.5, self.intervals)
+        return np.concatenate([[0.0], rising, 1 - rising[-2::-1], [1.0]])
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Log-log slopes of the kernels, quadrature errors, and the distance of the two solutions."""
-    import xarray as xr
+AXES = {
+    "kernel": Axis("kernel F, K or J", ("signal", "sampling", "private")),
+    "schedule_power": Axis("power alpha of the schedule", "schedule_powers"),
+    "time": Axis("time k / n", "grid"),
+}
 
+
+@per("kernel", slope="log-log slope of the kernel")
+def slope(parameters: Parameters, kernel: str) -> float:
+    from privreg.theory.one_pass_dpgd import volterra
+
+    kernels = volterra.power_law_kernels(parameters.spectrum_power, parameters.signal_power)
+    low, high = parameters.descent_range
+    closed = getattr(kernels, kernel)
+    return np.log(closed(high) / closed(low)) / np.log(high / low)
+
+
+@identity(
+    "kernel",
+    id="kernels-by-quadrature",
+    where="Equation (6.3)",
+    compares="The quadrature of the power law reproduces the closed forms of the kernels.",
+    holds=every(below(1e-6)),
+    refuses=[[0.0, 0.0, 1e-5]],
+    note="Descents from 1e-6 to 1e4; the closed forms are incomplete gamma functions.",
+)
+def quadrature_error(parameters: Parameters, kernel: str) -> float:
+    """Largest relative distance of the quadrature to the closed form."""
+    from privreg import spectra
+    from privreg.theory.one_pass_dpgd import volterra
+
+    powers = parameters.spectrum_power, parameters.signal_power
+    spectrum, signal = spectra.power_law_with_signal(powers[0], signal_power=powers[1])
+    wide = np.geomspace(1e-6, 10 * parameters.descent_range[1], 80)
+    closed, summed = (
+        getattr(kernels, kernel)(wide)
+        for kernels in (
+            volterra.power_law_kernels(*powers),
+            volterra.spectrum_kernels(spectrum, signal),
+        )
+    )
+    return np.max(np.abs(summed / closed - 1))
+
+
+@per(
+    "schedule_power",
+    risk=Quantity("excess risk by the Volterra equation", "time"),
+    risk_by_modes=Quantity("excess risk by the mode equations", "time"),
+)
+def risks(parameters: Parameters, schedule_power: float) -> dict:
+    """Both solutions, that of the Volterra equation extrapolated from two grids."""
     from privreg import spectra
     from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd import deterministic_equivalent, volterra
 
-    kernels = volterra.power_law_kernels(parameters.spectrum_power, parameters.signal_power)
-    spectrum, signal = spectra.power_law_with_signal(
-        parameters.spectrum_power, signal_power=parameters.signal_power
-    )
-    sums = volterra.spectrum_kernels(spectrum, signal)
-    low, high = parameters.descent_range
-    wide = np.geomspace(1e-6, 10 * high, 80)
-    grid = _grid(parameters.intervals)
+    powers = parameters.spectrum_power, parameters.signal_power
+    spectrum, signal = spectra.power_law_with_signal(powers[0], signal_power=powers[1])
+    kernels, grid = volterra.power_law_kernels(*powers), parameters.grid
     finer = np.sort(np.concatenate([grid, (grid[1:] + grid[:-1]) / 2]))
-    setting = {
-        "aspect_ratio": parameters.aspect_ratio,
-        "zcdp_root": parameters.budget.root,
-        "clip_constant": parameters.clip_constant,
-        "label_noise_std": parameters.label_noise_std,
-    }
-    by_kernels, by_modes = [], []
-    for power in parameters.schedule_powers:
-        schedule = Polynomial(parameters.initial_rate, power)
-        coarse = volterra.solve(kernels, schedule, grid, **setting)
-        fine = volterra.solve(kernels, schedule, finer, **setting)[::2]
-        by_kernels.append((4 * fine - coarse) / 3)
-        modes = deterministic_equivalent.solve(
-            spectrum, schedule, **setting, signal=signal, times=grid
-        )
-        by_modes.append(modes.risk)
-    slopes, errors = [], []
-    for name in KERNELS:
-        closed, summed = getattr(kernels, name), getattr(sums, name)
-        slopes.append(np.log(closed(high) / closed(low)) / np.log(high / low))
-        errors.append(np.max(np.abs(summed(wide) / closed(wide) - 1)))
-    return xr.Dataset(
-        {
-            "slope": variable("kernel", slopes, "log-log slope of the kernel"),
-            "quadrature_error": variable(
-                "kernel", errors, "largest relative distance of the quadrature to the closed form"
-            ),
-            "risk": variable(
-                ("schedule_power", "time"), by_kernels, "excess risk by the Volterra equation"
-            ),
-            "risk_by_modes": variable(
-                ("schedule_power", "time"), by_modes, "excess risk by the mode equations"
-            ),
-            "difference": variable(
-                "schedule_power",
-                np.max(np.abs(np.array(by_kernels) / np.array(by_modes) - 1), axis=1),
-                "largest relative distance of the two solutions",
-            ),
-        },
-        coords={
-            "kernel": variable("kernel", list(KERNELS), "kernel F, K or J"),
-            "schedule_power": variable(
-                "schedule_power", parameters.schedule_powers, "power alpha of the schedule"
-            ),
-            "time": variable("time", grid, "time k / n"),
-        },
-    )
+    setting = parameters.problem(parameters.aspect_ratio, parameters.budget.root)
+    schedule = Polynomial(parameters.initial_rate, schedule_power)
+    coarse = volterra.solve(kernels, schedule, grid, **setting)
+    fine = volterra.solve(kernels, schedule, finer, **setting)[::2]
+    modes = deterministic_equivalent.solve(spectrum, schedule, **setting, signal=signal, times=grid)
+    return {"risk": (4 * fine - coarse) / 3, "risk_by_modes": modes.risk}
 
 
-def _grid(intervals: int) -> np.ndarray:
-    """Geometric at both ends: a transient at 0, a boundary layer at 1."""
-    rising = np.geomspace(1e-5, 0.5, intervals)
-    return np.concatenate([[0.0], rising, 1 - rising[-2::-1], [1.0]])
+@identity(
+    "schedule_power",
+    id="volterra-equals-modes",
+    kind="theorem",
+    where="Equations (6.1)-(6.3)",
+    states="The Volterra equation for the risk and the equations of the modes have the same "
+    "solution.",
+    holds=every(below(2e-4)),
+    refuses=[[0.0, 0.0, 0.0005], [0.0005, 0.0, 0.0]],
+    note="Largest relative distance along time for alpha = 0, 1/2 and 2.",
+)
+def difference(earlier: xr.Dataset, schedule_power: float) -> float:
+    """Largest relative distance of the two solutions."""
+    at = earlier.sel(schedule_power=schedule_power)
+    return np.max(np.abs(at.risk.values / at.risk_by_modes.values - 1))
+
+
+theory = stage(AXES, slope, quadrature_error, risks, difference)

@@ -7,196 +7,174 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    AspectRatio,
-    ClipConstant,
-    PositiveDeviation,
-    Power,
-    Some,
-    StatedBudget,
-)
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.papers.bombari2025.setting import ASPECT_RATIO, CLIP_CONSTANT, Labelled
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from privreg.theory.one_pass_dpgd.rate_search import Best
+    from privreg.schedules import Schedule
 
 PLACE = "Theorem 2, equations (D.105) and (D.109)"
 
 
-class Parameters(Strict):
+class Parameters(Labelled):
     """Two limits on isotropic data, and a range of aspect ratios for the explicit constants."""
 
-    clip_constants: Some[ClipConstant] = Field(description="Clipping constants c.")
-    label_noise_std: PositiveDeviation = Field(
-        description="Standard deviation zeta of the label noise."
-    )
-    aspect_ratio: AspectRatio = Field(description="gamma at which rho = 1 has its limit.")
-    private_aspect_ratio: AspectRatio = Field(
+    clip_constants: q.Some[q.ClipConstant] = Field(description="Clipping constants c.")
+    aspect_ratio: q.AspectRatio = Field(description="gamma at which rho = 1 has its limit.")
+    private_aspect_ratio: q.AspectRatio = Field(
         description="gamma at which rho = gamma^b has its limit."
     )
-    privacy_power: Annotated[Power, Field(gt=0.5, lt=1)] = Field(
+    privacy_power: Annotated[q.Power, Field(gt=0.5, lt=1)] = Field(
         description="Power b of rho = gamma^b, more than 1/2: private noise dominates."
     )
-    budgets: Some[StatedBudget] = Field(description="Budgets for the explicit constants.")
-    aspect_ratios: Some[AspectRatio] = Field(
+    budgets: q.Some[q.StatedBudget] = Field(description="Budgets for the explicit constants.")
+    aspect_ratios: q.Some[q.AspectRatio] = Field(
         description="Values of gamma for the explicit constants."
     )
 
+    @property
+    def roots(self) -> list[float]:
+        return [budget.root for budget in self.budgets]
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Optimise the harmonic schedule near its limits; evaluate the explicit constants."""
-    import xarray as xr
 
-    return xr.Dataset(
-        _limits(parameters) | _explicit(parameters) | _offsets(parameters),
-        coords={
-            "clip_constant": variable(
-                "clip_constant", parameters.clip_constants, "clipping constant c"
-            ),
-            "zcdp_root": variable(
-                "zcdp_root", [b.root for b in parameters.budgets], "rho of rho^2/2-zCDP"
-            ),
-            "aspect_ratio": variable(
-                "aspect_ratio", parameters.aspect_ratios, "aspect ratio gamma = d / n"
-            ),
-        },
+AXES = {
+    "clip_constant": CLIP_CONSTANT,
+    "zcdp_root": Axis("rho of rho^2/2-zCDP", "roots"),
+    "aspect_ratio": ASPECT_RATIO,
+}
+
+
+@per(
+    "clip_constant",
+    harmonic_constant="least risk of the harmonic schedule over gamma, rho = 1",
+    harmonic_limit="limit of the least risk of the harmonic schedule over gamma",
+    harmonic_over_limit="least risk of the harmonic schedule over its limit, rho = 1",
+    harmonic_over_least="least risk of the harmonic schedule over that of any schedule",
+)
+def sampling(parameters: Parameters, clip_constant: float) -> dict:
+    """Near the limit at a fixed budget."""
+    from privreg import spectra
+    from privreg.theory.one_pass_dpgd import optimal_harmonic, rate_search
+
+    problem = parameters.problem(parameters.aspect_ratio, 1.0, clip_constant)
+    risk = rate_search.harmonic(spectra.isotropic(), **problem).final_risk
+    problem.pop("zcdp_root")
+    least = optimal_harmonic.least_risk(**problem)
+    gamma = problem.pop("aspect_ratio")
+    limit = float(optimal_harmonic.sampling_limit(**problem))
+    return {
+        "harmonic_constant": risk / gamma,
+        "harmonic_limit": limit,
+        "harmonic_over_limit": risk / gamma / limit,
+        "harmonic_over_least": risk / least,
+    }
+
+
+@per(
+    "clip_constant",
+    private_harmonic_over_limit="least risk of the harmonic schedule over its limit where private "
+    "noise dominates",
+)
+def private_harmonic_over_limit(parameters: Parameters, clip_constant: float) -> float:
+    from privreg import spectra
+    from privreg.theory.one_pass_dpgd import optimal_harmonic, rate_search
+
+    gamma = parameters.private_aspect_ratio
+    rho = gamma**parameters.privacy_power
+    problem = parameters.problem(gamma, rho, clip_constant)
+    risk = rate_search.harmonic(spectra.isotropic(), **problem).final_risk
+    limit = optimal_harmonic.privacy_limit(
+        clip_constant=clip_constant, label_noise_std=parameters.label_noise_std
     )
+    return risk / (gamma / rho) ** 2 / float(limit)
 
 
-def _limits(parameters: Parameters) -> dict[str, tuple]:
+@per(
+    "zcdp_root",
+    "aspect_ratio",
+    explicit_risk_over_bound="risk with the explicit constants of the proof over the proof's bound",
+    explicit_risk_over_rate="risk with the explicit constants over gamma + gamma^2 / rho^2",
+)
+def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> dict:
     from privreg.theory.one_pass_dpgd import optimal_harmonic
 
-    found = np.empty((5, len(parameters.clip_constants)))
-    for at, clip_constant in enumerate(parameters.clip_constants):
-        noise = {"clip_constant": clip_constant, "label_noise_std": parameters.label_noise_std}
-        gamma = parameters.aspect_ratio
-        best = _harmonic(gamma, zcdp_root=1.0, **noise)
-        limit = float(optimal_harmonic.sampling_limit(**noise))
-        least = optimal_harmonic.least_risk(aspect_ratio=gamma, **noise)
-        tiny = parameters.private_aspect_ratio
-        rho = tiny**parameters.privacy_power
-        private = _harmonic(tiny, zcdp_root=rho, **noise)
-        private_limit = float(optimal_harmonic.privacy_limit(**noise))
-        found[:, at] = (
-            best.final_risk / gamma,
-            limit,
-            best.final_risk / gamma / limit,
-            best.final_risk / least,
-            private.final_risk / (tiny / rho) ** 2 / private_limit,
-        )
-    meanings = {
-        "harmonic_constant": "least risk of the harmonic schedule over gamma, rho = 1",
-        "harmonic_limit": "limit of the least risk of the harmonic schedule over gamma",
-        "harmonic_over_limit": "least risk of the harmonic schedule over its limit, rho = 1",
-        "harmonic_over_least": "least risk of the harmonic schedule over that of any schedule",
-        "private_harmonic_over_limit": "least risk of the harmonic schedule over its limit where "
-        "private noise dominates",
-    }
+    found = optimal_harmonic.explicit_constants(
+        aspect_ratio=aspect_ratio, zcdp_root=zcdp_root, label_noise_std=parameters.label_noise_std
+    )
+    risk = _risk(parameters, found.schedule, aspect_ratio, zcdp_root, found.clip_constant)
     return {
-        name: variable("clip_constant", row, meaning)
-        for (name, meaning), row in zip(meanings.items(), found, strict=True)
+        "explicit_risk_over_bound": risk / found.bound,
+        "explicit_risk_over_rate": risk / _rate(aspect_ratio, zcdp_root),
     }
 
 
-def _explicit(parameters: Parameters) -> dict[str, tuple]:
-    from privreg import spectra
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent, optimal_harmonic
-
-    shape = (len(parameters.budgets), len(parameters.aspect_ratios))
-    share, over = np.empty(shape), np.empty(shape)
-    for p, g in np.ndindex(shape):
-        gamma, rho = parameters.aspect_ratios[g], parameters.budgets[p].root
-        found = optimal_harmonic.explicit_constants(
-            aspect_ratio=gamma, zcdp_root=rho, label_noise_std=parameters.label_noise_std
-        )
-        risk = deterministic_equivalent.solve(
-            spectra.isotropic(),
-            found.schedule,
-            aspect_ratio=gamma,
-            zcdp_root=rho,
-            clip_constant=found.clip_constant,
-            label_noise_std=parameters.label_noise_std,
-        ).final_risk.item()
-        share[p, g], over[p, g] = risk / found.bound, risk / (gamma + (gamma / rho) ** 2)
-    dims = ("zcdp_root", "aspect_ratio")
-    return {
-        "explicit_risk_over_bound": variable(
-            dims, share, "risk with the explicit constants of the proof over the proof's bound"
-        ),
-        "explicit_risk_over_rate": variable(
-            dims, over, "risk with the explicit constants over gamma + gamma^2 / rho^2"
-        ),
-    }
-
-
-def _offsets(parameters: Parameters) -> dict[str, tuple]:
-    """Offsets of (D.105) and of the text after Theorem 2, at rho = gamma^b."""
-    from privreg import spectra
+@per(
+    "aspect_ratio",
+    text_offset_risk_over_rate="risk with the offset max(gamma, gamma^2/rho^2) over "
+    "gamma + gamma^2/rho^2",
+)
+def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> float:
+    """The offset of the text after Theorem 2, at rho = gamma^b."""
     from privreg.schedules import Harmonic
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent, optimal_harmonic
-
-    noise = {"label_noise_std": parameters.label_noise_std}
-    ratios = np.asarray(parameters.aspect_ratios)
-    proof, text, over = np.empty((3, len(ratios)))
-    for at, gamma in enumerate(ratios):
-        rho = gamma**parameters.privacy_power
-        found = optimal_harmonic.explicit_constants(aspect_ratio=gamma, zcdp_root=rho, **noise)
-        proof[at] = found.schedule.offset
-        text[at] = max(gamma, (gamma / rho) ** 2)
-        risk = deterministic_equivalent.solve(
-            spectra.isotropic(),
-            Harmonic(1.5 * _inverse_descent(parameters), text[at]),
-            aspect_ratio=gamma,
-            zcdp_root=rho,
-            clip_constant=parameters.clip_constants[0],
-            **noise,
-        ).final_risk.item()
-        over[at] = risk / (gamma + (gamma / rho) ** 2)
-    small = ratios <= 1e-4 * (1 + 1e-9)
-
-    def slope(values: np.ndarray) -> float:
-        return float(np.polyfit(np.log(ratios[small]), np.log(values[small]), 1)[0])
-
-    return {
-        "proof_offset_slope": variable(
-            (), slope(proof), "log-log slope in gamma of the proof's offset, rho = gamma^b"
-        ),
-        "text_offset_slope": variable(
-            (), slope(text), "log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b"
-        ),
-        "text_offset_risk_over_rate": variable(
-            "aspect_ratio",
-            over,
-            "risk with the offset max(gamma, gamma^2/rho^2) over gamma + gamma^2/rho^2",
-        ),
-    }
-
-
-def _inverse_descent(parameters: Parameters) -> float:
     from privreg.theory.one_pass_dpgd.clipping import descent_factor
 
-    return 1 / float(
-        descent_factor(
-            0.0,
-            clip_constant=parameters.clip_constants[0],
-            label_noise_std=parameters.label_noise_std,
-        )
+    rho, clip_constant = aspect_ratio**parameters.privacy_power, parameters.clip_constants[0]
+    descent = descent_factor(
+        0.0, clip_constant=clip_constant, label_noise_std=parameters.label_noise_std
     )
+    schedule = Harmonic(1.5 * (1 / float(descent)), _text_offset(aspect_ratio, rho))
+    risk = _risk(parameters, schedule, aspect_ratio, rho, clip_constant)
+    return risk / _rate(aspect_ratio, rho)
 
 
-def _harmonic(
-    aspect_ratio: float, *, zcdp_root: float, clip_constant: float, label_noise_std: float
-) -> Best:
+@per(
+    proof_offset_slope="log-log slope in gamma of the proof's offset, rho = gamma^b",
+    text_offset_slope="log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b",
+)
+def offset_slopes(parameters: Parameters) -> dict:
+    """Offsets of (D.105) and of the text after Theorem 2."""
+    from privreg.theory.one_pass_dpgd.optimal_harmonic import explicit_constants
+
+    small = [gamma for gamma in parameters.aspect_ratios if gamma <= 1e-4 * (1 + 1e-9)]
+    rhos = [gamma**parameters.privacy_power for gamma in small]
+    proof = [
+        explicit_constants(
+            aspect_ratio=gamma, zcdp_root=rho, label_noise_std=parameters.label_noise_std
+        ).schedule.offset
+        for gamma, rho in zip(small, rhos, strict=True)
+    ]
+    text = [_text_offset(gamma, rho) for gamma, rho in zip(small, rhos, strict=True)]
+    return {
+        "proof_offset_slope": np.polyfit(np.log(small), np.log(proof), 1)[0],
+        "text_offset_slope": np.polyfit(np.log(small), np.log(text), 1)[0],
+    }
+
+
+theory = stage(
+    AXES,
+    sampling,
+    private_harmonic_over_limit,
+    explicit,
+    text_offset_risk_over_rate,
+    offset_slopes,
+)
+
+
+def _risk(
+    parameters: Parameters, schedule: Schedule, gamma: float, rho: float, clip_constant: float
+) -> float:
     from privreg import spectra
-    from privreg.theory.one_pass_dpgd import rate_search
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
-    return rate_search.harmonic(
-        spectra.isotropic(),
-        aspect_ratio=aspect_ratio,
-        zcdp_root=zcdp_root,
-        clip_constant=clip_constant,
-        label_noise_std=label_noise_std,
-    )
+    return deterministic_equivalent.solve(
+        spectra.isotropic(), schedule, **parameters.problem(gamma, rho, clip_constant)
+    ).final_risk.item()
+
+
+def _rate(gamma: float, rho: float) -> float:
+    return gamma + (gamma / rho) ** 2
+
+
+def _text_offset(gamma: float, rho: float) -> float:
+    return max(gamma, (gamma / rho) ** 2)

@@ -3,70 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipConstant,
-    Count,
-    Dimension,
-    PositiveDeviation,
-    Power,
-    SampleSize,
-    Share,
-    Some,
-    StatedBudget,
-    StepSize,
-    more_than,
-)
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, Quantity, per, stage, trials_last
 from reproduction.experiment.summaries import jackknife
+from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 3, Lemmas D.6, D.7 and D.8"
 # Targets move by this much for the derivative; the estimator is smooth but for few clipped samples.
 STEP = 1e-5
 
 
-class Parameters(Strict):
+class Parameters(Clipped):
     """DP-GD under the tracing prior, and ridge regression under its own Gaussian prior."""
 
-    dimension: Dimension = Field(description="Dimension d.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Samples n, more than d.")
-    label_noise_std: PositiveDeviation = Field(
-        description="Standard deviation zeta of the label noise."
+    dimension: q.Dimension = Field(description="Dimension d.")
+    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Samples n, more than d.")
+    budget: q.StatedBudget = Field(description="Budget of the private output.")
+    initial_rate: q.StepSize = Field(description="Initial learning rate of DP-GD.")
+    exponent: q.Power = Field(description="Exponent alpha of its schedule.")
+    replicates: Annotated[q.Count, Field(ge=2)] = Field(
+        description="Targets and data sets a trial."
     )
-    budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: ClipConstant = Field(description="Clipping constant c of DP-GD.")
-    initial_rate: StepSize = Field(description="Initial learning rate of DP-GD.")
-    exponent: Power = Field(description="Exponent alpha of its schedule.")
-    replicates: Annotated[Count, Field(ge=2)] = Field(description="Targets and data sets a trial.")
-    smallest: Some[Share] = Field(
+    smallest: q.Some[q.Share] = Field(
         description="Smallest eigenvalue of each uniform spectrum; 1 is isotropic."
     )
 
-    _more_rows_than_columns = more_than("sample_size", "dimension")
+    _more_rows_than_columns = q.more_than("sample_size", "dimension")
 
     def eigenvalues(self, smallest: float) -> np.ndarray:
-        from privreg import spectra
-
         if smallest == 1:
             return np.ones(self.dimension)
-        return spectra.uniform_midpoints(self.dimension, smallest, 2 - smallest)
+        return eigenvalues("uniform", self.dimension, smallest)
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
+AXES = {"smallest": Axis("smallest eigenvalue", "smallest")}
+MEAN = "mean over replicates of the"
+TRACING = {
+    "attack": f"{MEAN} sum of the tracing attacks on the samples used",
+    "divergence": f"{MEAN} noise variance times the divergence of the estimator in the target",
+    "fresh_attack": f"{MEAN} tracing attack on a sample that was not used",
+    "fresh_square": f"{MEAN} its square",
+    "risk": f"{MEAN} excess risk of the estimator",
+    "squared_error": f"{MEAN} squared error of the estimator",
+}
+
+
+@per(
+    prior_mass="mass of the prior",
+    prior_drift="prior mean of minus z times the score",
+    prior_drift_printed="minus the prior mean of minus z times the score, as printed",
+    prior_information="prior mean of the squared score over the dimension",
+    largest_privacy_factor="largest (exp(rho^2) - 1) / rho^2 up to rho = 1",
+)
+def prior(parameters: Parameters) -> dict:
     """Identities of the prior, and what the privacy factor does between 0 and 1."""
-    import xarray as xr
-
     from privreg.theory.one_pass_dpgd import minimax_risk
 
     nodes, weights = np.polynomial.legendre.leggauss(40)
@@ -75,137 +75,105 @@ def theory(parameters: Parameters) -> xr.Dataset:
     density = minimax_risk.prior_density(place, dimension=parameters.dimension)
     score = minimax_risk.prior_score(place, dimension=parameters.dimension)
     rho = np.linspace(1e-3, 1, 1000)
-
-    def scalar(value: float, meaning: str) -> tuple:
-        return variable((), value, meaning)
-
-    return xr.Dataset(
-        {
-            "prior_mass": scalar(np.sum(weight * density), "mass of the prior"),
-            "prior_drift": scalar(
-                np.sum(weight * density * -place * score), "prior mean of minus z times the score"
-            ),
-            "prior_drift_printed": scalar(
-                -np.sum(weight * density * -place * score),
-                "minus the prior mean of minus z times the score, as printed",
-            ),
-            "prior_information": scalar(
-                np.sum(weight * density * score**2) / parameters.dimension,
-                "prior mean of the squared score over the dimension",
-            ),
-            "largest_privacy_factor": scalar(
-                np.max(np.expm1(rho**2) / rho**2), "largest (exp(rho^2) - 1) / rho^2 up to rho = 1"
-            ),
-        }
-    )
-
-
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """Each trial's means over replicates of the terms of both chains."""
-    import xarray as xr
-
-    from reproduction.experiment.progress import track
-
-    names = ("attack", "divergence", "fresh_attack", "fresh_square", "risk", "squared_error")
-    attack = np.empty((len(names), len(trials)))
-    bayes = np.empty((2, len(parameters.smallest), len(trials)))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        attack[:, at] = np.mean(
-            [_traced(parameters, trial.rng) for _ in range(parameters.replicates)], axis=0
-        )
-        for s, smallest in enumerate(parameters.smallest):
-            eigenvalues = parameters.eigenvalues(smallest)
-            bayes[:, s, at] = np.mean(
-                [_ridge(parameters, eigenvalues, trial.rng) for _ in range(parameters.replicates)],
-                axis=0,
-            )
-    meanings = {
-        "attack": "sum of the tracing attacks on the samples used",
-        "divergence": "noise variance times the divergence of the estimator in the target",
-        "fresh_attack": "tracing attack on a sample that was not used",
-        "fresh_square": "its square",
-        "risk": "excess risk of the estimator",
-        "squared_error": "squared error of the estimator",
+    drift = np.sum(weight * density * -place * score)
+    return {
+        "prior_mass": np.sum(weight * density),
+        "prior_drift": drift,
+        "prior_drift_printed": -drift,
+        "prior_information": np.sum(weight * density * score**2) / parameters.dimension,
+        "largest_privacy_factor": np.max(np.expm1(rho**2) / rho**2),
     }
-    return xr.Dataset(
-        {
-            name: variable("trial", row, f"mean over replicates of the {meanings[name]}")
-            for name, row in zip(names, attack, strict=True)
-        }
-        | {
-            "bayes_risk": variable(
-                ("smallest", "trial"), bayes[0], "mean excess risk of the Bayes estimator"
-            ),
-            "bayes_trace": variable(
-                ("smallest", "trial"),
-                bayes[1],
-                "mean of the noise variance over n times tr((X'X/n + lambda I)^-1 Sigma)",
-            ),
-        },
-        coords=_coordinates(parameters),
-    )
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Ratios that the chains fix or bound, errors by the jackknife over trials."""
-    import xarray as xr
+@per(
+    **TRACING,
+    bayes_risk=Quantity("mean excess risk of the Bayes estimator", "smallest"),
+    bayes_trace=Quantity(
+        "mean of the noise variance over n times tr((X'X/n + lambda I)^-1 Sigma)", "smallest"
+    ),
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
+    """A trial's means over replicates of the terms of both proofs."""
+    replicates = range(parameters.replicates)
+    traced = np.mean([_traced(parameters, trial.rng) for _ in replicates], axis=0)
+    bayes = [
+        np.mean([_ridge(parameters, values, trial.rng) for _ in replicates], axis=0)
+        for values in map(parameters.eigenvalues, parameters.smallest)
+    ]
+    risk, trace = np.transpose(bayes)
+    return dict(zip(TRACING, traced, strict=True)) | {"bayes_risk": risk, "bayes_trace": trace}
 
-    floor = parameters.label_noise_std**2 * parameters.dimension
-    ceiling = parameters.sample_size * np.sqrt(np.expm1(parameters.budget.root**2))
+
+@per(
+    tracing_ratio=Estimate("tracing attacks over what Stein's identity makes of them"),
+    tracing_over_lower=Estimate("tracing attacks over their lower bound"),
+    tracing_over_upper=Estimate("tracing attacks over their upper bound under privacy"),
+    fresh_attack=Estimate("mean of an attack on an unused sample over its root mean square"),
+    fresh_square_ratio=Estimate(
+        "mean square of an attack on an unused sample over 2 zeta^2 times the risk"
+    ),
+)
+def tracing(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    """Ratios that the lemmas of the tracing attack fix or bound."""
     noise = parameters.label_noise_std**2
-    largest = np.array([parameters.eigenvalues(s).max() for s in parameters.smallest])
-    bound = noise * parameters.dimension / (4 * largest * parameters.sample_size)
-    found_by_trial = {str(name): simulation[name].values for name in simulation.data_vars}
+    lower = noise * parameters.dimension
+    upper = parameters.sample_size * np.sqrt(np.expm1(parameters.budget.root**2))
 
-    found = {
-        "tracing_ratio": (
-            lambda m: m["attack"] / m["divergence"],
-            "tracing attacks over what Stein's identity makes of them",
-        ),
-        "tracing_over_lower": (
-            lambda m: m["attack"] / (floor * (1 - np.sqrt(10 * m["squared_error"]))),
-            "tracing attacks over their lower bound",
-        ),
-        "tracing_over_upper": (
-            lambda m: m["attack"] / (ceiling * np.sqrt(2 * noise * m["risk"])),
-            "tracing attacks over their upper bound under privacy",
-        ),
-        "fresh_attack": (
-            lambda m: m["fresh_attack"] / np.sqrt(m["fresh_square"]),
-            "mean of an attack on an unused sample over its root mean square",
-        ),
-        "fresh_square_ratio": (
-            lambda m: m["fresh_square"] / (2 * noise * m["risk"]),
-            "mean square of an attack on an unused sample over 2 zeta^2 times the risk",
-        ),
-        "bayes_over_trace": (
-            lambda m: m["bayes_risk"] / m["bayes_trace"],
-            "Bayes risk over the trace expression of equation (D.157)",
-        ),
-        "bayes_over_printed_bound": (
-            lambda m: m["bayes_risk"] / bound,
-            "Bayes risk over the lower bound as printed",
-        ),
-        "bayes_over_bound": (
-            lambda m: 2 * m["bayes_risk"] / bound,
-            "Bayes risk over the lower bound with the 1/2 of the excess risk",
-        ),
-    }
-    variables: dict[str, tuple] = {}
-    for name, (ratio, meaning) in found.items():
-        dims = ("smallest",) if name.startswith("bayes") else ()
-        value, error = jackknife(
-            partial(_ratio_of_means, ratio, found_by_trial), simulation.sizes["trial"]
-        )
-        linked = f"{name}_standard_error"
-        variables[name] = variable(dims, value, meaning, standard_error=linked)
-        variables[linked] = variable(dims, error, f"standard error of the {meaning}")
-    return xr.Dataset(
-        variables, coords=_coordinates(parameters) | {"trial": simulation.trial.variable}
-    )
+    def ratios(m: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {
+            "tracing_ratio": m["attack"] / m["divergence"],
+            "tracing_over_lower": m["attack"] / (lower * (1 - np.sqrt(10 * m["squared_error"]))),
+            "tracing_over_upper": m["attack"] / (upper * np.sqrt(2 * noise * m["risk"])),
+            "fresh_attack": m["fresh_attack"] / np.sqrt(m["fresh_square"]),
+            "fresh_square_ratio": m["fresh_square"] / (2 * noise * m["risk"]),
+        }
+
+    return _jackknifed(ratios, simulation)
+
+
+@per(
+    "smallest",
+    bayes_over_trace=Estimate("Bayes risk over the trace expression of equation (D.157)"),
+    bayes_over_printed_bound=Estimate("Bayes risk over the lower bound as printed"),
+    bayes_over_bound=Estimate("Bayes risk over the lower bound with the 1/2 of the excess risk"),
+)
+def bayes(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    """Ratios that the lemma of the Gaussian prior fixes or bounds."""
+    noise = parameters.label_noise_std**2
+    largest = np.array([parameters.eigenvalues(each).max() for each in parameters.smallest])
+    bound = noise * parameters.dimension / (4 * largest * parameters.sample_size)
+
+    def ratios(m: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {
+            "bayes_over_trace": m["bayes_risk"] / m["bayes_trace"],
+            "bayes_over_printed_bound": m["bayes_risk"] / bound,
+            "bayes_over_bound": 2 * m["bayes_risk"] / bound,
+        }
+
+    return _jackknifed(ratios, simulation)
+
+
+theory = stage(AXES, prior)
+simulate = stage(AXES, run)
+summarise = stage(AXES, tracing, bayes)
+
+
+def _jackknifed(
+    ratios: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]], simulation: xr.Dataset
+) -> dict[str, tuple]:
+    """Ratios of means over trials, with standard errors."""
+    values = {str(name): trials_last(array) for name, array in simulation.data_vars.items()}
+    trials = simulation.sizes["trial"]
+
+    def of(kept: np.ndarray) -> dict[str, np.ndarray]:
+        return ratios({name: array[..., kept].mean(axis=-1) for name, array in values.items()})
+
+    found = jackknife(lambda kept: np.array(list(of(kept).values())), trials)
+    return dict(zip(of(np.arange(trials)), zip(*found, strict=True), strict=True))
 
 
 def _traced(parameters: Parameters, rng: np.random.Generator) -> tuple[float, ...]:
+    """Terms of the tracing attack, in the order of `TRACING`."""
     from privreg.algorithms import one_pass_dpgd
     from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd import minimax_risk
@@ -262,17 +230,3 @@ def _ridge(
         float(error**2 @ eigenvalues / 2),
         float(variance / sample_size * np.diag(inverse) @ eigenvalues),
     )
-
-
-def _ratio_of_means(
-    ratio: Callable[[dict[str, np.ndarray]], np.ndarray],
-    found: dict[str, np.ndarray],
-    kept: np.ndarray,
-) -> np.ndarray:
-    return ratio({name: values[..., kept].mean(axis=-1) for name, values in found.items()})
-
-
-def _coordinates(parameters: Parameters) -> dict[str, tuple]:
-    return {
-        "smallest": variable("smallest", parameters.smallest, "smallest eigenvalue"),
-    }

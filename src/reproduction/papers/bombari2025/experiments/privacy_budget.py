@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, stage
+from reproduction.experiment.identities import below, close, every, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Count,
-    Power,
-    RenyiOrder,
-    SampleSize,
-    Some,
-    StatedBudget,
-    Steps,
-)
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from privreg.schedules import Schedule
 
 PLACE = "Proposition 4.1, equations (4.1)-(4.2)"
 GRID_POINTS = 1601
@@ -29,80 +22,173 @@ GRID_POINTS = 1601
 class Parameters(Strict):
     """Schedules to account for, and neighbouring data sets in one dimension."""
 
-    budget: StatedBudget = Field(description="Budget of the private output.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(
+    budget: q.StatedBudget = Field(description="Budget of the private output.")
+    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(
         description="Samples of a run whose budget is recomputed."
     )
-    exponents: Some[Power] = Field(description="Exponents alpha of the schedules.")
-    orders: Some[RenyiOrder] = Field(description="Rényi orders, more than 1.")
-    pairs: Count = Field(description="Random neighbouring pairs in one dimension.")
-    steps: Annotated[Steps, Field(ge=2)] = Field(
+    exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
+    orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
+    pairs: q.Count = Field(description="Random neighbouring pairs in one dimension.")
+    steps: Annotated[q.Steps, Field(ge=2)] = Field(
         description="Samples of the data sets in one dimension."
     )
 
+    @property
+    def schedules(self) -> dict[str, Schedule]:
+        from privreg.schedules import Harmonic, Polynomial
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Budget of each schedule, and the exact divergence of neighbouring runs over its bound."""
-    import xarray as xr
+        powers = {
+            f"polynomial {exponent:g}": Polynomial(1.0, exponent) for exponent in self.exponents
+        }
+        return {**powers, "harmonic": Harmonic(1.0, 0.05)}
 
+    def run(self, schedule: str) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and noise multipliers of a run, shape (samples,) each."""
+        from privreg.schedules import noise_multipliers, step_shape
+
+        steps = step_shape(self.schedules[schedule], self.sample_size)
+        return steps, noise_multipliers(steps, zcdp_root=self.budget.root)
+
+
+AXES = {
+    "schedule": Axis("learning-rate schedule", lambda parameters: list(parameters.schedules)),
+    "order": Axis("Rényi order", "orders"),
+}
+SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n = 1000"]
+
+
+@identity(
+    "schedule",
+    id="budget-is-met-by-every-sample",
+    kind="theorem",
+    where="Proposition 4.1, equations (4.1)-(4.2)",
+    states="With the noise of equation (4.2) the quotient of equation (4.1) is rho for every "
+    "sample that is used.",
+    ours=SCHEDULES,
+    holds=every(below(1e-10)),
+    refuses=[[0.0, 0.0, 0.0, 0.0, 1e-9], [1e-9, 0.0, 0.0, 0.0, 0.0]],
+)
+def budget_error(parameters: Parameters, schedule: str) -> float:
+    """Largest relative distance of a sample's recomputed budget to the promised one."""
     from privreg.privacy.iteration import one_pass_zcdp_root
-    from privreg.schedules import Harmonic, Polynomial, Schedule, noise_multipliers, step_shape
 
-    schedules: list[Schedule] = [Polynomial(1.0, exponent) for exponent in parameters.exponents]
-    names = [f"polynomial {exponent:g}" for exponent in parameters.exponents]
-    schedules.append(Harmonic(1.0, 0.05))
-    names.append("harmonic")
-    spread, excess, uneven, last = [], [], [], []
-    for schedule in schedules:
-        steps = step_shape(schedule, parameters.sample_size)
-        noise = noise_multipliers(steps, zcdp_root=parameters.budget.root)
-        used = steps > 0
-        each = [
-            one_pass_zcdp_root(np.where(np.arange(len(steps)) == k, steps, 0.0), noise)
-            for k in np.flatnonzero(used)
-        ]
-        spread.append(np.max(np.abs(np.asarray(each) / parameters.budget.root - 1)))
-        excess.append(np.sum(noise**2) / _least_noise(steps, parameters.budget.root))
-        before = noise[:-1]
-        uneven.append((before.max() - before.min()) / noise.max())
-        last.append(noise[-1] ** 2 / np.sum(noise**2))
-    ratios = np.array([_divergence_ratios(schedule, parameters) for schedule in schedules])
-    return xr.Dataset(
-        {
-            "budget_error": variable(
-                "schedule",
-                spread,
-                "largest relative distance of a sample's recomputed budget to the promised one",
-            ),
-            "noise_over_least": variable(
-                "schedule",
-                excess,
-                "sum of squared noise multipliers over the least that the budget allows",
-            ),
-            "noise_unevenness": variable(
-                "schedule",
-                uneven,
-                "largest minus least noise multiplier before the last step, over the largest",
-            ),
-            "last_step_share": variable(
-                "schedule", last, "share of the last step in the squared noise multipliers"
-            ),
-            "random_pair_ratio": variable(
-                ("schedule", "order"),
-                ratios[:, 0],
-                "largest divergence over its bound, random neighbouring data sets",
-            ),
-            "worst_pair_ratio": variable(
-                ("schedule", "order"),
-                ratios[:, 1],
-                "divergence over its bound, opposite clipped gradients among zero features",
-            ),
-        },
-        coords={
-            "schedule": variable("schedule", names, "learning-rate schedule"),
-            "order": variable("order", parameters.orders, "Rényi order"),
-        },
-    )
+    steps, noise = parameters.run(schedule)
+    each = [
+        one_pass_zcdp_root(np.where(np.arange(len(steps)) == sample, steps, 0.0), noise)
+        for sample in np.flatnonzero(steps > 0)
+    ]
+    return np.max(np.abs(np.asarray(each) / parameters.budget.root - 1))
+
+
+@identity(
+    "schedule",
+    id="noise-is-the-least",
+    kind="prose",
+    where="Section 4, text before equation (4.2)",
+    states="The schedule of equation (4.2) minimises the sum of squared noise multipliers for an "
+    "assigned rho.",
+    requires=["budget-is-met-by-every-sample"],
+    ours=SCHEDULES,
+    holds=every(close(1.0, absolute=1e-6)),
+    refuses=[[1.0, 1.0, 1.0, 1.0, 1.00001], [0.99999, 1.0, 1.0, 1.0, 1.0]],
+    note="Against a linear programme in the tails of the squared multipliers, with (4.1) for each "
+    "sample as its constraints.",
+)
+def noise_over_least(parameters: Parameters, schedule: str) -> float:
+    """Sum of squared noise multipliers over the least that the budget allows."""
+    steps, noise = parameters.run(schedule)
+    return np.sum(noise**2) / _least_noise(steps, parameters.budget.root)
+
+
+@identity(
+    "schedule",
+    id="half-power-is-constant-noise",
+    kind="prose",
+    where="Section 5.1, text after equation (5.1)",
+    states="With alpha = 1/2 the noise is the same at every step but the last.",
+    select={"schedule": "polynomial 0.5"},
+    holds=below(1e-10),
+    refuses=[1e-9],
+    note="At the last step there is none, since the rate is 0 there; the text's eta_1 / (sqrt(n) "
+    "rho) is its size up to a factor 1 + O(1/n).",
+)
+def noise_unevenness(parameters: Parameters, schedule: str) -> float:
+    """Largest minus least noise multiplier before the last step, over the largest."""
+    noise = parameters.run(schedule)[1]
+    return np.ptp(noise[:-1]) / noise.max()
+
+
+@identity(
+    "schedule",
+    id="output-perturbation-is-noise-at-the-end",
+    kind="prose",
+    where="Section 5.1, text after equation (5.1)",
+    states="With alpha = 0 the private noise is added at the last step alone.",
+    select={"schedule": "polynomial 0"},
+    holds=close(1.0, absolute=1e-12),
+    refuses=[0.999],
+)
+def last_step_share(parameters: Parameters, schedule: str) -> float:
+    """Share of the last step in the squared noise multipliers."""
+    noise = parameters.run(schedule)[1]
+    return noise[-1] ** 2 / np.sum(noise**2)
+
+
+@identity(
+    "schedule",
+    "order",
+    id="divergence-within-budget",
+    kind="theorem",
+    where="Proposition 4.1",
+    states="The Rényi divergence between runs on neighbouring data is at most order times "
+    "rho^2 / 2.",
+    ours=["one dimension", "random neighbouring data sets of four samples", "orders 1.25 to 8"],
+    holds=every(below(1.000001)),
+    refuses=[[0.5] * 19 + [1.01]],
+    note="Exact densities by quadrature.",
+)
+def random_pair_ratio(parameters: Parameters, schedule: str) -> np.ndarray:
+    """Largest divergence over its bound, random neighbouring data sets."""
+    rng = np.random.Generator(np.random.SFC64(parameters.pairs))
+    largest = np.zeros(len(parameters.orders))
+    for pair in range(parameters.pairs):
+        features = rng.standard_normal(parameters.steps)
+        labels = 3 * rng.standard_normal(parameters.steps)
+        other_features, other_labels = features.copy(), labels.copy()
+        at = pair % (parameters.steps - 1)
+        other_features[at], other_labels[at] = rng.standard_normal(), -3 * labels[at]
+        pairs = (features, labels), (other_features, other_labels)
+        largest = np.maximum(largest, _divergence_ratio(parameters, schedule, *pairs))
+    return largest
+
+
+@identity(
+    "schedule",
+    "order",
+    id="divergence-bound-is-tight",
+    where="Proposition 4.1",
+    compares="The bound with the divergence of opposite clipped gradients among samples that do "
+    "not contract, which attains it.",
+    holds=every(close(1.0, absolute=1e-6)),
+    refuses=[[1.0] * 19 + [0.999]],
+    note="Not said in the paper; it shows that the check above would notice too little noise.",
+)
+def worst_pair_ratio(parameters: Parameters, schedule: str) -> np.ndarray:
+    """Divergence over its bound, opposite clipped gradients among zero features."""
+    features, labels = np.zeros(parameters.steps), np.zeros(parameters.steps)
+    features[0], labels[0] = 1.0, 100.0
+    return _divergence_ratio(parameters, schedule, (features, labels), (features, -labels))
+
+
+theory = stage(
+    AXES,
+    budget_error,
+    noise_over_least,
+    noise_unevenness,
+    last_step_share,
+    random_pair_ratio,
+    worst_pair_ratio,
+)
 
 
 def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:
@@ -126,40 +212,32 @@ def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:
     return float(found.fun) * scale
 
 
-def _divergence_ratios(schedule, parameters: Parameters) -> np.ndarray:  # type: ignore[no-untyped-def]
-    """Shape (2, orders): largest over random pairs, and of the worst pair."""
+def _divergence_ratio(
+    parameters: Parameters,
+    schedule: str,
+    first: tuple[np.ndarray, np.ndarray],
+    second: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Over its bound, between runs on two data sets (features, labels), shape (orders,)."""
     from privreg.schedules import noise_multipliers, step_shape
 
-    shape = step_shape(schedule, parameters.steps)
+    shape = step_shape(parameters.schedules[schedule], parameters.steps)
     steps = shape / shape[0]
     noise = noise_multipliers(steps, zcdp_root=parameters.budget.root)
-    rng = np.random.Generator(np.random.SFC64(parameters.pairs))
     orders = np.asarray(parameters.orders)
-    bounds = orders * parameters.budget.root**2 / 2
     # The integrand of order a lies a shifts of the mean away, each shift at most rho deviations.
     deviation = 2 * np.sqrt(np.sum(noise**2))
     reach = np.sum(steps) + deviation * (orders.max() * parameters.budget.root + 9)
-    random = np.zeros(len(orders))
-    for pair in range(parameters.pairs):
-        features = rng.standard_normal(parameters.steps)
-        labels = 3 * rng.standard_normal(parameters.steps)
-        other_features, other_labels = features.copy(), labels.copy()
-        at = pair % (parameters.steps - 1)
-        other_features[at], other_labels[at] = rng.standard_normal(), -3 * labels[at]
-        found = _renyi(
-            _output_density(features, labels, steps, noise, reach),
-            _output_density(other_features, other_labels, steps, noise, reach),
-            orders,
-        )
-        random = np.maximum(random, found / bounds)
-    features, labels = np.zeros(parameters.steps), np.zeros(parameters.steps)
-    features[0], labels[0] = 1.0, 100.0
-    worst = _renyi(
-        _output_density(features, labels, steps, noise, reach),
-        _output_density(features, -labels, steps, noise, reach),
-        orders,
-    )
-    return np.array([random, worst / bounds])
+    grid = np.linspace(-reach, reach, GRID_POINTS)
+    p, r = (_output_density(*samples, steps, noise, grid) for samples in (first, second))
+    # Far tails underflow together; what they carry of the integral is far below rounding.
+    held = (p > 0) & (r > 0)
+    log_ratio, spacing = np.log(p[held]) - np.log(r[held]), grid[1] - grid[0]
+    divergences = [
+        np.log(np.sum(np.exp(order * log_ratio + np.log(r[held]))) * spacing) / (order - 1)
+        for order in orders
+    ]
+    return np.array(divergences) / (orders * parameters.budget.root**2 / 2)
 
 
 def _output_density(
@@ -167,10 +245,9 @@ def _output_density(
     labels: np.ndarray,
     steps: np.ndarray,
     noise: np.ndarray,
-    reach: float,
-) -> tuple[np.ndarray, np.ndarray]:
+    grid: np.ndarray,
+) -> np.ndarray:
     """Density of the output in one dimension with clipping norm 1, by a quadrature at each step."""
-    grid = np.linspace(-reach, reach, GRID_POINTS)
     spacing = grid[1] - grid[0]
     mass: np.ndarray | None = None
     place = 0.0
@@ -189,21 +266,4 @@ def _output_density(
         kernel /= np.sqrt(2 * np.pi) * spread
         mass = kernel[:, 0] if mass is None else kernel @ (mass * spacing)
     assert mass is not None
-    return grid, mass
-
-
-def _renyi(
-    first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray], orders: np.ndarray
-) -> np.ndarray:
-    """Rényi divergence of two densities on one grid."""
-    grid, p = first
-    q = second[1]
-    # Far tails underflow together; what they carry of the integral is far below rounding.
-    held = (p > 0) & (q > 0)
-    log_ratio = np.log(p[held]) - np.log(q[held])
-    spacing = grid[1] - grid[0]
-    values = [
-        np.log(np.sum(np.exp(order * log_ratio + np.log(q[held]))) * spacing) / (order - 1)
-        for order in orders
-    ]
-    return np.array(values)
+    return mass

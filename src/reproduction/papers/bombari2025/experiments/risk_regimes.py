@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    AspectRatio,
-    ClipConstant,
-    PositiveDeviation,
-    Power,
-    SignedPower,
-    Some,
-    Window,
-    sum_below,
-)
+from reproduction.papers.bombari2025.setting import Clipped
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -31,119 +23,108 @@ class Regime(Strict):
     """A term of the risk, where it is made to dominate."""
 
     term: Literal["signal", "sampling", "private"]
-    spectrum_power: Annotated[SignedPower, Field(lt=1)] = Field(description="phi of the spectrum.")
-    signal_power: SignedPower = Field(description="psi of the signal.")
-    schedule_power: Power = Field(description="alpha of the schedule.")
+    spectrum_power: Annotated[q.SignedPower, Field(lt=1)] = Field(
+        description="phi of the spectrum."
+    )
+    signal_power: q.SignedPower = Field(description="psi of the signal.")
+    schedule_power: q.Power = Field(description="alpha of the schedule.")
 
-    _the_target_is_finite = sum_below("signal_power", "spectrum_power", 1.0)
+    _the_target_is_finite = q.sum_below("signal_power", "spectrum_power", 1.0)
+
+    def __str__(self) -> str:
+        return f"{self.term}-{self.spectrum_power:.3g}-{self.schedule_power:g}"
+
+    @property
+    def powers(self) -> tuple[float, float, float]:
+        return self.spectrum_power, self.signal_power, self.schedule_power
 
 
-class Parameters(Strict):
+# Here phi (alpha + 1) = 2.
+CRITICAL = Regime(term="private", spectrum_power=0.5, signal_power=0.0, schedule_power=3.0)
+
+
+class Parameters(Clipped):
     """Lemma E.4: each term alone; Theorem 4 at its critical privacy power."""
 
-    regimes: Some[Regime] = Field(description="Terms and powers.")
-    aspect_ratio: Annotated[AspectRatio, Field(lt=1)] = Field(description="gamma of the terms.")
-    clip_constant: ClipConstant = Field(description="Clipping constant c.")
-    label_noise_std: PositiveDeviation = Field(
-        description="Standard deviation zeta of the label noise."
-    )
-    beyond_balance: Window = Field(
+    regimes: q.Some[Regime] = Field(description="Terms and powers.")
+    aspect_ratio: Annotated[q.AspectRatio, Field(lt=1)] = Field(description="gamma of the terms.")
+    beyond_balance: q.Window = Field(
         description="Rates fitted, in units of the one at which the term equals the signal's."
     )
-    critical_ratios: Annotated[Some[Annotated[AspectRatio, Field(lt=1)]], Field(min_length=3)] = (
-        Field(description="gamma at the critical power.")
-    )
+    critical_ratios: Annotated[
+        q.Some[Annotated[q.AspectRatio, Field(lt=1)]], Field(min_length=3)
+    ] = Field(description="gamma at the critical power.")
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Slope of each term, the slope that the lemma gives, and the risk at the critical power."""
-    import xarray as xr
-
-    found = np.array([_slope(parameters, regime) for regime in parameters.regimes])
-    critical = _at_critical_power(parameters)
-    return xr.Dataset(
-        {
-            "slope": variable("regime", found[:, 0], "log-log slope of the risk in the rate"),
-            "expected": variable("regime", found[:, 1], "power of the rate in Lemma E.4"),
-            "difference": variable(
-                "regime", found[:, 0] - found[:, 1], "slope minus the power in Lemma E.4"
-            ),
-            "critical_increment": variable(
-                "offset",
-                critical[:, -1] - critical[:, -2],
-                "increment of the risk over its stated rate, between the two smallest ratios",
-            ),
-            "critical_ratio": variable(
-                ("offset", "aspect_ratio"), critical, "risk over its stated rate gamma^h"
-            ),
-        },
-        coords={
-            "regime": variable(
-                "regime",
-                [
-                    f"{r.term}-{r.spectrum_power:.3g}-{r.schedule_power:g}"
-                    for r in parameters.regimes
-                ],
-                "term, phi and alpha",
-            ),
-            "offset": variable("offset", [0.0, -0.1], "privacy power minus its critical value"),
-            "aspect_ratio": variable(
-                "aspect_ratio", parameters.critical_ratios, "aspect ratio gamma = d / n"
-            ),
-        },
-    )
+AXES = {
+    "regime": Axis(
+        "term, phi and alpha", lambda parameters: [str(regime) for regime in parameters.regimes]
+    ),
+    "offset": Axis("privacy power minus its critical value", (0.0, -0.1)),
+    "aspect_ratio": Axis("aspect ratio gamma = d / n", "critical_ratios"),
+}
 
 
-def _slope(parameters: Parameters, regime: Regime) -> tuple[float, float]:
-    decay = 2 - regime.spectrum_power - regime.signal_power
-    width = regime.schedule_power + 1
+@per(
+    "regime",
+    slope="log-log slope of the risk in the rate",
+    expected="power of the rate in Lemma E.4",
+    difference="slope minus the power in Lemma E.4",
+)
+def power_of_rate(parameters: Parameters, regime: str) -> dict:
+    """Slope of a term, and the slope that the lemma gives."""
+    (case,) = (each for each in parameters.regimes if str(each) == regime)
+    decay = 2 - case.spectrum_power - case.signal_power
+    width = case.schedule_power + 1
     ratio, zcdp_root = parameters.aspect_ratio, np.inf
     window = np.array(parameters.beyond_balance)
-    if regime.term == "signal":
+    if case.term == "signal":
         # With hardly any samples' noise the signal's term is alone at every rate.
         ratio, power, rates = ratio**2, -decay, 1e3 * window
-    elif regime.term == "sampling":
+    elif case.term == "sampling":
         power = 1 / width
         rates = ratio ** (-1 / (decay + power)) * window
     else:
         zcdp_root = ratio**0.5
-        power = max(2 / width, regime.spectrum_power)
+        power = max(2 / width, case.spectrum_power)
         rates = (ratio / zcdp_root) ** (-2 / (decay + power)) * window
     values = np.geomspace(rates[0], rates[1], RATES)
-    risk = _risk(parameters, regime, values, ratio, zcdp_root)
-    if np.isclose(regime.spectrum_power * width, 2) and regime.term == "private":
+    risk = _risk(parameters, case, values, ratio, zcdp_root)
+    if np.isclose(case.spectrum_power * width, 2) and case.term == "private":
         risk = risk / np.log(values)
-    return float(np.polyfit(np.log(values), np.log(risk), 1)[0]), power
+    slope = np.polyfit(np.log(values), np.log(risk), 1)[0]
+    return {"slope": slope, "expected": power, "difference": slope - power}
 
 
-def _at_critical_power(parameters: Parameters) -> np.ndarray:
-    """Risk over gamma^h at the stated rate, where phi (alpha + 1) = 2."""
+@per("offset", "aspect_ratio", critical_ratio="risk over its stated rate gamma^h")
+def critical_ratio(parameters: Parameters, offset: float, aspect_ratio: float) -> float:
+    """At the stated learning rate."""
     from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power, optimal_exponent
 
-    regime = Regime(term="private", spectrum_power=0.5, signal_power=0.0, schedule_power=3.0)
-    powers = (regime.spectrum_power, regime.signal_power, regime.schedule_power)
-    critical = critical_privacy_power(*powers)
-    ratios = np.asarray(parameters.critical_ratios)
-    rows = []
-    for offset in (0.0, -0.1):
-        stated = optimal_exponent(*powers, critical + offset)
-        risk = [
-            _risk(
-                parameters,
-                regime,
-                np.array([ratio**stated.learning_rate]),
-                ratio,
-                ratio ** (critical + offset),
-            )[0]
-            for ratio in ratios
-        ]
-        rows.append(np.array(risk) / ratios**stated.risk)
-    return np.array(rows)
+    power = critical_privacy_power(*CRITICAL.powers) + offset
+    stated = optimal_exponent(*CRITICAL.powers, power)
+    rate = np.array([aspect_ratio**stated.learning_rate])
+    risk = _risk(parameters, CRITICAL, rate, aspect_ratio, aspect_ratio**power)
+    return risk[0] / aspect_ratio**stated.risk
+
+
+@per(
+    "offset",
+    critical_increment="increment of the risk over its stated rate, between the two smallest "
+    "ratios",
+)
+def critical_increment(earlier: xr.Dataset, offset: float) -> float:
+    before, last = earlier.critical_ratio.sel(offset=offset).values[-2:]
+    return last - before
+
+
+theory = stage(AXES, power_of_rate, critical_ratio, critical_increment)
 
 
 def _risk(
     parameters: Parameters, regime: Regime, values: np.ndarray, ratio: float, zcdp_root: float
 ) -> np.ndarray:
+    """At products of clipping constant and initial rate."""
     from privreg import spectra
     from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd import deterministic_equivalent
@@ -154,10 +135,7 @@ def _risk(
     return deterministic_equivalent.solve(
         spectrum,
         Polynomial(values / parameters.clip_constant, regime.schedule_power),
-        aspect_ratio=ratio,
-        zcdp_root=zcdp_root,
-        clip_constant=parameters.clip_constant,
-        label_noise_std=parameters.label_noise_std,
+        **parameters.problem(ratio, zcdp_root),
         signal=signal,
         times=[1.0],
         rtol=1e-5,

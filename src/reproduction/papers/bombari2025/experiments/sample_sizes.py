@@ -2,271 +2,188 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipConstant,
-    Dimension,
-    PositiveDeviation,
-    Power,
-    Rising,
-    SampleSize,
-    Some,
-    StatedBudget,
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
+from reproduction.papers.bombari2025.setting import (
+    HARMONIC,
+    SAMPLE_SIZE,
+    SCHEDULE,
+    SPECTRUM,
+    Clipped,
+    Schedules,
+    Spectra,
+    eigenvalues,
+    finite_spectrum,
 )
-from reproduction.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from privreg.schedules import Schedule
-    from reproduction.experiment.trials import Trials
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Figure 7"
-HARMONIC = "harmonic"
-GRID = ("spectrum", "schedule", "sample_size")
 
 
-class Parameters(Strict):
+class Parameters(Spectra, Schedules, Clipped):
     """Figure 7: two spectra, polynomial schedules and the harmonic one, a range of sample sizes."""
 
-    dimension: Annotated[Dimension, Field(ge=3)] = Field(description="Dimension d.")
-    sample_sizes: Annotated[Rising[SampleSize], Field(min_length=2)] = Field(
+    dimension: Annotated[q.Dimension, Field(ge=3)] = Field(description="Dimension d.")
+    sample_sizes: Annotated[q.Rising[q.SampleSize], Field(min_length=2)] = Field(
         description="Sample sizes n, increasing."
     )
-    budget: StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
-    label_noise_std: PositiveDeviation = Field(
-        description="Standard deviation zeta of the label noise."
-    )
-    exponents: Some[Power] = Field(description="Exponents alpha, 0 the first.")
-    spectra: Some[Literal["isotropic", "uniform"]] = Field(
-        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
-    )
-
-    @model_validator(mode="after")
-    def _begins_with_a_constant_rate(self) -> Self:
-        if self.exponents[0] != 0:
-            raise ValueError(
-                f"exponents must begin with 0, the others are over it, got {self.exponents[0]}"
-            )
-        return self
-
-    @property
-    def schedules(self) -> list[str]:
-        return [f"alpha={exponent:g}" for exponent in self.exponents] + [HARMONIC]
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return len(self.spectra), len(self.schedules), len(self.sample_sizes)
-
-    def eigenvalues(self, spectrum: str) -> np.ndarray:
-        from privreg import spectra
-
-        if spectrum == "isotropic":
-            return np.ones(self.dimension)
-        return spectra.uniform_midpoints(self.dimension)
+    budget: q.StatedBudget = Field(description="Budget of the private output.")
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Best hyper-parameters of each schedule on the deterministic equivalent, and the risk."""
-    import xarray as xr
+AXES = {
+    "spectrum": SPECTRUM,
+    "schedule": SCHEDULE,
+    "sample_size": SAMPLE_SIZE,
+    "samples_per_dimension": Axis(
+        "samples n / d",
+        lambda parameters: np.asarray(parameters.sample_sizes) / parameters.dimension,
+        along="sample_size",
+    ),
+}
+GRID, CURVES = ("spectrum", "schedule", "sample_size"), "schedule sample_size"
+HARMONIC_EXCESS = "log ratio of the harmonic schedule's risk to the best polynomial schedule's"
+LARGEST_STEP = "largest log ratio of the risk at one sample size to that at the one before"
 
-    from privreg import spectra
-    from privreg.schedules import Harmonic
+
+@per(
+    *GRID,
+    risk="excess risk of the private output by the deterministic equivalent",
+    amplitude="initial rate of a polynomial schedule, numerator of the harmonic one",
+    offset="offset of the harmonic schedule, 0 for the others",
+)
+def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int) -> dict:
+    """Best hyper-parameters of a schedule on the deterministic equivalent, and the risk."""
     from privreg.theory.one_pass_dpgd import rate_search
-    from reproduction.experiment.progress import track
 
-    found = np.full((3, *parameters.shape), np.nan)
-    cells = list(np.ndindex(parameters.shape))
-    for s, a, n in track(cells, total=len(cells), label="schedule search"):
-        problem = {
-            "aspect_ratio": parameters.dimension / parameters.sample_sizes[n],
-            "zcdp_root": parameters.budget.root,
-            "clip_constant": parameters.clip_constant,
-            "label_noise_std": parameters.label_noise_std,
-        }
-        spectrum = spectra.explicit(parameters.eigenvalues(parameters.spectra[s]))
-        best = (
-            rate_search.polynomial(spectrum, exponent=parameters.exponents[a], **problem)
-            if a < len(parameters.exponents)
-            else rate_search.harmonic(spectrum, **problem)
-        )
-        offset = best.schedule.offset if isinstance(best.schedule, Harmonic) else 0.0
-        found[:, s, a, n] = best.final_risk, np.asarray(best.schedule.amplitude).item(), offset
-    return xr.Dataset(
-        {
-            "risk": variable(
-                GRID, found[0], "excess risk of the private output by the deterministic equivalent"
-            ),
-            "ratio": variable(
-                GRID, found[0] / found[0][:, :1], "excess risk over that of the first schedule"
-            ),
-            "amplitude": variable(
-                GRID,
-                found[1],
-                "initial rate of a polynomial schedule, numerator of the harmonic one",
-            ),
-            "offset": variable(GRID, found[2], "offset of the harmonic schedule, 0 for the others"),
-            **_readings(found[0], found[0]),
-        },
-        coords=_coordinates(parameters),
-    )
+    problem = parameters.problem(parameters.dimension / sample_size, parameters.budget.root)
+    covariance = finite_spectrum(spectrum, parameters.dimension)
+    if schedule == HARMONIC:
+        best = rate_search.harmonic(covariance, **problem)
+    else:
+        exponent = parameters.exponent(schedule)
+        best = rate_search.polynomial(covariance, exponent=exponent, **problem)
+    return {
+        "risk": best.final_risk,
+        "amplitude": np.asarray(best.schedule.amplitude).item(),
+        "offset": getattr(best.schedule, "offset", 0.0),
+    }
 
 
-def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.Dataset:
+@per(
+    "spectrum",
+    ratio=Quantity("excess risk over that of the first schedule", CURVES),
+    harmonic_excess=Quantity(HARMONIC_EXCESS, "sample_size"),
+    largest_step=Quantity(LARGEST_STEP, "schedule"),
+)
+def expected(earlier: xr.Dataset, spectrum: str) -> dict:
+    """What the text says, of the deterministic equivalent, which has no sampling error."""
+    risk = earlier.risk.sel(spectrum=spectrum).values
+    readings = _readings(risk, risk, np.zeros_like(risk))
+    return {"ratio": risk / risk[:1], **{name: value for name, (value, _) in readings.items()}}
+
+
+@per(*GRID, risk="excess risk of the private output")
+def run(
+    parameters: Parameters,
+    trial: Trial,
+    theory: xr.Dataset,
+    spectrum: str,
+    schedule: str,
+    sample_size: int,
+) -> float:
     """Final excess risk with the chosen hyper-parameters, each run on draws of its own."""
-    import xarray as xr
-
     from privreg.algorithms import one_pass_dpgd
     from privreg.models import LinearModel
-    from reproduction.experiment.progress import track
 
-    risk = np.empty((*parameters.shape, len(trials)))
-    models = [
-        LinearModel.even_target(
-            parameters.eigenvalues(name), label_noise_std=parameters.label_noise_std
-        )
-        for name in parameters.spectra
-    ]
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        for s, a, n in np.ndindex(parameters.shape):
-            mechanism = one_pass_dpgd.Mechanism.from_schedule(
-                _schedule(parameters, theory, (s, a, n)),
-                sample_size=parameters.sample_sizes[n],
-                dimension=parameters.dimension,
-                budget=parameters.budget,
-                clip_constant=parameters.clip_constant,
-            )
-            if parameters.spectra[s] == "isotropic":
-                found = one_pass_dpgd.isotropic_risk_path(
-                    mechanism,
-                    trial.rng,
-                    dimension=parameters.dimension,
-                    target_norm=1.0,
-                    label_noise_std=parameters.label_noise_std,
-                )
-            else:
-                found = one_pass_dpgd.risk_path(mechanism, models[s], trial.rng)
-            risk[s, a, n, at] = found.item()
-    return xr.Dataset(
-        {"risk": variable((*GRID, "trial"), risk, "excess risk of the private output")},
-        coords=_coordinates(parameters),
+    chosen = theory.sel(spectrum=spectrum, schedule=schedule, sample_size=sample_size)
+    mechanism = one_pass_dpgd.Mechanism.from_schedule(
+        _schedule(parameters, schedule, chosen),
+        sample_size=sample_size,
+        dimension=parameters.dimension,
+        budget=parameters.budget,
+        clip_constant=parameters.clip_constant,
     )
+    noise = {"label_noise_std": parameters.label_noise_std}
+    if spectrum == "isotropic":
+        return one_pass_dpgd.isotropic_risk_path(
+            mechanism, trial.rng, dimension=parameters.dimension, target_norm=1.0, **noise
+        ).item()
+    model = LinearModel.even_target(eigenvalues(spectrum, parameters.dimension), **noise)
+    return one_pass_dpgd.risk_path(mechanism, model, trial.rng).item()
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
-    """Means and spreads over trials, ratios to output perturbation, distance to the prediction."""
-    import xarray as xr
-
-    risk = simulation.risk.values
+@per(
+    "spectrum",
+    ratio=Estimate("mean risk over the first schedule's", CURVES),
+    ratio_spread=Quantity(
+        "standard deviation over trials of the risk over the first schedule's mean", CURVES
+    ),
+    prediction_distance=Estimate(
+        "log ratio of the mean risk to the deterministic equivalent", CURVES
+    ),
+    harmonic_excess=Estimate(HARMONIC_EXCESS, "sample_size"),
+    largest_step=Estimate(LARGEST_STEP, "schedule"),
+)
+def compared(simulation: xr.Dataset, theory: xr.Dataset, spectrum: str) -> dict:
+    """Ratios to output perturbation, distances to the prediction, what the text says."""
+    risk = trials_last(simulation.risk.sel(spectrum=spectrum))
+    predicted = theory.risk.sel(spectrum=spectrum).values
     mean = risk.mean(axis=-1)
     relative = risk.std(axis=-1, ddof=1) / np.sqrt(risk.shape[-1]) / mean
     # Runs share no draws, so the errors of a ratio's two means are independent; the first
     # schedule's ratio to itself is exactly 1.
-    ratio = mean / mean[:, :1]
-    ratio_relative = np.hypot(relative, relative[:, :1])
-    ratio_relative[:, 0] = 0.0
-    return xr.Dataset(
-        {
-            **mean_and_error("risk", risk, GRID, "the excess risk of the private output"),
-            "risk_spread": variable(
-                GRID,
-                risk.std(axis=-1, ddof=1),
-                "standard deviation over trials of the excess risk of the private output",
-            ),
-            **_with_error(
-                "ratio", ratio, ratio * ratio_relative, GRID, "mean risk over the first schedule's"
-            ),
-            "ratio_spread": variable(
-                GRID,
-                (risk / mean[:, :1, :, None]).std(axis=-1, ddof=1),
-                "standard deviation over trials of the risk over the first schedule's mean",
-            ),
-            **_with_error(
-                "prediction_distance",
-                np.log(mean / theory.risk.values),
-                relative,
-                GRID,
-                "log ratio of the mean risk to the deterministic equivalent",
-            ),
-            **_readings(mean, theory.risk.values, relative),
-        },
-        coords=_coordinates(parameters) | {"trial": simulation.trial.variable},
-    )
+    ratio = mean / mean[:1]
+    ratio_relative = np.hypot(relative, relative[:1])
+    ratio_relative[0] = 0.0
+    return {
+        "ratio": (ratio, ratio * ratio_relative),
+        "ratio_spread": (risk / mean[:1, :, None]).std(axis=-1, ddof=1),
+        "prediction_distance": (np.log(mean / predicted), relative),
+        **_readings(mean, predicted, relative),
+    }
+
+
+theory = stage(AXES, tuned, expected)
+simulate = stage(AXES, run)
+summarise = stage(AXES, means(run, spread=["risk"]), compared)
+
+
+def _schedule(parameters: Parameters, schedule: str, chosen: xr.Dataset) -> Schedule:
+    from privreg.schedules import Harmonic, Polynomial
+
+    amplitude = float(chosen.amplitude)
+    if schedule == HARMONIC:
+        return Harmonic(amplitude, float(chosen.offset))
+    return Polynomial(amplitude, parameters.exponent(schedule))
 
 
 def _readings(
-    risk: np.ndarray, predicted: np.ndarray, relative: np.ndarray | None = None
-) -> dict[str, tuple]:
-    """What the text says of the curves; `relative` are the standard errors of the log risks.
+    risk: np.ndarray, predicted: np.ndarray, error: np.ndarray
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """What the text says of the curves (schedules, sizes), with its standard errors.
 
     The prediction says which polynomial schedule is the best, so that no noisy minimum does.
+    `error` holds the standard errors of the log risks.
     """
-    error = np.zeros_like(risk) if relative is None else relative
-    best = np.argmin(predicted[:, :-1], axis=1)[:, None]
-    polynomial, noise = (np.take_along_axis(x[:, :-1], best, 1)[:, 0] for x in (risk, error))
-    steps = np.log(risk[..., 1:] / risk[..., :-1])
-    worst = np.argmax(steps, axis=-1)[..., None]
-    step_noise = np.hypot(error[..., 1:], error[..., :-1])
-    readings = {
-        **_with_error(
-            "harmonic_excess",
-            np.log(risk[:, -1] / polynomial),
-            np.hypot(error[:, -1], noise),
-            ("spectrum", "sample_size"),
-            "log ratio of the harmonic schedule's risk to the best polynomial schedule's",
-        ),
-        **_with_error(
-            "largest_step",
-            np.take_along_axis(steps, worst, -1)[..., 0],
-            np.take_along_axis(step_noise, worst, -1)[..., 0],
-            ("spectrum", "schedule"),
-            "largest log ratio of the risk at one sample size to that at the one before",
-        ),
-    }
-    if relative is not None:
-        return readings
-    # The deterministic equivalent has no sampling error.
+    best = np.argmin(predicted[:-1], axis=0)[None]
+    polynomial, noise = (np.take_along_axis(each[:-1], best, 0)[0] for each in (risk, error))
+    steps = np.log(risk[:, 1:] / risk[:, :-1])
+    worst = np.argmax(steps, axis=-1)[:, None]
+    step_noise = np.hypot(error[:, 1:], error[:, :-1])
     return {
-        name: variable(found[0], found[1], found[2]["long_name"])
-        for name, found in readings.items()
-        if not name.endswith("_standard_error")
-    }
-
-
-def _with_error(
-    name: str, values: np.ndarray, error: np.ndarray, dims: tuple[str, ...], meaning: str
-) -> dict[str, tuple]:
-    linked = f"{name}_standard_error"
-    return {
-        name: variable(dims, values, meaning, standard_error=linked),
-        linked: variable(dims, error, f"standard error of the {meaning}"),
-    }
-
-
-def _schedule(parameters: Parameters, theory: xr.Dataset, at: tuple[int, int, int]) -> Schedule:
-    from privreg.schedules import Harmonic, Polynomial
-
-    amplitude = float(theory.amplitude.values[at])
-    if at[1] < len(parameters.exponents):
-        return Polynomial(amplitude, parameters.exponents[at[1]])
-    return Harmonic(amplitude, float(theory.offset.values[at]))
-
-
-def _coordinates(parameters: Parameters) -> dict[str, tuple]:
-    return {
-        "spectrum": variable("spectrum", parameters.spectra, "covariance spectrum"),
-        "schedule": variable("schedule", parameters.schedules, "schedule of the rate"),
-        "sample_size": variable("sample_size", parameters.sample_sizes, "samples n"),
-        "samples_per_dimension": variable(
-            "sample_size",
-            np.asarray(parameters.sample_sizes) / parameters.dimension,
-            "samples n / d",
+        "harmonic_excess": (np.log(risk[-1] / polynomial), np.hypot(error[-1], noise)),
+        "largest_step": (
+            np.take_along_axis(steps, worst, -1)[:, 0],
+            np.take_along_axis(step_noise, worst, -1)[:, 0],
         ),
     }

@@ -8,164 +8,161 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Name, Strict
-from reproduction.experiment.quantities import Count, Power, Some
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from privreg.theory.one_pass_dpgd.scaling_laws import OptimalExponent
 
 PLACE = "Figures 10-13, Theorem 4, Lemma E.5, Corollary 6.1"
-Powers = Sequence[float] | np.ndarray
-TERMS = ("signal", "sampling", "private")
+POWERS = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
+FLAT = 1e8  # a schedule's power that stands for infinity
 
 
 class Panel(Strict):
     """One of Figures 10-13."""
 
     name: Name = Field(description="The figure.")
-    signal_decay: Annotated[Power, Field(gt=1)] = Field(description="kappa_1 = 2 - phi - psi.")
-    schedule_power: Power = Field(description="alpha.")
-    privacy_power: Annotated[Power, Field(lt=1)] = Field(description="b of rho = gamma^b.")
+    signal_decay: Annotated[q.Power, Field(gt=1)] = Field(description="kappa_1 = 2 - phi - psi.")
+    schedule_power: q.Power = Field(description="alpha.")
+    privacy_power: Annotated[q.Power, Field(lt=1)] = Field(description="b of rho = gamma^b.")
+
+    @property
+    def powers(self) -> tuple[float, ...]:
+        return 0.0, 2 - self.signal_decay, self.schedule_power, self.privacy_power
 
 
 class Parameters(Strict):
     """Figures 10-13, and points at which the theorem is compared with a search."""
 
-    panels: Some[Panel] = Field(description="The figures, all of which have phi = 0.")
-    points: Annotated[Count, Field(ge=10)] = Field(description="Points of a curve.")
-    draws: Annotated[Count, Field(ge=100)] = Field(
+    panels: q.Some[Panel] = Field(description="The figures, all of which have phi = 0.")
+    points: Annotated[q.Count, Field(ge=10)] = Field(description="Points of a curve.")
+    draws: Annotated[q.Count, Field(ge=100)] = Field(
         description="Points (phi, psi, alpha, b) of the comparison."
     )
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Curves, their best points, and the theorem's statements on many powers at once."""
-    import xarray as xr
+AXES = {
+    "panel": Axis("figure", lambda parameters: [panel.name for panel in parameters.panels]),
+    "term": Axis("term of the risk", ("signal", "sampling", "private")),
+    "learning_rate": Axis(
+        "exponent a of clipping constant times initial rate",
+        lambda parameters: np.linspace(-1.0, 0.0, parameters.points),
+    ),
+    "case": Axis("bullet of Theorem 4", (1, 2, 3, 4)),
+    "schedule_limited": Axis("1 where phi (alpha + 1) < 2", (1, 0)),
+}
 
+
+@per(
+    "panel",
+    term_exponent=Quantity("exponent of a term of the risk", "term learning_rate"),
+    best_learning_rate="exponent of the best learning rate in Theorem 4",
+    best_risk="exponent of the risk in Theorem 4",
+    searched_learning_rate="exponent of the best learning rate by search",
+    searched_risk="exponent of the risk by search",
+    privacy_is_free="1 where privacy does not change the exponent of the risk",
+)
+def figure(parameters: Parameters, panel: str) -> dict:
+    """Curves and their best points."""
     from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent, term_exponents
 
+    (powers,) = (each.powers for each in parameters.panels if each.name == panel)
     rates = np.linspace(-1.0, 0.0, parameters.points)
-    curves, best, found = [], [], []
-    for panel in parameters.panels:
-        powers = (0.0, 2 - panel.signal_decay, panel.schedule_power, panel.privacy_power)
-        curves.append(term_exponents(rates, **_named(powers)))
-        predicted = optimal_exponent(*powers)
-        best.append((predicted.learning_rate, predicted.risk, predicted.privacy_is_free))
-        found.append(_search(powers))
-    best_rate, best_risk, free = (
-        np.array(column, dtype=float) for column in zip(*best, strict=True)
-    )
-    return xr.Dataset(
-        {
-            "term_exponent": variable(
-                ("panel", "term", "learning_rate"), curves, "exponent of a term of the risk"
-            ),
-            "best_learning_rate": variable(
-                "panel", best_rate, "exponent of the best learning rate in Theorem 4"
-            ),
-            "best_risk": variable("panel", best_risk, "exponent of the risk in Theorem 4"),
-            "searched_learning_rate": variable(
-                "panel", [a for a, _ in found], "exponent of the best learning rate by search"
-            ),
-            "searched_risk": variable(
-                "panel", [h for _, h in found], "exponent of the risk by search"
-            ),
-            "privacy_is_free": variable(
-                "panel", free, "1 where privacy does not change the exponent of the risk"
-            ),
-            **_statements(parameters.draws),
-        },
-        coords={
-            "panel": variable("panel", [p.name for p in parameters.panels], "figure"),
-            "term": variable("term", list(TERMS), "term of the risk"),
-            "learning_rate": variable(
-                "learning_rate", rates, "exponent a of clipping constant times initial rate"
-            ),
-            "case": variable("case", [1, 2, 3, 4], "bullet of Theorem 4"),
-            "schedule_limited": variable("schedule_limited", [1, 0], "1 where phi (alpha + 1) < 2"),
-        },
-    )
-
-
-def _statements(draws: int) -> dict[str, tuple]:
-    from privreg.theory.one_pass_dpgd import scaling_laws
-
-    points = _points(draws)
-    found = [scaling_laws.optimal_exponent(*point) for point in points]
-    searched = np.array([_search(point) for point in points])
-    risk = np.array([one.risk for one in found])
-    rate = np.array([one.learning_rate for one in found])
-    case = np.array([one.case for one in found])
-    error = np.maximum(np.abs(searched[:, 1] - risk), np.abs(searched[:, 0] - rate))
-    critical = np.array([scaling_laws.critical_privacy_power(*point[:3]) for point in points])
-    limited = case <= 2
-    schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
-    increments = [
-        np.diff([scaling_laws.optimal_exponent(p, q, a, b).risk for a in schedules]).min()
-        for p, q, _, b in points[: draws // 10]
-    ]
-    flat = 1e8
-    limit_error = [
-        abs(
-            scaling_laws.optimal_exponent(p, q, flat, b).risk
-            - scaling_laws.limiting_exponent(p, q, b)
-        )
-        for p, q, _, b in points
-    ]
-    threshold_error = [
-        abs(scaling_laws.critical_privacy_power(p, q, flat) - (0.5 - p / (2 * (2 - p - q))))
-        for p, q, _, _ in points
-        if p > 0
-    ]
-    thresholds = [0.5 - p / (2 * (2 - p - q)) for p, q, _, _ in points if p > 0]
-
-    def scalar(value: float, meaning: str) -> tuple:
-        return variable((), value, meaning)
-
+    predicted, (rate, risk) = optimal_exponent(*powers), _search(powers)
     return {
-        "search_error": variable(
-            "case",
-            [error[case == c].max() for c in (1, 2, 3, 4)],
-            "largest difference of the theorem's exponents to a search over the learning rate",
-        ),
-        "sampled": variable(
-            "case", [float((case == c).sum()) for c in (1, 2, 3, 4)], "points compared"
-        ),
-        "least_critical_power": variable(
-            "schedule_limited",
-            [critical[limited].min(), critical[~limited].min()],
-            "least critical privacy power among the points",
-        ),
-        "largest_critical_power": variable(
-            "schedule_limited",
-            [critical[limited].max(), critical[~limited].max()],
-            "largest critical privacy power among the points",
-        ),
-        "least_learning_rate": scalar(
-            rate.min(), "least exponent of the best learning rate among the points"
-        ),
-        "largest_learning_rate": scalar(
-            rate.max(), "largest exponent of the best learning rate among the points"
-        ),
-        "least_increment": scalar(
-            min(increments), "least increment of the exponent of the risk along schedule powers"
-        ),
-        "limit_error": scalar(
-            max(limit_error), "distance of the exponent at a very large power to its limit"
-        ),
-        "threshold_error": scalar(
-            max(threshold_error), "distance of the critical power at a very large one to its limit"
-        ),
-        "least_threshold": scalar(min(thresholds), "least limit of the critical privacy power"),
-        "largest_threshold": scalar(max(thresholds), "largest limit of the critical privacy power"),
-        "logarithm_error": scalar(
-            _logarithm_error(), "distance of the printed logarithm to that of the third exponent"
-        ),
+        "term_exponent": term_exponents(rates, **_named(powers)),
+        "best_learning_rate": predicted.learning_rate,
+        "best_risk": predicted.risk,
+        "searched_learning_rate": rate,
+        "searched_risk": risk,
+        "privacy_is_free": float(predicted.privacy_is_free),
     }
 
 
-def _logarithm_error() -> float:
+@per(
+    "case",
+    search_error="largest difference of the theorem's exponents to a search over the learning rate",
+    sampled="points compared",
+)
+def by_case(parameters: Parameters, case: int) -> dict:
+    """The theorem's bullets against a search."""
+    stated = [(point, found) for point, found in _stated(parameters.draws) if found.case == case]
+    errors = [
+        np.abs(np.subtract(_search(point), (found.learning_rate, found.risk))).max()
+        for point, found in stated
+    ]
+    return {"search_error": max(errors), "sampled": float(len(stated))}
+
+
+@per(
+    "schedule_limited",
+    least_critical_power="least critical privacy power among the points",
+    largest_critical_power="largest critical privacy power among the points",
+)
+def critical(parameters: Parameters, schedule_limited: int) -> dict:
+    from privreg.theory.one_pass_dpgd.scaling_laws import critical_privacy_power
+
+    powers = [
+        critical_privacy_power(*point[:3])
+        for point, found in _stated(parameters.draws)
+        if (found.case <= 2) == schedule_limited
+    ]
+    return {"least_critical_power": min(powers), "largest_critical_power": max(powers)}
+
+
+@per(
+    least_learning_rate="least exponent of the best learning rate among the points",
+    largest_learning_rate="largest exponent of the best learning rate among the points",
+)
+def learning_rates(parameters: Parameters) -> dict:
+    rates = [found.learning_rate for _, found in _stated(parameters.draws)]
+    return {"least_learning_rate": min(rates), "largest_learning_rate": max(rates)}
+
+
+@per(least_increment="least increment of the exponent of the risk along schedule powers")
+def least_increment(parameters: Parameters) -> float:
+    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
+
+    schedules = np.concatenate([[0.0, 0.5], np.geomspace(1.0, 1e3, 60)])
+    return min(
+        np.diff([optimal_exponent(phi, psi, power, b).risk for power in schedules]).min()
+        for phi, psi, _, b in _points(parameters.draws)[: parameters.draws // 10]
+    )
+
+
+@per(
+    limit_error="distance of the exponent at a very large power to its limit",
+    threshold_error="distance of the critical power at a very large one to its limit",
+    least_threshold="least limit of the critical privacy power",
+    largest_threshold="largest limit of the critical privacy power",
+)
+def limits(parameters: Parameters) -> dict:
+    """Corollary 6.1, as the power of the schedule grows."""
+    from privreg.theory.one_pass_dpgd import scaling_laws
+
+    points = _points(parameters.draws)
+    found = {(phi, psi): 0.5 - phi / (2 * (2 - phi - psi)) for phi, psi, _, _ in points if phi > 0}
+    return {
+        "limit_error": max(
+            abs(
+                scaling_laws.optimal_exponent(phi, psi, FLAT, b).risk
+                - scaling_laws.limiting_exponent(phi, psi, b)
+            )
+            for phi, psi, _, b in points
+        ),
+        "threshold_error": max(
+            abs(scaling_laws.critical_privacy_power(*powers, FLAT) - limit)
+            for powers, limit in found.items()
+        ),
+        "least_threshold": min(found.values()),
+        "largest_threshold": max(found.values()),
+    }
+
+
+@per(logarithm_error="distance of the printed logarithm to that of the third exponent")
+def logarithm_error() -> float:
     """Equation (6.6) at phi (alpha + 1) = 2 against the smallest of the exponents of (E.55)."""
     from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent, term_exponents
 
@@ -178,6 +175,18 @@ def _logarithm_error() -> float:
             terms = term_exponents(found.learning_rate, **_named(powers), aspect_ratio=ratio)
             worst = max(worst, abs(printed - terms.min()))
     return worst
+
+
+theory = stage(
+    AXES, figure, by_case, critical, learning_rates, least_increment, limits, logarithm_error
+)
+
+
+def _stated(draws: int) -> list[tuple[np.ndarray, OptimalExponent]]:
+    """Points, and what the theorem says at each."""
+    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
+
+    return [(point, optimal_exponent(*point)) for point in _points(draws)]
 
 
 def _points(draws: int) -> np.ndarray:
@@ -195,7 +204,7 @@ def _points(draws: int) -> np.ndarray:
     return np.stack([spectrum, signal - 1e-9, schedule, privacy], axis=1)
 
 
-def _search(powers: Powers) -> tuple[float, float]:
+def _search(powers: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """Best learning rate and its exponent: the concave minimum of the terms on repeated grids."""
     from privreg.theory.one_pass_dpgd.scaling_laws import term_exponents
 
@@ -208,6 +217,5 @@ def _search(powers: Powers) -> tuple[float, float]:
     return float(grid[best]), float(values[best])
 
 
-def _named(powers: Powers) -> dict[str, float]:
-    names = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
-    return dict(zip(names, map(float, powers), strict=True))
+def _named(powers: Sequence[float] | np.ndarray) -> dict[str, float]:
+    return dict(zip(POWERS, map(float, powers), strict=True))

@@ -7,21 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    AspectRatio,
-    ClipConstant,
-    Count,
-    Deviation,
-    Positive,
-    Power,
-    Share,
-    SignedPower,
-    Some,
-    more_than,
-    sum_below,
-)
+from reproduction.papers.bombari2025.setting import ASPECT_RATIO, Clipped
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,146 +21,148 @@ PLACE = "Figures 2 and 3, Theorem 4"
 class Ratios(Strict):
     """Aspect ratios, log-spaced from the largest to the smallest."""
 
-    largest: Annotated[AspectRatio, Field(lt=1)] = Field(description="Largest gamma.")
-    smallest: Annotated[AspectRatio, Field(lt=1)] = Field(description="Smallest gamma.")
-    count: Annotated[Count, Field(ge=3)] = Field(description="Number of values.")
-    fitted_below: AspectRatio = Field(description="The slope is fitted on gamma up to this value.")
+    largest: Annotated[q.AspectRatio, Field(lt=1)] = Field(description="Largest gamma.")
+    smallest: Annotated[q.AspectRatio, Field(lt=1)] = Field(description="Smallest gamma.")
+    count: Annotated[q.Count, Field(ge=3)] = Field(description="Number of values.")
+    fitted_below: q.AspectRatio = Field(
+        description="The slope is fitted on gamma up to this value."
+    )
 
-    _has_a_length = more_than("largest", "smallest")
-    _can_be_fitted = more_than("fitted_below", "smallest")
+    _has_a_length = q.more_than("largest", "smallest")
+    _can_be_fitted = q.more_than("fitted_below", "smallest")
 
     def values(self) -> np.ndarray:
         return np.geomspace(self.largest, self.smallest, self.count)
 
 
-class Parameters(Strict):
+class Parameters(Clipped):
     """Figures 2 and 3: spectra and signals, schedules, privacy levels that scale with gamma."""
 
-    spectrum_powers: Some[Annotated[SignedPower, Field(lt=1)]] = Field(
+    spectrum_powers: q.Some[Annotated[q.SignedPower, Field(lt=1)]] = Field(
         description="phi of the spectrum."
     )
-    signal_powers: Some[SignedPower] = Field(description="psi of the signal.")
-    schedule_powers: Some[Power] = Field(description="alpha of the schedule.")
-    privacy_powers: Some[Annotated[Power, Field(lt=1)]] = Field(description="b of rho = gamma^b.")
+    signal_powers: q.Some[q.SignedPower] = Field(description="psi of the signal.")
+    schedule_powers: q.Some[q.Power] = Field(description="alpha of the schedule.")
+    privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
+        description="b of rho = gamma^b."
+    )
     aspect_ratios: Ratios = Field(description="gamma = d / n.")
-    clip_constant: ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
-    label_noise_std: Deviation = Field(description="Standard deviation zeta of the label noise.")
-    signal_scale: Positive = Field(0.5, description="D_i(0) is this times lambda_i^-psi.")
-    largest_share_of_cap: Share = Field(
+    label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
+    signal_scale: q.Positive = Field(0.5, description="D_i(0) is this times lambda_i^-psi.")
+    largest_share_of_cap: q.Share = Field(
         0.6,
         description="A fit leaves out ratios at which the best rate exceeds this share of the cap.",
     )
 
-    _the_target_is_finite = sum_below("signal_powers", "spectrum_powers", 1.0)
+    _the_target_is_finite = q.sum_below("signal_powers", "spectrum_powers", 1.0)
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Best rate and risk at each aspect ratio, fitted slopes, and the exponents of Theorem 4."""
-    import xarray as xr
+AXES = {
+    "spectrum_power": Axis("power phi of the eigenvalue density", "spectrum_powers"),
+    "signal_power": Axis("power psi of the signal", "signal_powers"),
+    "schedule_power": Axis("power alpha of the schedule", "schedule_powers"),
+    "privacy_power": Axis("power b of rho = gamma^b", "privacy_powers"),
+    "aspect_ratio": Axis(
+        ASPECT_RATIO.meaning, lambda parameters: parameters.aspect_ratios.values()
+    ),
+}
+POWERS = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
 
+
+@per(
+    *POWERS,
+    "aspect_ratio",
+    risk="excess risk of the output at the best rate",
+    best_rate="best initial rate",
+    share_of_cap="best initial rate over its cap",
+)
+def tuned(
+    parameters: Parameters,
+    spectrum_power: float,
+    signal_power: float,
+    schedule_power: float,
+    privacy_power: float,
+    aspect_ratio: float,
+) -> dict:
+    """Best rate and its risk."""
     from privreg import spectra
     from privreg.theory.one_pass_dpgd import rate_search
-    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
-    from reproduction.experiment.progress import track
 
-    axes = {
-        "spectrum_power": parameters.spectrum_powers,
-        "signal_power": parameters.signal_powers,
-        "schedule_power": parameters.schedule_powers,
-        "privacy_power": parameters.privacy_powers,
+    spectrum, signal = spectra.power_law_with_signal(
+        spectrum_power, signal_power=signal_power, signal_scale=parameters.signal_scale
+    )
+    best = rate_search.polynomial(
+        spectrum,
+        exponent=schedule_power,
+        signal=signal,
+        **parameters.problem(aspect_ratio, aspect_ratio**privacy_power),
+    )
+    rate = np.asarray(best.schedule.amplitude).item()
+    return {"risk": best.final_risk, "best_rate": rate, "share_of_cap": rate * aspect_ratio / 2}
+
+
+@per(
+    *POWERS,
+    slope="log-log slope of the risk in the aspect ratio",
+    exponent="exponent of the risk in Theorem 4",
+    rate_exponent="exponent of the learning rate in Theorem 4",
+    difference="fitted slope minus exponent",
+)
+def law(parameters: Parameters, earlier: xr.Dataset, **powers: float) -> dict:
+    """A fitted slope, and the exponents of Theorem 4."""
+    from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
+
+    at, ratios = earlier.sel(powers), earlier.aspect_ratio.values
+    fitted = (ratios <= parameters.aspect_ratios.fitted_below * (1 + 1e-9)) & (
+        at.share_of_cap.values < parameters.largest_share_of_cap
+    )
+    if fitted.sum() < 3:
+        raise ValueError(
+            f"aspect_ratios: {fitted.sum()} of them can be fitted at powers {[*powers.values()]},"
+            " where the cap on the rate does not bind: expected at least 3"
+        )
+    slope = np.polyfit(np.log(ratios[fitted]), np.log(at.risk.values[fitted]), 1)[0]
+    predicted = optimal_exponent(**powers)
+    return {
+        "slope": slope,
+        "exponent": predicted.risk,
+        "rate_exponent": predicted.learning_rate,
+        "difference": slope - predicted.risk,
     }
-    ratios = parameters.aspect_ratios.values()
-    grid = tuple(len(values) for values in axes.values())
-    risk, rate = np.empty((*grid, len(ratios))), np.empty((*grid, len(ratios)))
-    slope, exponent, rate_exponent = np.empty(grid), np.empty(grid), np.empty(grid)
-    for at in track(list(np.ndindex(grid)), total=int(np.prod(grid)), label="scaling laws"):
-        powers = [values[i] for values, i in zip(axes.values(), at, strict=True)]
-        spectrum, signal = spectra.power_law_with_signal(
-            powers[0], signal_power=powers[1], signal_scale=parameters.signal_scale
-        )
-        for position, ratio in enumerate(ratios):
-            best = rate_search.polynomial(
-                spectrum,
-                exponent=powers[2],
-                aspect_ratio=ratio,
-                zcdp_root=ratio ** powers[3],
-                clip_constant=parameters.clip_constant,
-                label_noise_std=parameters.label_noise_std,
-                signal=signal,
-            )
-            risk[at][position] = best.final_risk
-            rate[at][position] = float(np.asarray(best.schedule.amplitude))
-        predicted = optimal_exponent(*powers)
-        exponent[at], rate_exponent[at] = predicted.risk, predicted.learning_rate
-        fitted = (ratios <= parameters.aspect_ratios.fitted_below * (1 + 1e-9)) & (
-            rate[at] * ratios / 2 < parameters.largest_share_of_cap
-        )
-        if fitted.sum() < 3:
-            raise ValueError(
-                f"aspect_ratios: {fitted.sum()} of them can be fitted at powers {powers}, where"
-                " the cap on the rate does not bind: expected at least 3"
-            )
-        slope[at] = np.polyfit(np.log(ratios[fitted]), np.log(risk[at][fitted]), 1)[0]
-    dims = tuple(axes)
+
+
+@per(
+    largest_difference=Quantity(
+        "largest distance of a fitted slope to its exponent", "schedule_power"
+    ),
+    upper_half_rise="largest rise of the fitted slope over the upper half of the schedule powers",
+    exponent_upper_half_rise="largest rise of the exponent over the upper half of the schedule "
+    "powers",
+    least_increment_by_schedule=Quantity(
+        "least increment of the fitted slope between neighbouring schedule powers", "privacy_power"
+    ),
+    least_increment_by_decay=Quantity(
+        "least increment of the fitted slope as the signal decays faster", "privacy_power"
+    ),
+)
+def readings(parameters: Parameters, earlier: xr.Dataset) -> dict:
+    """What the text says of the slopes."""
+    slope, exponent = earlier.slope.values, earlier.exponent.values
     # 2 - phi - psi, increasing: the signal's share in fast modes.
     decay = -np.add.outer(parameters.spectrum_powers, parameters.signal_powers)
-    middle = (len(parameters.schedule_powers) - 1) // 2
     by_decay = np.unravel_index(np.argsort(decay, axis=None), decay.shape)
-    return xr.Dataset(
-        {
-            "risk": variable(
-                (*dims, "aspect_ratio"), risk, "excess risk of the output at the best rate"
-            ),
-            "best_rate": variable((*dims, "aspect_ratio"), rate, "best initial rate"),
-            "share_of_cap": variable(
-                (*dims, "aspect_ratio"), rate * ratios / 2, "best initial rate over its cap"
-            ),
-            "slope": variable(dims, slope, "log-log slope of the risk in the aspect ratio"),
-            "exponent": variable(dims, exponent, "exponent of the risk in Theorem 4"),
-            "rate_exponent": variable(
-                dims, rate_exponent, "exponent of the learning rate in Theorem 4"
-            ),
-            "difference": variable(dims, slope - exponent, "fitted slope minus exponent"),
-            "largest_difference": variable(
-                "schedule_power",
-                np.abs(slope - exponent).max(axis=(0, 1, 3)),
-                "largest distance of a fitted slope to its exponent",
-            ),
-            "upper_half_rise": variable(
-                (),
-                (slope[:, :, -1] - slope[:, :, middle]).max(),
-                "largest rise of the fitted slope over the upper half of the schedule powers",
-            ),
-            "exponent_upper_half_rise": variable(
-                (),
-                (exponent[:, :, -1] - exponent[:, :, middle]).max(),
-                "largest rise of the exponent over the upper half of the schedule powers",
-            ),
-            "least_increment_by_schedule": variable(
-                "privacy_power",
-                np.diff(slope, axis=2).min(axis=(0, 1, 2)),
-                "least increment of the fitted slope between neighbouring schedule powers",
-            ),
-            "least_increment_by_decay": variable(
-                "privacy_power",
-                np.diff(slope[by_decay], axis=0).min(axis=(0, 1)),
-                "least increment of the fitted slope as the signal decays faster",
-            ),
-        },
-        coords={
-            "spectrum_power": variable(
-                "spectrum_power", axes["spectrum_power"], "power phi of the eigenvalue density"
-            ),
-            "signal_power": variable(
-                "signal_power", axes["signal_power"], "power psi of the signal"
-            ),
-            "schedule_power": variable(
-                "schedule_power", axes["schedule_power"], "power alpha of the schedule"
-            ),
-            "privacy_power": variable(
-                "privacy_power", axes["privacy_power"], "power b of rho = gamma^b"
-            ),
-            "aspect_ratio": variable("aspect_ratio", ratios, "aspect ratio gamma = d / n"),
-        },
-        attrs={"fitted_below": parameters.aspect_ratios.fitted_below},
-    )
+    middle = (len(parameters.schedule_powers) - 1) // 2
+    return {
+        "largest_difference": np.abs(slope - exponent).max(axis=(0, 1, 3)),
+        "upper_half_rise": (slope[:, :, -1] - slope[:, :, middle]).max(),
+        "exponent_upper_half_rise": (exponent[:, :, -1] - exponent[:, :, middle]).max(),
+        "least_increment_by_schedule": np.diff(slope, axis=2).min(axis=(0, 1, 2)),
+        "least_increment_by_decay": np.diff(slope[by_decay], axis=0).min(axis=(0, 1)),
+    }
+
+
+def _about(parameters: Parameters) -> dict:
+    return {"fitted_below": parameters.aspect_ratios.fitted_below}
+
+
+theory = stage(AXES, tuned, law, readings, attributes=_about)

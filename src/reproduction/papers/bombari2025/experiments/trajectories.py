@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
-from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import loglog_slope
+from reproduction.papers.bombari2025.setting import (
+    EXPONENT,
+    SPECTRUM,
+    Clipped,
+    Spectra,
+    eigenvalues,
+    finite_spectrum,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -23,7 +30,7 @@ PLACE = "Figure 1, Theorem 1 and Proposition 4.4"
 TIME, TIMES = "time k / n", np.linspace(0.0, 1.0, 1001)
 
 
-class Parameters(Strict):
+class Parameters(Spectra, Clipped):
     """Figure 1: two spectra and two schedules at three dimensions."""
 
     dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
@@ -31,13 +38,9 @@ class Parameters(Strict):
     )
     aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
-    clip_constant: q.ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
     label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")
     initial_rate: q.StepSize = Field(description="Initial learning rate.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedule.")
-    spectra: q.Some[Literal["isotropic", "uniform"]] = Field(
-        description="Identity, or diagonal with eigenvalues uniform on [0, 2]."
-    )
 
     def sample_size(self, dimension: int) -> int:
         return round(dimension / self.aspect_ratio)
@@ -72,8 +75,8 @@ class Parameters(Strict):
 
 
 AXES = {
-    "spectrum": Axis("covariance spectrum", "spectra"),
-    "exponent": Axis("schedule exponent alpha", "exponents"),
+    "spectrum": SPECTRUM,
+    "exponent": EXPONENT,
     "dimension": Axis("dimension d", "dimensions"),
     "time": Axis(TIME, TIMES),
 }
@@ -102,10 +105,7 @@ def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
 )
 def finite(parameters: Parameters, spectrum: str, exponent: float, dimension: int) -> np.ndarray:
     """The deterministic equivalent of as many eigenvalues as there are dimensions."""
-    from privreg import spectra
-
-    eigenvalues = spectra.explicit(_eigenvalues(spectrum, dimension))
-    return _solve(parameters, eigenvalues, exponent).risk
+    return _solve(parameters, finite_spectrum(spectrum, dimension), exponent).risk
 
 
 @per(
@@ -130,7 +130,7 @@ def run(
         clip_constant=parameters.clip_constant,
     )
     model = LinearModel.even_target(
-        _eigenvalues(spectrum, dimension), label_noise_std=parameters.label_noise_std
+        eigenvalues(spectrum, dimension), label_noise_std=parameters.label_noise_std
     )
     every = np.arange(sample_size + 1)
     risk = one_pass_dpgd.risk_path(mechanism, model, trial.rng, record=every)[0]
@@ -194,15 +194,6 @@ def _solve(parameters: Parameters, spectrum: Spectrum, exponent: float) -> Solut
     return deterministic_equivalent.solve(
         spectrum,
         Polynomial(parameters.initial_rate, exponent),
-        aspect_ratio=parameters.aspect_ratio,
-        zcdp_root=parameters.budget.root,
-        clip_constant=parameters.clip_constant,
-        label_noise_std=parameters.label_noise_std,
+        **parameters.problem(parameters.aspect_ratio, parameters.budget.root),
         times=TIMES,
     )
-
-
-def _eigenvalues(name: str, dimension: int) -> np.ndarray:
-    from privreg import spectra
-
-    return np.ones(dimension) if name == "isotropic" else spectra.uniform_midpoints(dimension)

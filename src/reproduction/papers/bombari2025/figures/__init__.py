@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
 from reproduction.papers.bombari2025.figures.heat_maps import SCHEDULES, fig4, fig5, fig6
-from reproduction.papers.bombari2025.figures.sample_sizes import fig7, fig8
+from reproduction.papers.bombari2025.figures.sample_sizes import SPECTRA, band, fig7, fig8
 from reproduction.papers.bombari2025.figures.scaling import fig2, fig3, fig10, fig11, fig12, fig13
 
 if TYPE_CHECKING:
@@ -32,21 +33,24 @@ __all__ = [
     "fig13",
 ]
 
-SPECTRA = {"isotropic": r"$\Sigma = I$", "uniform": r"$\Sigma \sim U[0, 2]$"}
 DIMENSION_COLOURS = (ORANGE, GREEN, BLUE)
 
 
 def fig1(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
-    """Risk along the path at three dimensions, and the deterministic equivalent."""
-    figure, axes = panels(1, 4, height=2.1, sharey=True)
+    """Risk along the path at three dimensions, above; less the deterministic equivalent, below."""
+    figure, axes = panels(2, 4, height=1.9, sharex=True, sharey="row")
     order = [(a, s) for a in theory.exponent.values for s in theory.spectrum.values]
-    for panel, (exponent, spectrum) in zip(axes, order, strict=True):
-        _trajectory_panel(panel, theory, simulation, {"spectrum": spectrum, "exponent": exponent})
-        panel.set(
-            title=f"{SCHEDULES[exponent]}, {SPECTRA[spectrum]}", xlabel="$t = k/n$", ylim=(0, 0.62)
-        )
-    axes[0].set_ylabel(r"excess risk $\mathcal{R}$")
-    axes[-1].legend(loc="upper right")
+    for above, below, (exponent, spectrum) in zip(*axes, order, strict=True):
+        where = {"spectrum": spectrum, "exponent": exponent}
+        _trajectory_panel(above, theory, simulation, where)
+        _distance_panel(below, theory, simulation, where)
+        above.set_title(f"{SCHEDULES[exponent]}, {SPECTRA[spectrum]}")
+        below.set_xlabel("$t = k/n$")
+    # The band of the smallest dimension may leave the panel, so that the others fill it.
+    reach = 3 * float(simulation.risk_spread.isel(dimension=1).max())
+    axes[0, 0].set(ylabel=r"excess risk $\mathcal{R}$", ylim=(0, 0.62))
+    axes[1, 0].set(ylabel=r"$\mathcal{R}$ less that of the ODE", ylim=(-reach, reach))
+    axes[0, -1].legend(loc="upper right")
     return figure
 
 
@@ -76,34 +80,53 @@ def fig9(theory: xr.Dataset) -> Figure:
 def _trajectory_panel(
     panel: Axes, theory: xr.Dataset, simulation: xr.Dataset, where: dict[str, Any]
 ) -> None:
-    times = simulation.time.values
-    dimensions = simulation.dimension.values
-    for colour, dimension in zip(DIMENSION_COLOURS, dimensions, strict=False):
-        at = simulation.sel(**where, dimension=dimension)
-        mean, spread = at.risk_mean.values, at.risk_spread.values
-        panel.plot(times, mean, color=colour, lw=0.8, label=f"$d = {dimension}$")
-        panel.fill_between(times, mean - spread, mean + spread, color=colour, alpha=0.25, lw=0)
-        if where["exponent"] == 0:
-            final, final_spread = float(at.final_risk), float(at.final_risk_spread)
-            panel.plot([1.02, 1.1], [final, final], color=colour, lw=0.8)
-            panel.fill_between(
-                [1.02, 1.1],
-                final - final_spread,
-                final + final_spread,
-                color=colour,
-                alpha=0.25,
-                lw=0,
-            )
-    curve = theory.sel(**where)
+    curve = theory.sel(where)
+    for at, colour in _by_dimension(simulation.sel(where)):
+        label = f"$d = {int(at.dimension)}$"
+        band(panel, at.time.values, at.risk_mean, at.risk_spread, color=colour, label=label)
     panel.plot(theory.time, curve.risk, color=BLACK, lw=1.2, label="ODE")
     if where["exponent"] == 0:
-        panel.plot([1.02, 1.1], [float(curve.final_risk)] * 2, color=RED, lw=1.2)
-        panel.annotate(
-            "output\nnoise",
-            (1.06, float(curve.final_risk)),
-            xytext=(0.95, 0.42),
-            ha="center",
-            fontsize=6,
-            color=RED,
-            arrowprops={"arrowstyle": "-", "color": RED, "lw": 0.5},
+        _output_noise(panel, float(curve.final_risk), simulation.sel(where))
+
+
+def _distance_panel(
+    panel: Axes, theory: xr.Dataset, simulation: xr.Dataset, where: dict[str, Any]
+) -> None:
+    """Bands of three dimensions lie on one another until the curve is taken off."""
+    times = simulation.time.values
+    curve = np.interp(times, theory.time.values, theory.sel(where).risk.values)
+    for at, colour in _by_dimension(simulation.sel(where)):
+        # Right after a step: between two of them the risk stays and the curve does not.
+        fresh = np.flatnonzero(np.diff(at.risk_mean, prepend=np.nan))
+        distance, spread = (at.risk_mean - curve)[fresh], at.risk_spread[fresh]
+        band(panel, times[fresh], distance, spread, color=colour, alpha=0.4)
+    panel.axhline(0, color=BLACK, lw=0.8)
+
+
+def _by_dimension(simulation: xr.Dataset) -> Iterator[tuple[xr.Dataset, str]]:
+    for dimension, colour in zip(simulation.dimension.values, DIMENSION_COLOURS, strict=False):
+        yield simulation.sel(dimension=dimension), colour
+
+
+def _output_noise(panel: Axes, predicted: float, simulation: xr.Dataset) -> None:
+    """The private output beyond t = 1, dimensions side by side."""
+    for place, (at, colour) in enumerate(_by_dimension(simulation)):
+        panel.errorbar(
+            [1.06 + 0.06 * place],
+            [float(at.final_risk)],
+            yerr=[float(at.final_risk_spread)],
+            color=colour,
+            marker="o",
+            ms=2,
+            lw=1,
         )
+    panel.plot([1.03, 1.21], [predicted, predicted], color=RED, lw=1.2)
+    panel.annotate(
+        "output\nnoise",
+        (1.12, predicted),
+        xytext=(1.0, 0.42),
+        ha="center",
+        fontsize=6,
+        color=RED,
+        arrowprops={"arrowstyle": "-", "color": RED, "lw": 0.5},
+    )

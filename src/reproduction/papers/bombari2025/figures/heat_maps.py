@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from reproduction.experiment.plotting import RED, heat_map, panels
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 SCHEDULES = {0.0: r"$\tilde\eta$ constant", 0.5: r"$\tilde\eta(0)\sqrt{1-t}$"}
@@ -21,29 +23,12 @@ def fig4(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     from matplotlib.colors import LogNorm
 
     cap = simulation.attrs["risk_cap"]
+    rows = {
+        f"mean of {simulation.sizes['trial']} trials": simulation.risk,
+        "deterministic equivalent": theory.risk,
+    }
     norm = LogNorm(float(theory.risk.min()), cap)
-    figure, axes = panels(2, 4, height=2.0, sharex=True, sharey=True)
-    columns = [(a, n) for a in simulation.exponent.values for n in simulation.sample_size.values]
-    drawn: Any = None
-    for column, (exponent, sample_size) in enumerate(columns):
-        gamma = simulation.attrs["dimension"] / float(sample_size)
-        for row, source in enumerate((simulation, theory)):
-            panel = axes[row, column]
-            drawn = heat_map(
-                panel,
-                source.initial_rate.values,
-                source["clip_constant"].values,
-                np.minimum(source.risk.sel(exponent=exponent, sample_size=sample_size).values, cap),
-                norm=norm,
-            )
-            reference_lines(panel, gamma)
-        axes[0, column].set_title(f"{SCHEDULES[exponent]}, $\\gamma = {gamma:g}$")
-        axes[1, column].set_xlabel(r"initial rate $\tilde\eta(0)$")
-    trials = simulation.sizes["trial"]
-    axes[0, 0].set_ylabel(f"mean of {trials} trials\nclipping constant $c$")
-    axes[1, 0].set_ylabel("deterministic equivalent\nclipping constant $c$")
-    bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.01)
-    bar.set_label(rf"excess risk $\mathcal{{R}}(\theta^p)$ (capped at {cap:g})")
+    figure, _ = _maps(rows, simulation, norm, r"excess risk $\mathcal{R}(\theta^p)$")
     return figure
 
 
@@ -70,39 +55,41 @@ def reference_lines(panel: Axes, gamma: float) -> None:
 
 
 def _table_heat_maps(simulation: xr.Dataset) -> Figure:
+    from matplotlib.colors import Normalize
+
+    rows = {"mean over seeds": simulation.loss, "median over seeds": simulation.loss_median}
+    norm = Normalize(float(simulation.loss_median.min()), simulation.attrs["loss_cap"])
+    figure, axes = _maps(rows, simulation, norm, "validation loss")
+    excluded = simulation.excluded.transpose("exponent", "sample_size").values
+    for panel, count in zip(axes[0], excluded.flat, strict=True):
+        # In the title, since no colour of type shows on every cell.
+        seeds = f"{count} of {simulation.sizes['trial']} seeds left out"
+        panel.set_title(f"{panel.get_title()}\n{seeds}")
+    return figure
+
+
+def _maps(
+    rows: Mapping[str, xr.DataArray], about: xr.Dataset, norm: Normalize, meaning: str
+) -> tuple[Figure, Any]:
+    """One row of panels an array, one column a schedule and a sample size; shape (2, 4)."""
     figure, axes = panels(2, 4, height=2.0, sharex=True, sharey=True)
-    cap = simulation.attrs["loss_cap"]
-    columns = [(a, n) for a in simulation.exponent.values for n in simulation.sample_size.values]
-    drawn: Any = None
-    for column, (exponent, sample_size) in enumerate(columns):
-        cell = simulation.sel(exponent=exponent, sample_size=sample_size)
-        gamma = simulation.attrs["dimension"] / float(sample_size)
-        for row, statistic in enumerate((cell.loss, cell.loss_median)):
-            panel = axes[row, column]
+    columns = [(a, n) for a in about.exponent.values for n in about.sample_size.values]
+    for (name, array), line in zip(rows.items(), axes, strict=True):
+        line[0].set_ylabel(f"{name}\nclipping constant $c$")
+        for panel, (exponent, sample_size) in zip(line, columns, strict=True):
+            values = array.sel(exponent=exponent, sample_size=sample_size)
             drawn = heat_map(
                 panel,
-                simulation.initial_rate.values,
-                simulation["clip_constant"].values,
-                np.minimum(statistic.values, cap),
-                vmax=cap,
-                vmin=float(simulation.loss_median.min()),
+                about.initial_rate.values,
+                about["clip_constant"].values,
+                values.transpose("clip_constant", "initial_rate").clip(max=norm.vmax).values,
+                norm=norm,
             )
-            reference_lines(panel, gamma)
-        seeds = f"{int(cell.excluded)} of {simulation.sizes['trial']}\nseeds excluded"
-        axes[0, column].set_title(f"{SCHEDULES[exponent]}, $\\gamma = {gamma:.2g}$")
-        axes[0, column].text(
-            # Where the loss is at its cap on every table, in the colour that shows on it.
-            0.97,
-            0.95,
-            seeds,
-            transform=axes[0, column].transAxes,
-            fontsize=6.5,
-            ha="right",
-            va="top",
-        )
-        axes[1, column].set_xlabel(r"initial rate $\tilde\eta(0)$")
-    axes[0, 0].set_ylabel("mean over seeds\nclipping constant $c$")
-    axes[1, 0].set_ylabel("median over seeds\nclipping constant $c$")
+            reference_lines(panel, about.attrs["dimension"] / float(sample_size))
+    for (exponent, sample_size), top, bottom in zip(columns, *axes, strict=True):
+        gamma = about.attrs["dimension"] / float(sample_size)
+        top.set_title(f"{SCHEDULES[exponent]}, $\\gamma = {gamma:.2g}$")
+        bottom.set_xlabel(r"initial rate $\tilde\eta(0)$")
     bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.01)
-    bar.set_label(f"validation loss (capped at {cap:g})")
-    return figure
+    bar.set_label(f"{meaning} (capped at {norm.vmax:g})")
+    return figure, axes

@@ -29,7 +29,7 @@ def fig7(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
             for at, schedule in enumerate(simulation.schedule.values):
                 look = _look(simulation, at)
                 here = found.sel(schedule=schedule)
-                _band(panel, abscissa, here[name].values, here[f"{name}_spread"].values, look)
+                band(panel, abscissa, here[name], here[f"{name}_spread"], alpha=0.15, **look)
                 panel.plot(
                     abscissa,
                     expected[name].sel(schedule=schedule),
@@ -56,47 +56,34 @@ def fig7(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
 
 
 def fig8(mnist: xr.Dataset, housing: xr.Dataset) -> Figure:
-    """Loss on the reporting rows, mean over stable runs and one standard deviation."""
-    import numpy as np
+    """Loss on the reporting rows: mean over stable runs with its standard error, and median."""
     from matplotlib.lines import Line2D
 
     figure, axes = panels(1, 2, height=2.6)
     titles = ("MNIST, digits 1 against 7", "California housing")
     for panel, data, title in zip(axes, (mnist, housing), titles, strict=True):
         for at, schedule in enumerate(data.schedule.values):
-            here = data.sel(schedule=schedule)
-            look = _look(data, at)
-            # Beside each other: spreads of five schedules on one abscissa hide one another.
-            shift = 1 + 0.05 * (at - 2)
-            panel.errorbar(
-                here.sample_size.values * shift,
-                here.loss.values,
-                # A loss is not negative, which a standard deviation does not know.
-                yerr=np.array([np.minimum(here.loss_spread, here.loss), here.loss_spread]),
-                capsize=1.5,
-                elinewidth=0.7,
-                **look,
-            )
-            panel.plot(
-                here.sample_size.values * shift,
-                here.loss_median.values,
-                color=look["color"],
-                lw=0.6,
-                ls=":",
-            )
+            here, look = data.sel(schedule=schedule), _look(data, at)
+            # Beside each other, so that the bars of five schedules do not hide one another.
+            sizes = here.sample_size * (1 + 0.05 * (at - 2))
+            error = here.loss_standard_error
+            panel.errorbar(sizes, here.loss, yerr=error, capsize=1.5, elinewidth=0.7, **look)
+            panel.plot(sizes, here.loss_median, color=look["color"], lw=0.6, ls=":")
         excluded = int(data.excluded.max())
         stability = f"at most {excluded} of {data.sizes['trial']} runs" if excluded else "no run"
+        spread = f"{float(data.loss_spread.min()):.2g} to {float(data.loss_spread.max()):.2g}"
         panel.set(
-            title=f"{title} ({stability} left out)", xlabel="training samples $n$", xscale="log"
+            title=f"{title} ({stability} left out)\nstandard deviation of a run {spread}",
+            xlabel="training samples $n$",
+            xscale="log",
         )
     axes[0].set_yscale("log")
     axes[0].set_yticks([0.04, 0.06, 0.1], ["0.04", "0.06", "0.1"])
     axes[0].set_yticks([], minor=True)
     axes[0].set_ylabel(r"validation loss $\mathcal{P}(\theta^p)$")
-    axes[1].set_ylim(bottom=0.0)
     axes[1].legend(loc="upper right", ncols=2)
     kinds = [
-        Line2D([], [], color="0.3", lw=0.9, label="mean over stable runs"),
+        Line2D([], [], color="0.3", lw=0.9, label="mean over stable runs, standard error"),
         Line2D([], [], color="0.3", lw=0.6, ls=":", label="median over all runs"),
     ]
     axes[0].legend(handles=kinds, loc="upper right")
@@ -116,10 +103,16 @@ def _look(data: xr.Dataset, at: int) -> dict[str, Any]:
     }
 
 
-def _band(
-    panel: Axes, abscissa: np.ndarray, mean: np.ndarray, spread: np.ndarray, look: dict[str, Any]
+def band(
+    panel: Axes,
+    abscissa: np.ndarray,
+    mean: xr.DataArray,
+    spread: xr.DataArray,
+    *,
+    alpha: float = 0.25,
+    **look: Any,
 ) -> None:
-    panel.plot(abscissa, mean, **look)
-    panel.fill_between(
-        abscissa, mean - spread, mean + spread, color=look["color"], alpha=0.15, lw=0
-    )
+    """A curve with one standard deviation on either side."""
+    panel.plot(abscissa, mean, **({"lw": 0.8} | look))
+    low, high = mean - spread, mean + spread
+    panel.fill_between(abscissa, low, high, color=look["color"], alpha=alpha, lw=0)

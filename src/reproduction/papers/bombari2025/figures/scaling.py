@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from reproduction.experiment.plotting import BLACK, BLUE, COLUMN_WIDTH, GREEN, ORANGE, RED, panels
+from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -126,9 +126,8 @@ def _legends(figure: Figure, panel: Axes, theory: xr.Dataset) -> None:
 
 
 def _term_figure(theory: xr.Dataset, name: str) -> Figure:
-    import matplotlib.pyplot as plt
-
-    figure, panel = plt.subplots(figsize=(COLUMN_WIDTH, 2.3))
+    # As wide as the other figures, so that type has their size.
+    figure, panel = panels(1, 1, height=2.3)
     at = theory.sel(panel=name)
     rates = theory.learning_rate.values
     for term, (label, colour, dashes) in TERMS.items():
@@ -155,5 +154,5 @@ def _term_figure(theory: xr.Dataset, name: str) -> Figure:
         xlim=(-1, 0),
         ylim=(min(0.0, float(finite.min())), min(float(finite.max()), 2.2) * 1.02),
     )
-    figure.legend(loc="outside upper center", ncols=2)
+    figure.legend(loc="outside right upper")
     return figure

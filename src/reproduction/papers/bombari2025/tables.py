@@ -1,0 +1,109 @@
+"""What the experiments on real tables share: rows, schedules, privacy and unstable runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis
+from reproduction.experiment.parameters import Strict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import xarray as xr
+
+    from privreg.data.splits import Standardised
+    from reproduction.experiment.trials import Trials
+
+MEANING = "training samples n"
+SIMULATED = Axis(MEANING, lambda parameters, data: parameters.train_sizes(data))
+SUMMARISED = Axis(MEANING, lambda simulation: simulation.sample_size.values)
+
+
+class TableParameters(Strict):
+    """One table, training sizes, schedules, initial rates."""
+
+    dataset: Literal["mnist", "california_housing"]
+    train: q.Rising[q.SampleSize] = Field(description="Training sizes n, increasing.")
+    normalisation: Annotated[q.SampleSize, Field(ge=30)] = Field(
+        description="Samples that set means and standard deviations."
+    )
+    validation: q.SampleSize = Field(description="Held-out samples.")
+    budget: q.StatedBudget = Field(description="Budget of the private output.")
+    exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
+    initial_rates: q.StepSizeAxis = Field(description="Initial learning rates.")
+    minimum_std: q.Deviation = Field(
+        0.0, description="Features of at most this deviation count as constant."
+    )
+
+    @model_validator(mode="after")
+    def _the_table_has_the_rows(self) -> Self:
+        from privreg import data
+
+        data.require_split(
+            self.dataset,
+            train=max(self.train),
+            normalisation=self.normalisation,
+            validation=self.validation,
+        )
+        return self
+
+    def sizes(self, data: xr.Dataset) -> dict[str, int]:
+        """Rows of each part, fewer of a stand-in."""
+        from privreg.data import splits
+        from reproduction.experiment.tables import from_dataset
+
+        return splits.sizes_that_fit(
+            from_dataset(data),
+            train=max(self.train),
+            normalisation=self.normalisation,
+            validation=self.validation,
+        )
+
+    def train_sizes(self, data: xr.Dataset) -> list[int]:
+        """Training sizes, in proportion to the rows that there are."""
+        largest = self.sizes(data)["train"]
+        return [max(1, size * largest // max(self.train)) for size in self.train]
+
+    def standardised(
+        self, trials: Trials, data: xr.Dataset
+    ) -> Iterator[tuple[Standardised, np.random.Generator]]:
+        """Each trial's split, standardised, and its generator."""
+        from privreg.data import splits
+        from reproduction.experiment.tables import from_dataset
+
+        table, sizes = from_dataset(data), self.sizes(data)
+        for trial in trials:
+            split = splits.split(table, **sizes, rng=trial.rng)
+            yield splits.standardise(split, table, minimum_std=self.minimum_std), trial.rng
+
+    def about(self, data: xr.Dataset, *notes: str) -> dict[str, str | int]:
+        """Global attributes of a simulation."""
+        parts = ", ".join(f"{size} {part} rows" for part, size in self.sizes(data).items())
+        split = f"disjoint, reshuffled in each trial by the trial's own stream: {parts}"
+        return {"dimension": data.sizes["feature"], "split": "; ".join((split, *notes))}
+
+
+def validation_loss(estimates: np.ndarray, features: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Half the mean squared error of standardised labels, of estimates (m, d)."""
+    residuals = features @ estimates.T - labels[:, None]
+    return (residuals**2).mean(axis=0) / 2
+
+
+def moments(loss: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean and variance over the kept trials, along the last axis, and their number."""
+    count = np.broadcast_to(kept, loss.shape).sum(axis=-1)
+    mean = np.where(kept, loss, 0).sum(axis=-1) / count
+    deviation = np.where(kept, loss - mean[..., None], 0)
+    return mean, (deviation**2).sum(axis=-1) / np.maximum(count - 1, 1), count
+
+
+def mean_and_error(values: Sequence[Any]) -> tuple[float, float]:
+    """Mean of trials and its standard error, infinite of one."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+    return float(np.mean(values)), float(error)
