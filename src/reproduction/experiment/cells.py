@@ -35,6 +35,8 @@ Given = Mapping[str, Any]
 Variables = dict[str, tuple[Any, ...]]
 # What the workflow gives to a stage beside its parameters, in the order of its signature.
 INPUTS = ("trials", "data", "simulation", "theory")
+# A stream that no trial uses.
+SHARED_STREAM = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,8 @@ class Block:
             yield from (self._result({**given, **cell, "trial": trial}) for cell in cells)
 
     def _result(self, given: Given) -> Mapping[str, Any]:
+        if "shared" in self.arguments:
+            given = {**given, "shared": given["trials"].generator(SHARED_STREAM)}
         found = self.function(**{name: given[name] for name in self.arguments})
         if inspect.isgenerator(found):
             cell = (f"{axis} = {given[axis]}" for axis in self.axes if axis in self.arguments)
@@ -230,7 +234,8 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
         artifact (`data`, `theory`, `simulation`), and `trial` to be called for each trial of a
         simulation, or `trials` to be called once a cell and give all of them on a first axis, or
         yield one after another. With `trial` the cells of a trial draw one after another from its
-        generator.
+        generator. `shared` is a generator that is the same in every trial, shard and cell; a
+        function that takes it without the trials returns what all of them share.
     """
 
     def declare(function: Callable[..., Any]) -> Block:
@@ -273,7 +278,7 @@ def stage(
     functions = [block.function for block in blocks]
     functions += [axis.values for axis in shown.values() if callable(axis.values)]
     asked = {name for function in functions for name in _arguments(function)}
-    asked |= {"trials"} if "trial" in asked else set()
+    asked |= {"trials"} if asked & {"trial", "shared"} else set()
     inputs = [name for name in INPUTS if name in asked]
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
