@@ -24,7 +24,11 @@ PLACE = "Figures 5, 6, 10 and 11, sections 3 and 4.2, Theorem 3.1"
 ON_ONE_PATH: tuple[Construction, ...] = ("batch_means", "checkpoints")
 CONSTRUCTIONS: tuple[Construction, ...] = (*ON_ONE_PATH, "independent_runs")
 # Which numbers of gradients a construction is evaluated at, and what the intervals may cover.
-ALONG = {name: "gradients" for name in ON_ONE_PATH} | {"independent_runs": "long_gradients"}
+ALONG: dict[Construction, str] = {
+    "batch_means": "gradients",
+    "checkpoints": "gradients",
+    "independent_runs": "long_gradients",
+}
 TARGETS = {
     "coverage": "empirical minimiser",
     "clipped_minimiser_coverage": "clipped loss's minimiser",
@@ -221,7 +225,7 @@ SCORES["length"] = "length of the interval"
     **EXACT,
     **_of_each(Estimate, "simulated less exact coverage", "coverage_gap"),
     **_of_each(Estimate, "simulated over expected length", "length_ratio"),
-    ols_length="mean length of the least-squares interval for the population parameter, not private",
+    ols_length="mean length of the least-squares interval, not private",
     batch_means_over_ols_length=Quantity(
         "length of batch means over that of the least-squares interval", "gradients"
     ),
