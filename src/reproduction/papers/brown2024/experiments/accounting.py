@@ -150,7 +150,7 @@ def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) ->
         gradients=steps,
     )
     each = gaussian_budget(sensitivity=parameters.sensitivity, noise_std=noise)
-    return compose(np.full(gradients, each))
+    return float(compose(np.full(gradients, each)))
 
 
 def _pair(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
@@ -164,7 +164,7 @@ def _pair(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
         gradients = (
             _mean_gradient(*table, theta, clip_norm) for table in ((x, y), (moved_x, moved_y))
         )
-        return np.linalg.norm(np.subtract(*gradients)) / parameters.sensitivity
+        return float(np.linalg.norm(np.subtract(*gradients))) / parameters.sensitivity
 
     moved_x[0] = other_x * 3
     random = change()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -254,7 +254,7 @@ def _closed_sum() -> np.ndarray:
     return np.linalg.solve(identity - MATRIX, identity - np.linalg.matrix_power(MATRIX, SUMMANDS))
 
 
-def _draw(parameters: Parameters, rng: np.random.Generator) -> tuple[float, float, float]:
+def _draw(parameters: Parameters, rng: np.random.Generator) -> tuple[Any, Any, Any]:
     """Relative squared error of least squares; rank and sign of a propagated row's direction."""
     from scipy.special import betainc
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -178,7 +178,7 @@ def replicates(
 
     m = parameters.replicates
     data, _ = _data(parameters, shared)
-    settings = {
+    settings: dict[str, Any] = {
         "clip_norm": parameters.clip_norm,
         "rho": parameters.budget.rho,
         "step_size": parameters.step_size,
@@ -313,7 +313,7 @@ def _exact(
 
 
 def _scores(
-    parameters: Parameters, simulation: xr.Dataset, construction: str, targets: dict
+    parameters: Parameters, simulation: xr.Dataset, construction: Construction, targets: dict
 ) -> dict[str, np.ndarray]:
     """Means over features of each run, (gradients, runs), and percentiles of means over runs."""
     from privreg.inference.intervals import replicate_interval

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -121,7 +121,7 @@ def run(parameters: Parameters, trial: Trial, sample_size: int) -> dict:
 
     data, target = _draw(sample_size, parameters.dimension, trial.rng)
     noise = parameters.gradient_noise_std(sample_size)
-    settings = {
+    settings: dict[str, Any] = {
         "clip_norm": float(parameters.clip_norm),
         "step_size": parameters.step_size,
         "steps": max(parameters.steps),
