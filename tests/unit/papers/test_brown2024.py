@@ -156,7 +156,7 @@ def test_fits_share_sums_of_the_same_bounds():
         )
 
 
-def test_independent_runs_that_a_burn_in_swallows_are_refused():
+def test_independent_runs_shorter_than_the_burn_in_are_refused():
     with pytest.raises(ValueError, match=r"more than replicates \* burn_in = 200, got \[60, 200\]"):
         intervals(gradients=[60, 200])
 
