@@ -103,19 +103,25 @@ summarise = stage(AXES, summary)
 
 def _huber(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
     """Gaps of clipped gradients to Huber losses' and of descent to their minimiser."""
+    from privreg.algorithms.clipped_gradient import clipped_gradient_sum
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
+    from privreg.algorithms.samples import ArraySamples
     from reproduction.papers.brown2024.clipped_loss import clipped_minimiser
     from reproduction.papers.brown2024.synthetic_data import draw
 
     clip_norm = parameters.huber_clip_norm
     data, _ = draw(parameters.huber_sample_size, parameters.dimension, rng)
     x, width = data.features, clip_norm / data.norms
-    residual = data.labels - x @ rng.standard_normal(parameters.dimension)
-    gradients = -x * residual[:, None]
-    lengths = np.linalg.norm(gradients, axis=1, keepdims=True)
-    by_clipping = gradients * np.minimum(1, clip_norm / lengths)
+    theta = rng.standard_normal(parameters.dimension)
+    # Minus each row's clipped gradient, by the sum that descent takes.
+    clipped = [
+        clipped_gradient_sum(row.chunks(), theta[:, None], clip_norm=[clip_norm])[0][:, 0]
+        for row in (
+            ArraySamples(*pair) for pair in zip(x[:, None], data.labels[:, None], strict=True)
+        )
+    ]
     # Huber's loss is quadratic within the width and linear beyond it: exact derivatives.
-    slope = np.where(np.abs(residual) <= width, residual, width * np.sign(residual))
+    slope = np.clip(data.labels - x @ theta, -width, width)
     descent = full_batch_dpgd(
         data,
         clip_norm=clip_norm,
@@ -128,6 +134,6 @@ def _huber(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]
     ).iterates[0, 0]
     minimiser = clipped_minimiser(data, clip_norm=clip_norm)
     return {
-        "gradient_gap": np.abs(by_clipping + x * slope[:, None]).max(),
+        "gradient_gap": np.abs(clipped - x * slope[:, None]).max(),
         "minimiser_gap": float(np.linalg.norm(descent - minimiser)),
     }

@@ -138,6 +138,33 @@ def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
     return (1 + np.sqrt(2 / DIMENSIONS) * row) / (3 * np.sqrt(value))
 
 
+@identity(
+    id="first-gradients-within-the-threshold",
+    kind="theorem",
+    where="Lemma 2.5, base case of its proof; Condition 2.4, part (iv)",
+    states="Under Condition 2.4 and gamma >= 4 c_0^2 sigma sqrt(p) no gradient is clipped at the "
+    "start.",
+    ours=["n = 4, p = 2, Sigma = I, eta = sigma = 1, T = 10, y = X theta with theta = (100, 0)"],
+    holds=below(1.0),
+    refuses=[1.1, 10.0],
+    finding="condition-leaves-out-the-start",
+    expect="contradicted",
+    note="25 times the threshold. Part (iv) is for t from 1 on, the start is t = 0.",
+)
+def first_gradient_over_threshold() -> float:
+    """Largest first gradient over 4 c_0^2 sigma sqrt(p), with the least c_0 that the data admit."""
+    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_ratios
+
+    features = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    target = np.array([100.0, 0.0])
+    labels = features @ target
+    ratios = no_clipping_ratios(
+        features, labels, target=target, step_size=1.0, steps=10, label_noise_std=1.0
+    )
+    gradients = np.abs(labels) * np.linalg.norm(features, axis=1)
+    return gradients.max() / (4 * ratios.constant**2 * np.sqrt(2))
+
+
 @per(
     constant=Quantity("least c_0 of the condition on the data", "label_noise"),
     constant_ratio=Quantity("least c_0 over the paper's", "label_noise"),
@@ -175,7 +202,7 @@ def largest_ratio(simulation: xr.Dataset) -> np.ndarray:
     return simulation.constant_ratio.max("trial").values
 
 
-theory = stage(AXES, demand, chain_constant, row_norm_ratio)
+theory = stage(AXES, demand, chain_constant, row_norm_ratio, first_gradient_over_threshold)
 simulate = stage(AXES, run)
 summarise = stage(
     AXES, means(run, "constant", "clipped_runs", "spectrum_bounded", "contracts"), largest_ratio
