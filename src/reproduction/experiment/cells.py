@@ -37,6 +37,8 @@ Variables = dict[str, tuple[Any, ...]]
 INPUTS = ("trials", "data", "simulation", "theory")
 # What the functions before one have given, in the same stage.
 EARLIER = "earlier"
+# A stream that no trial uses.
+SHARED_STREAM = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,8 @@ class Block:
             yield from (self._result({**given, **cell, "trial": trial}) for cell in cells)
 
     def _result(self, given: Given) -> Mapping[str, Any]:
+        if "shared" in self.arguments:
+            given = {**given, "shared": given["trials"].generator(SHARED_STREAM)}
         found = self.function(**{name: given[name] for name in self.arguments})
         if inspect.isgenerator(found):
             cell = (f"{axis} = {given[axis]}" for axis in self.axes if axis in self.arguments)
@@ -256,7 +260,8 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
         stage gave, over all cells, and `trial` to be called for each trial of a
         simulation, or `trials` to be called once a cell and give all of them on a first axis, or
         yield one after another. With `trial` the cells of a trial draw one after another from its
-        generator.
+        generator. `shared` is a generator that is the same in every trial, shard and cell; a
+        function that takes it without the trials returns what all of them share.
     """
 
     def declare(function: Callable[..., Any]) -> Block:
@@ -301,7 +306,7 @@ def stage(
     functions += [attributes] if attributes else []
     asked = {name for function in functions for name in _arguments(function)}
     asked |= {name for block in blocks for name in block.arguments}
-    asked |= {"trials"} if "trial" in asked else set()
+    asked |= {"trials"} if asked & {"trial", "shared"} else set()
     inputs = [name for name in INPUTS if name in asked]
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD

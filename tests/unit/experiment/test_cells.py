@@ -73,6 +73,28 @@ def test_trials_of_a_cell_may_be_yielded_one_after_another():
     np.testing.assert_array_equal(found.curve, found.value.values[..., None] * [1, 2, 3])
 
 
+def test_what_all_trials_share_is_the_same_in_every_shard():
+    @per(table=Quantity("what all trials share", "row"))
+    def table(shared):
+        return shared.standard_normal(3)
+
+    @per("size", product="product")
+    def run(trials, shared, size):
+        row = shared.standard_normal(3)
+        return [size * row[0] * trial.rng.standard_normal() for trial in trials]
+
+    sample = stage(AXES, table, run)
+    assert list(inspect.signature(sample).parameters) == ["parameters", "trials"]
+    whole, part = (sample(PARAMETERS, Trials(1, "a/b", start, 4)) for start in (0, 2))
+    assert whole.table.dims == ("row",)
+    np.testing.assert_array_equal(whole.table, part.table)
+    np.testing.assert_array_equal(whole.product[:, 2:], part.product)
+    # No trial has this stream, and each function starts it anew.
+    own = [trial.rng.standard_normal() for trial in Trials(1, "a/b", 0, 4)]
+    np.testing.assert_allclose(whole.product, np.outer([3, 6], own) * whole.table.values[0])
+    assert not np.isin(whole.table, own).any()
+
+
 def test_mappings_in_lists_have_the_first_axes():
     @per("power", "size", square="square", curve=Quantity("curve", "time"))
     def nested(parameters):

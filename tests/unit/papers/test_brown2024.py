@@ -9,7 +9,7 @@ from privreg.algorithms import adassp, screening
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 from privreg.algorithms.samples import GaussianSamples, moments
 from privreg.privacy.budget import Budget
-from reproduction.experiment.trials import shard_of
+from reproduction.experiment.trials import Trial, shard_of
 from reproduction.papers.brown2024 import (
     clipped_loss,
     literal_constructions,
@@ -100,27 +100,27 @@ def test_simulated_crossing_of_exact_errors_is_the_exact_one():
     sampling = np.sqrt(size_crossings.sampling_square(parameters, grid)) * ones[:, 0]
     dataset = xr.Dataset(
         {
-            "privacy_error": (("trial", "steps", "size"), whole),
-            "noise_error": (("trial", "steps", "size"), noise),
-            "sampling_error": (("trial", "size"), sampling),
+            "privacy_error": (("trial", "steps", "sample_size"), whole),
+            "noise_error": (("trial", "steps", "sample_size"), noise),
+            "sampling_error": (("trial", "sample_size"), sampling),
         }
-    )
-    found, error = size_crossings.simulated_crossings(parameters, dataset)
-    for row, bias in enumerate((True, False)):
+    ).transpose("sample_size", "trial", "steps")
+    for kind, bias in size_crossings.KINDS.items():
+        found, error = size_crossings.simulated_crossing(parameters, dataset, kind)
         exact = size_crossings.law_crossing(parameters, bias, np.zeros(2))
-        assert found[row] == pytest.approx(exact, rel=1e-9)
-    assert np.all(error < 1)
+        assert found == pytest.approx(exact, rel=1e-9)
+        assert np.all(error < 1)
 
 
 def test_held_and_streamed_data_follow_the_same_law(monkeypatch):
     parameters = sizes(dimension=5, sample_sizes=[4000, 8000], budget={"zcdp": 0.5})
     for limit in (1 << 24, 1):
         monkeypatch.setattr(sample_sizes, "HELD_NUMBERS", limit)
-        rng = stream(limit)
+        trial = Trial(0, stream(limit))
         squares = []
         for _ in range(60):
-            trial = sample_sizes._trial(parameters, 4000, rng)
-            squares.append(np.square(trial["privacy"]) / trial["law"])
+            found = sample_sizes.run(parameters, trial, 4000)
+            squares.append(np.square(found["privacy_error"]) / found["law_squared_error"])
         ratio = np.array(squares)
         assert np.all(np.abs(ratio.mean(0) - 1) < 4.5 * ratio.std(0) / np.sqrt(60))
 
@@ -156,7 +156,7 @@ def test_fits_share_sums_of_the_same_bounds():
         )
 
 
-def test_independent_runs_that_a_burn_in_swallows_are_refused():
+def test_independent_runs_shorter_than_the_burn_in_are_refused():
     with pytest.raises(ValueError, match=r"more than replicates \* burn_in = 200, got \[60, 200\]"):
         intervals(gradients=[60, 200])
 
@@ -176,7 +176,7 @@ def test_intervals_agree_with_their_exact_coverage_and_length():
     parameters = intervals(runs=150)
     simulation = coverage.simulate(parameters, shard_of(2, "x", 2, index=0, count=1))
     found = coverage.intervals(parameters, simulation)
-    assert found.attrs["runs"] == 300
+    assert found.trial.size * parameters.runs == 300
     for name in coverage.CONSTRUCTIONS:
         for quantity, target in (("coverage_gap", 0), ("length_ratio", 1)):
             gap = found[f"{name}_{quantity}"] - target
@@ -203,7 +203,7 @@ def test_divergence_of_replicates_is_the_textbook_formula():
 
 def test_literal_coverage_of_final_iterates_is_a_noncentral_t():
     parameters = intervals(dimension=1, sample_size=1000, literal_steps=[5, 12, 15])
-    found = literal_constructions.literal_coverage(parameters)["literal_coverage"][1][0]
+    found = literal_constructions.literal(parameters, "independent_runs")["literal_coverage"]
     for value, steps in zip(found, (5, 12, 15), strict=True):
         noise = parameters.gradient_noise_std(10 * steps)
         spread = 0.25 * noise * np.sqrt((1 - 0.75 ** (2 * steps)) / (1 - 0.75**2))
@@ -298,8 +298,11 @@ def test_least_sample_size_solves_the_second_inequality():
 
 
 def test_gap_of_gaussians_bounds_their_distance():
-    found = literal_constructions.literal_coverage(intervals(literal_steps=[10, 20, 30]))
+    parameters = intervals(literal_steps=[10, 20, 30])
+    runs, checkpoints = (
+        literal_constructions.literal(parameters, name)["literal_distance_over_gap"]
+        for name in literal_constructions.LITERAL.values
+    )
     # With equal covariances Pinsker's bound is half of the gap of the means.
-    ratio = found["literal_distance_over_gap"][1]
-    assert ratio[0] == pytest.approx(0.5, abs=1e-3)
-    assert np.all(ratio < 1)
+    assert runs == pytest.approx(0.5, abs=1e-3)
+    assert np.all(checkpoints < 1)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment.cells import Axis, Quantity, per
 
 COORDINATE_POINTS = 100
 
@@ -23,12 +23,45 @@ class Setting(Protocol):
     def gradient_noise_std(self, gradients: int) -> float: ...
 
 
-def literal_coverage(parameters: Setting) -> dict[str, tuple]:
+LITERAL = Axis("construction of Theorem 3.1", ["independent_runs", "checkpoints"])
+
+
+@per(
+    "literal",
+    literal_coverage=Quantity("exact coverage of the minimiser", "steps"),
+    literal_distance=Quantity(
+        "Pinsker's bound on the distance to independent stationary replicates", "steps"
+    ),
+    literal_distance_over_gap=Quantity(
+        "that bound over the larger gap of mean and covariance, Claim C.11", "steps"
+    ),
+    literal_slack=Quantity("coverage less the level plus the bound on the distance", "steps"),
+    literal_rate="factor of that distance for each further step",
+    literal_bias=Quantity("norm of the replicates' bias, all features and replicates", "steps"),
+)
+def literal(parameters: Setting, literal: str) -> dict:
     """Exact coverage over T, and how far the replicates are from independent stationary draws.
 
     Identity covariance, a minimiser uniform on the unit sphere: coverage is averaged over the law
     of a coordinate. Only the minimiser's norm enters the divergence of the joint laws.
     """
+    times = np.asarray(parameters.literal_steps, dtype=float)
+    found = [_distances(parameters, literal, steps) for steps in parameters.literal_steps]
+    coverage, distance, over_gap, bias = np.transpose(found)
+    late = times >= np.median(times)
+    centred = times[late] - times[late].mean()
+    return {
+        "literal_coverage": coverage,
+        "literal_distance": distance,
+        "literal_distance_over_gap": over_gap,
+        "literal_slack": coverage - (parameters.level - np.minimum(distance, 1)),
+        "literal_rate": np.exp(np.log(distance[late]) @ centred / np.sum(centred**2)),
+        "literal_bias": bias,
+    }
+
+
+def _distances(parameters: Setting, literal: str, steps: int) -> tuple[float, ...]:
+    """Coverage, distance to the ideal, that over the gap of Claim C.11, and norm of the bias."""
     from scipy.special import betaincinv
 
     from privreg.inference.coverage import t_interval_coverage
@@ -37,55 +70,21 @@ def literal_coverage(parameters: Setting) -> dict[str, tuple]:
     ranks = (np.arange(COORDINATE_POINTS) + 0.5) / COORDINATE_POINTS
     # Relative to the root mean square, 1 / sqrt(p).
     coordinate = np.sqrt(p * betaincinv(0.5, (p - 1) / 2, ranks)) if p > 1 else np.ones(1)
-    coverage, distance, mean_error, gap = (
-        np.empty((2, len(parameters.literal_steps))) for _ in range(4)
-    )
-    for column, steps in enumerate(parameters.literal_steps):
-        stationary = _stationary_variance(parameters, m * steps)
-        for row, (bias, covariance) in enumerate(_laws(parameters, steps)):
-            coverage[row, column] = t_interval_coverage(
-                coordinate[:, None] * bias,
-                np.broadcast_to(covariance, (len(coordinate), m, m)),
-                level=parameters.level,
-            ).mean()
-            divergence = p * _gaussian_divergence(bias, covariance, stationary)
-            distance[row, column] = np.sqrt(divergence / 2)
-            mean_error[row, column] = np.sqrt(np.sum(bias**2) * p)
-            excess = np.linalg.norm(covariance / stationary - np.eye(m))
-            gap[row, column] = np.sqrt(p) * max(np.sqrt(np.sum(bias**2) / stationary), excess)
-    slack = coverage - (parameters.level - np.minimum(distance, 1))
-    axis = np.asarray(parameters.literal_steps, dtype=float)
-    late = axis >= np.median(axis)
-    centred = axis[late] - axis[late].mean()
-    rate = np.log(distance[:, late]) @ centred / np.sum(centred**2)
-    dims = ("literal", "steps")
-    return {
-        "literal": variable(
-            "literal", ["independent_runs", "checkpoints"], "construction of Theorem 3.1"
-        ),
-        "literal_coverage": variable(dims, coverage, "exact coverage of the minimiser"),
-        "literal_distance": variable(
-            dims, distance, "Pinsker's bound on the distance to independent stationary replicates"
-        ),
-        "literal_distance_over_gap": variable(
-            dims,
-            distance / gap,
-            "that bound over the larger gap of mean and covariance, Claim C.11",
-        ),
-        "literal_slack": variable(
-            dims, slack, "coverage less the level plus the bound on the distance"
-        ),
-        "literal_rate": variable(
-            "literal", np.exp(rate), "factor of that distance for each further step"
-        ),
-        "literal_bias": variable(
-            dims, mean_error, "norm of the replicates' bias, all features and replicates"
-        ),
-    }
+    stationary = _stationary_variance(parameters, m * steps)
+    bias, covariance = _law(parameters, literal, steps)
+    coverage = t_interval_coverage(
+        coordinate[:, None] * bias,
+        np.broadcast_to(covariance, (len(coordinate), m, m)),
+        level=parameters.level,
+    ).mean()
+    distance = np.sqrt(p * _gaussian_divergence(bias, covariance, stationary) / 2)
+    excess = np.linalg.norm(covariance / stationary - np.eye(m))
+    gap = np.sqrt(p) * max(np.sqrt(np.sum(bias**2) / stationary), excess)
+    return coverage, distance, distance / gap, np.sqrt(np.sum(bias**2) * p)
 
 
-def _laws(parameters: Setting, steps: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Bias and covariance of one coordinate's m replicates: final iterates, checkpoints."""
+def _law(parameters: Setting, literal: str, steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bias and covariance of one coordinate's m replicates."""
     from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
 
     m = parameters.replicates
@@ -97,13 +96,13 @@ def _laws(parameters: Setting, steps: int) -> list[tuple[np.ndarray, np.ndarray]
         step_size=parameters.step_size,
         gradient_noise_std=parameters.gradient_noise_std(m * steps),
     )
-    last = np.zeros((1, steps))
-    last[0, -1] = 1
-    bias, variance = law.functionals(last)
+    if literal == "independent_runs":
+        bias, variance = law.functionals(np.eye(1, steps, steps - 1))
+        return np.repeat(bias[0], m), variance[0, 0, 0] * np.eye(m)
     checkpoints = np.zeros((m, m * steps))
     checkpoints[np.arange(m), steps * (np.arange(m) + 1) - 1] = 1
-    chain_bias, chain = law.functionals(checkpoints)
-    return [(np.repeat(bias[0], m), variance[0, 0, 0] * np.eye(m)), (chain_bias[0], chain[0])]
+    bias, covariance = law.functionals(checkpoints)
+    return bias[0], covariance[0]
 
 
 def _stationary_variance(parameters: Setting, gradients: int) -> float:

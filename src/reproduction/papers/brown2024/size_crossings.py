@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+# Which error due to privacy, and whether it has the bias of the start.
+KINDS = {"whole": True, "noise_alone": False}
 CROSSING_RANGE = 5.0
 GRID_POINTS = 4001
 
@@ -64,29 +66,24 @@ def law_crossing(parameters: Setting, bias: bool, shift: np.ndarray) -> np.ndarr
     return found
 
 
-def simulated_crossings(
-    parameters: Setting, simulation: xr.Dataset
+def simulated_crossing(
+    parameters: Setting, simulation: xr.Dataset, kind: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """The law's crossing moved by the mean log ratio of simulated to exact relative errors.
 
     The mean runs over the sizes within a factor of five of the law's crossing: one size alone would
-    leave twice the Monte-Carlo error.
+    leave twice the Monte-Carlo error. With the jackknife's standard error, by steps.
     """
+    bias = KINDS[kind]
+    ordered = simulation.transpose("trial", "steps", "sample_size", missing_dims="ignore")
+    square = ordered["privacy_error" if bias else "noise_error"].values ** 2
+    sampling = ordered.sampling_error.values**2
     sizes = np.asarray(parameters.sample_sizes, dtype=float)
-    sampling = simulation.sampling_error.values**2
-    estimates, errors = [], []
-    for name, bias in (("privacy_error", True), ("noise_error", False)):
-        square = simulation[name].values ** 2
-        exact = privacy_square(parameters, sizes, bias) / sampling_square(parameters, sizes)
-        centre = law_crossing(parameters, bias, np.zeros(len(parameters.steps)))
-        near = np.abs(np.log(sizes) - np.log(centre)[:, None]) <= np.log(CROSSING_RANGE)
-
-        estimate, error = jackknife(
-            partial(_crossing, parameters, bias, square / exact, sampling, near), len(sampling)
-        )
-        estimates.append(estimate)
-        errors.append(error)
-    return np.array(estimates), np.array(errors)
+    exact = privacy_square(parameters, sizes, bias) / sampling_square(parameters, sizes)
+    centre = law_crossing(parameters, bias, np.zeros(len(parameters.steps)))
+    near = np.abs(np.log(sizes) - np.log(centre)[:, None]) <= np.log(CROSSING_RANGE)
+    moved = partial(_crossing, parameters, bias, square / exact, sampling, near)
+    return jackknife(moved, len(sampling))
 
 
 def _crossing(

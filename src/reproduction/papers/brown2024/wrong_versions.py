@@ -55,9 +55,13 @@ WRONG_VERSIONS = (
     WrongVersion(
         name="clip-that-is-too-wide",
         says="Gradients are clipped at twice the norm that the noise is for.",
-        runs={"accounting": ("simulate",)},
+        runs={"accounting": ("simulate",), "accuracy": ("simulate",)},
         patches=(Patch(f"{GRADIENT}:clipped_gradient_sum", _twice_the_norm),),
-        turns=("sensitivity-of-the-mean-gradient", "sensitivity-is-attained"),
+        turns=(
+            "sensitivity-of-the-mean-gradient",
+            "sensitivity-is-attained",
+            "clipping-is-a-huber-gradient",
+        ),
     ),
     WrongVersion(
         name="label-noise-of-mean-one",

@@ -7,26 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.experiment.identities import below, close, every, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipNorm,
-    Count,
-    Dimension,
-    Probability,
-    RenyiOrder,
-    Rising,
-    SampleSize,
-    Some,
-    StatedBudget,
-    Steps,
-    more_than,
-)
+from reproduction.papers.brown2024.setting import RHO
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Lemma 2.1, Definition A.1, Claims A.4-A.6, footnote 2"
 
@@ -34,136 +24,154 @@ PLACE = "Lemma 2.1, Definition A.1, Claims A.4-A.6, footnote 2"
 class Parameters(Strict):
     """Budgets, and the random neighbours on which the sensitivity is tried."""
 
-    budgets: Some[StatedBudget] = Field(description="Budgets.")
-    delta: Probability = Field(description="delta of the conversion.")
-    steps: Rising[Steps] = Field(description="Gradient steps T.")
-    clip_norm: ClipNorm = Field(description="gamma.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
-    dimension: Dimension = Field(description="Features p.")
-    runs: Annotated[Count, Field(ge=2)] = Field(
+    budgets: q.Some[q.StatedBudget] = Field(description="Budgets.")
+    delta: q.Probability = Field(description="delta of the conversion.")
+    steps: q.Rising[q.Steps] = Field(description="Gradient steps T.")
+    clip_norm: q.ClipNorm = Field(description="gamma.")
+    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Sample size n.")
+    dimension: q.Dimension = Field(description="Features p.")
+    runs: Annotated[q.Count, Field(ge=2)] = Field(
         description="Runs m whose noise must count all gradients."
     )
-    orders: Some[RenyiOrder] = Field(description="Rényi orders, more than 1.")
-    pairs: Count = Field(description="Pairs of neighbours in each trial.")
+    orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
+    pairs: q.Count = Field(description="Pairs of neighbours in each trial.")
 
-    _more_rows_than_columns = more_than("sample_size", "dimension")
+    _more_rows_than_columns = q.more_than("sample_size", "dimension")
 
     @property
-    def rhos(self) -> list[float]:
-        return [budget.rho for budget in self.budgets]
+    def sensitivity(self) -> float:
+        """Of the mean clipped gradient, by Claim A.5."""
+        return 2 * self.clip_norm / self.sample_size
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Budget spent, its conversion, and the Gaussian mechanism's Rényi divergence by quadrature."""
-    import xarray as xr
-
-    from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
-    from privreg.privacy.zcdp import compose, gaussian_budget, to_approximate
-
-    rho, steps = np.asarray(parameters.rhos), np.asarray(parameters.steps)
-    n, sensitivity = parameters.sample_size, 2 * parameters.clip_norm / parameters.sample_size
-    noise = full_batch_noise_std(
-        clip_norm=parameters.clip_norm, rho=rho[:, None], sample_size=n, gradients=steps
-    )
-    spent = np.array(
-        [
-            [
-                compose(np.full(count, gaussian_budget(sensitivity=sensitivity, noise_std=std)))
-                for count, std in zip(steps, row, strict=True)
-            ]
-            for row in noise
-        ]
-    )
-    careless = full_batch_noise_std(
-        clip_norm=parameters.clip_norm, rho=rho[0], sample_size=n, gradients=int(steps[0])
-    )
-    total = parameters.runs * int(steps[0])
-    cost = compose(np.full(total, gaussian_budget(sensitivity=sensitivity, noise_std=careless)))
-    divergence = [_divergence(order) / (order * 0.5) for order in parameters.orders]
-    return xr.Dataset(
-        {
-            "epsilon": variable(
-                "rho", to_approximate(rho, delta=parameters.delta), "epsilon of the conversion"
-            ),
-            "budget_error": variable(
-                ("rho", "steps"),
-                np.abs(spent / rho[:, None] - 1),
-                "relative error of the composed budget",
-            ),
-            "separate_runs_cost": variable(
-                (), cost / rho[0], "budget of m runs whose noise counts one run, over rho"
-            ),
-            "divergence_ratio": variable(
-                "order",
-                divergence,
-                "Rényi divergence of unit normals one apart, by quadrature, over order / 2",
-            ),
-        },
-        coords={
-            "rho": variable("rho", rho, "zCDP budget"),
-            "steps": variable("steps", steps, "gradient steps T"),
-            "order": variable("order", parameters.orders, "Rényi order"),
-        },
-    )
+AXES = {
+    "rho": RHO,
+    "steps": Axis("gradient steps T", "steps"),
+    "order": Axis("Rényi order", "orders"),
+}
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+@per("rho", epsilon="epsilon of the conversion")
+def epsilon(parameters: Parameters, rho: float) -> np.ndarray:
+    from privreg.privacy.zcdp import to_approximate
+
+    return to_approximate(rho, delta=parameters.delta)
+
+
+@identity(
+    "rho",
+    "steps",
+    id="budget-of-all-iterates",
+    kind="theorem",
+    where="Lemma 2.1, Claim A.4",
+    states="With noise of variance 2 T gamma^2 / (rho n^2) the T released iterates together cost "
+    "rho.",
+    requires=["gaussian-mechanism", "sensitivity-of-the-mean-gradient"],
+    holds=every(below(1e-12)),
+    refuses=[1e-3, 0.5],
+    note="The intervals of section 3 read nothing but these iterates, so they cost nothing more. "
+    "One step of a thousand left out would show as 1e-3.",
+)
+def budget_error(parameters: Parameters, rho: float, steps: int) -> float:
+    """Relative error of the composed budget."""
+    return abs(_spent(parameters, rho, steps, gradients=steps) / rho - 1)
+
+
+@identity(
+    id="noise-counts-the-gradients-of-all-runs",
+    where="Section 3.1, independent runs",
+    compares="Ten independent runs whose noise counts the gradients of one cost ten budgets.",
+    holds=close(10.0, absolute=1e-9),
+    refuses=[9.0, 11.0],
+    note="Hence the noise of every construction in Figures 5, 6, 10 and 11 counts the total number "
+    "of gradients.",
+)
+def separate_runs_cost(parameters: Parameters) -> float:
+    """Budget of m runs whose noise counts one run, over rho."""
+    rho, steps = parameters.budgets[0].rho, parameters.steps[0]
+    return _spent(parameters, rho, steps, gradients=parameters.runs * steps) / rho
+
+
+@identity(
+    "order",
+    id="gaussian-mechanism",
+    kind="theorem",
+    where="Definition A.3, Claim A.5",
+    states="A Gaussian mechanism of sensitivity Delta and noise lambda is Delta^2 / (2 "
+    "lambda^2)-zCDP: its Rényi divergence is that multiple of the order.",
+    ours=["orders 1.25 to 8"],
+    holds=every(close(1.0, absolute=1e-8)),
+    refuses=[0.99, 1.01],
+    note="By quadrature of the definition, for unit Gaussians one apart.",
+)
+def divergence_ratio(order: float) -> float:
+    """Rényi divergence of unit normals one apart, by quadrature, over order / 2."""
+    grid = np.linspace(-60, 60, 24001)
+    log_first, log_second = -(grid**2) / 2, -((grid - 1) ** 2) / 2
+    integrand = np.exp(order * log_first + (1 - order) * log_second) / np.sqrt(2 * np.pi)
+    divergence = float(np.log(np.sum(integrand) * (grid[1] - grid[0])) / (order - 1))
+    return divergence / (order * 0.5)
+
+
+@per(
+    random_ratio=Quantity("change of the mean clipped gradient over 2 gamma / n", "pair"),
+    worst_ratio=Quantity("that change for opposite clipped gradients", "pair"),
+)
+def changes(parameters: Parameters, trial: Trial) -> list[dict]:
     """How far replacing one record moves the mean clipped gradient, over its sensitivity."""
-    import xarray as xr
+    return [_pair(parameters, trial.rng) for _ in range(parameters.pairs)]
 
-    random, worst = (np.empty((len(trials), parameters.pairs)) for _ in range(2))
+
+@per(
+    largest_random_ratio="largest change over 2 gamma / n, random neighbours",
+    least_worst_ratio="least change over 2 gamma / n, opposite clipped gradients",
+)
+def extremes(simulation: xr.Dataset) -> dict:
+    return {
+        "largest_random_ratio": simulation.random_ratio.values.max(),
+        "least_worst_ratio": simulation.worst_ratio.values.min(),
+    }
+
+
+theory = stage(AXES, epsilon, budget_error, separate_runs_cost, divergence_ratio)
+simulate = stage(AXES, changes)
+summarise = stage(AXES, extremes)
+
+
+def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) -> float:
+    """Budget of some gradients at the noise with which those of T steps cost rho."""
+    from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
+    from privreg.privacy.zcdp import compose, gaussian_budget
+
+    noise = full_batch_noise_std(
+        clip_norm=parameters.clip_norm,
+        rho=rho,
+        sample_size=parameters.sample_size,
+        gradients=steps,
+    )
+    each = gaussian_budget(sensitivity=parameters.sensitivity, noise_std=noise)
+    return float(compose(np.full(gradients, each)))
+
+
+def _pair(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
     p, n, clip_norm = parameters.dimension, parameters.sample_size, parameters.clip_norm
-    for at, trial in enumerate(trials):
-        for pair in range(parameters.pairs):
-            x, y = trial.rng.standard_normal((n, p)) * 3, trial.rng.standard_normal(n) * 3
-            theta, other_x = trial.rng.standard_normal((2, p))
-            other_y = trial.rng.standard_normal() * 10
-            base = _mean_gradient(x, y, theta, clip_norm)
-            moved_x, moved_y = x.copy(), y.copy()
-            moved_x[0], moved_y[0] = other_x * 3, other_y
-            random[at, pair] = np.linalg.norm(
-                base - _mean_gradient(moved_x, moved_y, theta, clip_norm)
-            )
-            # The same features with residuals of opposite sign, both clipped.
-            x[0] = moved_x[0] = other_x / np.linalg.norm(other_x) * 5
-            y[0], moved_y[0] = x[0] @ theta + clip_norm, x[0] @ theta - clip_norm
-            worst[at, pair] = np.linalg.norm(
-                _mean_gradient(x, y, theta, clip_norm)
-                - _mean_gradient(moved_x, moved_y, theta, clip_norm)
-            )
-    sensitivity = 2 * clip_norm / n
-    dims = ("trial", "pair")
-    return xr.Dataset(
-        {
-            "random_ratio": variable(
-                dims, random / sensitivity, "change of the mean clipped gradient over 2 gamma / n"
-            ),
-            "worst_ratio": variable(
-                dims, worst / sensitivity, "the same for opposite clipped gradients"
-            ),
-        }
-    )
+    x, y = rng.standard_normal((n, p)) * 3, rng.standard_normal(n) * 3
+    theta, other_x = rng.standard_normal((2, p))
+    moved_x, moved_y = x.copy(), y.copy()
+    moved_y[0] = rng.standard_normal() * 10
 
+    def change() -> float:
+        gradients = (
+            _mean_gradient(*table, theta, clip_norm) for table in ((x, y), (moved_x, moved_y))
+        )
+        return float(np.linalg.norm(np.subtract(*gradients))) / parameters.sensitivity
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Largest change of random neighbours, least change of the worst ones."""
-    import xarray as xr
-
-    return xr.Dataset(
-        {
-            "largest_random_ratio": variable(
-                (),
-                simulation.random_ratio.values.max(),
-                "largest change over 2 gamma / n, random neighbours",
-            ),
-            "least_worst_ratio": variable(
-                (),
-                simulation.worst_ratio.values.min(),
-                "least change over 2 gamma / n, opposite clipped gradients",
-            ),
-        },
-        coords={"trial": simulation.trial.variable},
-    )
+    moved_x[0] = other_x * 3
+    random = change()
+    # The same features with residuals of opposite sign, both clipped.
+    x[0] = moved_x[0] = other_x / np.linalg.norm(other_x) * 5
+    y[0], moved_y[0] = x[0] @ theta + clip_norm, x[0] @ theta - clip_norm
+    return {"random_ratio": random, "worst_ratio": change()}
 
 
 def _mean_gradient(x: np.ndarray, y: np.ndarray, theta: np.ndarray, clip_norm: float) -> np.ndarray:
@@ -174,11 +182,3 @@ def _mean_gradient(x: np.ndarray, y: np.ndarray, theta: np.ndarray, clip_norm: f
         ArraySamples(x, y).chunks(), theta[:, None], clip_norm=[clip_norm]
     )
     return np.asarray(-total[:, 0] / len(y))
-
-
-def _divergence(order: float) -> float:
-    """D_α(N(0, 1) ‖ N(1, 1)) from Definition A.3 by the trapezoid rule."""
-    grid = np.linspace(-60, 60, 24001)
-    log_first, log_second = -(grid**2) / 2, -((grid - 1) ** 2) / 2
-    integrand = np.exp(order * log_first + (1 - order) * log_second) / np.sqrt(2 * np.pi)
-    return float(np.log(np.sum(integrand) * (grid[1] - grid[0])) / (order - 1))

@@ -2,164 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipAxis,
-    ClipConstant,
-    Count,
-    Dimension,
-    Rising,
-    SampleSize,
-    StatedBudget,
-    Steps,
-    StepSize,
-    more_than,
-)
-from reproduction.experiment.summaries import mean_and_error
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
+from reproduction.papers.brown2024.setting import OneSize
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from privreg.algorithms.samples import ArraySamples
     from reproduction.experiment.trials import Trials
 
 PLACE = "Figures 4 and 7, section 4.1 and Appendix B"
 
 
-class Parameters(Strict):
+class Parameters(OneSize):
     """Figures 4 and 7: data sets of one size, several numbers of steps, a grid of thresholds."""
 
-    dimension: Dimension = Field(description="Features p.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(
-        description="Sample size n; the paper does not state it."
-    )
-    budget: StatedBudget = Field(description="zCDP budget.")
-    steps: Rising[Steps] = Field(description="Numbers of gradient steps T.")
-    step_size: StepSize = Field(description="eta; the paper does not state it.")
-    clip_norms: ClipAxis = Field(description="Thresholds gamma.")
-    runs: Annotated[Count, Field(ge=2)] = Field(
+    budget: q.StatedBudget = Field(description="zCDP budget.")
+    steps: q.Rising[q.Steps] = Field(description="Numbers of gradient steps T.")
+    clip_norms: q.ClipAxis = Field(description="Thresholds gamma.")
+    runs: Annotated[q.Count, Field(ge=2)] = Field(
         description="Runs on each data set, to tell bias from variance."
     )
-    clip_constant: ClipConstant = Field(5.0, description="gamma / sqrt(p) of the paper's setting.")
 
-    _more_rows_than_columns = more_than("sample_size", "dimension")
+    @property
+    def standard_clip_norm(self) -> float:
+        """The paper's threshold."""
+        return 5.0 * np.sqrt(self.dimension)
+
+    @property
+    def every_clip_norm(self) -> np.ndarray:
+        return np.sort(np.append(self.clip_norms.values(), self.standard_clip_norm))
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+AXES = {
+    "steps": Axis("gradient steps T", "steps"),
+    "clip_norm": Axis("clipping threshold gamma", "every_clip_norm"),
+}
+
+
+@per(
+    squared_error=Quantity("mean squared distance to the empirical minimiser", "steps clip_norm"),
+    squared_bias=Quantity(
+        "squared bias about the empirical minimiser, an unbiased estimate", "steps clip_norm"
+    ),
+    variance=Quantity("variance of the runs on one data set", "steps clip_norm"),
+    clipped_fraction=Quantity("share of gradients clipped, not private", "steps clip_norm"),
+)
+def run(parameters: Parameters, trials: Trials) -> Iterator[list[dict]]:
     """Squared bias and variance over the runs on each data set, about its minimiser."""
-    import xarray as xr
-
-    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
     from privreg.algorithms.ols import ols
-    from reproduction.experiment.progress import track
     from reproduction.papers.brown2024.synthetic_data import draw
 
-    standard = parameters.clip_constant * np.sqrt(parameters.dimension)
-    grid = parameters.clip_norms.values()
-    clip_norm = np.sort(np.append(grid, standard))
-    shape = (len(trials), len(parameters.steps), len(clip_norm))
-    error, bias, variance, share = (np.empty(shape) for _ in range(4))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
+    for trial in trials:
         data, _ = draw(parameters.sample_size, parameters.dimension, trial.rng)
         minimiser = ols(data).coefficients
-        for row, steps in enumerate(parameters.steps):
-            run = full_batch_dpgd(
-                data,
-                clip_norm=clip_norm,
-                step_size=parameters.step_size,
-                gradient_noise_std=full_batch_noise_std(
-                    clip_norm=clip_norm,
-                    rho=parameters.budget.rho,
-                    sample_size=data.sample_size,
-                    gradients=steps,
-                ),
-                steps=steps,
-                times=[steps],
-                runs=parameters.runs,
-                rng=trial.rng,
-                screening=False,
-            )
-            gap = run.iterates[:, :, 0] - minimiser
-            error[at, row] = np.mean(np.sum(gap**2, axis=-1), axis=-1)
-            variance[at, row] = np.sum(gap.var(axis=1, ddof=1), axis=-1)
-            # The mean of finitely many runs is off by their variance over their number.
-            bias[at, row] = (
-                np.sum(gap.mean(axis=1) ** 2, axis=-1) - variance[at, row] / parameters.runs
-            )
-            share[at, row] = run.clipped_fraction.non_private.mean(axis=(1, 2))
-    dims = ("trial", "steps", "clip_norm")
-    return xr.Dataset(
-        {
-            "squared_error": variable(
-                dims, error, "mean squared distance to the empirical minimiser"
-            ),
-            "squared_bias": variable(
-                dims, bias, "squared bias about the empirical minimiser, an unbiased estimate"
-            ),
-            "variance": variable(dims, variance, "variance of the runs on one data set"),
-            "clipped_fraction": variable(dims, share, "share of gradients clipped, not private"),
-        },
-        coords={
-            "steps": variable("steps", parameters.steps, "gradient steps T"),
-            "clip_norm": variable("clip_norm", clip_norm, "clipping threshold gamma"),
-        },
-        attrs={"standard_clip_norm": standard, "sample_size": parameters.sample_size},
-    )
-
-
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Means over data sets; the best threshold, what it clips and what half clipping costs."""
-    import xarray as xr
-
-    standard = int(
-        np.argmin(np.abs(simulation["clip_norm"].values - simulation.standard_clip_norm))
-    )
-    variables: dict[str, tuple] = {}
-    for name in ("squared_error", "squared_bias", "variance", "clipped_fraction"):
-        array = simulation[name]
-        variables |= mean_and_error(
-            name, np.moveaxis(array.values, 0, -1), _names(array), array.attrs["long_name"]
-        )
-    square, share = simulation.squared_error.values, simulation.clipped_fraction.values
-    best = square.mean(axis=0).argmin(axis=-1)
-    rows = np.arange(len(best))
-    at_best, at_standard = square[:, rows, best], square[:, :, standard]
-    half = np.array(
-        [
-            [np.exp(np.interp(-0.5, -s, np.log(e))) for s, e in zip(*pair, strict=True)]
-            for pair in zip(share, square, strict=True)
+        yield [
+            _moments(parameters, data, minimiser, steps, trial.rng) for steps in parameters.steps
         ]
-    )
-    quantities = {
-        "best_clip_norm": (None, "threshold of least mean squared error"),
-        "clipped_at_best": (share[:, rows, best], "share clipped at the best threshold"),
-        "best_squared_error": (at_best, "squared error at the best threshold"),
-        "standard_squared_error": (at_standard, "squared error at the paper's threshold"),
-        "half_clipped_log_ratio": (
-            np.log(half / at_best) / 2,
-            "log ratio of the error with half of the gradients clipped to the least",
-        ),
-        "half_clipped_over_standard": (
-            np.log(half / at_standard) / 2,
-            "log ratio of the error with half of the gradients clipped to that at 5 sqrt(p)",
-        ),
+
+
+@per(
+    "steps",
+    best_clip_norm="threshold of least mean squared error",
+    clipped_at_best=Mean("the share clipped at the best threshold"),
+    best_squared_error=Mean("the squared error at the best threshold"),
+    standard_squared_error=Mean("the squared error at the paper's threshold"),
+    half_clipped_log_ratio=Mean(
+        "the log ratio of the error with half of the gradients clipped to the least"
+    ),
+    half_clipped_over_standard=Mean(
+        "the log ratio of the error with half of the gradients clipped to that at 5 sqrt(p)"
+    ),
+)
+def thresholds(parameters: Parameters, simulation: xr.Dataset, steps: int) -> dict:
+    """The best threshold, what it clips and what clipping half of the gradients costs."""
+    at = simulation.sel(steps=steps).transpose("trial", "clip_norm")
+    square, share = at.squared_error.values, at.clipped_fraction.values
+    best = square.mean(axis=0).argmin()
+    standard = np.searchsorted(at["clip_norm"].values, parameters.standard_clip_norm)
+    pairs = zip(share, square, strict=True)
+    half = np.exp([np.interp(-0.5, -share, np.log(error)) for share, error in pairs])
+    return {
+        "best_clip_norm": at["clip_norm"].values[best],
+        "clipped_at_best": share[:, best],
+        "best_squared_error": square[:, best],
+        "standard_squared_error": square[:, standard],
+        "half_clipped_log_ratio": np.log(half / square[:, best]) / 2,
+        "half_clipped_over_standard": np.log(half / square[:, standard]) / 2,
     }
-    for name, (values, meaning) in quantities.items():
-        if values is None:
-            variables[name] = variable("steps", simulation["clip_norm"].values[best], meaning)
-        else:
-            variables |= mean_and_error(name, values.T, ("steps",), meaning)
-    return xr.Dataset(
-        variables,
-        coords={name: simulation[name].variable for name in ("steps", "clip_norm", "trial")},
+
+
+simulate = stage(
+    AXES,
+    run,
+    attributes=lambda parameters: {
+        "standard_clip_norm": parameters.standard_clip_norm,
+        "sample_size": parameters.sample_size,
+    },
+)
+summarise = stage(AXES, means(run), thresholds)
+
+
+def _moments(
+    parameters: Parameters,
+    data: ArraySamples,
+    minimiser: np.ndarray,
+    steps: int,
+    rng: np.random.Generator,
+) -> dict[str, np.ndarray]:
+    """Of the last iterate of the runs on one data set, by threshold."""
+    from reproduction.papers.brown2024.descent import descend
+
+    path = descend(
+        data,
+        clip_norm=parameters.every_clip_norm,
+        rho=parameters.budget.rho,
+        step_size=parameters.step_size,
+        steps=steps,
+        times=[steps],
+        runs=parameters.runs,
+        rng=rng,
+        screening=False,
     )
-
-
-def _names(array: xr.DataArray) -> list[str]:
-    """Dimensions without the trials."""
-    return [str(name) for name in array.dims if name != "trial"]
+    gap = path.iterates[:, :, 0] - minimiser
+    variance = np.sum(gap.var(axis=1, ddof=1), axis=-1)
+    return {
+        "squared_error": np.mean(np.sum(gap**2, axis=-1), axis=-1),
+        # The mean of finitely many runs is off by their variance over their number.
+        "squared_bias": np.sum(gap.mean(axis=1) ** 2, axis=-1) - variance / parameters.runs,
+        "variance": variance,
+        "clipped_fraction": path.clipped_fraction.non_private.mean(axis=(1, 2)),
+    }

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Count,
-    Dimension,
-    Rising,
-    SampleSize,
-    StepSize,
-    more_than,
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import (
+    Axis,
+    Estimate,
+    Mean,
+    Quantity,
+    means,
+    per,
+    stage,
+    trials_last,
 )
-from reproduction.experiment.summaries import mean_and_error
+from reproduction.experiment.identities import below, close, identity
+from reproduction.experiment.parameters import Strict
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"
 
@@ -30,168 +32,247 @@ PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"
 class Parameters(Strict):
     """Sizes of the drawn matrices."""
 
-    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Features p.")
-    sample_size: Annotated[SampleSize, Field(ge=4)] = Field(
+    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Features p.")
+    sample_size: Annotated[q.SampleSize, Field(ge=4)] = Field(
         description="Sample size n of the error of least squares."
     )
-    ratios: Annotated[Rising[Count], Field(min_length=2)] = Field(
+    ratios: Annotated[q.Rising[q.Count], Field(min_length=2)] = Field(
         description="n / p for the spectrum of Sigma."
     )
-    wide_dimension: Annotated[Dimension, Field(ge=2)] = Field(
+    wide_dimension: Annotated[q.Dimension, Field(ge=2)] = Field(
         description="Features p for the spectrum of Sigma."
     )
-    draws: Annotated[Count, Field(ge=2)] = Field(description="Data sets in each trial.")
-    power: Count = Field(description="t of Lemma C.6.")
-    step_size: StepSize = Field(description="eta.")
+    draws: Annotated[q.Count, Field(ge=2)] = Field(description="Data sets in each trial.")
+    power: q.Count = Field(description="t of Lemma C.6.")
+    step_size: q.StepSize = Field(description="eta.")
 
-    _more_rows_than_columns = more_than("sample_size", "dimension")
+    _more_rows_than_columns = q.more_than("sample_size", "dimension")
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Exact tails against their bounds, and the matrix facts, also as printed."""
-    import xarray as xr
-    from scipy.special import betainc, gammaincc, ndtr
+AXES = {
+    "ratio": Axis("n / p", "ratios"),
+    "edge": Axis("end of the spectrum", ["lower", "upper"]),
+}
+FAILURE = np.geomspace(1e-12, 0.999, 400)
+MATRIX = np.array([[0.5, 0.2, 0.0], [0.1, -0.3, 0.2], [0.0, 0.4, 0.6]])
+SUMMANDS = 7
+# The bound on the norm of I - eta Sigma; Sigma = I / 2 and eta = 1/4 attain it.
+CONTRACTION = 7 / 8
 
-    failure = np.geomspace(1e-12, 0.999, 400)
-    width = np.sqrt(2 * np.log(2 / failure))
-    normal = 2 * ndtr(-width) / failure
+
+@identity(
+    id="gaussian-tail",
+    kind="theorem",
+    where="Claim A.8",
+    states="A Gaussian exceeds sigma sqrt(2 ln(2 / beta)) in absolute value with probability at "
+    "most beta.",
+    ours=["beta from 1e-12 to 0.999"],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+    note="Exact tails over the bound, as in the next two.",
+)
+def normal_tail_ratio() -> float:
+    """Largest exact tail over bound, Claim A.8."""
+    from scipy.special import ndtr
+
+    return (2 * ndtr(-np.sqrt(2 * np.log(2 / FAILURE))) / FAILURE).max()
+
+
+@identity(
+    id="gaussian-norm-tail",
+    kind="theorem",
+    where="Claim A.9, equation (14)",
+    states="The norm of a Gaussian vector exceeds sqrt(tr Sigma) + sqrt(2 |Sigma| ln(1 / beta)) "
+    "with probability at most beta.",
+    ours=["identity covariance", "p up to 1000", "beta from 1e-12 to 0.999"],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+)
+def norm_tail_ratio() -> float:
+    """Largest exact tail over bound, Claim A.9, where the trace is p and the norm 1."""
+    from scipy.special import gammaincc
+
     dimensions = np.array([1, 2, 5, 10, 100, 1000])[:, None]
-    # Identity covariance: trace p and norm 1.
-    radius = np.sqrt(dimensions) + np.sqrt(2 * np.log(1 / failure))
-    norm = gammaincc(dimensions / 2, radius**2 / 2) / failure
-    angle = np.linspace(0, 1, 401)[1:-1]
-    tail = 1 - betainc(0.5, (dimensions[1:] - 1) / 2, angle**2)
-    sphere = tail / np.exp(-(np.sqrt(dimensions[1:]) - 1) * angle / 4)
-
-    matrix = np.array([[0.5, 0.2, 0.0], [0.1, -0.3, 0.2], [0.0, 0.4, 0.6]])
-    count = 7
-    powers = [np.linalg.matrix_power(matrix, j) for j in range(count)]
-    identity = np.eye(3)
-    closed = np.linalg.solve(identity - matrix, identity - np.linalg.matrix_power(matrix, count))
-    printed = count * np.linalg.matrix_power(matrix, count)
-    # Sigma = I / 2 and eta = 1/4, which the No-Clipping Condition admits, attain the norm 7/8.
-    m, p, steps = 10, 100, 3
-    frobenius = np.linalg.norm((7 / 8) ** (2 * steps) * np.eye(p))
-
-    def scalar(value: float, meaning: str) -> tuple:
-        return variable((), value, meaning)
-
-    return xr.Dataset(
-        {
-            "normal_tail_ratio": scalar(normal.max(), "largest exact tail over bound, Claim A.8"),
-            "norm_tail_ratio": scalar(norm.max(), "largest exact tail over bound, Claim A.9"),
-            "sphere_tail_ratio": scalar(sphere.max(), "largest exact tail over bound, Claim A.11"),
-            "geometric_sum_error": scalar(
-                np.abs(sum(powers) - closed).max(), "error of Fact A.7 with summand T^j"
-            ),
-            "geometric_sum_error_printed": scalar(
-                np.abs(printed - closed).max(), "error of Fact A.7 with summand T^n"
-            ),
-            "largest_stationary_norm": scalar(
-                1 / (1 - (7 / 8) ** 2), "largest norm of (I - M^2)^-1 where the norm of M is 7/8"
-            ),
-            "frobenius_over_printed_bound": scalar(
-                frobenius / (np.sqrt(m) * (7 / 8) ** steps),
-                "Frobenius norm of D^t over sqrt(m) (7/8)^t, at m = 10, p = 100 and t = 3",
-            ),
-            "lower_edge_ratio": scalar(
-                1 / (1 - np.sqrt(0.5)) ** 2, "n / p at which the lower spectral edge is 1/2"
-            ),
-            "upper_edge_ratio": scalar(
-                1 / (np.sqrt(2) - 1) ** 2, "n / p at which the upper spectral edge is 2"
-            ),
-        }
-    )
+    radius = np.sqrt(dimensions) + np.sqrt(2 * np.log(1 / FAILURE))
+    return (gammaincc(dimensions / 2, radius**2 / 2) / FAILURE).max()
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """Error of least squares, direction of a propagated row, spectra of sample covariances."""
-    import xarray as xr
+@identity(
+    id="sphere-tail",
+    kind="theorem",
+    where="Lemma A.11",
+    states="A coordinate of a uniform unit vector exceeds t with probability at most "
+    "exp(-(sqrt(p) - 1) t / 4).",
+    ours=["p from 2 to 1000", "a grid of t"],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+)
+def sphere_tail_ratio() -> float:
+    """Largest exact tail over bound, Lemma A.11."""
     from scipy.special import betainc
 
-    from reproduction.experiment.progress import track
-    from reproduction.papers.brown2024.synthetic_data import draw
+    dimensions = np.array([2, 5, 10, 100, 1000])[:, None]
+    height = np.linspace(0, 1, 401)[1:-1]
+    tail = 1 - betainc(0.5, (dimensions - 1) / 2, height**2)
+    return (tail / np.exp(-(np.sqrt(dimensions) - 1) * height / 4)).max()
 
-    p, n, draws = parameters.dimension, parameters.sample_size, parameters.draws
-    square, rank, sign = (np.empty((len(trials), draws)) for _ in range(3))
-    bounded = np.empty((len(trials), len(parameters.ratios)))
-    edges = np.empty((len(trials), len(parameters.ratios), 2))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        for row in range(draws):
-            data, target = draw(n, p, trial.rng)
-            x = data.features
-            gap = np.linalg.solve(x.T @ x, x.T @ (data.labels - x @ target))
-            square[at, row] = gap @ gap * (n - p - 1) / p
-            contraction = np.eye(p) - parameters.step_size * (x.T @ x) / n
-            moved = np.linalg.matrix_power(contraction, parameters.power) @ x[0]
-            moved /= np.linalg.norm(moved)
-            # On the sphere the square of a coordinate is beta distributed: this is its rank.
-            rank[at, row] = betainc(0.5, (p - 1) / 2, moved[0] ** 2)
-            sign[at, row] = np.sign(moved[0])
-        for column, ratio in enumerate(parameters.ratios):
-            count = ratio * parameters.wide_dimension
-            x = trial.rng.standard_normal((count, parameters.wide_dimension))
-            eigenvalues = np.linalg.eigvalsh(x.T @ x / count)
-            edges[at, column] = eigenvalues[[0, -1]]
-            bounded[at, column] = eigenvalues[0] >= 0.5 and eigenvalues[-1] <= 2
-    return xr.Dataset(
-        {
-            "square": variable(
-                ("trial", "draw"), square, "squared error of least squares over p / (n - p - 1)"
-            ),
-            "direction_rank": variable(
-                ("trial", "draw"), rank, "rank of a propagated row's direction"
-            ),
-            "direction_sign": variable(("trial", "draw"), sign, "sign of that direction"),
-            "bounded": variable(("trial", "ratio"), bounded, "whether half I <= Sigma <= 2 I"),
-            "edges": variable(("trial", "ratio", "edge"), edges, "extreme eigenvalues of Sigma"),
-        },
-        coords={
-            "ratio": variable("ratio", parameters.ratios, "n / p"),
-            "edge": variable("edge", ["lower", "upper"], "end of the spectrum"),
-        },
+
+@identity(
+    id="geometric-sum",
+    where="Fact A.7",
+    compares="The sum over j below n of T^j is (I - T)^-1 (I - T^n).",
+    holds=below(1e-10),
+    refuses=[1e-6, 1.0],
+)
+def geometric_sum_error() -> float:
+    """Error of Fact A.7 with summand T^j."""
+    powers = (np.linalg.matrix_power(MATRIX, j) for j in range(SUMMANDS))
+    return np.abs(sum(powers) - _closed_sum()).max()
+
+
+@identity(
+    id="geometric-sum-as-printed",
+    kind="theorem",
+    where="Fact A.7",
+    states="The sum over j below n of T^n is (I - T)^-1 (I - T^n).",
+    holds=below(1e-10),
+    refuses=[1e-6, 1.0],
+    finding="geometric-sum-exponent",
+    expect="contradicted",
+)
+def geometric_sum_error_printed() -> float:
+    """Error of Fact A.7 with summand T^n."""
+    return np.abs(SUMMANDS * np.linalg.matrix_power(MATRIX, SUMMANDS) - _closed_sum()).max()
+
+
+@per(largest_stationary_norm="largest norm of (I - M^2)^-1 where the norm of M is 7/8")
+def largest_stationary_norm() -> float:
+    return 1 / (1 - CONTRACTION**2)
+
+
+@per(
+    frobenius_over_printed_bound=(
+        "Frobenius norm of D^t over sqrt(m) (7/8)^t, at m = 10, p = 100 and t = 3"
     )
+)
+def frobenius_over_printed_bound() -> float:
+    m, p, steps = 10, 100, 3
+    frobenius = np.linalg.norm(CONTRACTION ** (2 * steps) * np.eye(p))
+    return frobenius / (np.sqrt(m) * CONTRACTION**steps)
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+@identity(
+    id="lower-edge-needs-twelve-samples-a-feature",
+    where="Claim A.10",
+    compares="The constant in n >= c p is at least 11.66, where the lower edge of the spectrum "
+    "reaches 1/2.",
+    holds=close(11.657, absolute=1e-3),
+    refuses=[11.6, 11.7],
+    note="The upper edge needs 5.83 only.",
+)
+def lower_edge_ratio() -> float:
+    """n / p at which the lower spectral edge is 1/2."""
+    return 1 / (1 - np.sqrt(0.5)) ** 2
+
+
+@per(upper_edge_ratio="n / p at which the upper spectral edge is 2")
+def upper_edge_ratio() -> float:
+    return 1 / (np.sqrt(2) - 1) ** 2
+
+
+@per(
+    square=Quantity("squared error of least squares over p / (n - p - 1)", "draw"),
+    direction_rank=Quantity("rank of a propagated row's direction", "draw"),
+    direction_sign=Quantity("sign of a propagated row's direction", "draw"),
+    bounded=Quantity("indicator of half I <= Sigma <= 2 I", "ratio"),
+    edges=Quantity("extreme eigenvalues of Sigma", "ratio edge"),
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
+    """Error of least squares, direction of a propagated row, spectra of sample covariances."""
+    found = [_draw(parameters, trial.rng) for _ in range(parameters.draws)]
+    square, rank, sign = np.transpose(found)
+    spectra = [_spectrum(parameters, ratio, trial.rng) for ratio in parameters.ratios]
+    return {
+        "square": square,
+        "direction_rank": rank,
+        "direction_sign": sign,
+        "bounded": [float(values[0] >= 0.5 and values[-1] <= 2) for values in spectra],
+        "edges": [values[[0, -1]] for values in spectra],
+    }
+
+
+@per(
+    square=Mean("the squared error of least squares over p / (n - p - 1)"),
+    direction_sign=Mean("the sign of a propagated row's direction"),
+    direction_distance=(
+        "Kolmogorov distance of the direction to a uniform one, times the root of the draws"
+    ),
+)
+def draws(simulation: xr.Dataset) -> dict:
     """Means over draws, and the largest distance of the ranks to uniform ones."""
-    import xarray as xr
-
     ranks = np.sort(simulation.direction_rank.values.ravel())
     steps = np.arange(len(ranks) + 1) / len(ranks)
     distance = max(np.max(steps[1:] - ranks), np.max(ranks - steps[:-1]))
-    variables: dict[str, tuple] = {}
-    for name in ("square", "direction_sign"):
-        variables |= mean_and_error(
-            name, simulation[name].values.ravel(), (), simulation[name].attrs["long_name"]
-        )
-    for name in ("bounded", "edges"):
-        array = simulation[name]
-        variables |= mean_and_error(
-            name, np.moveaxis(array.values, 0, -1), _names(array), array.attrs["long_name"]
-        )
-    variables["direction_distance"] = variable(
-        (),
-        distance * np.sqrt(len(ranks)),
-        "Kolmogorov distance of the direction to a uniform one, times the root of the draws",
-    )
-    root = 1 / np.sqrt(np.asarray(parameters.ratios, dtype=float))
-    variables["limit_edges"] = variable(
-        ("ratio", "edge"),
-        np.stack([(1 - root) ** 2, (1 + root) ** 2], axis=-1),
-        "edges of the Marchenko-Pastur law",
-    )
-    variables["edge_gap"] = variable(
-        ("ratio", "edge"),
-        variables["edges"][1] - variables["limit_edges"][1],
-        "mean extreme eigenvalues less the law's edges",
-        standard_error="edges_standard_error",
-    )
-    return xr.Dataset(
-        variables, coords={name: simulation[name].variable for name in ("ratio", "edge", "trial")}
-    )
+    return {
+        "square": simulation.square.values.ravel(),
+        "direction_sign": simulation.direction_sign.values.ravel(),
+        "direction_distance": distance * np.sqrt(len(ranks)),
+    }
 
 
-def _names(array: xr.DataArray) -> list[str]:
-    """Dimensions without the trials."""
-    return [str(name) for name in array.dims if name != "trial"]
+@per(
+    "ratio",
+    "edge",
+    limit_edges="edges of the Marchenko-Pastur law",
+    edge_gap=Estimate("mean extreme eigenvalues less the law's edges"),
+)
+def edges(simulation: xr.Dataset, ratio: int, edge: str) -> dict:
+    values = trials_last(simulation.edges.sel(ratio=ratio, edge=edge))
+    limit = (1 + (-1 if edge == "lower" else 1) / np.sqrt(float(ratio))) ** 2
+    error = values.std(ddof=1) / np.sqrt(values.size)
+    return {"limit_edges": limit, "edge_gap": (values.mean() - limit, error)}
+
+
+theory = stage(
+    AXES,
+    normal_tail_ratio,
+    norm_tail_ratio,
+    sphere_tail_ratio,
+    geometric_sum_error,
+    geometric_sum_error_printed,
+    largest_stationary_norm,
+    frobenius_over_printed_bound,
+    lower_edge_ratio,
+    upper_edge_ratio,
+)
+simulate = stage(AXES, run)
+summarise = stage(AXES, draws, means(run, "bounded", "edges"), edges)
+
+
+def _closed_sum() -> np.ndarray:
+    identity = np.eye(len(MATRIX))
+    return np.linalg.solve(identity - MATRIX, identity - np.linalg.matrix_power(MATRIX, SUMMANDS))
+
+
+def _draw(parameters: Parameters, rng: np.random.Generator) -> tuple[Any, Any, Any]:
+    """Relative squared error of least squares; rank and sign of a propagated row's direction."""
+    from scipy.special import betainc
+
+    from reproduction.papers.brown2024.synthetic_data import draw
+
+    p, n = parameters.dimension, parameters.sample_size
+    data, target = draw(n, p, rng)
+    x = data.features
+    gap = np.linalg.solve(x.T @ x, x.T @ (data.labels - x @ target))
+    contraction = np.eye(p) - parameters.step_size * (x.T @ x) / n
+    moved = np.linalg.matrix_power(contraction, parameters.power) @ x[0]
+    moved /= np.linalg.norm(moved)
+    # On the sphere the square of a coordinate is beta distributed: this is its rank.
+    rank = betainc(0.5, (p - 1) / 2, moved[0] ** 2)
+    return gap @ gap * (n - p - 1) / p, rank, np.sign(moved[0])
+
+
+def _spectrum(parameters: Parameters, ratio: int, rng: np.random.Generator) -> np.ndarray:
+    count = ratio * parameters.wide_dimension
+    x = rng.standard_normal((count, parameters.wide_dimension))
+    return np.linalg.eigvalsh(x.T @ x / count)

@@ -2,95 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipConstant,
-    Count,
-    Dimension,
-    SampleSize,
-    Some,
-    StatedBudget,
-    Steps,
-    StepSize,
-    more_than,
-)
-from reproduction.experiment.summaries import mean_and_error
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage
+from reproduction.papers.brown2024.setting import RHO, OneThreshold, rhos
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from privreg.algorithms.samples import ArraySamples
     from reproduction.experiment.trials import Trials
 
 PLACE = "Lemmas 2.2 and C.1-C.3"
-DATA_STREAM = 1 << 31
+# Screening sums in another order: rounding is no difference.
+ROUNDING = 1e-9
 
 
-class Parameters(Strict):
+class Parameters(OneThreshold):
     """One data set that does not clip at the start; budgets from rare to frequent clipping."""
 
-    dimension: Dimension = Field(description="Features p.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
-    budgets: Some[StatedBudget] = Field(description="Budgets.")
-    steps: Steps = Field(description="Gradient steps T.")
-    step_size: StepSize = Field(description="eta.")
-    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
-    runs: Count = Field(description="Runs in each trial.")
-
-    _more_rows_than_columns = more_than("sample_size", "dimension")
-
-    @property
-    def rhos(self) -> list[float]:
-        return [budget.rho for budget in self.budgets]
+    budgets: q.Some[q.StatedBudget] = Field(description="Budgets.")
+    steps: q.Steps = Field(description="Gradient steps T.")
+    runs: q.Count = Field(description="Runs in each trial.")
 
 
-def theory_bounds(parameters: Parameters, trials: Trials) -> np.ndarray:
-    """The union bound on the probability of any clip, for each budget."""
-    from privreg.algorithms.samples import moments
-    from privreg.theory.full_batch_dpgd.law import clipping_bound, gradient_descent_law
-
-    data, clip_norm, noise = _setting(parameters, trials)
-    gram, moment = moments(data)
-    return np.array(
-        [
-            clipping_bound(
-                gradient_descent_law(
-                    gram,
-                    moment,
-                    sample_size=data.sample_size,
-                    step_size=parameters.step_size,
-                    gradient_noise_std=float(std),
-                ),
-                data.features,
-                data.labels,
-                clip_norm=clip_norm,
-                steps=parameters.steps,
-            )
-            for std in noise
-        ]
-    )
+AXES = {"rho": RHO}
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+@per(
+    any_clip=Quantity("indicator that a gradient clipped, not private", "rho run"),
+    any_clip_unclipped_path=Quantity(
+        "indicator that one would have, along the unclipped path, not private", "rho run"
+    ),
+    paths_differ=Quantity("indicator that the two paths differ", "rho run"),
+    share_unclipped_path=Quantity(
+        "share of gradients over the threshold on the unclipped path", "rho run"
+    ),
+)
+def run(parameters: Parameters, trials: Trials, shared: np.random.Generator) -> Iterator[dict]:
     """Whether a gradient clipped, along either path, and whether the paths differ."""
-    import xarray as xr
-
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
-    from reproduction.experiment.progress import track
 
-    data, clip_norm, noise = _setting(parameters, trials)
-    shape = (len(trials), len(noise), parameters.runs)
-    clipped, would_clip, differ = (np.empty(shape) for _ in range(3))
-    share = np.empty(shape)
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
+    data, noise = _setting(parameters, shared)
+    for trial in trials:
         state = trial.rng.bit_generator.state
         paths = []
-        for bound in (clip_norm, np.inf):
+        for bound in (parameters.clip_norm, np.inf):
             trial.rng.bit_generator.state = state
             paths.append(
                 full_batch_dpgd(
@@ -103,110 +65,107 @@ def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
                     rng=trial.rng,
                 )
             )
-        with_clip, without = paths
-        gap = np.abs(with_clip.iterates - without.iterates).max(axis=(2, 3))
-        # Screening sums in another order: rounding is no difference.
-        differ[at] = gap > 1e-9
-        clipped[at] = with_clip.clipped_fraction.non_private.max(axis=-1) > 0
-        would, counted = _along_unclipped_path(
-            data.features, data.labels, without.iterates, clip_norm
+        clipped, unclipped = paths
+        share = _share_over(data, unclipped.iterates, parameters.clip_norm)
+        gap = np.abs(clipped.iterates - unclipped.iterates).max(axis=(2, 3))
+        yield {
+            "any_clip": clipped.clipped_fraction.non_private.max(axis=-1) > 0,
+            "any_clip_unclipped_path": share > 0,
+            "paths_differ": gap > ROUNDING,
+            "share_unclipped_path": share,
+        }
+
+
+@per(
+    "rho",
+    any_clip_bound="union bound on the probability of any clip",
+    exact_share="exact expected share over the threshold, unclipped path",
+)
+def bounds(parameters: Parameters, shared: np.random.Generator) -> list[dict]:
+    from privreg.algorithms.samples import moments
+    from privreg.theory.full_batch_dpgd.law import clipping_bound, gradient_descent_law
+
+    data, noise = _setting(parameters, shared)
+    found = []
+    for std in noise:
+        law = gradient_descent_law(
+            *moments(data),
+            sample_size=data.sample_size,
+            step_size=parameters.step_size,
+            gradient_noise_std=float(std),
         )
-        would_clip[at], share[at] = would, counted
-    dims = ("trial", "rho", "run")
-    bounds = theory_bounds(parameters, trials)
-    return xr.Dataset(
-        {
-            "any_clip": variable(dims, clipped, "whether a gradient clipped, not private"),
-            "any_clip_unclipped_path": variable(
-                dims, would_clip, "whether one would have, along the unclipped path, not private"
-            ),
-            "paths_differ": variable(dims, differ, "whether the two paths differ"),
-            "share_unclipped_path": variable(
-                dims, share, "share of gradients over the threshold on the unclipped path"
-            ),
-            "any_clip_bound": variable(
-                "rho", bounds[:, 0], "union bound on the probability of any clip"
-            ),
-            "exact_share": variable(
-                "rho", bounds[:, 1], "exact expected share over the threshold, unclipped path"
-            ),
-        },
-        coords={"rho": variable("rho", parameters.rhos, "zCDP budget")},
-    )
+        bound, share = clipping_bound(
+            law,
+            data.features,
+            data.labels,
+            clip_norm=parameters.clip_norm,
+            steps=parameters.steps,
+        )
+        found.append({"any_clip_bound": bound, "exact_share": share})
+    return found
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+@per(
+    "rho",
+    any_clip=Mean("the indicator that a gradient clipped, not private"),
+    paths_differ=Mean("the indicator that the two paths differ"),
+    share_unclipped_path=Mean("the share of gradients over the threshold on the unclipped path"),
+    disagreements="runs in which the paths differ without a clip, or agree in spite of one",
+    path_disagreements="runs in which one path clips and the other would not",
+    bound_slack=Estimate("union bound less the simulated probability of any clip"),
+    share_gap=Estimate("simulated less exact expected share over the threshold"),
+    any_clip_bound="union bound on the probability of any clip",
+)
+def probabilities(simulation: xr.Dataset, rho: float) -> dict:
     """Probabilities of clipping and of parting, and runs in which they disagree."""
-    import xarray as xr
-
-    variables: dict[str, tuple] = {}
-    for name in ("any_clip", "paths_differ", "share_unclipped_path"):
-        values = np.moveaxis(simulation[name].values, 1, 0)
-        variables |= mean_and_error(
-            name, values.reshape(len(values), -1), ("rho",), simulation[name].attrs["long_name"]
-        )
-    disagree = simulation.any_clip.values != simulation.paths_differ.values
-    early = simulation.any_clip.values != simulation.any_clip_unclipped_path.values
-    share = variables["share_unclipped_path"][1] - simulation.exact_share.values
-    return xr.Dataset(
-        variables
-        | {
-            "disagreements": variable(
-                "rho",
-                disagree.sum(axis=(0, 2)),
-                "runs in which the paths differ without a clip, or agree in spite of one",
-            ),
-            "path_disagreements": variable(
-                "rho",
-                early.sum(axis=(0, 2)),
-                "runs in which one path clips and the other would not",
-            ),
-            "bound_slack": variable(
-                "rho",
-                simulation.any_clip_bound.values - variables["any_clip"][1],
-                "union bound less the simulated probability of any clip",
-                standard_error="any_clip_standard_error",
-            ),
-            "share_gap": variable(
-                "rho",
-                share,
-                "simulated less exact expected share over the threshold",
-                standard_error="share_unclipped_path_standard_error",
-            ),
-            "any_clip_bound": simulation.any_clip_bound.variable,
-        },
-        coords={name: simulation[name].variable for name in ("rho", "trial")},
-        attrs={"runs": disagree.shape[0] * disagree.shape[2]},
+    at = simulation.sel(rho=rho)
+    clip, would, differ, share = (
+        at[name].transpose("trial", "run").values.ravel() for name in run.quantities
     )
+    bound = float(at.any_clip_bound)
+    return {
+        "any_clip": clip,
+        "paths_differ": differ,
+        "share_unclipped_path": share,
+        "disagreements": np.sum(clip != differ),
+        "path_disagreements": np.sum(clip != would),
+        "bound_slack": (bound - clip.mean(), _error(clip)),
+        "share_gap": (share.mean() - float(at.exact_share), _error(share)),
+        "any_clip_bound": bound,
+    }
 
 
-def _setting(parameters: Parameters, trials: Trials):  # type: ignore[no-untyped-def]
+simulate = stage(AXES, run, bounds)
+summarise = stage(AXES, probabilities)
+
+
+def _setting(parameters: Parameters, rng: np.random.Generator) -> tuple[ArraySamples, np.ndarray]:
+    """The data set, and the noise of each budget."""
     from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
     from reproduction.papers.brown2024.synthetic_data import draw
 
-    rng = trials.generator(DATA_STREAM)
-    clip_norm = parameters.clip_constant * np.sqrt(parameters.dimension)
     # The first gradient is a function of the data alone: with it clipped, all runs would clip.
     while True:
         data, _ = draw(parameters.sample_size, parameters.dimension, rng)
-        if np.max(np.abs(data.labels) * data.norms) <= clip_norm:
+        if np.max(np.abs(data.labels) * data.norms) <= parameters.clip_norm:
             break
-    noise = full_batch_noise_std(
-        clip_norm=clip_norm,
-        rho=parameters.rhos,
+    return data, full_batch_noise_std(
+        clip_norm=parameters.clip_norm,
+        rho=rhos(parameters),
         sample_size=data.sample_size,
         gradients=parameters.steps,
     )
-    return data, clip_norm, noise
 
 
-def _along_unclipped_path(
-    features: np.ndarray, labels: np.ndarray, iterates: np.ndarray, clip_norm: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Whether any, and what share, of the gradients at θ_0..θ_{T-1} is over the threshold."""
-    widths = clip_norm / np.linalg.norm(features, axis=1)
-    over = np.full(iterates.shape[:2], np.count_nonzero(np.abs(labels) > widths), dtype=float)
-    for step in range(iterates.shape[2] - 1):
-        residuals = np.abs(labels - iterates[:, :, step] @ features.T)
+def _share_over(data: ArraySamples, iterates: np.ndarray, clip_norm: float) -> np.ndarray:
+    """Share of the gradients at θ_0..θ_{T-1} over the threshold, by budget and run."""
+    widths, steps = clip_norm / data.norms, iterates.shape[2]
+    over = np.full(iterates.shape[:2], np.count_nonzero(np.abs(data.labels) > widths), dtype=float)
+    for step in range(steps - 1):
+        residuals = np.abs(data.labels - iterates[:, :, step] @ data.features.T)
         over += np.count_nonzero(residuals > widths, axis=-1)
-    return over > 0, over / (len(labels) * iterates.shape[2])
+    return over / (len(widths) * steps)
+
+
+def _error(values: np.ndarray) -> float:
+    return values.std(ddof=1) / np.sqrt(values.size)

@@ -2,92 +2,82 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipConstant,
-    Count,
-    Dimension,
-    Flag,
-    Index,
-    Probability,
-    Rising,
-    SampleSize,
-    StatedBudget,
-    Steps,
-    StepSize,
-    more_than,
-)
-from reproduction.experiment.summaries import mean_and_error
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
+from reproduction.papers.brown2024.literal_constructions import LITERAL, literal
+from reproduction.papers.brown2024.setting import OneThreshold
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from privreg.algorithms.samples import ArraySamples
     from privreg.inference.intervals import Construction
     from reproduction.experiment.trials import Trials
 
 PLACE = "Figures 5, 6, 10 and 11, sections 3 and 4.2, Theorem 3.1"
 ON_ONE_PATH: tuple[Construction, ...] = ("batch_means", "checkpoints")
 CONSTRUCTIONS: tuple[Construction, ...] = (*ON_ONE_PATH, "independent_runs")
-# A stream that no trial uses: all trials run on one data set, whatever the shards.
-DATA_STREAM = 1 << 31
+# Which numbers of gradients a construction is evaluated at, and what the intervals may cover.
+ALONG: dict[Construction, str] = {
+    "batch_means": "gradients",
+    "checkpoints": "gradients",
+    "independent_runs": "long_gradients",
+}
+TARGETS = {
+    "coverage": "empirical minimiser",
+    "clipped_minimiser_coverage": "clipped loss's minimiser",
+    "population_coverage": "population parameter",
+}
 
 
-class Parameters(Strict):
+class Parameters(OneThreshold):
     """Figures 5 and 6, with anisotropic data 10 and 11: one data set, many algorithm runs."""
 
-    dimension: Dimension = Field(description="Features p.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(
-        description="Sample size n; the paper does not state it."
-    )
-    budget: StatedBudget = Field(description="zCDP budget of all gradients together.")
-    gradients: Rising[Steps] = Field(description="Total numbers N of gradients.")
-    step_size: StepSize = Field(description="eta; the paper does not state it.")
-    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
-    replicates: Annotated[Count, Field(ge=2)] = Field(
+    budget: q.StatedBudget = Field(description="zCDP budget of all gradients together.")
+    gradients: q.Rising[q.Steps] = Field(description="Total numbers N of gradients.")
+    replicates: Annotated[q.Count, Field(ge=2)] = Field(
         10, description="Runs, checkpoints or batches m."
     )
-    burn_in: Index = Field(20, description="First iterates left out.")
-    level: Probability = Field(0.95, description="Nominal coverage; the paper states none.")
-    runs: Count = Field(description="Algorithm runs in each trial.")
-    literal_steps: Annotated[Rising[Steps], Field(min_length=3)] = Field(
+    burn_in: q.Index = Field(20, description="First iterates left out.")
+    level: q.Probability = Field(0.95, description="Nominal coverage; the paper states none.")
+    runs: q.Count = Field(description="Algorithm runs in each trial.")
+    literal_steps: Annotated[q.Rising[q.Steps], Field(min_length=3)] = Field(
         default_factory=lambda: [5, 10, 15, 20, 30],
         description="Steps T a run, or between checkpoints, in Theorem 3.1's own constructions.",
     )
-    anisotropic: Flag = Field(False, description="Random covariance of Appendix B.")
-
-    _more_rows_than_columns = more_than("sample_size", "dimension")
+    anisotropic: q.Flag = Field(False, description="Random covariance of Appendix B.")
 
     @model_validator(mode="after")
     def _long_enough(self) -> Self:
-        if not self.gradients_of("independent_runs"):
+        if not self.long_gradients:
             raise ValueError(
                 "gradients must hold a number more than replicates * burn_in = "
                 f"{self.replicates * self.burn_in}, got {self.gradients}"
             )
         return self
 
+    @property
+    def long_gradients(self) -> list[int]:
+        """Independent runs need more than the burn-in in each of them."""
+        return [count for count in self.gradients if count > self.replicates * self.burn_in]
+
     def gradient_noise_std(self, gradients: int) -> float:
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 
         return float(
             full_batch_noise_std(
-                clip_norm=self.clip_constant * np.sqrt(self.dimension),
+                clip_norm=self.clip_norm,
                 rho=self.budget.rho,
                 sample_size=self.sample_size,
                 gradients=gradients,
             )
         )
-
-    def gradients_of(self, construction: str) -> list[int]:
-        """Independent runs need more than the burn-in in each of them."""
-        least = self.replicates * self.burn_in if construction == "independent_runs" else 0
-        return [count for count in self.gradients if count > least]
 
     def weights(self, construction: Construction, gradients: int) -> np.ndarray:
         """Weights of a path's iterates in the replicates, (m, N) or (1, N / m)."""
@@ -101,265 +91,247 @@ class Parameters(Strict):
         )
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
+AXES = {
+    "gradients": Axis("total number of gradients N", "gradients"),
+    "long_gradients": Axis("total number of gradients N", "long_gradients"),
+    "percentile": Axis("percentile", [2.5, 97.5], units="percent"),
+    "literal": LITERAL,
+    "steps": Axis("steps T of Theorem 3.1", "literal_steps"),
+}
+
+
+def _of_each(kind: type[Quantity], meaning: str, quantity: str, dims: str = "") -> dict:
+    """A quantity of each construction."""
+    return {
+        f"{name}_{quantity}": kind(f"{meaning}, {name.replace('_', ' ')}", f"{dims} {axis}")
+        for name, axis in ALONG.items()
+    }
+
+
+EXACT = _of_each(
+    Quantity,
+    "exact coverage of the empirical minimiser without clipping, averaged over features",
+    "exact_coverage",
+) | _of_each(
+    Quantity, "expected length without clipping, averaged over features", "expected_length"
+)
+
+
+@per(
+    **EXACT,
+    equal_length_sample_size=Quantity(
+        "sample size at which batch means are as long as the interval of least squares", "gradients"
+    ),
+)
+def law(parameters: Parameters) -> dict:
     """Exact coverage and expected length at identity covariance and an evenly spread minimiser."""
-    import xarray as xr
     from scipy.special import ndtri
 
-    from reproduction.papers.brown2024.literal_constructions import literal_coverage
-
     p = parameters.dimension
-    variables: dict[str, tuple] = {}
-    for construction in CONSTRUCTIONS:
-        found = _exact(parameters, construction, np.ones(p), np.eye(p), np.full(p, p**-0.5))
-        for name, (values, meaning) in found.items():
-            variables[f"{construction}_{name}"] = variable(
-                _axis(construction), values.mean(axis=-1), f"{meaning}, {_words(construction)}"
-            )
+    found = _exact(parameters, np.ones(p), np.eye(p), np.full(p, p**-0.5))
     # Length is proportional to 1/n and a least-squares interval's to 1/sqrt(n).
-    length = variables["batch_means_expected_length"][1]
-    variables["equal_length_sample_size"] = variable(
-        "gradients",
-        (length * parameters.sample_size / (2 * ndtri((1 + parameters.level) / 2))) ** 2,
-        "sample size at which batch means are as long as the interval of least squares",
-    )
-    return xr.Dataset(
-        variables | literal_coverage(parameters),
-        coords=_coordinates(parameters)
-        | {"steps": variable("steps", parameters.literal_steps, "steps T of Theorem 3.1")},
-    )
+    length = np.array(found["batch_means_expected_length"]) * parameters.sample_size
+    normal = 2 * ndtri((1 + parameters.level) / 2)
+    return found | {"equal_length_sample_size": (length / normal) ** 2}
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """Replicates of each construction, and what a reader needs to know of the one data set."""
-    import xarray as xr
-
-    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
+@per(
+    gram=Quantity("X'X, not private", "feature other_feature"),
+    moment=Quantity("X'y, not private", "feature"),
+    clipped_minimiser=Quantity(
+        "minimiser of the loss whose gradients are the clipped ones, not private", "feature"
+    ),
+    population_parameter=Quantity("population parameter", "feature"),
+    ols_length=Quantity(
+        "length of the least-squares interval for the population parameter, not private", "feature"
+    ),
+)
+def table(parameters: Parameters, shared: np.random.Generator) -> dict:
+    """What the constructions estimate on the one data set, or are compared with."""
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import moments
-    from reproduction.experiment.progress import track
     from reproduction.papers.brown2024.clipped_loss import clipped_minimiser
-    from reproduction.papers.brown2024.synthetic_data import draw
 
-    p, m, runs = parameters.dimension, parameters.replicates, parameters.runs
-    data, target = draw(
-        parameters.sample_size, p, trials.generator(DATA_STREAM), anisotropic=parameters.anisotropic
-    )
+    data, target = _data(parameters, shared)
     gram, moment = moments(data)
-    fit = ols(data)
-    clip_norm = parameters.clip_constant * np.sqrt(p)
-    found = {
-        name: np.empty((len(trials), runs, len(parameters.gradients_of(name)), m, p))
-        for name in CONSTRUCTIONS
+    return {
+        "gram": gram,
+        "moment": moment,
+        "clipped_minimiser": clipped_minimiser(data, clip_norm=float(parameters.clip_norm)),
+        "population_parameter": target,
+        "ols_length": 2 * ols(data).half_widths(level=parameters.level),
     }
-    clipped = np.empty((len(trials), len(parameters.gradients)))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        for column, gradients in enumerate(parameters.gradients):
-            separate = gradients in parameters.gradients_of("independent_runs")
-            for steps, count in ((gradients, runs), (gradients // m, runs * m))[: 1 + separate]:
-                run = full_batch_dpgd(
+
+
+@per(
+    **{
+        name: Quantity(f"replicates of {name.replace('_', ' ')}", f"{axis} run replicate feature")
+        for name, axis in ALONG.items()
+    },
+    clipped_fraction=Quantity("share of gradients clipped, not private", "gradients"),
+)
+def replicates(
+    parameters: Parameters, trials: Trials, shared: np.random.Generator
+) -> Iterator[dict]:
+    """Replicates of each construction."""
+    from reproduction.papers.brown2024.descent import descend
+
+    m = parameters.replicates
+    data, _ = _data(parameters, shared)
+    settings: dict[str, Any] = {
+        "clip_norm": parameters.clip_norm,
+        "rho": parameters.budget.rho,
+        "step_size": parameters.step_size,
+    }
+    for trial in trials:
+        found: dict = {name: [] for name in replicates.quantities}
+        for count in parameters.gradients:
+            path = descend(data, **settings, steps=count, runs=parameters.runs, rng=trial.rng)
+            found["clipped_fraction"].append(path.clipped_fraction.non_private.mean())
+            for name in ON_ONE_PATH:
+                found[name].append(parameters.weights(name, count) @ path.iterates)
+            if count in parameters.long_gradients:
+                separate = descend(
                     data,
-                    clip_norm=clip_norm,
-                    step_size=parameters.step_size,
-                    gradient_noise_std=parameters.gradient_noise_std(gradients),
-                    steps=steps,
-                    runs=count,
+                    **settings,
+                    steps=count // m,
+                    gradients=count,
+                    runs=parameters.runs * m,
                     rng=trial.rng,
                 )
-                if count == runs:
-                    clipped[at, column] = run.clipped_fraction.non_private.mean()
-                    for name in ON_ONE_PATH:
-                        weights = parameters.weights(name, gradients)
-                        found[name][at, :, column] = weights @ run.iterates
-                else:
-                    mean = parameters.weights("independent_runs", gradients) @ run.iterates
-                    place = parameters.gradients_of("independent_runs").index(gradients)
-                    found["independent_runs"][at, :, place] = mean.reshape(runs, m, p)
-    variables = {
-        name: variable(
-            ("trial", "run", _axis(name), "replicate", "feature"),
-            values,
-            f"replicates of {_words(name)}",
-        )
-        for name, values in found.items()
-    }
-    widths = fit.half_widths(level=parameters.level)
-    return xr.Dataset(
-        variables
-        | {
-            "clipped_fraction": variable(
-                ("trial", "gradients"), clipped, "share of gradients clipped, not private"
-            ),
-            "gram": variable(("feature", "other_feature"), gram, "X'X, not private"),
-            "moment": variable("feature", moment, "X'y, not private"),
-            "clipped_minimiser": variable(
-                "feature",
-                clipped_minimiser(data, clip_norm=float(clip_norm)),
-                "minimiser of the loss whose gradients are the clipped ones, not private",
-            ),
-            "population_parameter": variable("feature", target, "population parameter"),
-            "ols_length": variable(
-                "feature",
-                2 * widths,
-                "length of the least-squares interval for the population parameter, not private",
-            ),
-        },
-        coords=_coordinates(parameters),
-    )
+                mean = parameters.weights("independent_runs", count) @ separate.iterates
+                found["independent_runs"].append(mean.reshape(parameters.runs, m, -1))
+        yield found
 
 
-def intervals(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
+SCORES = {quantity: f"coverage of the {target}" for quantity, target in TARGETS.items()}
+SCORES["length"] = "length of the interval"
+
+
+@per(
+    **{
+        name: each
+        for quantity, meaning in SCORES.items()
+        for name, each in {
+            **_of_each(Mean, f"the {meaning}, averaged over features", quantity),
+            **_of_each(
+                Quantity,
+                f"percentiles over features of the {meaning}",
+                f"{quantity}_percentiles",
+                "percentile",
+            ),
+        }.items()
+    },
+    **EXACT,
+    **_of_each(Estimate, "simulated less exact coverage", "coverage_gap"),
+    **_of_each(Estimate, "simulated over expected length", "length_ratio"),
+    ols_length="mean length of the least-squares interval, not private",
+    batch_means_over_ols_length=Quantity(
+        "length of batch means over that of the least-squares interval", "gradients"
+    ),
+)
+def scores(parameters: Parameters, simulation: xr.Dataset) -> dict:
     """Coverage of the three targets and length, simulated and exact given the data."""
-    import xarray as xr
-
-    from privreg.inference.intervals import replicate_interval
-
-    gram, moment = simulation.gram.values, simulation.moment.values
-    minimiser = np.linalg.solve(gram, moment)
-    eigenvalues, eigenvectors = np.linalg.eigh(gram / parameters.sample_size)
-    variables: dict[str, tuple] = {}
+    minimiser = np.linalg.solve(simulation.gram.values, simulation.moment.values)
+    spectrum = np.linalg.eigh(simulation.gram.values / parameters.sample_size)
+    found = _exact(parameters, *spectrum, minimiser)
+    targets = dict(
+        zip(
+            TARGETS,
+            (
+                minimiser,
+                simulation.clipped_minimiser.values,
+                simulation.population_parameter.values,
+            ),
+            strict=True,
+        )
+    )
     for name in CONSTRUCTIONS:
-        axis, words = _axis(name), _words(name)
-        values = simulation[name].values
-        # Runs of all trials in one row: (runs, gradients, replicates, features).
-        values = values.reshape(-1, *values.shape[2:])
-        interval = replicate_interval(values, level=parameters.level)
-        exact = _exact(parameters, name, eigenvalues, eigenvectors, minimiser)
-        for quantity, per_run, meaning in (
-            ("coverage", interval.covers(minimiser), "coverage of the empirical minimiser"),
-            (
-                "clipped_minimiser_coverage",
-                interval.covers(simulation.clipped_minimiser.values),
-                "coverage of the clipped loss's minimiser",
-            ),
-            (
-                "population_coverage",
-                interval.covers(simulation.population_parameter.values),
-                "coverage of the population parameter",
-            ),
-            ("length", interval.length, "length of the interval"),
-        ):
-            runs = np.asarray(per_run, dtype=float)
-            variables |= mean_and_error(
-                f"{name}_{quantity}",
-                runs.mean(axis=-1).T,
-                (axis,),
-                f"{meaning}, {words}, averaged over features",
-            )
-            variables[f"{name}_{quantity}_percentiles"] = variable(
-                ("percentile", axis),
-                np.percentile(runs.mean(axis=0), (2.5, 97.5), axis=-1),
-                f"percentiles over features of the {meaning}, {words}",
-            )
-        for quantity, (by_feature, meaning) in exact.items():
-            variables[f"{name}_{quantity}"] = variable(
-                axis, by_feature.mean(axis=-1), f"{meaning}, {words}, averaged over features"
-            )
-        coverage = variables[f"{name}_coverage"][1] - variables[f"{name}_exact_coverage"][1]
-        length = variables[f"{name}_length"][1] / variables[f"{name}_expected_length"][1]
-        for quantity, gap, meaning, source, scale in (
-            ("coverage_gap", coverage, "simulated less exact coverage", "coverage", 1.0),
-            (
-                "length_ratio",
-                length,
-                "simulated over expected length",
-                "length",
-                variables[f"{name}_expected_length"][1],
-            ),
-        ):
-            error = f"{name}_{quantity}_standard_error"
-            variables[f"{name}_{quantity}"] = variable(
-                axis, gap, f"{meaning}, {words}", standard_error=error
-            )
-            variables[error] = variable(
-                axis,
-                variables[f"{name}_{source}_standard_error"][1] / scale,
-                f"standard error of {meaning}",
-            )
-    variables["ols_length"] = variable(
-        (),
-        simulation.ols_length.values.mean(),
-        "mean length of the least-squares interval for the population parameter, not private",
-    )
-    variables["batch_means_over_ols_length"] = variable(
-        "gradients",
-        variables["batch_means_length"][1] / variables["ols_length"][1],
-        "length of batch means over that of the least-squares interval",
-    )
-    variables |= mean_and_error(
-        "clipped_fraction",
-        simulation.clipped_fraction.values.T,
-        ("gradients",),
-        "the share of gradients clipped, not private",
-    )
-    return xr.Dataset(
-        variables,
-        coords=_coordinates(parameters)
-        | {"percentile": variable("percentile", [2.5, 97.5], "percentile", units="percent")},
-        attrs={
-            "level": parameters.level,
-            "runs": len(values),
-            "sample_size": parameters.sample_size,
-        },
+        found |= _scores(parameters, simulation, name, targets)
+        coverage, length = found[f"{name}_coverage"], found[f"{name}_length"]
+        exact, expected = found[f"{name}_exact_coverage"], found[f"{name}_expected_length"]
+        found[f"{name}_coverage_gap"] = coverage.mean(axis=-1) - exact, _error(coverage)
+        found[f"{name}_length_ratio"] = (
+            length.mean(axis=-1) / expected,
+            _error(length) / expected,
+        )
+    found["ols_length"] = simulation.ols_length.values.mean()
+    over = found["batch_means_length"].mean(axis=-1) / found["ols_length"]
+    return found | {"batch_means_over_ols_length": over}
+
+
+theory = stage(AXES, law, literal)
+simulate = stage(AXES, table, replicates)
+intervals = stage(
+    AXES,
+    scores,
+    means(replicates, "clipped_fraction"),
+    attributes=lambda parameters: {
+        "level": parameters.level,
+        "sample_size": parameters.sample_size,
+    },
+)
+
+
+def _data(parameters: Parameters, rng: np.random.Generator) -> tuple[ArraySamples, np.ndarray]:
+    from reproduction.papers.brown2024.synthetic_data import draw
+
+    return draw(
+        parameters.sample_size, parameters.dimension, rng, anisotropic=parameters.anisotropic
     )
 
 
 def _exact(
-    parameters: Parameters,
-    construction: Construction,
-    eigenvalues: np.ndarray,
-    eigenvectors: np.ndarray,
-    minimiser: np.ndarray,
-) -> dict[str, tuple[np.ndarray, str]]:
-    """Exact coverage and expected length under the unclipped law, (gradients, features) each."""
+    parameters: Parameters, eigenvalues: np.ndarray, eigenvectors: np.ndarray, minimiser: np.ndarray
+) -> dict:
+    """Exact coverage and expected length under the unclipped law."""
     from privreg.inference.quality import interval_quality
     from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
 
-    found = []
-    for gradients in parameters.gradients_of(construction):
-        law = GradientDescentLaw(
-            eigenvalues=eigenvalues,
-            eigenvectors=eigenvectors,
-            minimiser=minimiser,
-            start=np.zeros_like(minimiser),
-            step_size=parameters.step_size,
-            gradient_noise_std=parameters.gradient_noise_std(gradients),
-        )
-        found.append(
-            interval_quality(
-                law,
+    found: dict = {name: [] for name in EXACT}
+    for name, axis in ALONG.items():
+        for gradients in getattr(parameters, axis):
+            descent = GradientDescentLaw(
+                eigenvalues=eigenvalues,
+                eigenvectors=eigenvectors,
+                minimiser=minimiser,
+                start=np.zeros_like(minimiser),
+                step_size=parameters.step_size,
+                gradient_noise_std=parameters.gradient_noise_std(gradients),
+            )
+            quality = interval_quality(
+                descent,
                 gradients=gradients,
-                construction=construction,
+                construction=name,
                 replicates=parameters.replicates,
                 burn_in=parameters.burn_in,
                 level=parameters.level,
             )
+            found[f"{name}_exact_coverage"].append(quality.coverage.mean())
+            found[f"{name}_expected_length"].append(quality.expected_length.mean())
+    return found
+
+
+def _scores(
+    parameters: Parameters, simulation: xr.Dataset, construction: Construction, targets: dict
+) -> dict[str, np.ndarray]:
+    """Means over features of each run, (gradients, runs), and percentiles of means over runs."""
+    from privreg.inference.intervals import replicate_interval
+
+    # Runs of all trials in one row: (runs, gradients, replicates, features).
+    order = ("trial", "run", ALONG[construction], "replicate", "feature")
+    values = simulation[construction].transpose(*order).values
+    interval = replicate_interval(values.reshape(-1, *values.shape[2:]), level=parameters.level)
+    found = {}
+    scores = {name: interval.covers(target) for name, target in targets.items()}
+    for name, score in (scores | {"length": interval.length}).items():
+        each = np.asarray(score, dtype=float)
+        found[f"{construction}_{name}"] = each.mean(axis=-1).T
+        found[f"{construction}_{name}_percentiles"] = np.percentile(
+            each.mean(axis=0), (2.5, 97.5), axis=-1
         )
-    coverage = _by_gradients(parameters, [each.coverage for each in found])
-    length = _by_gradients(parameters, [each.expected_length for each in found])
-    return {
-        "exact_coverage": (coverage, "exact coverage of the empirical minimiser without clipping"),
-        "expected_length": (length, "expected length without clipping"),
-    }
+    return found
 
 
-def _by_gradients(parameters: Parameters, rows: list[np.ndarray]) -> np.ndarray:
-    """One row for each number of gradients, of which there may be none."""
-    return np.reshape(rows, (len(rows), parameters.dimension))
-
-
-def _axis(construction: str) -> str:
-    return "long_gradients" if construction == "independent_runs" else "gradients"
-
-
-def _words(construction: str) -> str:
-    return construction.replace("_", " ")
-
-
-def _coordinates(parameters: Parameters) -> dict[str, tuple]:
-    return {
-        _axis(name): variable(
-            _axis(name), parameters.gradients_of(name), "total number of gradients N"
-        )
-        for name in CONSTRUCTIONS
-    }
+def _error(values: np.ndarray) -> np.ndarray:
+    return values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])

@@ -7,27 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipConstant,
-    Dimension,
-    Finite,
-    Flag,
-    Probability,
-    Rising,
-    SampleSize,
-    StatedBudget,
-    Steps,
-    StepSize,
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import (
+    Axis,
+    Estimate,
+    Mean,
+    Quantity,
+    means,
+    per,
+    stage,
+    trials_last,
 )
-from reproduction.experiment.summaries import loglog_slope, mean_and_error
+from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import loglog_slope
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from privreg.algorithms.samples import ArraySamples
-    from reproduction.experiment.trials import Trials
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Figures 1 and 9, section 4.1, Theorem 2.7"
 # Differs from its neighbour in `VARIANTS` in the budget alone; draws from a stream of its own and
@@ -55,17 +53,17 @@ FITTED_FROM = {"slope": 10, "late_slope": 50}
 class Parameters(Strict):
     """Figures 1 and 9: dimensions at a fixed ratio of samples to features."""
 
-    dimensions: Annotated[Rising[Dimension], Field(min_length=2)] = Field(
+    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
         description="Numbers of features p."
     )
-    samples_per_feature: Annotated[SampleSize, Field(ge=3)] = Field(description="n / p.")
-    budget: StatedBudget = Field(description="zCDP budget.")
-    delta: Probability = Field(description="delta of the (eps, delta) form of AdaSSP.")
-    steps: Steps = Field(description="Gradient steps T.")
-    step_size: StepSize = Field(description="eta; the paper's experiments do not state it.")
-    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
-    anisotropic: Flag = Field(False, description="Random covariance of Appendix B.")
-    label_noise_mean: Finite = Field(0.0, description="Mean of the label noise, 0 in the paper.")
+    samples_per_feature: Annotated[q.SampleSize, Field(ge=3)] = Field(description="n / p.")
+    budget: q.StatedBudget = Field(description="zCDP budget.")
+    delta: q.Probability = Field(description="delta of the (eps, delta) form of AdaSSP.")
+    steps: q.Steps = Field(description="Gradient steps T.")
+    step_size: q.StepSize = Field(description="eta; the paper's experiments do not state it.")
+    clip_constant: q.ClipConstant = Field(description="gamma / sqrt(p).")
+    anisotropic: q.Flag = Field(False, description="Random covariance of Appendix B.")
+    label_noise_mean: q.Finite = Field(0.0, description="Mean of the label noise, 0 in the paper.")
 
     @property
     def work(self) -> float:
@@ -79,155 +77,114 @@ class Parameters(Strict):
         return float(max(self.dimensions) ** 2 * self.samples_per_feature)
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """Distances of the estimates to the empirical minimiser and to the population parameter."""
-    import xarray as xr
+AXES = {
+    "dimension": Axis("features p", "dimensions"),
+    "variant": Axis("bounds, budget and neighbours", lambda: VARIANTS),
+}
+ERRORS = {
+    "privacy_error": Quantity("distance of DP-GD to the empirical minimiser"),
+    "private_error": Quantity("distance of DP-GD to the population parameter"),
+    "sampling_error": Quantity(
+        "distance of least squares, not private, to the population parameter"
+    ),
+    "adassp_error": Quantity("distance of AdaSSP to the population parameter", "variant"),
+    "adassp_privacy_error": Quantity("distance of AdaSSP to the empirical minimiser", "variant"),
+}
 
-    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+
+@per(
+    "dimension",
+    **ERRORS,
+    law_squared_error="exact mean squared distance of unclipped DP-GD to the empirical minimiser",
+)
+def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
+    """Distances of the estimates to the empirical minimiser and to the population parameter."""
     from privreg.algorithms.samples import moments
     from privreg.theory.full_batch_dpgd.law import gradient_descent_law
-    from reproduction.experiment.progress import track
+    from reproduction.papers.brown2024.descent import descend
     from reproduction.papers.brown2024.synthetic_data import draw
 
-    shape = (len(trials), len(parameters.dimensions))
-    private, private_population, sampling, law = (np.empty(shape) for _ in range(4))
-    baseline, baseline_privacy = (np.empty((*shape, len(VARIANTS))) for _ in range(2))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        for column, dimension in enumerate(parameters.dimensions):
-            count = dimension * parameters.samples_per_feature
-            data, target = draw(
-                count,
-                dimension,
-                trial.rng,
-                anisotropic=parameters.anisotropic,
-                label_noise_mean=parameters.label_noise_mean,
-            )
-            gram, moment = moments(data)
-            clip_norm = parameters.clip_constant * np.sqrt(dimension)
-            noise = float(
-                full_batch_noise_std(
-                    clip_norm=clip_norm,
-                    rho=parameters.budget.rho,
-                    sample_size=count,
-                    gradients=parameters.steps,
-                )
-            )
-            exact = gradient_descent_law(
-                gram,
-                moment,
-                sample_size=count,
-                step_size=parameters.step_size,
-                gradient_noise_std=noise,
-            )
-            found = full_batch_dpgd(
-                data,
-                clip_norm=clip_norm,
-                step_size=parameters.step_size,
-                gradient_noise_std=noise,
-                steps=parameters.steps,
-                times=[parameters.steps],
-                rng=trial.rng,
-                screening=False,
-            ).iterates[0, 0]
-            where = at, column
-            private[where] = np.linalg.norm(found - exact.minimiser)
-            private_population[where] = np.linalg.norm(found - target)
-            sampling[where] = np.linalg.norm(exact.minimiser - target)
-            law[where] = exact.expected_squared_error(parameters.steps)
-            estimates = _baselines(parameters, data, trial.rng)
-            baseline[where] = np.linalg.norm(estimates - target, axis=1)
-            baseline_privacy[where] = np.linalg.norm(estimates - exact.minimiser, axis=1)
-    dims = ("trial", "dimension")
-    return xr.Dataset(
-        {
-            "privacy_error": variable(
-                dims, private, "distance of DP-GD to the empirical minimiser"
-            ),
-            "private_error": variable(
-                dims, private_population, "distance of DP-GD to the population parameter"
-            ),
-            "sampling_error": variable(
-                dims,
-                sampling,
-                "distance of least squares, not private, to the population parameter",
-            ),
-            "law_squared_error": variable(
-                dims,
-                law,
-                "exact mean squared distance of unclipped DP-GD to the empirical minimiser",
-            ),
-            "adassp_error": variable(
-                (*dims, "variant"), baseline, "distance of AdaSSP to the population parameter"
-            ),
-            "adassp_privacy_error": variable(
-                (*dims, "variant"),
-                baseline_privacy,
-                "distance of AdaSSP to the empirical minimiser",
-            ),
-        },
-        coords={
-            "dimension": variable("dimension", parameters.dimensions, "features p"),
-            "variant": variable("variant", list(VARIANTS), "bounds, budget and neighbours"),
-        },
+    data, target = draw(
+        dimension * parameters.samples_per_feature,
+        dimension,
+        trial.rng,
+        anisotropic=parameters.anisotropic,
+        label_noise_mean=parameters.label_noise_mean,
     )
-
-
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Means over trials, and log-log slopes in the dimension."""
-    import xarray as xr
-
-    errors = {
-        name: np.moveaxis(simulation[name].values, 0, -1)
-        for name in (
-            "privacy_error",
-            "private_error",
-            "sampling_error",
-            "adassp_error",
-            "adassp_privacy_error",
-        )
+    path = descend(
+        data,
+        clip_norm=parameters.clip_constant * np.sqrt(dimension),
+        rho=parameters.budget.rho,
+        step_size=parameters.step_size,
+        steps=parameters.steps,
+        times=[parameters.steps],
+        rng=trial.rng,
+        screening=False,
+    )
+    law = gradient_descent_law(
+        *moments(data),
+        sample_size=data.sample_size,
+        step_size=parameters.step_size,
+        gradient_noise_std=float(path.gradient_noise_std),
+    )
+    private, baselines = path.iterates[0, 0], _baselines(parameters, data, trial.rng)
+    return {
+        "privacy_error": np.linalg.norm(private - law.minimiser),
+        "private_error": np.linalg.norm(private - target),
+        "sampling_error": np.linalg.norm(law.minimiser - target),
+        "adassp_error": np.linalg.norm(baselines - target, axis=1),
+        "adassp_privacy_error": np.linalg.norm(baselines - law.minimiser, axis=1),
+        "law_squared_error": law.expected_squared_error(parameters.steps),
     }
-    dims = {name: [str(dim) for dim in simulation[name].dims[1:]] for name in errors}
-    dimensions = np.asarray(parameters.dimensions)
-    variables: dict[str, tuple] = {}
-    for name, values in errors.items():
-        variables |= mean_and_error(name, values, dims[name], simulation[name].attrs["long_name"])
-        for kind, least in FITTED_FROM.items():
-            fitted = dimensions >= min(least, dimensions[-2])
-            slope, error = loglog_slope(dimensions[fitted], np.moveaxis(values[fitted], 0, -2))
-            standard_error = f"{name}_{kind}_standard_error"
-            variables[f"{name}_{kind}"] = variable(
-                dims[name][1:],
-                slope,
-                f"log-log slope in the dimension, from p = {dimensions[fitted][0]} on",
-                standard_error=standard_error,
-            )
-            variables[standard_error] = variable(
-                dims[name][1:], error, "standard error of the slope"
-            )
-    ratio = errors["privacy_error"] ** 2 / simulation.law_squared_error.values.T
-    variables |= mean_and_error(
-        "law_ratio",
-        ratio,
-        ("dimension",),
-        "squared distance of DP-GD to the empirical minimiser over its exact expectation",
-    )
-    variables |= mean_and_error(
-        "triangle_ratio",
-        errors["private_error"] ** 2
-        / (errors["privacy_error"] ** 2 + errors["sampling_error"] ** 2),
-        ("dimension",),
-        "squared distance of DP-GD to the population parameter over the sum of its two parts",
-    )
-    exact = np.sqrt(dimensions / (dimensions * (parameters.samples_per_feature - 1) - 1.0))
-    squares = mean_and_error(
-        "sampling_square_ratio",
-        (errors["sampling_error"] / exact[:, None]) ** 2,
-        ("dimension",),
-        "squared error of least squares over p / (n - p - 1)",
-    )
-    return xr.Dataset(
-        variables | squares, coords=simulation.drop_vars("trial").coords
-    ).assign_coords(trial=simulation.trial.variable)
+
+
+@per(
+    **{
+        f"{name}_{kind}": Estimate(
+            f"log-log slope in the dimension, from p = {least} or the last but one on", error.dims
+        )
+        for kind, least in FITTED_FROM.items()
+        for name, error in ERRORS.items()
+    }
+)
+def slopes(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    found, dimensions = {}, np.asarray(parameters.dimensions)
+    for kind, least in FITTED_FROM.items():
+        fitted = dimensions >= min(least, dimensions[-2])
+        errors = simulation.isel(dimension=fitted)
+        for name in ERRORS:
+            values = trials_last(errors[name].transpose("dimension", ..., "trial"))
+            found[f"{name}_{kind}"] = loglog_slope(dimensions[fitted], np.moveaxis(values, 0, -2))
+    return found
+
+
+@per(
+    law_ratio=Mean(
+        "the squared distance of DP-GD to the empirical minimiser over its exact expectation",
+        "dimension",
+    ),
+    triangle_ratio=Mean(
+        "the squared distance of DP-GD to the population parameter over the sum of its two parts",
+        "dimension",
+    ),
+    sampling_square_ratio=Mean(
+        "the squared error of least squares over p / (n - p - 1)", "dimension"
+    ),
+)
+def ratios(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    square = simulation**2
+    dimension = simulation.dimension
+    exact = np.sqrt(dimension / (dimension * (parameters.samples_per_feature - 1) - 1.0))
+    found = {
+        "law_ratio": square.privacy_error / simulation.law_squared_error,
+        "triangle_ratio": square.private_error / (square.privacy_error + square.sampling_error),
+        "sampling_square_ratio": (simulation.sampling_error / exact) ** 2,
+    }
+    return {name: trials_last(ratio) for name, ratio in found.items()}
+
+
+simulate = stage(AXES, run)
+summarise = stage(AXES, means(run, *ERRORS), slopes, ratios)
 
 
 def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Generator) -> np.ndarray:

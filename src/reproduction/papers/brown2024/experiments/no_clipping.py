@@ -2,64 +2,86 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Count,
-    Deviation,
-    Dimension,
-    Probability,
-    SampleSize,
-    Some,
-    StatedBudget,
-    Steps,
-    StepSize,
-    more_than,
-)
-from reproduction.experiment.summaries import mean_and_error
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, means, per, stage
+from reproduction.experiment.identities import Stated, below, close, every, identity, times
+from reproduction.papers.brown2024.setting import OneSize
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from privreg.algorithms.samples import ArraySamples
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Condition 2.4, Lemmas 2.5, 2.6, C.5 and C.7"
-RULES = ("printed", "with_unit_floor")
+# Multiples of 4 c_0² sqrt(p) for the label noise: Lemma 2.5's, and the one that its proof needs.
+RULES = {"printed": lambda sigma: sigma, "with_unit_floor": lambda sigma: max(sigma, 1.0)}
+DIMENSIONS = np.array([2, 10, 100, 10_000])
 
 
-class Parameters(Strict):
+class Parameters(OneSize):
     """One size of data; label noise of the paper's scale and below it."""
 
-    dimension: Annotated[Dimension, Field(ge=2)] = Field(description="Features p.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
-    steps: Steps = Field(description="Gradient steps T.")
-    step_size: StepSize = Field(description="eta.")
-    failure: Probability = Field(description="beta.")
-    label_noise: Some[Deviation] = Field(description="Standard deviations sigma.")
-    runs: Count = Field(description="Runs on each data set.")
-    budget: StatedBudget = Field(description="Budget at which the proof's demand is evaluated.")
+    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Features p.")
+    steps: q.Steps = Field(description="Gradient steps T.")
+    failure: q.Probability = Field(description="beta.")
+    label_noise: q.Some[q.Deviation] = Field(description="Standard deviations sigma.")
+    runs: q.Count = Field(description="Runs on each data set.")
+    budget: q.StatedBudget = Field(description="Budget at which the proof's demand is evaluated.")
 
-    _more_rows_than_columns = more_than("sample_size", "dimension")
+    @property
+    def constant(self) -> float:
+        """The paper's c_0."""
+        from privreg.theory.full_batch_dpgd.no_clipping import generative_constant
+
+        found = generative_constant(self.sample_size, steps=self.steps, failure=self.failure)
+        return float(found)
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
+AXES = {
+    "dimension": Axis("features p", DIMENSIONS),
+    "logarithm": Axis("where the logarithm stands in c_1", ["outside", "inside"]),
+    "label_noise": Axis("label noise sigma", "label_noise"),
+    "rule": Axis("threshold as printed, or with max(sigma, 1)", list(RULES)),
+    "design": Axis("covariance of features", ["isotropic", "anisotropic"]),
+}
+
+
+@per(
+    constant="the paper's c_0 at this size",
+    demanded_clip_norm=Stated(
+        "least threshold the proof admits",
+        where="Lemmas 2.5 and 2.6",
+        compares="With the paper's constant the proof asks for gamma >= 4.8e6 at n = 1000, T = 10, "
+        "beta = 0.05 and p = 10.",
+        holds=close(4.8e6, relative=0.01),
+        refuses=[times(0.95), times(1.05)],
+        entry={
+            "id": "demanded-threshold",
+            "note": "The experiments use 15.8; the theorem's constants are of no use in practice.",
+        },
+    ),
+    demanded_sample_size=Stated(
+        "least sample size the proof admits",
+        where="Lemmas 2.5 and 2.6, Theorem 2.7",
+        compares="With the paper's constant at n = 1000 the proof asks for 1.2e10 samples at rho = "
+        "0.015 and p = 10.",
+        holds=close(1.2e10, relative=0.01),
+        refuses=[times(0.95), times(1.05)],
+        entry={"id": "demanded-samples"},
+    ),
+)
+def demand(parameters: Parameters) -> dict:
     """The paper's constant and what its proof then demands."""
-    import xarray as xr
+    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_demand
 
-    from privreg.theory.full_batch_dpgd.no_clipping import generative_constant, no_clipping_demand
-
-    constant = float(
-        generative_constant(
-            parameters.sample_size, steps=parameters.steps, failure=parameters.failure
-        )
-    )
-    demand = no_clipping_demand(
-        constant,
+    found = no_clipping_demand(
+        parameters.constant,
         features=parameters.dimension,
         steps=parameters.steps,
         step_size=parameters.step_size,
@@ -67,150 +89,165 @@ def theory(parameters: Parameters) -> xr.Dataset:
         failure=parameters.failure,
         label_noise_std=1.0,
     )
-    dimensions = np.array([2, 10, 100, 10_000])
-    logarithm = np.log(5 * parameters.sample_size / parameters.failure)
-    # The bound of Claim A.9 on a row's norm over sqrt(p), with the logarithm outside the root, as
-    # the proof prints it, and inside.
-    rows = np.array([logarithm, np.sqrt(logarithm)])[:, None]
-    row_norms = 1 + np.sqrt(2 / dimensions) * rows
-    return xr.Dataset(
-        {
-            "constant": variable((), constant, "the paper's c_0 at this size"),
-            "demanded_clip_norm": variable(
-                (), demand.clip_norm, "least threshold the proof admits"
-            ),
-            "demanded_sample_size": variable(
-                (), demand.sample_size, "least sample size the proof admits"
-            ),
-            "chain_constant": variable(
-                "dimension",
-                12 / (1 - dimensions**-0.5),
-                "constant that the proof's chain for part (iv) gives",
-            ),
-            "row_norm_ratio": variable(
-                ("logarithm", "dimension"),
-                row_norms / (3 * np.sqrt(logarithm)),
-                "the proof's c_1 over 3 sqrt(ln(5 n / beta))",
-            ),
-        },
-        coords={
-            "dimension": variable("dimension", dimensions, "features p"),
-            "logarithm": variable(
-                "logarithm", ["outside", "inside"], "where the logarithm stands in c_1"
-            ),
-        },
+    return {
+        "constant": parameters.constant,
+        "demanded_clip_norm": found.clip_norm,
+        "demanded_sample_size": found.sample_size,
+    }
+
+
+@identity(
+    "dimension",
+    id="constant-twelve-from-the-proof",
+    where="Lemma C.7, part (iv) of its proof, equations (57)-(58)",
+    states="The proof's bound on the left side of part (iv) is within the lemma's c_0 = 12 "
+    "ln^1.5(5 n T / beta).",
+    ours=["p = 2, 10, 100 and 10,000"],
+    holds=every(below(12.0)),
+    refuses=[12.1, 13.0],
+    finding="constant-twelve-only-for-large-dimension",
+    expect="contradicted",
+    note="The chain gives 12 / (1 - 1 / sqrt(p)), which is above 12 at every p: 41 at p = 2, 12.1 "
+    "at p = 10,000.",
+)
+def chain_constant(dimension: int) -> float:
+    """Constant that the proof's chain for part (iv) gives."""
+    return 12 / (1 - dimension**-0.5)
+
+
+@identity(
+    "logarithm",
+    "dimension",
+    id="row-norm-constant-as-printed",
+    where="Lemma C.7, part (ii) of its proof",
+    states="c_1 = 1 + sqrt(2 / p) ln(5 n / beta) is at most 3 sqrt(ln(5 n / beta)).",
+    ours=[
+        "n = 1000 and beta = 0.05, where the lemma is for all; p from 2, the least that it admits"
+    ],
+    select={"logarithm": "outside"},
+    holds=every(below(1.0)),
+    refuses=[1.1, 2.0],
+    finding="logarithm-outside-the-root",
+    expect="contradicted",
+)
+def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
+    """The proof's c_1 over 3 sqrt(ln(5 n / beta))."""
+    # Claim A.9 has the root of the whole; the proof prints the logarithm outside of it.
+    value = np.log(5 * parameters.sample_size / parameters.failure)
+    row = value if logarithm == "outside" else np.sqrt(value)
+    return (1 + np.sqrt(2 / DIMENSIONS) * row) / (3 * np.sqrt(value))
+
+
+@identity(
+    id="first-gradients-within-the-threshold",
+    kind="theorem",
+    where="Lemma 2.5, base case of its proof; Condition 2.4, part (iv)",
+    states="Under Condition 2.4 and gamma >= 4 c_0^2 sigma sqrt(p) no gradient is clipped at the "
+    "start.",
+    ours=["n = 4, p = 2, Sigma = I, eta = sigma = 1, T = 10, y = X theta with theta = (100, 0)"],
+    holds=below(1.0),
+    refuses=[1.1, 10.0],
+    finding="condition-leaves-out-the-start",
+    expect="contradicted",
+    note="25 times the threshold. Part (iv) is for t from 1 on, the start is t = 0.",
+)
+def first_gradient_over_threshold() -> float:
+    """Largest first gradient over 4 c_0^2 sigma sqrt(p), with the least c_0 that the data admit."""
+    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_ratios
+
+    features = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
+    target = np.array([100.0, 0.0])
+    labels = features @ target
+    ratios = no_clipping_ratios(
+        features, labels, target=target, step_size=1.0, steps=10, label_noise_std=1.0
     )
+    gradients = np.abs(labels) * np.linalg.norm(features, axis=1)
+    return gradients.max() / (4 * ratios.constant**2 * np.sqrt(2))
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+@per(
+    constant=Quantity("least c_0 of the condition on the data", "label_noise"),
+    constant_ratio=Quantity("least c_0 over the paper's", "label_noise"),
+    clipped_runs=Quantity("share of runs with any gradient clipped", "label_noise rule"),
+    spectrum_bounded=Quantity("indicator of half I <= Sigma <= 2 I", "design"),
+    contracts=Quantity("indicator of a norm of I - eta Sigma of at most 7/8", "design"),
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
     """The condition's ratios, and runs at the limits of Lemma 2.5 with the measured constant."""
-    import xarray as xr
+    constants, clipped = [], []
+    for sigma in parameters.label_noise:
+        data, ratios = _draw(parameters, trial.rng, parameters.steps, label_noise_std=sigma)
+        constants.append(ratios.constant)
+        clipped.append(
+            [
+                _clipped_runs(parameters, data, ratios.constant, scale(sigma), trial.rng)
+                for scale in RULES.values()
+            ]
+        )
+    designs = [_draw(parameters, trial.rng, 1, anisotropic=kind)[1] for kind in (False, True)]
+    return {
+        "constant": constants,
+        "constant_ratio": np.array(constants) / parameters.constant,
+        "clipped_runs": clipped,
+        "spectrum_bounded": [float(ratios.spectrum_bounded) for ratios in designs],
+        "contracts": [float(ratios.contracts) for ratios in designs],
+    }
 
-    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
-    from privreg.theory.full_batch_dpgd.no_clipping import generative_constant, no_clipping_ratios
-    from reproduction.experiment.progress import track
+
+@per(
+    "label_noise",
+    largest_constant_ratio="largest ratio over data sets of the least c_0 to the paper's",
+)
+def largest_ratio(simulation: xr.Dataset) -> np.ndarray:
+    return simulation.constant_ratio.max("trial").values
+
+
+theory = stage(AXES, demand, chain_constant, row_norm_ratio, first_gradient_over_threshold)
+simulate = stage(AXES, run)
+summarise = stage(
+    AXES, means(run, "constant", "clipped_runs", "spectrum_bounded", "contracts"), largest_ratio
+)
+
+
+def _draw(
+    parameters: Parameters, rng: np.random.Generator, steps: int, **options: Any
+) -> tuple[ArraySamples, Any]:
+    """A data set and the ratios of the condition on it."""
+    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_ratios
     from reproduction.papers.brown2024.synthetic_data import draw
 
+    data, target = draw(parameters.sample_size, parameters.dimension, rng, **options)
+    return data, no_clipping_ratios(
+        data.features,
+        data.labels,
+        target=target,
+        step_size=parameters.step_size,
+        steps=steps,
+        label_noise_std=options.get("label_noise_std", 1.0),
+    )
+
+
+def _clipped_runs(
+    parameters: Parameters,
+    data: ArraySamples,
+    constant: float,
+    scale: float,
+    rng: np.random.Generator,
+) -> float:
+    """Share of runs that clip at the limits of Lemma 2.5."""
+    from reproduction.papers.brown2024.descent import descend
+
     p, n, steps = parameters.dimension, parameters.sample_size, parameters.steps
-    paper = float(generative_constant(n, steps=steps, failure=parameters.failure))
-    shape = (len(trials), len(parameters.label_noise))
-    constant = np.empty(shape)
-    clip_norms = np.empty((*shape, len(RULES)))
-    bounded, contracts = np.empty((len(trials), 2)), np.empty((len(trials), 2))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        for column, sigma in enumerate(parameters.label_noise):
-            data, target = draw(n, p, trial.rng, label_noise_std=sigma)
-            ratios = no_clipping_ratios(
-                data.features,
-                data.labels,
-                target=target,
-                step_size=parameters.step_size,
-                steps=steps,
-                label_noise_std=sigma,
-            )
-            c = constant[at, column] = ratios.constant
-            logarithm = np.log(2 * n * steps / parameters.failure)
-            # The budget at which the second inequality of the lemma is an equality.
-            rho = 2 * steps * (64 * c**2 * p * parameters.step_size / n) ** 2 * logarithm
-            for row, scale in enumerate((sigma, max(sigma, 1.0))):
-                clip_norm = 4 * c**2 * scale * np.sqrt(p)
-                run = full_batch_dpgd(
-                    data,
-                    clip_norm=clip_norm,
-                    step_size=parameters.step_size,
-                    gradient_noise_std=full_batch_noise_std(
-                        clip_norm=clip_norm, rho=rho, sample_size=n, gradients=steps
-                    ),
-                    steps=steps,
-                    times=[steps],
-                    runs=parameters.runs,
-                    rng=trial.rng,
-                )
-                clip_norms[at, column, row] = np.mean(
-                    run.clipped_fraction.non_private.max(axis=-1) > 0
-                )
-        for column, anisotropic in enumerate((False, True)):
-            data, target = draw(n, p, trial.rng, anisotropic=anisotropic)
-            ratios = no_clipping_ratios(
-                data.features,
-                data.labels,
-                target=target,
-                step_size=parameters.step_size,
-                steps=1,
-                label_noise_std=1.0,
-            )
-            bounded[at, column], contracts[at, column] = ratios.spectrum_bounded, ratios.contracts
-    return xr.Dataset(
-        {
-            "constant": variable(
-                ("trial", "label_noise"), constant, "least c_0 of the condition on the data"
-            ),
-            "constant_ratio": variable(
-                ("trial", "label_noise"), constant / paper, "least c_0 over the paper's"
-            ),
-            "clipped_runs": variable(
-                ("trial", "label_noise", "rule"),
-                clip_norms,
-                "share of runs with any gradient clipped",
-            ),
-            "spectrum_bounded": variable(
-                ("trial", "design"), bounded, "whether half I <= Sigma <= 2 I"
-            ),
-            "contracts": variable(
-                ("trial", "design"), contracts, "whether the norm of I - eta Sigma is at most 7/8"
-            ),
-        },
-        coords={
-            "label_noise": variable("label_noise", parameters.label_noise, "label noise sigma"),
-            "rule": variable("rule", list(RULES), "threshold as printed, or with max(sigma, 1)"),
-            "design": variable("design", ["isotropic", "anisotropic"], "covariance of features"),
-        },
+    logarithm = np.log(2 * n * steps / parameters.failure)
+    path = descend(
+        data,
+        clip_norm=4 * constant**2 * scale * np.sqrt(p),
+        # The budget at which the second inequality of the lemma is an equality.
+        rho=2 * steps * (64 * constant**2 * p * parameters.step_size / n) ** 2 * logarithm,
+        step_size=parameters.step_size,
+        steps=steps,
+        times=[steps],
+        runs=parameters.runs,
+        rng=rng,
     )
-
-
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Means over data sets, and the largest ratio."""
-    import xarray as xr
-
-    variables: dict[str, tuple] = {}
-    for name in ("constant", "clipped_runs", "spectrum_bounded", "contracts"):
-        array = simulation[name]
-        variables |= mean_and_error(
-            name, np.moveaxis(array.values, 0, -1), _names(array), array.attrs["long_name"]
-        )
-    variables["largest_constant_ratio"] = variable(
-        "label_noise",
-        simulation.constant_ratio.values.max(axis=0),
-        "largest ratio over data sets of the least c_0 to the paper's",
-    )
-    return xr.Dataset(
-        variables,
-        coords={
-            name: simulation[name].variable for name in ("label_noise", "rule", "design", "trial")
-        },
-    )
-
-
-def _names(array: xr.DataArray) -> list[str]:
-    """Dimensions without the trials."""
-    return [str(name) for name in array.dims if name != "trial"]
+    return np.mean(path.clipped_fraction.non_private.max(axis=-1) > 0)

@@ -2,202 +2,168 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipConstant,
-    Count,
-    Dimension,
-    Rising,
-    SampleSize,
-    StatedBudget,
-    Steps,
-    StepSize,
-    at_most,
-    more_than,
-)
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, Quantity, per, stage
+from reproduction.papers.brown2024.setting import OneThreshold
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from privreg.algorithms.samples import ArraySamples
+    from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
     from reproduction.experiment.trials import Trials
 
 PLACE = "Lemma 2.3, equations (8), (18), (19) and (88)-(94)"
-DATA_STREAM = 1 << 31
-SETTINGS = ("unclipped", "clipped")
 BINS = 200
 
 
-class Parameters(Strict):
+class Parameters(OneThreshold):
     """One data set; runs without clipping, and with the clipping of the experiments."""
 
-    dimension: Dimension = Field(description="Features p.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Sample size n.")
-    budget: StatedBudget = Field(description="zCDP budget that sets the noise.")
-    steps: Steps = Field(description="Gradient steps T.")
-    times: Rising[Steps] = Field(description="Steps at which the law is compared.")
-    step_size: StepSize = Field(description="eta.")
-    clip_constant: ClipConstant = Field(description="gamma / sqrt(p).")
-    runs: Annotated[Count, Field(ge=2)] = Field(description="Runs in each trial.")
+    budget: q.StatedBudget = Field(description="zCDP budget that sets the noise.")
+    steps: q.Steps = Field(description="Gradient steps T.")
+    times: q.Rising[q.Steps] = Field(description="Steps at which the law is compared.")
+    runs: Annotated[q.Count, Field(ge=2)] = Field(description="Runs in each trial.")
 
-    _more_rows_than_columns = more_than("sample_size", "dimension")
-    _times_are_steps = at_most("times", "steps")
+    _times_are_steps = q.at_most("times", "steps")
+
+    @property
+    def entries(self) -> np.ndarray:
+        return np.arange(len(self.times) * self.dimension)
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+AXES = {
+    "setting": Axis("without or with clipping", ["unclipped", "clipped"]),
+    "entry": Axis("feature within time, flattened", "entries"),
+}
+
+
+@per(
+    first=Quantity("mean deviation from the law's mean", "setting entry"),
+    second=Quantity("mean product of deviations from the law's mean", "setting entry other_entry"),
+    ranks=Quantity("runs by the rank of their Mahalanobis length", "setting bin"),
+)
+def run(
+    parameters: Parameters, trials: Trials, shared: np.random.Generator
+) -> Iterator[list[dict]]:
     """First and second moments, over each trial's runs, of deviations from the law's mean."""
-    import xarray as xr
-    from scipy.special import gammainc
+    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 
-    from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
+    data, law = _setting(parameters, shared)
+    mean, exact = law.mean(parameters.times), _covariance(parameters, law)
+
+    def moments(clip_norm: float, rng: np.random.Generator) -> dict:
+        path = full_batch_dpgd(
+            data,
+            clip_norm=clip_norm,
+            step_size=parameters.step_size,
+            gradient_noise_std=law.gradient_noise_std,
+            steps=parameters.steps,
+            runs=parameters.runs,
+            times=parameters.times,
+            rng=rng,
+        )
+        gap = (path.iterates - mean).reshape(parameters.runs, -1)
+        return {
+            "first": gap.mean(axis=0),
+            "second": gap.T @ gap / parameters.runs,
+            "ranks": _ranks(gap, exact),
+        }
+
+    for trial in trials:
+        # One bound a call: a finite one would keep screening from replacing the unclipped rows.
+        state, found = trial.rng.bit_generator.state, []
+        for clip_norm in (np.inf, parameters.clip_norm):
+            trial.rng.bit_generator.state = state
+            found.append(moments(clip_norm, trial.rng))
+        yield found
+
+
+@per(
+    covariance=Quantity("covariance and cross-covariance of the law", "entry other_entry"),
+)
+def covariance(parameters: Parameters, shared: np.random.Generator) -> np.ndarray:
+    return _covariance(parameters, _setting(parameters, shared)[1])
+
+
+@per(
+    "setting",
+    mean_gap=Estimate("sample mean less the law's, at each time and feature", "entry"),
+    covariance_gap=Estimate(
+        "sample covariance less the law's, between times and features", "entry other_entry"
+    ),
+    covariance_scale=Estimate("mean eigenvalue of the sample covariance in units of the law's"),
+    law_distance=(
+        "Kolmogorov distance of the joint law's ranks to uniform ones, times the root of the runs"
+    ),
+    largest_mean_deviation="largest deviation of a mean in standard errors",
+    relative_bias="norm of the last time's mean gap over the noise's root mean square",
+)
+def gaps(parameters: Parameters, simulation: xr.Dataset, setting: str) -> dict:
+    """Gaps to the law over all runs, with the standard errors that the law implies."""
+    at = simulation.sel(setting=setting)
+    exact, count = at.covariance.values, at.sizes["trial"] * parameters.runs
+    first, second = at.first.mean("trial").values, at.second.mean("trial").values
+    variance = np.diag(exact)
+    error = np.sqrt(variance / count)
+    pair_error = np.sqrt((np.outer(variance, variance) + exact**2) / count)
+    scale = np.trace(np.linalg.solve(exact, second)) / len(exact)
+    shares = np.cumsum(at.ranks.sum("trial").values) / count
+    distance = np.abs(shares - np.arange(1, BINS + 1) / BINS).max()
+    last = slice(-parameters.dimension, None)
+    return {
+        "mean_gap": (first, error),
+        "covariance_gap": (second - exact, pair_error),
+        "covariance_scale": (scale, np.sqrt(2 / (count * len(exact)))),
+        "law_distance": distance * np.sqrt(count),
+        "largest_mean_deviation": np.max(np.abs(first) / error),
+        "relative_bias": np.linalg.norm(first[last]) / np.sqrt(variance[last].sum()),
+    }
+
+
+simulate = stage(AXES, run, covariance)
+summarise = stage(AXES, gaps)
+
+
+def _setting(
+    parameters: Parameters, rng: np.random.Generator
+) -> tuple[ArraySamples, GradientDescentLaw]:
+    """The data set, and the law of its unclipped runs."""
+    from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
     from privreg.algorithms.samples import moments
     from privreg.theory.full_batch_dpgd.law import gradient_descent_law
-    from reproduction.experiment.progress import track
     from reproduction.papers.brown2024.synthetic_data import draw
 
-    data, _ = draw(parameters.sample_size, parameters.dimension, trials.generator(DATA_STREAM))
-    gram, moment = moments(data)
-    clip_norm = parameters.clip_constant * np.sqrt(parameters.dimension)
-    noise = float(
-        full_batch_noise_std(
-            clip_norm=clip_norm,
-            rho=parameters.budget.rho,
-            sample_size=data.sample_size,
-            gradients=parameters.steps,
-        )
+    data, _ = draw(parameters.sample_size, parameters.dimension, rng)
+    noise = full_batch_noise_std(
+        clip_norm=parameters.clip_norm,
+        rho=parameters.budget.rho,
+        sample_size=data.sample_size,
+        gradients=parameters.steps,
     )
-    law = gradient_descent_law(
-        gram,
-        moment,
+    return data, gradient_descent_law(
+        *moments(data),
         sample_size=data.sample_size,
         step_size=parameters.step_size,
-        gradient_noise_std=noise,
-    )
-    times = np.asarray(parameters.times)
-    mean = law.mean(times)
-    size = mean.size
-    exact = law.covariance(times[:, None], times).transpose(0, 2, 1, 3).reshape(size, size)
-    first = np.empty((len(trials), len(SETTINGS), size))
-    second = np.empty((len(trials), len(SETTINGS), size, size))
-    ranks = np.empty((len(trials), len(SETTINGS), BINS))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        # One bound a call: a finite one would keep screening from replacing the unclipped rows.
-        state = trial.rng.bit_generator.state
-        for row, bound in enumerate((np.inf, clip_norm)):
-            trial.rng.bit_generator.state = state
-            run = full_batch_dpgd(
-                data,
-                clip_norm=bound,
-                step_size=parameters.step_size,
-                gradient_noise_std=noise,
-                steps=parameters.steps,
-                runs=parameters.runs,
-                times=times,
-                rng=trial.rng,
-            )
-            gap = (run.iterates - mean).reshape(parameters.runs, size)
-            first[at, row] = gap.mean(axis=0)
-            second[at, row] = gap.T @ gap / parameters.runs
-            # Squared Mahalanobis lengths are chi-squared; their ranks are uniform.
-            lengths = np.einsum("ij,ij->i", gap, np.linalg.solve(exact, gap.T).T)
-            ranks[at, row] = np.histogram(gammainc(size / 2, lengths / 2), BINS, (0, 1))[0]
-    entries = np.arange(size)
-    return xr.Dataset(
-        {
-            "first": variable(
-                ("trial", "setting", "entry"), first, "mean deviation from the law's mean"
-            ),
-            "second": variable(
-                ("trial", "setting", "entry", "other_entry"),
-                second,
-                "mean product of deviations from the law's mean",
-            ),
-            "ranks": variable(
-                ("trial", "setting", "bin"), ranks, "runs by the rank of their Mahalanobis length"
-            ),
-            "covariance": variable(
-                ("entry", "other_entry"), exact, "covariance and cross-covariance of the law"
-            ),
-        },
-        coords={
-            "setting": variable("setting", list(SETTINGS), "without or with clipping"),
-            "entry": variable("entry", entries, "feature within time, flattened"),
-        },
-        attrs={"runs": parameters.runs},
+        gradient_noise_std=float(noise),
     )
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Gaps to the law over all runs, with the standard errors that the law implies."""
-    import xarray as xr
+def _covariance(parameters: Parameters, law: GradientDescentLaw) -> np.ndarray:
+    """Of all times and features, flattened."""
+    times, size = np.asarray(parameters.times), len(parameters.entries)
+    return law.covariance(times[:, None], times).transpose(0, 2, 1, 3).reshape(size, size)
 
-    exact = simulation.covariance.values
-    count = simulation.sizes["trial"] * parameters.runs
-    first, second = simulation.first.values.mean(axis=0), simulation.second.values.mean(axis=0)
-    variance = np.diag(exact)
-    mean_error = np.broadcast_to(np.sqrt(variance / count), first.shape)
-    pair_error = np.sqrt((np.outer(variance, variance) + exact**2) / count)
-    scale = np.array([np.trace(np.linalg.solve(exact, part)) for part in second]) / len(exact)
-    shares = np.cumsum(simulation.ranks.values.sum(axis=0), axis=-1) / count
-    distance = np.abs(shares - np.arange(1, BINS + 1) / BINS).max(axis=-1)
-    last = slice(-parameters.dimension, None)
-    bias = np.linalg.norm(first[:, last], axis=1) / np.sqrt(variance[last].sum())
-    dims = ("setting", "entry")
-    return xr.Dataset(
-        {
-            "mean_gap": variable(
-                dims,
-                first,
-                "sample mean less the law's, at each time and feature",
-                standard_error="mean_gap_standard_error",
-            ),
-            "mean_gap_standard_error": variable(
-                dims, mean_error, "standard error of the sample mean under the law"
-            ),
-            "covariance_gap": variable(
-                (*dims, "other_entry"),
-                second - exact,
-                "sample covariance less the law's, between times and features",
-                standard_error="covariance_gap_standard_error",
-            ),
-            "covariance_gap_standard_error": variable(
-                (*dims, "other_entry"),
-                np.broadcast_to(pair_error, second.shape),
-                "standard error of the sample covariance under the law",
-            ),
-            "covariance_scale": variable(
-                "setting",
-                scale,
-                "mean eigenvalue of the sample covariance in units of the law's",
-                standard_error="covariance_scale_standard_error",
-            ),
-            "covariance_scale_standard_error": variable(
-                "setting",
-                np.full(len(scale), np.sqrt(2 / (count * len(exact)))),
-                "standard error of the scale under the law",
-            ),
-            "law_distance": variable(
-                "setting",
-                distance * np.sqrt(count),
-                "Kolmogorov distance of the joint law's ranks to uniform ones, times the root of "
-                "the runs",
-            ),
-            "largest_mean_deviation": variable(
-                "setting",
-                np.max(np.abs(first) / mean_error, axis=1),
-                "largest deviation of a mean in standard errors",
-            ),
-            "relative_bias": variable(
-                "setting",
-                bias,
-                "norm of the last time's mean gap over the noise's root mean square",
-            ),
-        },
-        coords={name: simulation[name].variable for name in ("setting", "entry", "trial")},
-        attrs={"runs": count},
-    )
+
+def _ranks(gap: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    """Squared Mahalanobis lengths are chi-squared; their ranks are uniform."""
+    from scipy.special import gammainc
+
+    lengths = np.einsum("ij,ij->i", gap, np.linalg.solve(covariance, gap.T).T)
+    return np.histogram(gammainc(len(covariance) / 2, lengths / 2), BINS, (0, 1))[0]

@@ -1,97 +1,99 @@
-"""Figures of brown2024 over the sample size, drawn from artifacts alone."""
+"""Figures of brown2024 over the sample size, alone or with the dimension."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from reproduction.experiment.plotting import BLACK, BLUE, ORANGE, RED, panels
+from reproduction.experiment.plotting import BLACK, BLUE, ORANGE, RED, SKY, panels
+from reproduction.papers.brown2024.figures.common import HEIGHT, column, exact_line, points
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STEP_COLOURS = (ORANGE, RED)
+PRIMARY = "data_max_approximate_add_remove"
+WIDE = ["wide_zcdp_replace_one_large_budget", "wide_zcdp_replace_one"]
 
 
-def fig2(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
-    """Error due to privacy and due to sampling at a large budget."""
-    figure, panel = panels(1, 1, height=2.6)
-    figure.set_size_inches(4.2, 2.6)
-    for colour, marker, steps in zip(
-        STEP_COLOURS, ("v", "o"), simulation.steps.values, strict=False
+def fixed_ratio(simulation: xr.Dataset) -> Figure:
+    """Errors as dimension and sample size grow together."""
+    figure, panel = column()
+    dimensions = simulation.dimension.values
+    others = simulation.adassp_privacy_error.drop_sel(variant=WIDE)
+    band = others.min("variant"), others.max("variant")
+    panel.fill_between(dimensions, *band, color=SKY, alpha=0.3, lw=0)
+    for name, colour, marker, label in (
+        ("adassp_privacy_error", BLUE, "^", "AdaSSP (band: other choices)"),
+        ("privacy_error", RED, "o", "DP-GD"),
+        ("sampling_error", BLACK, "s", "least squares"),
     ):
-        _privacy(panel, simulation, theory, int(steps), colour, marker)
-    _sampling(panel, simulation, theory)
-    _exact(panel)
+        at = simulation.sel(variant=PRIMARY)
+        points(panel, at, name, color=colour, marker=marker, label=label)
+    population = r"DP-GD, to $\theta^*$"
+    panel.plot(dimensions, simulation.private_error, color=RED, ls=":", lw=0.9, label=population)
+    panel.set(
+        xscale="log",
+        xlabel="features $p$, with $n = 100\\,p$",
+        ylabel=r"$\ell_2$ error",
+        ylim=(0, 1.3),
+    )
+    panel.set_xticks(dimensions, [f"{value:g}" for value in dimensions])
+    panel.minorticks_off()
+    panel.legend(loc="upper left", ncols=2, columnspacing=1.0)
+    return figure
+
+
+def large_budget(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+    """Error due to privacy and due to sampling at a large budget."""
+    figure, panel = column()
+    _errors(panel, simulation, theory, ((ORANGE, "v"), (RED, "o")))
     panel.legend(loc="lower left")
     panel.set_ylabel(r"mean $\ell_2$ error")
     return figure
 
 
-def fig8(
+def standard_budget(
     ten: xr.Dataset, ten_law: xr.Dataset, hundred: xr.Dataset, hundred_law: xr.Dataset
 ) -> Figure:
-    """The same at the standard budget, for 10 and 100 features."""
-    figure, axes = panels(1, 2, height=2.6)
+    """The two errors at the standard budget, for 10 and 100 features."""
+    figure, axes = panels(1, 2, height=HEIGHT)
     cases = ((10, ten, ten_law), (100, hundred, hundred_law))
     for panel, (dimension, simulation, theory) in zip(axes, cases, strict=True):
-        steps = simulation.steps.values
-        _privacy(panel, simulation, theory, int(steps[0]), RED, "o")
-        if len(steps) > 1:
-            _privacy(panel, simulation, theory, int(steps[1]), ORANGE, "s")
-        _sampling(panel, simulation, theory)
-        crossing = theory.crossing.sel(steps=steps[0])
-        for kind, line, label in (
-            ("noise_alone", ":", f"its noise alone crosses, $T = {steps[0]}$"),
-            ("whole", "--", f"the whole error crosses, $T = {steps[0]}$"),
-        ):
-            place = float(crossing.sel(kind=kind))
-            panel.axvline(place, color=BLACK, ls=line, lw=0.8, label=label)
-        _exact(panel)
+        _errors(panel, simulation, theory, ((RED, "o"), (ORANGE, "s")))
         panel.set_title(f"$p = {dimension}$, {simulation.sizes['trial']} trials")
+        steps = int(theory.steps[0])
+        crossings = [
+            panel.axvline(float(at), color=BLACK, ls=line, lw=0.8, label=f"{label}, $T = {steps}$")
+            for at, line, label in zip(
+                theory.crossing.sel(steps=steps, kind=["noise_alone", "whole"]),
+                (":", "--"),
+                ("its noise alone crosses", "the whole error crosses"),
+                strict=True,
+            )
+        ]
+    lines = {each.get_label() for each in crossings}
+    shown = [
+        each for each in axes[0].get_legend_handles_labels()[0] if each.get_label() not in lines
+    ]
     axes[0].set_ylabel(r"mean $\ell_2$ error")
-    shown, names = axes[0].get_legend_handles_labels()
-    lines = [at for at, name in enumerate(names) if "cross" in name]
-    rest = [at for at in range(len(names)) if at not in lines]
-    axes[0].legend([shown[at] for at in rest], [names[at] for at in rest], loc="lower left")
-    axes[1].legend([shown[at] for at in lines], [names[at] for at in lines], loc="lower left")
+    axes[0].legend(handles=shown, loc="lower left")
+    axes[1].legend(handles=crossings, loc="lower left")
     return figure
 
 
-def _exact(panel: Axes) -> None:
-    panel.plot([], [], color="0.4", lw=0.9, label="exact, without clipping")
-
-
-def _privacy(
-    panel: Axes, simulation: xr.Dataset, theory: xr.Dataset, steps: int, colour: str, marker: str
+def _errors(
+    panel: Axes, simulation: xr.Dataset, theory: xr.Dataset, styles: tuple[tuple[str, str], ...]
 ) -> None:
-    at = simulation.sel(steps=steps)
-    panel.errorbar(
-        at.sample_size,
-        at.privacy_error,
-        yerr=2 * at.privacy_error_standard_error,
-        color=colour,
-        marker=marker,
-        ms=3.5,
-        ls="none",
-        elinewidth=0.7,
-        label=rf"privacy $\|\theta_T - \hat\theta\|$, $T = {steps}$",
-    )
-    panel.plot(theory.sample_size, theory.privacy_rms.sel(steps=steps), color=colour, lw=0.9)
-
-
-def _sampling(panel: Axes, simulation: xr.Dataset, theory: xr.Dataset) -> None:
-    panel.errorbar(
-        simulation.sample_size,
-        simulation.sampling_error,
-        yerr=2 * simulation.sampling_error_standard_error,
-        color=BLUE,
-        marker="^",
-        ms=3.5,
-        ls="none",
-        elinewidth=0.7,
-        label=r"sampling $\|\hat\theta - \theta^*\|$",
-    )
+    """Simulated points and exact lines: sampling, and privacy for each number of steps."""
+    exact_line(panel)
+    for (colour, marker), steps in zip(styles, simulation.steps.values, strict=False):
+        label = rf"privacy $\|\theta_T - \hat\theta\|$, $T = {steps}$"
+        at = simulation.sel(steps=steps)
+        points(panel, at, "privacy_error", color=colour, marker=marker, ls="none", label=label)
+        line = theory.privacy_rms.sel(steps=steps)
+        panel.plot(theory.sample_size, line, color=colour, lw=0.9)
+    label = r"sampling $\|\hat\theta - \theta^*\|$"
+    points(panel, simulation, "sampling_error", color=BLUE, marker="^", ls="none", label=label)
     panel.plot(theory.sample_size, theory.sampling_rms, color=BLUE, lw=0.9)
     panel.set(xscale="log", yscale="log", xlabel="samples $n$")

@@ -1,0 +1,37 @@
+"""What the figures of brown2024 share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from reproduction.experiment.plotting import panels
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HEIGHT = 2.6  # inches
+
+
+def column() -> tuple[Figure, Axes]:
+    """One panel, a little wider than a column of the paper."""
+    figure, panel = panels(1, 1, height=HEIGHT)
+    figure.set_size_inches(4.2, HEIGHT)
+    return figure, panel
+
+
+def points(panel: Axes, dataset: xr.Dataset, name: str, **style: Any) -> None:
+    """A simulated quantity over its one axis, with two standard errors either way."""
+    values = dataset[name]
+    panel.errorbar(
+        values[values.dims[0]],
+        values,
+        yerr=2 * dataset[values.attrs["ancillary_variables"]],
+        **{"ms": 3.5, "elinewidth": 0.7, **style},
+    )
+
+
+def exact_line(panel: Axes) -> None:
+    """Explain the lines of the exact law."""
+    panel.plot([], [], color="0.4", lw=0.9, label="exact, without clipping")

@@ -1,0 +1,41 @@
+"""Parameters and an axis that the recipes of brown2024 share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis
+from reproduction.experiment.parameters import Strict
+
+
+class OneSize(Strict):
+    """Tables of one size and the step size; the paper's experiments state neither n nor eta."""
+
+    dimension: q.Dimension = Field(description="Features p.")
+    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Sample size n.")
+    step_size: q.StepSize = Field(description="eta.")
+
+    _more_rows_than_columns = q.more_than("sample_size", "dimension")
+
+
+class OneThreshold(OneSize):
+    """Tables of one size, clipped at one multiple of sqrt(p)."""
+
+    clip_constant: q.ClipConstant = Field(description="gamma / sqrt(p).")
+
+    @property
+    def clip_norm(self) -> float:
+        """gamma."""
+        return self.clip_constant * np.sqrt(self.dimension)
+
+
+def rhos(parameters: Any) -> list[float]:
+    """Each budget's rho."""
+    return [budget.rho for budget in parameters.budgets]
+
+
+RHO = Axis("zCDP budget", rhos)
