@@ -247,6 +247,7 @@ def stage(
     axes: Mapping[str, Axis],
     *blocks: Block,
     attributes: Callable[[Any], Mapping[str, Any]] | None = None,
+    shared: Mapping[str, Callable[..., Any]] | None = None,
     **own: Axis,
 ) -> Callable[..., xr.Dataset]:
     """A stage of the workflow: a function of the parameters and of what its blocks read.
@@ -259,6 +260,9 @@ def stage(
         From `per`; one without trials for a theory or a summary, one with them for a simulation.
     attributes : callable, optional
         Global attributes, of the parameters; those of a simulation stay with its summary.
+    shared : mapping of str to callable, optional
+        What blocks and axes take by these names: functions of the parameters and of artifacts, each
+        evaluated once.
     **own : Axis
         Axes that are this stage's, or differ in it; shown even if no quantity has them.
     """
@@ -270,7 +274,8 @@ def stage(
     } - {"trial"}
     used |= own.keys()
     shown = {name: axis for name, axis in grid.items() if name in used or axis.along in used}
-    functions = [block.function for block in blocks]
+    making = shared or {}
+    functions = [block.function for block in blocks] + list(making.values())
     functions += [axis.values for axis in shown.values() if callable(axis.values)]
     asked = {name for function in functions for name in _arguments(function)}
     asked |= {"trials"} if "trial" in asked else set()
@@ -285,6 +290,8 @@ def stage(
         import xarray as xr
 
         given = signature.bind(*arguments, **named).arguments
+        for name, make in making.items():
+            given[name] = make(**{argument: given[argument] for argument in _arguments(make)})
         labels = {name: axis.labels(given) for name, axis in shown.items()}
         variables: Variables = {}
         for block in blocks:
@@ -331,6 +338,23 @@ def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
             meaning = f"standard deviation over trials of {mean.meaning}"
             declared[f"{name}_spread"] = replace(mean, meaning=meaning)
     return per(**declared)(summarise)
+
+
+def kept(*blocks: Block) -> Block:
+    """What a simulation holds once for all trials, for its summary."""
+    quantities = {
+        name: replace(each, dims=" ".join((*block.axes, *each.dims.split())))
+        for block in blocks
+        for name, each in block.quantities.items()
+    }
+
+    def keep(simulation: xr.Dataset) -> dict[str, np.ndarray]:
+        return {
+            name: simulation[name].transpose(*each.dims.split()).values
+            for name, each in quantities.items()
+        }
+
+    return per(**quantities)(keep)
 
 
 def trials_last(array: xr.DataArray) -> np.ndarray:

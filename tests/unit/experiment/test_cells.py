@@ -13,6 +13,7 @@ from reproduction.experiment.cells import (
     Estimate,
     Mean,
     Quantity,
+    kept,
     means,
     per,
     stage,
@@ -193,3 +194,31 @@ def test_what_is_returned_is_what_was_declared():
 
     with pytest.raises(ValueError, match="other, third"):
         stage(AXES, wrong)(PARAMETERS)
+
+
+def test_what_blocks_share_is_made_once_and_kept_in_the_summary():
+    made = []
+
+    def base(parameters, trials):
+        made.append(len(trials))
+        return max(parameters.sizes)
+
+    @per("size", "power", largest="largest value")
+    def largest(base, parameters, size):
+        return np.multiply(base + size, parameters.powers)
+
+    @per("size", value="what is drawn")
+    def value(base, trial, size):
+        return trial.rng.standard_normal() + base
+
+    run = stage(AXES, largest, value, shared={"base": base})
+    assert list(inspect.signature(run).parameters) == ["parameters", "trials"]
+    found = run(PARAMETERS, Trials(1, "a/b", 0, 3))
+    assert made == [3]
+    assert found.largest.dims == ("size", "power")
+    np.testing.assert_array_equal(found.largest, [[9, 18], [12, 24]])
+    assert found.value.dims == ("trial", "size")
+
+    simulation = found.assign_coords(trial=("trial", np.arange(3)))
+    summary = stage(AXES, means(value), kept(largest))(PARAMETERS, simulation)
+    assert summary.largest.identical(found.largest)
