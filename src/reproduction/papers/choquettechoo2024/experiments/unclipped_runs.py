@@ -1,4 +1,4 @@
-"""How large iterates and gradients of Noisy-FTRL get, beside the printed high-probability bounds."""
+"""How large iterates and gradients of Noisy-FTRL get, beside the printed bounds."""
 
 from __future__ import annotations
 
