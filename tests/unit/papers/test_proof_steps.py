@@ -1,11 +1,14 @@
 """Recipes that hold the proofs' steps of choquettechoo2024 and anon2024 against exact values."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from privreg.noise.tree import tree_shared_nodes
 from privreg.theory.shaped_noise.decay import PowerLawDecay
 from privreg.theory.shaped_noise.second_moments import private_risk
+from reproduction.experiment.quantities import LogAxis
 from reproduction.experiment.trials import shard_of
 from reproduction.papers.anon2024.experiments import (
     algorithm_forms,
@@ -127,7 +130,7 @@ def test_exact_covariances_are_those_of_drawn_features():
     moved = np.mean(np.einsum("nij,nj,nk->nik", steps, x, x), axis=0)
     exact = 2 * LAM**2 * np.diag(matrix) + LAM * (LAM @ np.diag(matrix))
     np.testing.assert_allclose(np.diag(moved), exact, rtol=0.05)
-    transported = finite_time_steps._transport(LAM, eta, np.diag(matrix))
+    transported = finite_time_steps.transported(LAM, eta, np.diag(matrix))
     direct = np.diag(matrix) - 2 * eta * LAM * np.diag(matrix) + eta**2 * exact
     np.testing.assert_allclose(transported, direct, rtol=1e-12)
 
@@ -151,11 +154,10 @@ def test_only_one_sign_of_the_transform_answers():
 
 def test_integrals_of_the_third_kind_where_they_are_elementary():
     # Pi(0, k) = K(k), and at k = 0 it is pi/2 over the root of 1 - n.
-    assert special_integrals._third(0.5, 0.0) == pytest.approx(np.pi / 2 / np.sqrt(0.5))
-    assert special_integrals._third(0.0, 0.0) == pytest.approx(np.pi / 2)
-    assert special_integrals._divergence_slope(np.geomspace(1e-8, 1e-2, 4)) == pytest.approx(
-        2**1.5, abs=1e-4
-    )
+    assert special_integrals.complete_third(0.5, 0.0) == pytest.approx(np.pi / 2 / np.sqrt(0.5))
+    assert special_integrals.complete_third(0.0, 0.0) == pytest.approx(np.pi / 2)
+    parameters = SimpleNamespace(cutoffs=LogAxis(low=1e-8, high=1e-2, count=4))
+    assert special_integrals.divergence_slope(parameters) == pytest.approx(2**1.5, abs=1e-4)
 
 
 def test_half_exponential_decay_has_a_closed_form():
