@@ -183,7 +183,8 @@ class Block:
     def _results(self, given: Given, labels: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         cells = [dict(zip(labels, cell, strict=True)) for cell in product(*labels.values())]
         if "trial" not in self.arguments:
-            yield from (self._result({**given, **cell}) for cell in cells)
+            tracked = track(cells, total=len(cells), label=self.function.__name__)
+            yield from (self._result({**given, **cell}) for cell in tracked)
             return
         trials = given["trials"]
         for trial in track(trials, total=len(trials), label=trials.experiment):

@@ -148,7 +148,10 @@ def test_bounds_are_of_the_printed_order_and_a_smaller_constant_fails():
 
 
 def test_only_one_sign_of_the_transform_answers():
-    plus, minus = transfer_functions._driven_errors(np.array([1.0, 0.5]), 0.2, [0.3, 1.0])
+    parameters = SimpleNamespace(
+        eigenvalues=np.array([1.0, 0.5]), step_size=0.2, damping=0.1, frequencies=[0.3, 1.0]
+    )
+    plus, minus = transfer_functions.noise_response_error(parameters)
     assert minus < 1e-10 < 0.1 < plus
 
 
@@ -161,7 +164,8 @@ def test_integrals_of_the_third_kind_where_they_are_elementary():
 
 
 def test_half_exponential_decay_has_a_closed_form():
-    constant, squared, _ = helper_lemmas._half_exponential_decay(0.01)
+    found = helper_lemmas.decay(0.01)
+    constant, squared = found["half_exponential_constant"], found["coefficient_sum"]
     assert constant == pytest.approx(2 - np.sqrt(1 - np.sqrt(0.99)), rel=1e-6)
     assert squared == pytest.approx((2 - np.sqrt(0.01)) ** 2, rel=1e-6)
 
