@@ -61,9 +61,17 @@ def _errors(panel: Axes, at: xr.Dataset) -> None:
     rows, anytime = np.arange(len(mean)), at.mechanism.isin(ANYTIME).values
     panel.hlines(rows, mean, largest, color=BLUE, lw=0.8)
     kinds = {"made for any number of steps": (anytime, BLUE), "others": (~anytime, "white")}
-    for kind, (at_rows, fill) in kinds.items():
-        look = {"color": BLUE, "mfc": fill, "ms": 4, "label": f"mean over steps, {kind}"}
-        panel.plot(mean[at_rows], rows[at_rows], "o", zorder=3, **look)
+    for kind, (chosen, fill) in kinds.items():
+        panel.plot(
+            mean[chosen],
+            rows[chosen],
+            "o",
+            color=BLUE,
+            mfc=fill,
+            ms=4,
+            zorder=3,
+            label=f"mean over steps, {kind}",
+        )
     panel.plot(largest, rows, "|", color=BLACK, ms=8, label="the largest step's")
     for row, value, stretches in zip(rows, mean, at.stretches.values, strict=True):
         restarts = rf" ($\times {stretches}$)" if stretches > 1 else ""
