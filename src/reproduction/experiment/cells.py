@@ -204,8 +204,8 @@ class Block:
             yield from (self._result({**given, **cell, "trial": trial}) for cell in cells)
 
     def _result(self, given: Given) -> Mapping[str, Any]:
-        if "shared" in self.arguments:
-            given = {**given, "shared": given["trials"].generator(SHARED_STREAM)}
+        if "shared_rng" in self.arguments:
+            given = {**given, "shared_rng": given["trials"].generator(SHARED_STREAM)}
         found = self.function(**{name: given[name] for name in self.arguments})
         if inspect.isgenerator(found):
             cell = (f"{axis} = {given[axis]}" for axis in self.axes if axis in self.arguments)
@@ -260,7 +260,7 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
         stage gave, over all cells, and `trial` to be called for each trial of a
         simulation, or `trials` to be called once a cell and give all of them on a first axis, or
         yield one after another. With `trial` the cells of a trial draw one after another from its
-        generator. `shared` is a generator that is the same in every trial, shard and cell; a
+        generator. `shared_rng` is a generator that is the same in every trial, shard and cell; a
         function that takes it without the trials returns what all of them share.
     """
 
@@ -278,6 +278,7 @@ def stage(
     axes: Mapping[str, Axis],
     *blocks: Block,
     attributes: Callable[..., Mapping[str, Any]] | None = None,
+    shared: Mapping[str, Callable[..., Any]] | None = None,
     **own: Axis,
 ) -> Callable[..., xr.Dataset]:
     """A stage of the workflow: a function of the parameters and of what its blocks read.
@@ -291,6 +292,9 @@ def stage(
     attributes : callable, optional
         Global attributes, a function of `parameters` and of the artifacts that it names; those of
         a simulation stay with its summary.
+    shared : mapping of str to callable, optional
+        What blocks and axes take by these names: functions of the parameters and of artifacts, each
+        evaluated once.
     **own : Axis
         Axes that are this stage's, or differ in it; shown even if no quantity has them.
     """
@@ -302,11 +306,13 @@ def stage(
     } - {"trial"}
     used |= own.keys()
     shown = {name: axis for name, axis in grid.items() if name in used or axis.along in used}
-    functions = [axis.values for axis in shown.values() if callable(axis.values)]
+    making = shared or {}
+    functions = list(making.values())
+    functions += [axis.values for axis in shown.values() if callable(axis.values)]
     functions += [attributes] if attributes else []
     asked = {name for function in functions for name in _arguments(function)}
     asked |= {name for block in blocks for name in block.arguments}
-    asked |= {"trials"} if asked & {"trial", "shared"} else set()
+    asked |= {"trials"} if asked & {"trial", "shared_rng"} else set()
     inputs = [name for name in INPUTS if name in asked]
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -318,6 +324,8 @@ def stage(
         import xarray as xr
 
         given = signature.bind(*arguments, **named).arguments
+        for name, make in making.items():
+            given[name] = make(**{argument: given[argument] for argument in _arguments(make)})
         labels = {name: axis.labels(given) for name, axis in shown.items()}
         coordinates: Variables = {
             name: variable(axis.along or name, labels[name], axis.meaning, units=axis.units)
@@ -370,6 +378,23 @@ def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
             meaning = f"standard deviation over trials of {mean.meaning}"
             declared[f"{name}_spread"] = replace(mean, meaning=meaning)
     return per(**declared)(summarise)
+
+
+def kept(*blocks: Block) -> Block:
+    """What a simulation holds once for all trials, for its summary."""
+    quantities = {
+        name: replace(each, dims=" ".join((*block.axes, *each.dims.split())))
+        for block in blocks
+        for name, each in block.quantities.items()
+    }
+
+    def keep(simulation: xr.Dataset) -> dict[str, np.ndarray]:
+        return {
+            name: simulation[name].transpose(*each.dims.split()).values
+            for name, each in quantities.items()
+        }
+
+    return per(**quantities)(keep)
 
 
 def trials_last(array: xr.DataArray) -> np.ndarray:

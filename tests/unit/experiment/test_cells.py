@@ -13,6 +13,7 @@ from reproduction.experiment.cells import (
     Estimate,
     Mean,
     Quantity,
+    kept,
     means,
     per,
     stage,
@@ -75,12 +76,12 @@ def test_trials_of_a_cell_may_be_yielded_one_after_another():
 
 def test_what_all_trials_share_is_the_same_in_every_shard():
     @per(table=Quantity("what all trials share", "row"))
-    def table(shared):
-        return shared.standard_normal(3)
+    def table(shared_rng):
+        return shared_rng.standard_normal(3)
 
     @per("size", product="product")
-    def run(trials, shared, size):
-        row = shared.standard_normal(3)
+    def run(trials, shared_rng, size):
+        row = shared_rng.standard_normal(3)
         return [size * row[0] * trial.rng.standard_normal() for trial in trials]
 
     sample = stage(AXES, table, run)
@@ -240,3 +241,31 @@ def test_a_function_may_read_what_those_before_it_gave():
     found = stage(AXES, value, total)
     assert list(inspect.signature(found).parameters) == ["parameters"]
     np.testing.assert_array_equal(found(PARAMETERS).total, [3 + 6, 9 + 36])
+
+
+def test_what_blocks_share_is_made_once_and_kept_in_the_summary():
+    made = []
+
+    def base(parameters, trials):
+        made.append(len(trials))
+        return max(parameters.sizes)
+
+    @per("size", "power", largest="largest value")
+    def largest(base, parameters, size):
+        return np.multiply(base + size, parameters.powers)
+
+    @per("size", value="what is drawn")
+    def value(base, trial, size):
+        return trial.rng.standard_normal() + base
+
+    run = stage(AXES, largest, value, shared={"base": base})
+    assert list(inspect.signature(run).parameters) == ["parameters", "trials"]
+    found = run(PARAMETERS, Trials(1, "a/b", 0, 3))
+    assert made == [3]
+    assert found.largest.dims == ("size", "power")
+    np.testing.assert_array_equal(found.largest, [[9, 18], [12, 24]])
+    assert found.value.dims == ("trial", "size")
+
+    simulation = found.assign_coords(trial=("trial", np.arange(3)))
+    summary = stage(AXES, means(value), kept(largest))(PARAMETERS, simulation)
+    assert summary.largest.identical(found.largest)

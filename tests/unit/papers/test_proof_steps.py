@@ -1,11 +1,14 @@
 """Recipes that hold the proofs' steps of choquettechoo2024 and anon2024 against exact values."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from privreg.noise.tree import tree_shared_nodes
 from privreg.theory.shaped_noise.decay import PowerLawDecay
 from privreg.theory.shaped_noise.second_moments import private_risk
+from reproduction.experiment.quantities import LogAxis
 from reproduction.experiment.trials import shard_of
 from reproduction.papers.anon2024.experiments import (
     algorithm_forms,
@@ -127,7 +130,7 @@ def test_exact_covariances_are_those_of_drawn_features():
     moved = np.mean(np.einsum("nij,nj,nk->nik", steps, x, x), axis=0)
     exact = 2 * LAM**2 * np.diag(matrix) + LAM * (LAM @ np.diag(matrix))
     np.testing.assert_allclose(np.diag(moved), exact, rtol=0.05)
-    transported = finite_time_steps._transport(LAM, eta, np.diag(matrix))
+    transported = finite_time_steps.transported(LAM, eta, np.diag(matrix))
     direct = np.diag(matrix) - 2 * eta * LAM * np.diag(matrix) + eta**2 * exact
     np.testing.assert_allclose(transported, direct, rtol=1e-12)
 
@@ -145,21 +148,24 @@ def test_bounds_are_of_the_printed_order_and_a_smaller_constant_fails():
 
 
 def test_only_one_sign_of_the_transform_answers():
-    plus, minus = transfer_functions._driven_errors(np.array([1.0, 0.5]), 0.2, [0.3, 1.0])
+    parameters = SimpleNamespace(
+        eigenvalues=np.array([1.0, 0.5]), step_size=0.2, damping=0.1, frequencies=[0.3, 1.0]
+    )
+    plus, minus = transfer_functions.noise_response_error(parameters)
     assert minus < 1e-10 < 0.1 < plus
 
 
 def test_integrals_of_the_third_kind_where_they_are_elementary():
     # Pi(0, k) = K(k), and at k = 0 it is pi/2 over the root of 1 - n.
-    assert special_integrals._third(0.5, 0.0) == pytest.approx(np.pi / 2 / np.sqrt(0.5))
-    assert special_integrals._third(0.0, 0.0) == pytest.approx(np.pi / 2)
-    assert special_integrals._divergence_slope(np.geomspace(1e-8, 1e-2, 4)) == pytest.approx(
-        2**1.5, abs=1e-4
-    )
+    assert special_integrals.complete_third(0.5, 0.0) == pytest.approx(np.pi / 2 / np.sqrt(0.5))
+    assert special_integrals.complete_third(0.0, 0.0) == pytest.approx(np.pi / 2)
+    parameters = SimpleNamespace(cutoffs=LogAxis(low=1e-8, high=1e-2, count=4))
+    assert special_integrals.divergence_slope(parameters) == pytest.approx(2**1.5, abs=1e-4)
 
 
 def test_half_exponential_decay_has_a_closed_form():
-    constant, squared, _ = helper_lemmas._half_exponential_decay(0.01)
+    found = helper_lemmas.decay(0.01)
+    constant, squared = found["half_exponential_constant"], found["coefficient_sum"]
     assert constant == pytest.approx(2 - np.sqrt(1 - np.sqrt(0.99)), rel=1e-6)
     assert squared == pytest.approx((2 - np.sqrt(0.01)) ** 2, rel=1e-6)
 
@@ -175,9 +181,11 @@ def test_runs_without_clipping_do_not_depend_on_shards():
         for i in range(2)
     ]
     for name, values in whole.data_vars.items():
-        joined = np.concatenate([part[name].values for part in parts], axis=-1)
+        joined = np.concatenate([part[name].values for part in parts])
         np.testing.assert_array_equal(joined, values.values)
     # The label part is in proportion to the label noise, so that its ratio to a bound that is does
     # not change.
-    label = whole.bound.sel(quantity="label part").values
-    np.testing.assert_allclose(label[:, 0], label[:, 1], rtol=1e-9)
+    label = whole.bound.sel(quantity="label part")
+    np.testing.assert_allclose(
+        label.sel(label_noise_std=0.5), label.sel(label_noise_std=5.0), rtol=1e-9
+    )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
 from reproduction.papers.choquettechoo2024.training import (
     Floats,
@@ -20,11 +21,14 @@ from reproduction.papers.choquettechoo2024.training import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from reproduction.experiment.trials import Trials
     from reproduction.papers.choquettechoo2024.mechanisms import Participation
 
 FloatArray = NDArray[np.float64]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
 CLASSES = 10
+# The generator that rates are chosen with; reported trials count from 0.
+TUNING_TRIAL = 1_000_000
 
 
 class Plan(Protocol):
@@ -37,13 +41,14 @@ class Plan(Protocol):
     steps_per_epoch: int
     clip_norm: float
     momentum: float
-    epsilons: list[float]
-    delta: float
     rate_factors: list[float]
     noiseless_rates: list[float]
 
     @property
     def participation(self) -> Participation: ...
+
+    @property
+    def noise_multipliers(self) -> FloatArray: ...
 
     def schedule(self, batch_size: int) -> Schedule: ...
 
@@ -54,6 +59,13 @@ class _Mechanism(NamedTuple):
     decoder: Floats
     sensitivity: float
     error: float
+
+
+class Rates(NamedTuple):
+    """Learning rates by mechanism and budget, and the one without noise."""
+
+    private: FloatArray
+    noiseless: float
 
 
 class _Parts(NamedTuple):
@@ -67,11 +79,13 @@ class _Parts(NamedTuple):
 class Runs:
     """Settings of one experiment, with everything that its trials share."""
 
-    def __init__(self, parameters: Plan, theory: xr.Dataset, data: xr.Dataset) -> None:
+    def __init__(
+        self, parameters: Plan, trials: Trials, theory: xr.Dataset, data: xr.Dataset
+    ) -> None:
         from privreg.data.splits import sizes_that_fit
         from reproduction.experiment.tables import from_dataset
 
-        self.parameters = parameters
+        self.parameters, self._trials = parameters, trials
         self.table = from_dataset(data)
         self.sizes = sizes_that_fit(
             self.table,
@@ -88,34 +102,26 @@ class Runs:
         errors = self._theory.mean_error.isel(schedule=0)
         return [self._mechanism(name, float(errors.sel(mechanism=name))) for name in TRAINED]
 
-    def multipliers(self) -> FloatArray:
-        r"""Noise over sensitivity that releases all iterates of a run within each budget, 1/√(2ρ).
-
-        Neighbours are zero-out; one Gaussian mechanism with the sensitivity of the whole matrix.
-        """
-        from privreg.privacy.budget import Budget
-
-        delta = self.parameters.delta
-        budgets = [
-            Budget.approximate(epsilon, delta, neighbours="zero-out")
-            for epsilon in self.parameters.epsilons
-        ]
-        return np.array([1 / budget.root for budget in budgets])
-
     def noise_std(self) -> FloatArray:
         """Standard deviation of the draws before they are correlated, (mechanisms, budgets)."""
         sensitivity = np.array([mechanism.sensitivity for mechanism in self.mechanisms])
         change = self.parameters.clip_norm / self.batch_size
-        return np.multiply.outer(sensitivity * change, self.multipliers())
+        return np.multiply.outer(sensitivity * change, self.parameters.noise_multipliers)
 
     def noise_levels(self) -> FloatArray:
         """Prefix error of the mean gradients, (mechanisms, budgets)."""
         error = np.array([mechanism.error for mechanism in self.mechanisms])
         change = self.parameters.clip_norm / self.batch_size
-        return np.multiply.outer(error * change, self.multipliers())
+        return np.multiply.outer(error * change, self.parameters.noise_multipliers)
 
-    def choose_rates(self, name: str, rng: np.random.Generator) -> tuple[FloatArray, float]:
-        """Rates of the best validation accuracy in one run; not private."""
+    @cached_property
+    def rates(self) -> dict[str, Rates]:
+        """By feature map, those of the best validation accuracy in one run; not private."""
+        return {
+            name: self._chosen(name, self._trials.generator(TUNING_TRIAL)) for name in FEATURE_MAPS
+        }
+
+    def _chosen(self, name: str, rng: np.random.Generator) -> Rates:
         factors = np.array(self.parameters.rate_factors)
         rates = factors / self.noise_levels()[..., None]
         shape = rates.shape
@@ -128,15 +134,13 @@ class Runs:
         best = np.take_along_axis(rates, scores.argmax(axis=-1)[..., None], axis=-1)[..., 0]
         without = np.array([self.parameters.noiseless_rates])
         scores = accuracy(*parts.measured["validation"], self._noiseless(parts, without))
-        return best, float(without[0, scores[0].argmax()])
+        return Rates(best, float(without[0, scores[0].argmax()]))
 
-    def accuracies(
-        self, name: str, rng: np.random.Generator, *, rates: FloatArray, noiseless_rate: float
-    ) -> tuple[FloatArray, float]:
+    def accuracies(self, name: str, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """Test accuracies by mechanism and budget, and the one without noise."""
-        parts = self._parts(name, rng)
-        found = self._trained(parts, rng, self.noise_std(), rates)
-        noiseless = self._noiseless(parts, np.array([[noiseless_rate]]))
+        rates, parts = self.rates[name], self._parts(name, rng)
+        found = self._trained(parts, rng, self.noise_std(), rates.private)
+        noiseless = self._noiseless(parts, np.array([[rates.noiseless]]))
         test = parts.measured["test"]
         return accuracy(*test, found), float(accuracy(*test, noiseless)[0, 0])
 

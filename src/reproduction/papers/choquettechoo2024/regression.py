@@ -1,15 +1,43 @@
-"""What the regression experiments share: the two algorithms, their noise at a budget, spectra."""
+"""What the experiments share: covariances, correlations of the noise, exact stationary risks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis
+from reproduction.experiment.parameters import Strict
 
 if TYPE_CHECKING:
+    from privreg.theory.correlated_noise.linear_regression import StationaryError
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 ALGORITHMS = ("noisy_sgd", "noisy_ftrl")
+ALGORITHM = Axis("algorithm", ALGORITHMS)
+FAMILIES = ("independent", "damped_square_root", "damped_anti_pgd")
+FAMILY = Axis("how the noise is correlated", FAMILIES)
+
+
+class Covariance(Strict):
+    """Gaussian features."""
+
+    dimension: q.Dimension = Field(description="d.")
+    decay: q.Power = Field(description="a of the eigenvalues k^-a.")
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        return power_law(self.dimension, self.decay)
+
+    @property
+    def moment(self) -> float:
+        """R², the least that bounds the fourth moments."""
+        from privreg.theory.correlated_noise.bounds import fourth_moment_bound
+
+        return fourth_moment_bound(self.eigenvalues)
 
 
 class Setting(NamedTuple):
@@ -29,13 +57,48 @@ def damping(setting: Setting) -> float:
     return float(setting.step_size * setting.eigenvalues.min())
 
 
-def stationary_noise(setting: Setting, algorithm: str) -> StationaryNoise:
-    """Correlation of an algorithm."""
+def family_noise(family: str, damping: float) -> StationaryNoise:
+    """Correlation of a family in its stationary state."""
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
-    if algorithm == "noisy_sgd":
+    if family == "independent":
         return StationaryNoise.independent()
-    return StationaryNoise.damped_square_root(damping(setting))
+    return getattr(StationaryNoise, family)(damping)
+
+
+def coefficients(family: str, steps: int, damping: float) -> np.ndarray:
+    """First column of a family's coefficient matrix; `damping` is that of a damped family."""
+    from privreg.noise import toeplitz
+
+    name = "identity" if family == "independent" else family
+    options = {"damping": damping} if "damped" in family else {}
+    return np.asarray(getattr(toeplitz, name)(steps, **options))
+
+
+def stationary(
+    eigenvalues: np.ndarray,
+    step_size: float,
+    noise: StationaryNoise,
+    *,
+    rho: float = 1.0,
+    label_noise_std: float = 0.0,
+) -> StationaryError:
+    """Stationary error at unit clip norm, in closed form."""
+    from privreg.theory.correlated_noise.linear_regression import stationary_error
+
+    return stationary_error(
+        eigenvalues,
+        step_size=step_size,
+        noise=noise,
+        gradient_noise_std=float((noise.squared_sensitivity / (2 * rho)) ** 0.5),
+        label_noise_std=label_noise_std,
+    )
+
+
+def stationary_noise(setting: Setting, algorithm: str) -> StationaryNoise:
+    """Correlation of an algorithm."""
+    family = "independent" if algorithm == "noisy_sgd" else "damped_square_root"
+    return family_noise(family, damping(setting))
 
 
 def source_std(setting: Setting, algorithm: str, *, rho: float) -> float:
@@ -50,10 +113,8 @@ def source_std(setting: Setting, algorithm: str, *, rho: float) -> float:
     )
 
 
-def exact_risk(
-    setting: Setting, algorithm: str, *, rho: float, label_noise_std: float = 0.0
-) -> float:
-    """Stationary excess risk in closed form."""
+def exact_risk(setting: Setting, algorithm: str, *, rho: float) -> float:
+    """Stationary excess risk without label noise, in closed form."""
     from privreg.theory.correlated_noise.linear_regression import stationary_error
 
     return stationary_error(
@@ -61,5 +122,20 @@ def exact_risk(
         step_size=setting.step_size,
         noise=stationary_noise(setting, algorithm),
         gradient_noise_std=source_std(setting, algorithm, rho=rho),
-        label_noise_std=label_noise_std,
     ).excess_risk
+
+
+def exact_risks(setting: Setting, *, rho: float) -> list[float]:
+    """Stationary excess risks of the two algorithms."""
+    return [exact_risk(setting, name, rho=rho) for name in ALGORITHMS]
+
+
+def slope(abscissa: ArrayLike, values: ArrayLike) -> np.ndarray:
+    """Log-log slope along the first axis."""
+    return np.polyfit(np.log(abscissa), np.log(values), 1)[0]
+
+
+def deviations(runs: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Distance of the means over the last axis from exact values, in standard errors."""
+    error = runs.std(axis=-1, ddof=1) / np.sqrt(runs.shape[-1])
+    return (runs.mean(axis=-1) - exact) / error

@@ -44,11 +44,11 @@ AXES = {"rho": RHO}
         "share of gradients over the threshold on the unclipped path", "rho run"
     ),
 )
-def run(parameters: Parameters, trials: Trials, shared: np.random.Generator) -> Iterator[dict]:
+def run(parameters: Parameters, trials: Trials, shared_rng: np.random.Generator) -> Iterator[dict]:
     """Whether a gradient clipped, along either path, and whether the paths differ."""
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 
-    data, noise = _setting(parameters, shared)
+    data, noise = _setting(parameters, shared_rng)
     for trial in trials:
         state = trial.rng.bit_generator.state
         paths = []
@@ -81,11 +81,11 @@ def run(parameters: Parameters, trials: Trials, shared: np.random.Generator) -> 
     any_clip_bound="union bound on the probability of any clip",
     exact_share="exact expected share over the threshold, unclipped path",
 )
-def bounds(parameters: Parameters, shared: np.random.Generator) -> list[dict]:
+def bounds(parameters: Parameters, shared_rng: np.random.Generator) -> list[dict]:
     from privreg.algorithms.samples import moments
     from privreg.theory.full_batch_dpgd.law import clipping_bound, gradient_descent_law
 
-    data, noise = _setting(parameters, shared)
+    data, noise = _setting(parameters, shared_rng)
     found = []
     for std in noise:
         law = gradient_descent_law(

@@ -146,13 +146,13 @@ def law(parameters: Parameters) -> dict:
         "length of the least-squares interval for the population parameter, not private", "feature"
     ),
 )
-def table(parameters: Parameters, shared: np.random.Generator) -> dict:
+def table(parameters: Parameters, shared_rng: np.random.Generator) -> dict:
     """What the constructions estimate on the one data set, or are compared with."""
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import moments
     from reproduction.papers.brown2024.clipped_loss import clipped_minimiser
 
-    data, target = _data(parameters, shared)
+    data, target = _data(parameters, shared_rng)
     gram, moment = moments(data)
     return {
         "gram": gram,
@@ -171,13 +171,13 @@ def table(parameters: Parameters, shared: np.random.Generator) -> dict:
     clipped_fraction=Quantity("share of gradients clipped, not private", "gradients"),
 )
 def replicates(
-    parameters: Parameters, trials: Trials, shared: np.random.Generator
+    parameters: Parameters, trials: Trials, shared_rng: np.random.Generator
 ) -> Iterator[dict]:
     """Replicates of each construction."""
     from reproduction.papers.brown2024.descent import descend
 
     m = parameters.replicates
-    data, _ = _data(parameters, shared)
+    data, _ = _data(parameters, shared_rng)
     settings: dict[str, Any] = {
         "clip_norm": parameters.clip_norm,
         "rho": parameters.budget.rho,

@@ -50,12 +50,12 @@ AXES = {
     ranks=Quantity("runs by the rank of their Mahalanobis length", "setting bin"),
 )
 def run(
-    parameters: Parameters, trials: Trials, shared: np.random.Generator
+    parameters: Parameters, trials: Trials, shared_rng: np.random.Generator
 ) -> Iterator[list[dict]]:
     """First and second moments, over each trial's runs, of deviations from the law's mean."""
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 
-    data, law = _setting(parameters, shared)
+    data, law = _setting(parameters, shared_rng)
     mean, exact = law.mean(parameters.times), _covariance(parameters, law)
 
     def moments(clip_norm: float, rng: np.random.Generator) -> dict:
@@ -88,8 +88,8 @@ def run(
 @per(
     covariance=Quantity("covariance and cross-covariance of the law", "entry other_entry"),
 )
-def covariance(parameters: Parameters, shared: np.random.Generator) -> np.ndarray:
-    return _covariance(parameters, _setting(parameters, shared)[1])
+def covariance(parameters: Parameters, shared_rng: np.random.Generator) -> np.ndarray:
+    return _covariance(parameters, _setting(parameters, shared_rng)[1])
 
 
 @per(

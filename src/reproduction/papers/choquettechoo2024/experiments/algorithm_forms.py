@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    ClipNorm,
-    Dimension,
-    Finite,
-    PositiveDeviation,
-    Probability,
-    Rho,
-    Some,
-    Steps,
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import (
+    Stated,
+    above,
+    below,
+    close,
+    every,
+    identity,
+    plus,
+    times,
 )
-
-if TYPE_CHECKING:
-    import xarray as xr
+from reproduction.experiment.parameters import Strict
+from reproduction.papers.choquettechoo2024.regression import coefficients
 
 PLACE = "Algorithm 1, equations (2), (3) and (11) to (13), Remark 1.2, Table 3, Section A.2"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd")
@@ -33,147 +32,145 @@ MECHANISMS = (
     "full_honaker",
     "multi_epoch",
 )
+STEP_SIZE, RIDGE = 0.05, 0.3
 
 
 class Parameters(Strict):
     """Short runs on drawn data, and mechanisms at a number of steps and at twice that."""
 
-    steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps T, one record each.")
-    dimension: Dimension = Field(description="d.")
-    damping: Probability = Field(description="nu of the damped families.")
-    clip_norm: ClipNorm = Field(description="G.")
-    gradient_noise_std: PositiveDeviation = Field(description="Of the white noise.")
-    labels: Annotated[Some[Finite], Field(min_length=2)] = Field(
+    steps: Annotated[q.Steps, Field(ge=2)] = Field(description="Steps T, one record each.")
+    dimension: q.Dimension = Field(description="d.")
+    damping: q.Probability = Field(description="nu of the damped families.")
+    clip_norm: q.ClipNorm = Field(description="G.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")
+    labels: Annotated[q.Some[q.Finite], Field(min_length=2)] = Field(
         description="Label of a record not clipped."
     )
-    rhos: Some[Rho] = Field(description="zCDP budgets that are converted.")
-    deltas: Some[Probability] = Field(description="delta of the conversion.")
+    rhos: q.Some[q.Rho] = Field(description="zCDP budgets that are converted.")
+    deltas: q.Some[q.Probability] = Field(description="delta of the conversion.")
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Distances between forms, counts of draws, leading blocks."""
-    import xarray as xr
+AXES = {
+    "family": Axis("coefficients", FAMILIES),
+    "label": Axis("label of the record", "labels"),
+    "mechanism": Axis("row of Table 3", MECHANISMS),
+}
 
-    forms = [_forms(parameters, name) for name in FAMILIES]
-    losses = [_unclipped_loss(parameters, label) for label in parameters.labels]
-    change, draws = zip(*(_mechanism(name, parameters) for name in MECHANISMS), strict=True)
-    stable = _stable_rank()
-    return xr.Dataset(
-        {
-            "loop_error": variable(
-                "family", [f[0] for f in forms], "distance of the library's iterates from a loop"
-            ),
-            "matrix_error": variable(
-                "family", [f[1] for f in forms], "distance of the iterates from equation (12)"
-            ),
-            "squared_error_ratio": variable(
-                "family", [f[2] for f in forms], "mean of equation (3) by its sums over |AB|^2"
-            ),
-            "printed_error_ratio": variable(
-                "family", [f[3] for f in forms], "equation (3) with its printed index over |AB|^2"
-            ),
-            "unclipped_loss": variable(
-                "label", losses, "squared distance of unclipped releases over 2 sigma^2"
-            ),
-            "unclipped_exponent": variable(
-                (),
-                np.polyfit(np.log(parameters.labels), np.log(losses), 1)[0],
-                "log-log slope of the unclipped loss over the label",
-            ),
-            "root_error": variable(
-                (), _root_error(parameters.steps), "distance of B B A from the identity at nu = 0"
-            ),
-            "leading_block_change": variable(
-                "mechanism",
-                change,
-                "change of the injected noise's correlations for twice the steps",
-            ),
-            "draws_a_step": variable(
-                "mechanism", draws, "largest number of normal vectors that one step combines"
-            ),
-            "conversion_ratio": variable(
-                (),
-                _conversion_ratio(parameters),
-                "least epsilon by Section A.2 over the exact one of a Gaussian mechanism",
-            ),
-            "stable_rank_error": variable(
-                (), stable[0], "relative distance of the effective dimension from the stable rank"
-            ),
-            "stable_rank_jump": variable(
-                (), stable[1], "change of the effective dimension when the rank doubles"
-            ),
+
+@per(
+    "family",
+    loop_error=Stated(
+        "distance of the library's iterates from a loop",
+        where="Algorithm 1",
+        compares=(
+            "The library's DP-FTRL with the lines of Algorithm 1 written as a loop, all iterates "
+            "of a clipped run."
+        ),
+        holds=every(below(1e-11)),
+        refuses=[1e-9, 0.01],
+        entry={"id": "algorithm-1-line-by-line"},
+    ),
+    matrix_error=Stated(
+        "distance of the iterates from equation (12)",
+        where="Section A.1, equations (11) and (12)",
+        states=(
+            "The iterates are those of the matrix mechanism, theta_t - theta_0 = -eta A B (C G + "
+            "W) with C the inverse of B."
+        ),
+        holds=every(below(1e-11)),
+        refuses=[1e-9, 0.01],
+        entry={
+            "id": "matrix-form-of-the-update",
+            "ours": ["three families of coefficients, 64 steps of a clipped run with ridge"],
         },
-        coords={
-            "family": variable("family", list(FAMILIES), "coefficients"),
-            "label": variable("label", parameters.labels, "label of the record"),
-            "mechanism": variable("mechanism", list(MECHANISMS), "row of Table 3"),
-        },
-        attrs={"steps": parameters.steps},
-    )
-
-
-def _coefficients(family: str, parameters: Parameters) -> np.ndarray:
-    from privreg.noise import toeplitz
-
-    options = {"damping": parameters.damping} if "damped" in family else {}
-    return np.asarray(getattr(toeplitz, family)(parameters.steps, **options))
-
-
-def _generator(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.SFC64(seed))
-
-
-def _forms(parameters: Parameters, family: str) -> tuple[float, float, float, float]:
-    """Algorithm 1 line by line, equation (12) from its gradients, equation (3) twice."""
+    ),
+)
+def iterates(parameters: Parameters, family: str) -> dict:
+    """Of the library, of Algorithm 1 line by line, and of equation (12) from its gradients."""
     from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
     from privreg.algorithms.samples import ArraySamples
-    from privreg.noise.errors import step_variances
     from privreg.noise.streams import WhiteNoise
     from privreg.noise.toeplitz import dense_matrix
 
-    count, d, eta, ridge = parameters.steps, parameters.dimension, 0.05, 0.3
-    beta = _coefficients(family, parameters)
-    matrix = dense_matrix(beta)
+    count, d, std = parameters.steps, parameters.dimension, parameters.gradient_noise_std
+    beta = coefficients(family, count, parameters.damping)
     rng = _generator(0)
     features, labels = rng.standard_normal((count, d)), rng.standard_normal(count)
     run = dp_ftrl(
         ArraySamples(features, labels),
-        mechanism=FTRLMechanism(beta, parameters.gradient_noise_std, parameters.clip_norm, count),
-        step_size=eta,
+        mechanism=FTRLMechanism(beta, std, parameters.clip_norm, count),
+        step_size=STEP_SIZE,
         rng=_generator(1),
-        ridge=ridge,
+        ridge=RIDGE,
         times=np.arange(1, count + 1),
     )
-    white = WhiteNoise(d, rng=_generator(1), std=parameters.gradient_noise_std).draw(count)
+    matrix, white = dense_matrix(beta), WhiteNoise(d, rng=_generator(1), std=std).draw(count)
     theta, path, gradients = np.zeros(d), [], []
     for t in range(count):
         gradient = features[t] * (features[t] @ theta - labels[t])
         norm = float(np.linalg.norm(gradient))
-        gradient = gradient * min(1.0, parameters.clip_norm / norm) + ridge * theta
+        gradient = gradient * min(1.0, parameters.clip_norm / norm) + RIDGE * theta
         noise = sum(matrix[t, tau] * white[tau] for tau in range(t + 1))
-        theta = theta - eta * (gradient + noise)
+        theta = theta - STEP_SIZE * (gradient + noise)
         path.append(theta)
         gradients.append(gradient)
-    sums = np.tril(np.ones((count, count)))
     moved = np.linalg.solve(matrix, np.array(gradients)) + white
-    whole = -eta * sums @ matrix @ moved
+    whole = -STEP_SIZE * _sums(count) @ matrix @ moved
     size = np.abs(path).max()
-    frobenius = float(np.sum((sums @ matrix) ** 2))
+    return {
+        "loop_error": np.abs(run.iterates - path).max() / size,
+        "matrix_error": np.abs(whole - path).max() / size,
+    }
+
+
+@per(
+    "family",
+    squared_error_ratio=Stated(
+        "mean of equation (3) by its sums over |AB|^2",
+        where="Section A.1",
+        states=(
+            "The objective of prior work, the squared error of the gradients' prefix sums, is "
+            "|A B|^2 in the Frobenius norm."
+        ),
+        holds=every(close(1.0, absolute=1e-12)),
+        refuses=[plus(1e-9), times(1.01)],
+        entry={"id": "prefix-error-is-a-frobenius-norm"},
+    ),
+    printed_error_ratio=Stated(
+        "equation (3) with its printed index over |AB|^2",
+        where="Equation (3), Section A.1",
+        states="Equation (3), with its inner index t, is that objective.",
+        holds=every(close(1.0, absolute=1e-6)),
+        refuses=[times(1.01), times(2.0)],
+        entry={
+            "id": "equation-3-as-printed",
+            "expect": "contradicted",
+            "finding": "index-of-equation-3",
+        },
+    ),
+)
+def equation_3(parameters: Parameters, family: str) -> dict:
+    from privreg.noise.errors import step_variances
+    from privreg.noise.toeplitz import dense_matrix
+
+    count = parameters.steps
+    beta = coefficients(family, count, parameters.damping)
+    matrix = dense_matrix(beta)
+    frobenius = float(np.sum((_sums(count) @ matrix) ** 2))
     # With the index t the inner sum is t + 1 times the noise of the last step.
     printed = float(np.arange(1, count + 1) ** 2 @ np.sum(matrix**2, axis=1))
-    return (
-        float(np.abs(run.iterates - path).max() / size),
-        float(np.abs(whole - path).max() / size),
-        float(step_variances(beta).sum() / frobenius),
-        printed / frobenius,
-    )
+    return {
+        "squared_error_ratio": step_variances(beta).sum() / frobenius,
+        "printed_error_ratio": printed / frobenius,
+    }
 
 
-def _unclipped_loss(parameters: Parameters, label: float) -> float:
+@per("label", unclipped_loss="squared distance of unclipped releases over 2 sigma^2")
+def unclipped_loss(parameters: Parameters, label: float) -> float:
     """What a first record of a large label moves, in units of the white noise."""
     from privreg.noise.toeplitz import dense_matrix
 
-    beta = _coefficients("damped_square_root", parameters)
+    beta = coefficients("damped_square_root", parameters.steps, parameters.damping)
     eta, paths = 0.1, []
     for present in (True, False):
         theta, path = 0.0, []
@@ -186,12 +183,142 @@ def _unclipped_loss(parameters: Parameters, label: float) -> float:
     return float(0.5 * (white @ white) / parameters.gradient_noise_std**2)
 
 
-def _root_error(steps: int) -> float:
+@identity(
+    id="without-clipping-no-privacy",
+    kind="prose",
+    where="Remark 1.2",
+    states="Noisy-FTRL, which does not clip, is not differentially private.",
+    ours=["one record whose label grows from 1 to 1000", "loss of the order of the label squared"],
+    holds=close(2.0, absolute=1e-6),
+    refuses=[plus(0.01), plus(-2.0)],
+)
+def unclipped_exponent(parameters: Parameters) -> float:
+    """Log-log slope of the unclipped loss over the label."""
+    losses = [unclipped_loss(parameters, label) for label in parameters.labels]
+    return np.polyfit(np.log(parameters.labels), np.log(losses), 1)[0]
+
+
+@identity(
+    id="undamped-coefficients-are-a-square-root",
+    kind="prose",
+    where="Section 2.1",
+    states=(
+        "At eta = 0 the optimal coefficients are those of Fichtenberger et al., the inverse of the "
+        "square root of the prefix sums."
+    ),
+    holds=below(1e-12),
+    refuses=[1e-9, 0.01],
+)
+def root_error(parameters: Parameters) -> float:
+    """Distance of B B A from the identity at nu = 0."""
     from privreg.noise.toeplitz import damped_square_root, dense_matrix
 
-    root = dense_matrix(damped_square_root(steps, damping=0.0))
-    product = root @ root @ np.tril(np.ones((steps, steps)))
-    return float(np.abs(product - np.eye(steps)).max())
+    root = dense_matrix(damped_square_root(parameters.steps, damping=0.0))
+    product = root @ root @ _sums(parameters.steps)
+    return float(np.abs(product - np.eye(parameters.steps)).max())
+
+
+@per(
+    "mechanism",
+    leading_block_change="change of the injected noise's correlations for twice the steps",
+    draws_a_step=Stated(
+        "largest number of normal vectors that one step combines",
+        where="Table 3",
+        states=(
+            "A training step combines O(1) normal vectors in DP-SGD, O(log T) in tree aggregation "
+            "and O(T) in Optimal CC and nu-DP-FTRL."
+        ),
+        select={"mechanism": ["dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl"]},
+        holds=close([1, 7, 64, 64], absolute=0.5),
+        refuses=[[1, 8, 64, 64], [2, 7, 64, 64]],
+        entry={
+            "id": "draws-of-a-training-step",
+            "kind": "figure",
+            "ours": ["T = 64, counted from the matrices: 1, log2 T + 1 and T"],
+        },
+    ),
+)
+def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
+    """How the first T steps change if twice as many are planned; draws combined in a step."""
+    steps = parameters.steps
+    decoders = [_decoder(mechanism, count, parameters.damping) for count in (steps, 2 * steps)]
+    correlations = []
+    for decoder in decoders:
+        covariance = decoder[:steps] @ decoder[:steps].T
+        scale = np.sqrt(np.diag(covariance))
+        correlations.append(covariance / np.outer(scale, scale))
+    return {
+        "leading_block_change": np.abs(correlations[0] - correlations[1]).max(),
+        "draws_a_step": (np.abs(decoders[0]) > 1e-12).sum(axis=1).max(),
+    }
+
+
+@identity(
+    id="conversion-is-sound",
+    kind="prose",
+    where="Section A.2",
+    states="rho-zCDP implies (eps, delta)-DP for the printed infimum over orders.",
+    ours=["rho = 0.01 to 1, delta = 1e-8 to 1e-3, the exact trade-off of one Gaussian mechanism"],
+    holds=above(1.0),
+    refuses=[0.999, 0.9],
+)
+def conversion_ratio(parameters: Parameters) -> float:
+    """Least epsilon by Section A.2 over the exact one of a Gaussian mechanism."""
+    from privreg.algorithms.shaped_accounting import gaussian_epsilon
+
+    orders = 1 + np.geomspace(1e-4, 1e6, 4000)
+    least = np.inf
+    for rho in parameters.rhos:
+        for delta in parameters.deltas:
+            terms = rho * orders - np.log(orders * delta) / (orders - 1) + np.log1p(-1 / orders)
+            least = min(least, float(terms.min() / gaussian_epsilon(rho, delta=delta)))
+    return least
+
+
+@per(
+    stable_rank_error="relative distance of the effective dimension from the stable rank",
+    stable_rank_jump="change of the effective dimension when the rank doubles",
+)
+def stable_rank() -> dict:
+    """Section C.6: of a drawn covariance, and when eigenvalues of 1e-9 join it."""
+    from scipy.linalg import sqrtm
+
+    from privreg.theory.correlated_noise.bounds import effective_dimension
+
+    root = _generator(2).standard_normal((5, 5))
+    covariance = root @ root.T
+    half = np.real(sqrtm(covariance))
+    rank = np.linalg.norm(half) ** 2 / np.linalg.norm(half, 2) ** 2
+    values = np.linalg.eigvalsh(covariance)
+    effective = effective_dimension(values)
+    joined = effective_dimension(np.append(values, np.full(5, 1e-9)))
+    return {
+        "stable_rank_error": abs(effective / rank - 1),
+        "stable_rank_jump": joined - effective,
+    }
+
+
+theory = stage(
+    AXES,
+    iterates,
+    equation_3,
+    unclipped_loss,
+    unclipped_exponent,
+    root_error,
+    rows_of_table_3,
+    conversion_ratio,
+    stable_rank,
+    attributes=lambda parameters: {"steps": parameters.steps},
+)
+
+
+def _generator(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.SFC64(seed))
+
+
+def _sums(steps: int) -> np.ndarray:
+    """A, the prefix sums."""
+    return np.tril(np.ones((steps, steps)))
 
 
 def _decoder(name: str, steps: int, damping: float) -> np.ndarray:
@@ -210,44 +337,3 @@ def _decoder(name: str, steps: int, damping: float) -> np.ndarray:
         return np.eye(steps)
     nu = 0.0 if name == "optimal_cc" else damping
     return toeplitz.dense_matrix(toeplitz.damped_square_root(steps, damping=nu))
-
-
-def _mechanism(name: str, parameters: Parameters) -> tuple[float, int]:
-    """How the first T steps change if twice as many are planned; draws combined in a step."""
-    correlations = []
-    for steps in (parameters.steps, 2 * parameters.steps):
-        decoder = _decoder(name, steps, parameters.damping)[: parameters.steps]
-        covariance = decoder @ decoder.T
-        scale = np.sqrt(np.diag(covariance))
-        correlations.append(covariance / np.outer(scale, scale))
-    draws = np.abs(_decoder(name, parameters.steps, parameters.damping)) > 1e-12
-    change = float(np.abs(correlations[0] - correlations[1]).max())
-    return change, int(draws.sum(axis=1).max())
-
-
-def _conversion_ratio(parameters: Parameters) -> float:
-    from privreg.algorithms.shaped_accounting import gaussian_epsilon
-
-    orders = 1 + np.geomspace(1e-4, 1e6, 4000)
-    least = np.inf
-    for rho in parameters.rhos:
-        for delta in parameters.deltas:
-            terms = rho * orders - np.log(orders * delta) / (orders - 1) + np.log1p(-1 / orders)
-            least = min(least, float(terms.min() / gaussian_epsilon(rho, delta=delta)))
-    return least
-
-
-def _stable_rank() -> tuple[float, float]:
-    """Section C.6: of a drawn covariance, and when eigenvalues of 1e-9 join it."""
-    from scipy.linalg import sqrtm
-
-    from privreg.theory.correlated_noise.bounds import effective_dimension
-
-    root = _generator(2).standard_normal((5, 5))
-    covariance = root @ root.T
-    half = np.real(sqrtm(covariance))
-    rank = np.linalg.norm(half) ** 2 / np.linalg.norm(half, 2) ** 2
-    values = np.linalg.eigvalsh(covariance)
-    effective = effective_dimension(values)
-    joined = effective_dimension(np.append(values, np.full(5, 1e-9)))
-    return float(abs(effective / rank - 1)), float(joined - effective)

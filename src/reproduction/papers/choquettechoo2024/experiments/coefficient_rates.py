@@ -7,146 +7,108 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Dimension,
-    Power,
-    Probability,
-    Rho,
-    Rising,
-    ShareAxis,
-    Steps,
-    StepSizeAxis,
-)
-from reproduction.papers.choquettechoo2024.regression import power_law
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.papers.choquettechoo2024.regression import Covariance, slope, stationary
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 PLACE = "Table 2, Propositions C.22 and C.24"
 FAMILIES = ("fichtenberger", "nu_noisy_ftrl", "anti_pgd", "damped_anti_pgd")
+DAMPED = ("nu_noisy_ftrl", "damped_anti_pgd")
 
 
-class Parameters(Strict):
+class Parameters(Covariance):
     """One covariance; steps for the sensitivities, step sizes and dampings for the risks."""
 
-    dimension: Dimension = Field(description="d.")
-    decay: Power = Field(description="a of the eigenvalues k^-a.")
-    steps: Annotated[Rising[Steps], Field(min_length=2)] = Field(
+    steps: Annotated[q.Rising[q.Steps], Field(min_length=2)] = Field(
         description="Steps T of the sensitivities."
     )
-    damping: Probability = Field(description="nu of the damped families' sensitivities.")
-    step_sizes: StepSizeAxis = Field(description="eta of the risks.")
-    dampings: ShareAxis = Field(description="nu as it tends to 0, at the least step size.")
-    rho: Rho = Field(description="zCDP budget.")
+    damping: q.Probability = Field(description="nu of the damped families' sensitivities.")
+    step_sizes: q.StepSizeAxis = Field(description="eta of the risks.")
+    dampings: q.ShareAxis = Field(description="nu as it tends to 0, at the least step size.")
+    rho: q.Rho = Field(description="zCDP budget.")
+
+    def risk(self, family: str, step_size: float, damping: float) -> float:
+        noise = _noise(family, damping)
+        return stationary(self.eigenvalues, step_size, noise, rho=self.rho).excess_risk
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Exact sensitivities and exact risks; a family without damping has none in the limit."""
-    import xarray as xr
+AXES = {
+    "family": Axis("coefficients", FAMILIES),
+    "damped_family": Axis("damped coefficients", DAMPED),
+    "steps": Axis("steps T", "steps"),
+    "step_size": Axis("step size eta", "step_sizes"),
+    "damping": Axis("damping nu", "dampings"),
+}
 
+
+@per(
+    "family",
+    squared_sensitivity=Quantity("squared sensitivity over T steps", "steps"),
+    sensitivity_slope="slope of the squared sensitivity over the logarithm of T",
+    limiting_sensitivity="squared sensitivity over infinitely many steps",
+)
+def sensitivities(parameters: Parameters, family: str) -> dict:
     from privreg.noise.toeplitz import damped_square_root_encoder
 
-    counts = np.asarray(parameters.steps)
-    nu = parameters.damping
-    powers = {
-        "fichtenberger": damped_square_root_encoder(counts.max(), damping=0.0),
-        "nu_noisy_ftrl": damped_square_root_encoder(counts.max(), damping=nu),
-        "anti_pgd": np.ones(counts.max()),
-        "damped_anti_pgd": (1 - nu) ** np.arange(counts.max()),
+    counts, nu = np.asarray(parameters.steps), _damping(family, parameters.damping)
+    if family.endswith("anti_pgd"):
+        encoder = (1 - nu) ** np.arange(counts.max())
+    else:
+        encoder = damped_square_root_encoder(counts.max(), damping=nu)
+    squared = np.cumsum(encoder**2)[counts - 1]
+    return {
+        "squared_sensitivity": squared,
+        "sensitivity_slope": np.polyfit(np.log(counts), squared, 1)[0],
+        "limiting_sensitivity": _noise(family, nu).squared_sensitivity,
     }
-    sensitivity = np.stack([np.cumsum(powers[name] ** 2)[counts - 1] for name in FAMILIES])
-    eigenvalues = power_law(parameters.dimension, parameters.decay)
-    eta = parameters.step_sizes.values()
-    risk = np.stack([_risks(parameters, eigenvalues, step) for step in eta], axis=1)
-    small = parameters.dampings.values()
-    near = np.stack(
-        [
-            [_risk(parameters, eigenvalues, eta[0], _family(name, value)) for value in small]
-            for name in ("nu_noisy_ftrl", "damped_anti_pgd")
-        ]
-    )
-    trace, d = eigenvalues.sum(), parameters.dimension
-    with np.errstate(invalid="ignore"):
-        slope = np.polyfit(np.log(eta), np.log(risk[[1, 3]]).T, 1)[0]
-    printed = np.stack(
-        [
-            eta**2 * trace * np.log(1 / (eta * eigenvalues.min())) ** 2,
-            eta**1.5 * np.sqrt(d * trace),
-        ]
-    )
-    return xr.Dataset(
-        {
-            "squared_sensitivity": variable(
-                ("family", "steps"), sensitivity, "squared sensitivity over T steps"
-            ),
-            "sensitivity_slope": variable(
-                "family",
-                np.polyfit(np.log(counts), sensitivity.T, 1)[0],
-                "slope of the squared sensitivity over the logarithm of T",
-            ),
-            "limiting_sensitivity": variable(
-                "family",
-                [_family(name, nu).squared_sensitivity for name in FAMILIES],
-                "squared sensitivity over infinitely many steps",
-            ),
-            "risk": variable(
-                ("family", "step_size"), risk, "stationary excess risk; nu as the table says"
-            ),
-            "risk_constant": variable(
-                ("damped_family", "step_size"),
-                risk[[1, 3]] * parameters.rho / printed,
-                "risk over the printed rate",
-            ),
-            "risk_slope": variable(
-                "damped_family", slope, "log-log slope of the risk over the step size"
-            ),
-            "vanishing_risk": variable(
-                ("damped_family", "damping"), near, "risk as the damping tends to 0"
-            ),
-        },
-        coords={
-            "family": variable("family", list(FAMILIES), "coefficients"),
-            "damped_family": variable(
-                "damped_family", ["nu_noisy_ftrl", "damped_anti_pgd"], "damped coefficients"
-            ),
-            "steps": variable("steps", counts, "steps T"),
-            "step_size": variable("step_size", eta, "step size eta"),
-            "damping": variable("damping", small, "damping nu"),
-        },
-    )
 
 
-def _family(name: str, damping: float) -> StationaryNoise:
+@per("family", "step_size", risk="stationary excess risk; nu as the table says")
+def risk(parameters: Parameters, family: str, step_size: float) -> float:
+    """A family without damping has no sensitivity in the limit."""
+    eigenvalues = parameters.eigenvalues
+    nu = step_size * eigenvalues.min()
+    if family == "damped_anti_pgd":
+        # The best order of the damping for Proposition C.24.
+        nu = np.sqrt(step_size * eigenvalues.sum() / parameters.dimension)
+    return parameters.risk(family, step_size, float(nu))
+
+
+@per(
+    "damped_family",
+    risk_constant=Quantity("risk over the printed rate", "step_size"),
+    risk_slope="log-log slope of the risk over the step size",
+)
+def rates(parameters: Parameters, damped_family: str) -> dict:
+    eta, eigenvalues = parameters.step_sizes.values(), parameters.eigenvalues
+    risks = np.array([risk(parameters, damped_family, step) for step in eta])
+    trace = eigenvalues.sum()
+    if damped_family == "nu_noisy_ftrl":
+        printed = eta**2 * trace * np.log(1 / (eta * eigenvalues.min())) ** 2
+    else:
+        printed = eta**1.5 * np.sqrt(parameters.dimension * trace)
+    return {"risk_constant": risks * parameters.rho / printed, "risk_slope": slope(eta, risks)}
+
+
+@per("damped_family", "damping", vanishing_risk="risk as the damping tends to 0")
+def vanishing_risk(parameters: Parameters, damped_family: str, damping: float) -> float:
+    return parameters.risk(damped_family, parameters.step_sizes.values()[0], damping)
+
+
+theory = stage(AXES, sensitivities, risk, rates, vanishing_risk)
+
+
+def _damping(family: str, damping: float) -> float:
+    return damping if family in DAMPED else 0.0
+
+
+def _noise(family: str, damping: float) -> StationaryNoise:
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
-    value = 0.0 if name in ("fichtenberger", "anti_pgd") else damping
-    if name.endswith("anti_pgd"):
+    value = _damping(family, damping)
+    if family.endswith("anti_pgd"):
         return StationaryNoise.damped_anti_pgd(value)
     return StationaryNoise.damped_square_root(value)
-
-
-def _risks(parameters: Parameters, eigenvalues: np.ndarray, step_size: float) -> list[float]:
-    dampings = {
-        "nu_noisy_ftrl": step_size * eigenvalues.min(),
-        # The best order of the damping for Proposition C.24.
-        "damped_anti_pgd": np.sqrt(step_size * eigenvalues.sum() / parameters.dimension),
-    }
-    return [
-        _risk(parameters, eigenvalues, step_size, _family(name, float(dampings.get(name, 0.0))))
-        for name in FAMILIES
-    ]
-
-
-def _risk(
-    parameters: Parameters, eigenvalues: np.ndarray, step_size: float, noise: StationaryNoise
-) -> float:
-    from privreg.theory.correlated_noise.linear_regression import stationary_error
-
-    std = float((noise.squared_sensitivity / (2 * parameters.rho)) ** 0.5)
-    return stationary_error(
-        eigenvalues, step_size=step_size, noise=noise, gradient_noise_std=std
-    ).excess_risk

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Count, Positive, SizeAxis, Some, StepSize
+from reproduction.experiment.progress import track
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from privreg.theory.correlated_noise.convex_bound import ConvexBound
 
 PLACE = "Theorems 3.1 and E.1, Figure 3"
 ALGORITHMS = ("dp_sgd", "dp_ftrl", "optimised")
@@ -22,88 +23,104 @@ MULTIPLIERS = ("sound", "printed")
 class Parameters(Strict):
     """Smooth and strongly convex functions with L = G = d = rho = 1 and no sampling noise."""
 
-    condition_numbers: SizeAxis = Field(description="kappa = L / mu.")
-    step_sizes: Some[Annotated[StepSize, Field(lt=2)]] = Field(
+    condition_numbers: q.SizeAxis = Field(description="kappa = L / mu.")
+    step_sizes: q.Some[Annotated[q.StepSize, Field(lt=2)]] = Field(
         description="eta in units of 1/L, less than 2; the paper states none."
     )
-    lags: Count = Field(description="Longest lag T_max of the multiplier; not stated.")
-    damping_factors: Some[Positive] = Field(
+    lags: q.Count = Field(description="Longest lag T_max of the multiplier; not stated.")
+    damping_factors: q.Some[q.Positive] = Field(
         description="nu of nu-DP-FTRL over eta mu; the first is the one drawn."
     )
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """The bounds for each multiplier, and what a quadratic in the class makes of them."""
-    import xarray as xr
+AXES = {
+    "multiplier": Axis("sign of the multiplier", MULTIPLIERS),
+    "step_size": Axis("step size eta, in units of 1/L", "step_sizes"),
+    "condition_number": Axis("condition number L/mu", "condition_numbers"),
+    "algorithm": Axis("algorithm", ALGORITHMS),
+    "damping_factor": Axis("nu / (eta mu)", "damping_factors"),
+}
 
+
+@per(
+    "step_size",
+    bound=Quantity(
+        "bound on the excess risk, equation (10)", "condition_number multiplier algorithm"
+    ),
+    quadratic_envelope=Quantity(
+        "the least that any valid response gives for this correlation",
+        "condition_number multiplier algorithm",
+    ),
+    over_envelope=Quantity(
+        "bound over what quadratics alone force", "condition_number multiplier algorithm"
+    ),
+    damped_bound=Quantity(
+        "bound of nu-DP-FTRL, sound multipliers", "condition_number damping_factor"
+    ),
+    gap=Quantity("bound of DP-SGD less that of nu-DP-FTRL", "condition_number multiplier"),
+    ratio=Quantity("bound of DP-SGD over that of nu-DP-FTRL", "condition_number multiplier"),
+    growth=Quantity(
+        "log-log slope of the bound over the condition number, between the ends",
+        "multiplier algorithm",
+    ),
+)
+def bounds(parameters: Parameters, step_size: float) -> dict:
+    """For each multiplier, and what a quadratic in the class makes of them."""
+    kappa = parameters.condition_numbers.values()
+    label = f"programs at eta = {step_size:g}"
+    programs = [
+        _solve(parameters, step_size, 1 / float(each))
+        for each in track(kappa, total=len(kappa), label=label)
+    ]
+    found = {name: np.array([each[name] for each in programs]) for name in programs[0]}
+    bound = found["bound"]
+    sgd, ftrl = bound[..., 0], bound[..., 1]
+    return found | {
+        "over_envelope": bound / found["quadratic_envelope"],
+        "gap": sgd - ftrl,
+        "ratio": sgd / ftrl,
+        "growth": (np.log(bound[-1]) - np.log(bound[0])) / np.log(kappa[-1] / kappa[0]),
+    }
+
+
+theory = stage(AXES, bounds)
+
+
+def _solve(parameters: Parameters, step_size: float, strong_convexity: float) -> dict:
     from privreg.theory.correlated_noise.convex_bound import SectorProgram, quadratic_envelope
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
-    from reproduction.experiment.progress import track
 
-    kappa = parameters.condition_numbers.values()
-    eta = np.asarray(parameters.step_sizes)
-    factors = np.asarray(parameters.damping_factors)
-    bound = np.zeros((len(MULTIPLIERS), len(eta), len(kappa), len(ALGORITHMS)))
-    envelope = np.zeros_like(bound)
-    tuned = np.zeros((len(eta), len(kappa), len(factors)))
-    cases = [(i, j, k) for i in range(2) for j in range(len(eta)) for k in range(len(kappa))]
-    for which, row, column in track(cases, total=len(cases), label="programs"):
-        step, mu = float(eta[row]), 1 / float(kappa[column])
+    bounds, envelopes = [], []
+    for multiplier in MULTIPLIERS:
         program = SectorProgram(
-            strong_convexity=mu,
-            step_size=step,
+            strong_convexity=strong_convexity,
+            step_size=step_size,
             lags=parameters.lags,
-            multiplier=MULTIPLIERS[which],
+            multiplier=multiplier,
         )
         grid = program.frequencies
         powers = [
-            StationaryNoise.damped_square_root(min(1.0, factor * step * mu)).power(grid)
-            for factor in factors
+            StationaryNoise.damped_square_root(
+                min(1.0, factor * step_size * strong_convexity)
+            ).power(grid)
+            for factor in parameters.damping_factors
         ]
         found = [program.bound(np.ones_like(grid)), program.bound(powers[0])]
+        if multiplier == "sound":
+            damped = [found[1], *map(program.bound, powers[1:])]
         found.append(program.optimise(powers[0], tolerance=1e-4, most_rounds=6))
-        least = quadratic_envelope(grid, strong_convexity=mu, smoothness=1.0, step_size=step)
-        for place, result in enumerate(found):
-            bound[which, row, column, place] = result.excess_risk
-            sensitivity = result.weights @ (1 / result.power) / (2 * np.pi)
-            variance = result.weights @ (result.power * least) / (2 * np.pi)
-            envelope[which, row, column, place] = sensitivity * variance
-        if which == 0:
-            tuned[row, column, 0] = found[1].excess_risk
-            for place, power in enumerate(powers[1:], start=1):
-                tuned[row, column, place] = program.bound(power).excess_risk
-    dims = ("multiplier", "step_size", "condition_number", "algorithm")
-    ratio = bound[..., 0] / bound[..., 1]
-    slope = np.diff(np.log(bound[:, :, [0, -1]]), axis=2)[:, :, 0] / np.log(kappa[-1] / kappa[0])
-    return xr.Dataset(
-        {
-            "bound": variable(dims, bound, "bound on the excess risk, equation (10)"),
-            "gap": variable(
-                dims[:3], bound[..., 0] - bound[..., 1], "bound of DP-SGD less that of nu-DP-FTRL"
-            ),
-            "ratio": variable(dims[:3], ratio, "bound of DP-SGD over that of nu-DP-FTRL"),
-            "growth": variable(
-                ("multiplier", "step_size", "algorithm"),
-                slope,
-                "log-log slope of the bound over the condition number, between the ends",
-            ),
-            "over_envelope": variable(
-                dims, bound / envelope, "bound over what quadratics alone force"
-            ),
-            "quadratic_envelope": variable(
-                dims, envelope, "the least that any valid response gives for this correlation"
-            ),
-            "damped_bound": variable(
-                ("step_size", "condition_number", "damping_factor"),
-                tuned,
-                "bound of nu-DP-FTRL, sound multipliers",
-            ),
-        },
-        coords={
-            "multiplier": variable("multiplier", list(MULTIPLIERS), "sign of the multiplier"),
-            "step_size": variable("step_size", eta, "step size eta, in units of 1/L"),
-            "condition_number": variable("condition_number", kappa, "condition number L/mu"),
-            "algorithm": variable("algorithm", list(ALGORITHMS), "algorithm"),
-            "damping_factor": variable("damping_factor", factors, "nu / (eta mu)"),
-        },
-    )
+        least = quadratic_envelope(
+            grid, strong_convexity=strong_convexity, smoothness=1.0, step_size=step_size
+        )
+        bounds.append([result.excess_risk for result in found])
+        envelopes.append([_envelope(result, least) for result in found])
+    return {
+        "bound": bounds,
+        "quadratic_envelope": envelopes,
+        "damped_bound": [result.excess_risk for result in damped],
+    }
+
+
+def _envelope(result: ConvexBound, least: np.ndarray) -> float:
+    sensitivity = result.weights @ (1 / result.power) / (2 * np.pi)
+    return sensitivity * (result.weights @ (result.power * least) / (2 * np.pi))

@@ -6,209 +6,240 @@ each other by 𝔼[(H - xxᵀ)S(H - xxᵀ)] = HSH + tr(SH)H, so that the printed
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Count,
-    Dimension,
-    PositiveDeviation,
-    Power,
-    Probability,
-    Some,
-    Steps,
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.experiment.identities import Stated, below, every, identity
+from reproduction.papers.choquettechoo2024.regression import (
+    FAMILY,
+    Covariance,
+    coefficients,
+    family_noise,
+    stationary,
 )
-from reproduction.papers.choquettechoo2024.regression import power_law
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 PLACE = "Section C.2, Properties C.7, Propositions C.10 to C.20, Theorem F.3"
-FAMILIES = ("independent", "damped_square_root", "damped_anti_pgd")
 KURTOSIS = 3.0
 
 
-class Parameters(Strict):
+class Parameters(Covariance):
     """One covariance and step sizes at which all orders are followed."""
 
-    dimension: Dimension = Field(description="d.")
-    decay: Power = Field(description="a of the eigenvalues k^-a.")
-    step_shares: Some[Probability] = Field(description="Step size times R^2, below 1.")
-    orders: Annotated[Count, Field(ge=2)] = Field(description="Highest order r.")
-    label_noise_std: PositiveDeviation = Field(description="Standard deviation of the label noise.")
-    sequence_steps: Annotated[Steps, Field(ge=2)] = Field(
+    step_shares: q.Some[q.Probability] = Field(description="Step size times R^2, below 1.")
+    orders: Annotated[q.Count, Field(ge=2)] = Field(description="Highest order r.")
+    label_noise_std: q.PositiveDeviation = Field(
+        description="Standard deviation of the label noise."
+    )
+    sequence_steps: Annotated[q.Steps, Field(ge=2)] = Field(
         description="Steps of all sequences of features."
     )
 
     @property
     def derived_steps(self) -> float:
         """Memories of the recursions, in steps up to a factor."""
-        rates = np.array(self.step_shares) * power_law(self.dimension, self.decay).min()
-        return float(np.sum(1 / rates))
+        return float(np.sum(1 / (np.array(self.step_shares) * self.eigenvalues.min())))
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Largest ratio of each covariance to its bound, largest error of each identity."""
-    import xarray as xr
-
-    from privreg.theory.correlated_noise.bounds import fourth_moment_bound
-
-    eigenvalues = power_law(parameters.dimension, parameters.decay)
-    moment = fourth_moment_bound(eigenvalues)
-    shape = (len(FAMILIES), len(parameters.step_shares))
-    columns = ("base", "orders", "drive", "response", "remainder", "orders_sum_error")
-    found = {name: np.zeros(shape) for name in columns}
-    left = np.zeros((*shape, parameters.orders + 1))
-    for (row, column), _ in np.ndenumerate(found["base"]):
-        eta = parameters.step_shares[column] / moment
-        values, left[row, column] = _covariances(
-            eigenvalues, eta, moment, FAMILIES[row], parameters
-        )
-        for name, value in values.items():
-            found[name][row, column] = value
-    with_noise, with_base = _correlations(parameters.sequence_steps)
-    dims = ("family", "step_share")
-    long_names = {
-        "base": "largest variance of the base recursion over the bound of Proposition C.10",
-        "orders": "largest variance of an order over the bound of Proposition C.11",
-        "drive": "largest variance of the next order's input over the bound of Lemma C.12(a)",
-        "response": "largest variance of the next order over the bound of Lemma C.12(b)",
-        "remainder": "largest variance of the remainder over the bound in Proposition C.13's proof",
-        "orders_sum_error": "relative distance of the orders' sum from the stationary variances",
-    }
-    return xr.Dataset(
-        {name: variable(dims, found[name], long_names[name]) for name in columns}
-        | {
-            "remainder_share": variable(
-                (*dims, "order"), left, "squared error of the remainder over that of the iterate"
-            ),
-            "label_noise_ratio": variable(
-                "step_share",
-                [_label_noise_ratio(eigenvalues, s / moment) for s in parameters.step_shares],
-                "largest variance of SGD from label noise alone over the bound of Theorem F.3",
-            ),
-            "decomposition_error": variable(
-                (), _decomposition_error(), "relative distance of the parts' sum from the iterates"
-            ),
-            "correlation_with_noise": variable(
-                (), with_noise, "largest mean of noise times remainder over its root mean square"
-            ),
-            "correlation_of_parts": variable(
-                (),
-                with_base,
-                "largest mean of base times remainder over the product of their norms",
-            ),
-        },
-        coords={
-            "family": variable("family", list(FAMILIES), "how the noise is correlated"),
-            "step_share": variable("step_share", parameters.step_shares, "step size times R^2"),
-            "order": variable("order", np.arange(parameters.orders + 1), "order m"),
-        },
-    )
+AXES = {
+    "family": FAMILY,
+    "step_share": Axis("step size times R^2", "step_shares"),
+    "order": Axis("order m", lambda parameters: np.arange(parameters.orders + 1)),
+}
 
 
-def _covariances(
-    eigenvalues: np.ndarray, eta: float, moment: float, family: str, parameters: Parameters
-) -> tuple[dict[str, float], np.ndarray]:
-    from privreg.theory.correlated_noise.linear_regression import stationary_error
+@dataclass(frozen=True)
+class _Orders:
+    """Variances of all orders by direction, and the bounds' common factors."""
 
-    damping = float(eta * eigenvalues.min())
-    noise = _noise(family, damping)
-    zeta2, sigma2 = parameters.label_noise_std**2, noise.squared_sensitivity / 2
-    relative = noise.relative_variance(eta * eigenvalues)
-    total = float(relative.sum())
+    parameters: Parameters
+    family: str
+    step_share: float
 
-    def driven(variances: np.ndarray) -> np.ndarray:
+    @cached_property
+    def eigenvalues(self) -> np.ndarray:
+        return self.parameters.eigenvalues
+
+    @cached_property
+    def moment(self) -> float:
+        return self.parameters.moment
+
+    @cached_property
+    def eta(self) -> float:
+        return self.step_share / self.moment
+
+    @cached_property
+    def noise(self) -> StationaryNoise:
+        return family_noise(self.family, float(self.eta * self.eigenvalues.min()))
+
+    @property
+    def label_variance(self) -> float:
+        return self.parameters.label_noise_std**2
+
+    @property
+    def noise_variance(self) -> float:
+        return self.noise.squared_sensitivity / 2
+
+    @cached_property
+    def relative(self) -> np.ndarray:
+        return self.noise.relative_variance(self.eta * self.eigenvalues)
+
+    @cached_property
+    def source(self) -> float:
+        total = float(self.relative.sum())
+        return self.label_variance + KURTOSIS * self.noise_variance * total / self.moment
+
+    @cached_property
+    def orders(self) -> list[np.ndarray]:
+        """From the base recursion to the highest order."""
+        base = self.noise_variance * self._impulses()
+        base += self.eta * self.label_variance / (2 - self.eta * self.eigenvalues)
+        found = [base]
+        for _ in range(self.parameters.orders):
+            found.append(self.respond(found[-1]))
+        return found
+
+    @cached_property
+    def rest(self) -> list[np.ndarray]:
+        """What all orders above each one leave."""
+        return [self.summed(self.respond(order)) for order in self.orders]
+
+    def driven(self, variances: np.ndarray) -> np.ndarray:
         """Variances of the input that the fluctuation of the features makes of these."""
+        eigenvalues = self.eigenvalues
         return eigenvalues**2 * variances + eigenvalues * (eigenvalues @ variances)
 
-    def respond(variances: np.ndarray) -> np.ndarray:
-        return eta * driven(variances) / (eigenvalues * (2 - eta * eigenvalues))
+    def respond(self, variances: np.ndarray) -> np.ndarray:
+        """Variances of the next order."""
+        damping = self.eigenvalues * (2 - self.eta * self.eigenvalues)
+        return self.eta * self.driven(variances) / damping
 
-    base = sigma2 * _private_variances(eigenvalues, eta, family, damping)
-    base += eta * zeta2 / (2 - eta * eigenvalues)
-    limits = eta * zeta2 + eta * sigma2 * relative / eigenvalues
-    source = zeta2 + KURTOSIS * sigma2 * total / moment
-    order, orders, largest = base, [base], 0.0
-    for r in range(1, parameters.orders + 1):
-        order = respond(order)
-        orders.append(order)
-        largest = max(largest, float(order.max() / (eta * (eta * moment) ** r * source)))
-    gain = eta / (eigenvalues * (2 - eta * eigenvalues))
-    transport = np.diag(gain * eigenvalues**2) + np.outer(gain * eigenvalues, eigenvalues)
-    whole = np.linalg.solve(np.eye(len(base)) - transport, base)
-    # What all higher orders leave: (1 - transport)^-1 of the next one.
-    rest = [np.linalg.solve(np.eye(len(base)) - transport, respond(one)) for one in orders]
-    bounds = [
-        eta / (1 - eta * moment) * (eta * moment) ** (m + 1) * source for m in range(len(rest))
-    ]
-    exact = stationary_error(
-        eigenvalues,
-        step_size=eta,
-        noise=noise,
-        gradient_noise_std=float(sigma2**0.5),
-        label_noise_std=parameters.label_noise_std,
+    def summed(self, order: np.ndarray) -> np.ndarray:
+        """Variances of this order and all that follow from it."""
+        eigenvalues = self.eigenvalues
+        gain = self.eta / (eigenvalues * (2 - self.eta * eigenvalues))
+        transport = np.diag(gain * eigenvalues**2) + np.outer(gain * eigenvalues, eigenvalues)
+        return np.linalg.solve(np.eye(len(order)) - transport, order)
+
+    def _impulses(self) -> np.ndarray:
+        """Variances of the base recursion for white noise of deviation 1."""
+        from scipy.signal import lfilter
+
+        damping = float(self.eta * self.eigenvalues.min())
+        beta = coefficients(self.family, int(25 / damping), damping)
+        responses = [lfilter([self.eta], [1.0, self.eta * v - 1.0], beta) for v in self.eigenvalues]
+        return np.array([np.sum(response**2) for response in responses])
+
+
+@per(
+    "family",
+    "step_share",
+    base=Stated(
+        "largest variance of the base recursion over the bound of Proposition C.10",
+        where="Proposition C.10",
+        states="The covariance of the base recursion is at most the printed one.",
+        holds=every(below(1.0)),
+        refuses=[1.01, 1.5],
+        entry={
+            "id": "base-covariance-c10",
+            "note": "The ratio is 1/(2 - eta lambda); measured from impulse responses.",
+        },
+    ),
+    orders=Stated(
+        "largest variance of an order over the bound of Proposition C.11",
+        where="Proposition C.11",
+        states="The covariance of order r is at most the printed one, which falls as (eta R^2)^r.",
+        holds=every(below(1.0)),
+        refuses=[1.01, 1.5],
+        entry={"id": "higher-orders-c11"},
+    ),
+    drive="largest variance of the next order's input over the bound of Lemma C.12(a)",
+    response="largest variance of the next order over the bound of Lemma C.12(b)",
+    remainder="largest variance of the remainder over the bound in Proposition C.13's proof",
+    orders_sum_error=Stated(
+        "relative distance of the orders' sum from the stationary variances",
+        where="Theorem C.14",
+        compares=(
+            "The sum of all orders' covariances with the closed form of the stationary error."
+        ),
+        holds=every(below(1e-9)),
+        refuses=[1e-6, 0.01],
+        entry={"id": "orders-sum-to-the-stationary-error"},
+    ),
+    remainder_share=Quantity("squared error of the remainder over that of the iterate", "order"),
+)
+def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
+    at = _Orders(parameters, family, step_share)
+    eigenvalues, eta, power = at.eigenvalues, at.eta, at.eta * at.moment
+    limits = eta * at.label_variance + eta * at.noise_variance * at.relative / eigenvalues
+    total = float(at.relative.sum())
+    bounded = eta * (at.label_variance * at.moment + KURTOSIS * at.noise_variance * total)
+    base, *higher = at.orders
+    order_bounds = [eta * power**r * at.source for r in range(1, len(at.orders))]
+    rest_bounds = [eta / (1 - power) * power ** (m + 1) * at.source for m in range(len(at.rest))]
+    whole = at.summed(base)
+    exact = stationary(
+        eigenvalues, eta, at.noise, label_noise_std=parameters.label_noise_std
     ).variances
-    bounded = eta * (zeta2 * moment + KURTOSIS * sigma2 * total)
     return {
-        "base": float((base / limits).max()),
-        "orders": largest,
-        "drive": float((driven(limits) / (bounded * eigenvalues)).max()),
-        "response": float(respond(limits).max() / (eta * bounded)),
-        "remainder": max(float(r.max() / b) for r, b in zip(rest, bounds, strict=True)),
-        "orders_sum_error": float(np.abs(whole / exact - 1).max()),
-    }, np.array([r @ eigenvalues for r in rest]) / (whole @ eigenvalues)
+        "base": (base / limits).max(),
+        "orders": max(order.max() / b for order, b in zip(higher, order_bounds, strict=True)),
+        "drive": (at.driven(limits) / (bounded * eigenvalues)).max(),
+        "response": at.respond(limits).max() / (eta * bounded),
+        "remainder": max(rest.max() / b for rest, b in zip(at.rest, rest_bounds, strict=True)),
+        "orders_sum_error": np.abs(whole / exact - 1).max(),
+        "remainder_share": np.array([rest @ eigenvalues for rest in at.rest])
+        / (whole @ eigenvalues),
+    }
 
 
-def _noise(family: str, damping: float) -> StationaryNoise:
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
-
-    if family == "independent":
-        return StationaryNoise.independent()
-    return getattr(StationaryNoise, family)(damping)
-
-
-def _private_variances(
-    eigenvalues: np.ndarray, eta: float, family: str, damping: float
-) -> np.ndarray:
-    """Variances of the base recursion for white noise of deviation 1, by its impulse response."""
-    from scipy.signal import lfilter
-
-    from privreg.noise import toeplitz
-
-    steps = int(25 / damping)
-    beta = {
-        "independent": lambda: toeplitz.identity(steps),
-        "damped_square_root": lambda: toeplitz.damped_square_root(steps, damping=damping),
-        "damped_anti_pgd": lambda: toeplitz.damped_anti_pgd(steps, damping=damping),
-    }[family]()
-    squares = [np.sum(lfilter([eta], [1.0, eta * v - 1.0], beta) ** 2) for v in eigenvalues]
-    return np.array(squares)
-
-
-def _label_noise_ratio(eigenvalues: np.ndarray, eta: float) -> float:
-    from privreg.theory.correlated_noise.bounds import fourth_moment_bound
+@identity(
+    "step_share",
+    id="sgd-covariance-f3",
+    where="Theorem F.3",
+    states=(
+        "The covariance of SGD with label noise alone is at most eta sigma^2 / (1 - eta R^2) times "
+        "the identity."
+    ),
+    holds=every(below(1.0)),
+    refuses=[1.01, 1.5],
+)
+def label_noise_ratio(parameters: Parameters, step_share: float) -> float:
+    """Largest variance of SGD from label noise alone over the bound of Theorem F.3."""
     from privreg.theory.correlated_noise.linear_regression import stationary_error
 
+    eta = step_share / parameters.moment
     exact = stationary_error(
-        eigenvalues,
+        parameters.eigenvalues,
         step_size=eta,
-        noise=_noise("independent", 1.0),
+        noise=family_noise("independent", 1.0),
         gradient_noise_std=0.0,
         label_noise_std=1.0,
     ).variances
-    return float(exact.max() * (1 - eta * fourth_moment_bound(eigenvalues)) / eta)
+    return float(exact.max() * (1 - eta * parameters.moment) / eta)
 
 
-def _decomposition_error() -> float:
-    """Equation (36) run beside the iterates, three orders and a remainder."""
+@identity(
+    id="orders-and-remainder-add-up",
+    where="Section C.2.1, equation (36)",
+    states="Property C.7, every iterate is the sum of its first orders and a remainder.",
+    holds=below(1e-11),
+    refuses=[1e-8, 0.01],
+)
+def decomposition_error() -> float:
+    """Relative distance of the parts' sum from the iterates.
+
+    Equation (36) run beside the iterates, three orders and a remainder.
+    """
     from privreg.noise.toeplitz import damped_square_root
 
     rng = np.random.Generator(np.random.SFC64(0))
@@ -237,14 +268,38 @@ def _decomposition_error() -> float:
     return worst
 
 
-def _correlations(steps: int) -> tuple[float, float]:
-    """Propositions C.20 and C.19 by summing over all sequences of three equally likely features.
+@per(
+    correlation_with_noise=Stated(
+        "largest mean of noise times remainder over its root mean square",
+        where="Proposition C.20",
+        states="The remainder is uncorrelated with the noise of every step.",
+        holds=below(1e-14),
+        refuses=[1e-10, 0.01],
+        entry={
+            "id": "remainder-uncorrelated-with-noise-c20",
+            "ours": ["all 729 sequences of three features in two dimensions, 6 steps"],
+        },
+    ),
+    correlation_of_parts=Stated(
+        "largest mean of base times remainder over the product of their norms",
+        where="Proposition C.19",
+        states="The base recursion is uncorrelated with the remainder.",
+        holds=below(1e-14),
+        refuses=[1e-10, 0.01],
+        entry={
+            "id": "parts-uncorrelated-c19",
+            "ours": ["all 729 sequences of three features in two dimensions, 6 steps"],
+        },
+    ),
+)
+def correlations(parameters: Parameters) -> dict:
+    """By summing over all sequences of three equally likely features.
 
     Base and remainder are linear in the noise and in the label noise, whose impulses are columns.
     """
     from privreg.noise.toeplitz import damped_square_root
 
-    eta, d = 0.2, 2
+    eta, d, steps = 0.2, 2, parameters.sequence_steps
     points = np.array([[1.2, 0.3], [-0.4, 0.9], [0.5, -0.7]])
     outers = points[:, :, None] * points[:, None, :]
     mean = outers.mean(axis=0)
@@ -266,4 +321,10 @@ def _correlations(steps: int) -> tuple[float, float]:
         product_mean += base @ remainder.T
         sizes += [np.sum(remainder[:, : steps * d] ** 2), np.sum(base**2), np.sum(remainder**2)]
     with_noise = np.abs(remainders[:, : steps * d]).max() / np.sqrt(len(sequences) * sizes[0])
-    return float(with_noise), float(np.abs(product_mean).max() / np.sqrt(sizes[1] * sizes[2]))
+    return {
+        "correlation_with_noise": with_noise,
+        "correlation_of_parts": np.abs(product_mean).max() / np.sqrt(sizes[1] * sizes[2]),
+    }
+
+
+theory = stage(AXES, covariances, label_noise_ratio, decomposition_error, correlations)

@@ -2,101 +2,71 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Dimension, Power, Share, Steps
-from reproduction.papers.choquettechoo2024.regression import power_law
-
-if TYPE_CHECKING:
-    import xarray as xr
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.experiment.identities import Stated, below, every, identity
+from reproduction.papers.choquettechoo2024 import regression
+from reproduction.papers.choquettechoo2024.regression import Covariance
 
 PLACE = "Property D.2, Lemmas D.9, D.10 and D.12"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd", "sum_of_two")
-READINGS = ("printed", "one step later")
+ROUNDING, REFUSED = below(1e-12), (1e-8, 0.1)
 
 
-class Parameters(Strict):
+class Parameters(Covariance):
     """One covariance and step size."""
 
-    dimension: Dimension = Field(description="d.")
-    decay: Power = Field(description="a of the eigenvalues k^-a.")
-    step_share: Share = Field(description="Step size times R^2.")
-    steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps followed.")
-    damping_factor: Share = Field(description="nu over eta mu.")
+    step_share: q.Share = Field(description="Step size times R^2.")
+    steps: Annotated[q.Steps, Field(ge=2)] = Field(description="Steps followed.")
+    damping_factor: q.Share = Field(description="nu over eta mu.")
+
+    @property
+    def step_size(self) -> float:
+        return self.step_share / self.moment
+
+    def coefficients(self, family: str) -> np.ndarray:
+        if family == "sum_of_two":
+            return np.append([1.0, 1.0], np.zeros(self.steps - 2))
+        damping = float(self.damping_factor * self.step_size * self.eigenvalues.min())
+        return regression.coefficients(family, self.steps, damping)
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Errors of the unrolled forms, ratios to the bounds."""
-    import xarray as xr
-
-    from privreg.theory.correlated_noise.bounds import fourth_moment_bound
-
-    eigenvalues = power_law(parameters.dimension, parameters.decay)
-    moment = fourth_moment_bound(eigenvalues)
-    eta = parameters.step_share / moment
-    damping = float(parameters.damping_factor * eta * eigenvalues.min())
-    betas = [_coefficients(name, parameters.steps, damping) for name in FAMILIES]
-    ratios = [_response_ratios(eigenvalues, eta, beta) for beta in betas]
-    growth = [_growth(eigenvalues, eta, beta) for beta in betas]
-    return xr.Dataset(
-        {
-            "sum_error": variable(
-                (), _unrolled()[0], "relative distance of the three parts' sum from the iterate"
-            ),
-            "start_error": variable(
-                "reading", _unrolled()[1], "relative distance from equation (67)"
-            ),
-            "label_error": variable(
-                "reading", _unrolled()[2], "relative distance from equation (68)"
-            ),
-            "noise_error": variable(
-                "reading", _unrolled()[3], "relative distance from equation (69), first line"
-            ),
-            "noise_by_draw_error": variable(
-                (), _unrolled()[4], "relative distance from equation (69), second line"
-            ),
-            "label_response_ratio": variable(
-                (),
-                _label_response_ratio(eigenvalues, eta, moment, parameters.steps),
-                "largest mean trace of W over the bound of Lemma D.9",
-            ),
-            "printed_response_ratio": variable(
-                "family", [r[0] for r in ratios], "largest mean trace of V V' over printed D.10"
-            ),
-            "squared_response_ratio": variable(
-                "family", [r[1] for r in ratios], "the same over D.10 with its sum squared"
-            ),
-            "least_direction_growth": variable(
-                "family",
-                [g[0] for g in growth],
-                "least step of any direction's variance from the optimum, over the last variance",
-            ),
-            "last_step": variable(
-                "family", [g[1] for g in growth], "last step of the variances, over the variances"
-            ),
-        },
-        coords={
-            "family": variable("family", list(FAMILIES), "coefficients"),
-            "reading": variable("reading", list(READINGS), "time at which the right side stands"),
-        },
-    )
+AXES = {
+    "family": Axis("coefficients", FAMILIES),
+    "reading": Axis("time at which the right side stands", ("printed", "one step later")),
+}
 
 
-def _coefficients(family: str, steps: int, damping: float) -> np.ndarray:
-    from privreg.noise import toeplitz
-
-    if family == "sum_of_two":
-        return np.append([1.0, 1.0], np.zeros(steps - 2))
-    options = {"damping": damping} if "damped" in family else {}
-    return np.asarray(getattr(toeplitz, family)(steps, **options))
-
-
-def _unrolled() -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
+@per(
+    sum_error=Stated(
+        "relative distance of the three parts' sum from the iterate",
+        where="Section D.1.3, equation (66)",
+        states=(
+            "Property D.2, an iterate is the sum of the noise-free one, the part of the label "
+            "noise and the part of the private noise."
+        ),
+        holds=ROUNDING,
+        refuses=REFUSED,
+        entry={"id": "three-parts-add-up-d2"},
+    ),
+    start_error=Quantity("relative distance from equation (67)", "reading"),
+    label_error=Quantity("relative distance from equation (68)", "reading"),
+    noise_error=Quantity("relative distance from equation (69), first line", "reading"),
+    noise_by_draw_error=Stated(
+        "relative distance from equation (69), second line",
+        where="Section D.1.3, equation (69)",
+        states=("The part of the private noise at time t is the second line of equation (69)."),
+        holds=ROUNDING,
+        refuses=REFUSED,
+        entry={"id": "parts-unrolled-by-draws-d2"},
+    ),
+)
+def unrolled() -> dict:
     """Property D.2 with drawn numbers, its right sides read for t and for t + 1."""
     from privreg.noise.toeplitz import damped_square_root
 
@@ -107,8 +77,7 @@ def _unrolled() -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
     matrices = np.eye(d) - eta * features[:, :, None] * features[:, None, :]
     noises = np.array([beta[: t + 1] @ white[t::-1] for t in range(steps)])
     start = rng.standard_normal(d)
-    parts = [np.array([start, np.zeros(d), np.zeros(d)])]
-    whole = [start]
+    parts, whole = [np.array([start, np.zeros(d), np.zeros(d)])], [start]
     for t in range(steps):
         drive = np.array([np.zeros(d), eta * features[t] * labels[t], -eta * noises[t]])
         parts.append(parts[-1] @ matrices[t] + drive)
@@ -122,60 +91,97 @@ def _unrolled() -> tuple[float, np.ndarray, np.ndarray, np.ndarray, float]:
         return product
 
     t = steps - 2
-    unrolled = [
-        after(t, -1) @ start,
-        eta * sum(after(t, s) @ features[s] * labels[s] for s in range(t + 1)),
-        -eta * sum(after(t, s) @ noises[s] for s in range(t + 1)),
-    ]
+    forms = {
+        "start_error": after(t, -1) @ start,
+        "label_error": eta * sum(after(t, s) @ features[s] * labels[s] for s in range(t + 1)),
+        "noise_error": -eta * sum(after(t, s) @ noises[s] for s in range(t + 1)),
+    }
     by_draw = -eta * sum(
         sum(beta[k] * after(t - 1, t - 1 - tau + k) for k in range(tau + 1)) @ white[t - 1 - tau]
         for tau in range(t)
     )
-    errors = [
-        np.array([_distance(form, parts[at][place]) for at in (t, t + 1)])
-        for place, form in enumerate(unrolled)
-    ]
-    total = _distance(sum(parts[t]), whole[t])
-    return total, errors[0], errors[1], errors[2], _distance(by_draw, parts[t][2])
+    errors = {
+        name: [_distance(form, parts[at][place]) for at in (t, t + 1)]
+        for place, (name, form) in enumerate(forms.items())
+    }
+    return errors | {
+        "sum_error": _distance(sum(parts[t]), whole[t]),
+        "noise_by_draw_error": _distance(by_draw, parts[t][2]),
+    }
 
 
-def _distance(found: np.ndarray, exact: np.ndarray) -> float:
-    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))
-
-
-def _transport(eigenvalues: np.ndarray, eta: float, variances: np.ndarray) -> np.ndarray:
-    """The diagonal of 𝔼[(I - ηxxᵀ)M(I - ηxxᵀ)] for Gaussian features, of a diagonal M."""
-    rates = eta * eigenvalues
-    return (1 - 2 * rates + 2 * rates**2) * variances + eta * rates * (eigenvalues @ variances)
-
-
-def _label_response_ratio(eigenvalues: np.ndarray, eta: float, moment: float, steps: int) -> float:
+@identity(
+    id="expected-response-d9",
+    where="Lemma D.9",
+    states="The mean trace of W falls by 1 - eta mu a step from at most R^2.",
+    holds=below(1.0),
+    refuses=[1.01, 1.5],
+)
+def label_response_ratio(parameters: Parameters) -> float:
+    """Largest mean trace of W over the bound of Lemma D.9."""
+    eigenvalues, eta, moment = parameters.eigenvalues, parameters.step_size, parameters.moment
     variances, worst = eigenvalues, 0.0
-    for distance in range(steps):
+    for distance in range(parameters.steps):
         bound = moment * (1 - eta * eigenvalues.min()) ** distance
         worst = max(worst, float(variances.sum() / bound))
-        variances = _transport(eigenvalues, eta, variances)
+        variances = transported(eigenvalues, eta, variances)
     return worst
 
 
-def _response_ratios(eigenvalues: np.ndarray, eta: float, beta: np.ndarray) -> tuple[float, float]:
-    """𝔼 tr VVᵀ of equation (65) over d times the sum in Lemma D.10, and over d times its square."""
+@per(
+    "family",
+    printed_response_ratio=Stated(
+        "largest mean trace of V V' over printed D.10",
+        where="Lemma D.10",
+        states="The mean trace of V V' is at most d times the printed sum.",
+        holds=every(below(1.0000000001)),
+        refuses=[1.01, 1.5],
+        entry={
+            "id": "expected-response-d10",
+            "ours": ["four sequences of coefficients, among them 1, 1, 0, ..."],
+            "expect": "contradicted",
+            "finding": "square-in-lemma-d10",
+        },
+    ),
+    squared_response_ratio=Stated(
+        "the same over D.10 with its sum squared",
+        where="Lemma D.10",
+        compares=(
+            "The mean trace of V V' with Lemma D.10 where its sum is squared, as its proof has it."
+        ),
+        holds=every(below(1.0000000001)),
+        refuses=[1.01, 1.5],
+        entry={"id": "expected-response-squared"},
+    ),
+)
+def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
+    """The mean trace of V V' of equation (65) over d times the sum of D.10, and its square."""
+    eigenvalues, eta = parameters.eigenvalues, parameters.step_size
     shrink = 1 - eta * eigenvalues
     mean, square = np.zeros_like(eigenvalues), np.zeros_like(eigenvalues)
-    total, worst = 0.0, [0.0, 0.0]
-    for k, coefficient in enumerate(beta):
+    total, printed, squared = 0.0, 0.0, 0.0
+    for k, coefficient in enumerate(parameters.coefficients(family)):
         if k:
-            mean, square = shrink * mean, _transport(eigenvalues, eta, square)
+            mean, square = shrink * mean, transported(eigenvalues, eta, square)
         square = square + 2 * coefficient * mean + coefficient**2
         mean = mean + coefficient
         total = total * (1 - eta * eigenvalues.min()) ** 0.5 + abs(coefficient)
-        for place, bound in enumerate((total, total**2)):
-            worst[place] = max(worst[place], float(square.sum() / (eigenvalues.size * bound)))
-    return worst[0], worst[1]
+        printed = max(printed, float(square.sum() / (eigenvalues.size * total)))
+        squared = max(squared, float(square.sum() / (eigenvalues.size * total**2)))
+    return {"printed_response_ratio": printed, "squared_response_ratio": squared}
 
 
-def _growth(eigenvalues: np.ndarray, eta: float, beta: np.ndarray) -> tuple[float, float]:
+@per(
+    "family",
+    least_direction_growth=(
+        "least step of any direction's variance from the optimum, over the last variance"
+    ),
+    last_step="last step of the variances, over the variances",
+)
+def growth(parameters: Parameters, family: str) -> dict[str, float]:
     """Lemma D.12: variances by direction by equation (83), with label noise of deviation 1."""
+    eigenvalues, eta = parameters.eigenvalues, parameters.step_size
+    beta = parameters.coefficients(family)
     variances = np.zeros_like(eigenvalues)
     correlated, past = np.zeros_like(eigenvalues), np.zeros_like(eigenvalues)
     path = [variances]
@@ -183,7 +189,23 @@ def _growth(eigenvalues: np.ndarray, eta: float, beta: np.ndarray) -> tuple[floa
         if t:
             past = (1 - eta * eigenvalues) * (past + beta[t - 1])
         correlated = correlated + coefficient**2 + 2 * coefficient * past
-        variances = _transport(eigenvalues, eta, variances) + eta**2 * (eigenvalues + correlated)
+        variances = transported(eigenvalues, eta, variances) + eta**2 * (eigenvalues + correlated)
         path.append(variances)
     steps = np.diff(path, axis=0)
-    return float((steps / path[-1]).min()), float((steps[-1] / path[-1]).max())
+    return {
+        "least_direction_growth": float((steps / path[-1]).min()),
+        "last_step": float((steps[-1] / path[-1]).max()),
+    }
+
+
+theory = stage(AXES, unrolled, label_response_ratio, response_ratios, growth)
+
+
+def transported(eigenvalues: np.ndarray, eta: float, variances: np.ndarray) -> np.ndarray:
+    """The diagonal of 𝔼[(I - ηxxᵀ)M(I - ηxxᵀ)] for Gaussian features, of a diagonal M."""
+    rates = eta * eigenvalues
+    return (1 - 2 * rates + 2 * rates**2) * variances + eta * rates * (eigenvalues @ variances)
+
+
+def _distance(found: np.ndarray, exact: np.ndarray) -> float:
+    return float(np.linalg.norm(found - exact) / np.linalg.norm(exact))

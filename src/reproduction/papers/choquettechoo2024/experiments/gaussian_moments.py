@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import Stated, below
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Count, SignedPower, Some
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Assumptions C.2 and D.1, Property C.3, Property F.5, Lemma F.18"
 
@@ -20,8 +18,84 @@ PLACE = "Assumptions C.2 and D.1, Property C.3, Property F.5, Lemma F.18"
 class Parameters(Strict):
     """Covariances with random eigenvalues in three dimensions."""
 
-    draws: Count = Field(description="Random covariances, and matrices for each.")
-    exponents: Some[SignedPower] = Field(description="Arguments of moment functions.")
+    draws: q.Count = Field(description="Random covariances, and matrices for each.")
+    exponents: q.Some[q.SignedPower] = Field(description="Arguments of moment functions.")
+
+
+AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "uniform"))}
+
+
+@per(
+    fourth_moment_error="relative distance of the fourth moments from 2 H^2 + tr(H) H",
+    fourth_moment_ratio="largest least R^2 over 3 tr H",
+    kurtosis="largest kurtosis constant",
+    trace_ratio=Stated(
+        "largest tr H over least R^2",
+        where="Section C.1.2, Assumption C.2",
+        states="Assumption C.2 implies tr H <= R^2.",
+        holds=below(1.0),
+        refuses=[1.01, 1.5],
+        entry={"id": "trace-below-fourth-moment", "kind": "prose"},
+    ),
+    shrinkage_ratio=Stated(
+        "largest trace after a step over the bound of Lemma F.18",
+        where="Lemma F.18",
+        states=(
+            "A step with random features shrinks the trace of a positive semi-definite matrix by "
+            "1 - eta mu in the mean, for eta up to 1/R^2."
+        ),
+        holds=below(1.0),
+        refuses=[1.01, 1.1],
+        entry={
+            "id": "trace-shrinks-f18",
+            "ours": ["random matrices that do not commute with H"],
+        },
+    ),
+)
+def of_random_covariances(parameters: Parameters) -> dict[str, float]:
+    rng = np.random.Generator(np.random.SFC64(0))
+    rule = _normal_rule(8)
+    found = [_of_a_covariance(rule, rng) for _ in range(parameters.draws)]
+    return {name: max(each[name] for each in found) for name in found[0]}
+
+
+@per(
+    "law",
+    moment_function_ratio=Stated(
+        "largest moment generating function over exp(s^2/2)",
+        where="Assumption D.1, Definition F.4",
+        states="Standard Gaussian coordinates are sub-Gaussian with variance proxy 1.",
+        holds=below(1.0000000001),
+        refuses=[1.001, 1.1],
+        select={"law": "normal"},
+        entry={
+            "id": "gaussian-is-sub-gaussian-d1",
+            "kind": "prose",
+            "ours": ["moment functions at arguments up to 3"],
+        },
+    ),
+    third_moment="third moment at variance 1",
+    fourth_moment="fourth moment at variance 1",
+)
+def of_a_law(parameters: Parameters, law: str) -> dict[str, float]:
+    if law == "two points":
+        nodes, weights = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
+    elif law == "uniform":
+        nodes, weights = np.polynomial.legendre.leggauss(60)
+        nodes, weights = np.sqrt(3) * nodes, weights / 2
+    else:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+        weights = weights / weights.sum()
+    arguments = np.asarray(parameters.exponents)
+    ratio = np.exp(np.outer(arguments, nodes) - 0.5 * arguments[:, None] ** 2) @ weights
+    return {
+        "moment_function_ratio": float(ratio.max()),
+        "third_moment": float(weights @ nodes**3),
+        "fourth_moment": float(weights @ nodes**4),
+    }
+
+
+theory = stage(AXES, of_random_covariances, of_a_law)
 
 
 class _Rule(NamedTuple):
@@ -31,63 +105,32 @@ class _Rule(NamedTuple):
     weights: np.ndarray
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Largest ratio of each moment to its bound."""
-    import xarray as xr
-
-    rng = np.random.Generator(np.random.SFC64(0))
-    rule = _normal_rule(8)
-    sharp, printed, traces, kurtosis, shrinkage = ([] for _ in range(5))
-    for _ in range(parameters.draws):
-        eigenvalues = np.sort(rng.exponential(size=3))[::-1] + 0.01
-        features = rule.nodes * np.sqrt(eigenvalues)
-        squares = np.sum(features**2, axis=1)
-        fourth = np.einsum("n,ni,nj->ij", rule.weights * squares, features, features)
-        exact = np.diag(2 * eigenvalues**2 + eigenvalues.sum() * eigenvalues)
-        sharp.append(np.abs(fourth - exact).max() / exact.max())
-        whitened = fourth / np.sqrt(np.outer(eigenvalues, eigenvalues))
-        moment = float(np.linalg.eigvalsh(whitened).max())
-        printed.append(moment / (3 * eigenvalues.sum()))
-        traces.append(eigenvalues.sum() / moment)
-        weights = rng.exponential(size=3) ** 4
-        forms = rule.nodes**2 @ weights
-        found = np.einsum("n,ni,nj->ij", rule.weights * forms, rule.nodes, rule.nodes)
-        kurtosis.append(float(np.linalg.eigvalsh(found).max()) / weights.sum())
-        shrinkage.append(_shrinkage(rule, eigenvalues, features, moment, rng))
-    arguments = np.asarray(parameters.exponents)
-    moments = {name: _moments(name, arguments) for name in ("normal", "two points", "uniform")}
-    return xr.Dataset(
-        {
-            "fourth_moment_error": variable(
-                (), max(sharp), "relative distance of the fourth moments from 2 H^2 + tr(H) H"
-            ),
-            "fourth_moment_ratio": variable((), max(printed), "largest least R^2 over 3 tr H"),
-            "trace_ratio": variable((), max(traces), "largest tr H over least R^2"),
-            "kurtosis": variable((), max(kurtosis), "largest kurtosis constant"),
-            "shrinkage_ratio": variable(
-                (), max(shrinkage), "largest trace after a step over the bound of Lemma F.18"
-            ),
-            "moment_function_ratio": variable(
-                "law",
-                [found[0] for found in moments.values()],
-                "largest moment generating function over exp(s^2/2)",
-            ),
-            "third_moment": variable(
-                "law", [found[1] for found in moments.values()], "third moment at variance 1"
-            ),
-            "fourth_moment": variable(
-                "law", [found[2] for found in moments.values()], "fourth moment at variance 1"
-            ),
-        },
-        coords={"law": variable("law", list(moments), "law of mean 0 and variance 1")},
-    )
-
-
 def _normal_rule(count: int) -> _Rule:
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     grid = np.stack(np.meshgrid(nodes, nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 3)
     mass = np.einsum("i,j,k->ijk", weights, weights, weights).ravel()
     return _Rule(grid, mass / mass.sum())
+
+
+def _of_a_covariance(rule: _Rule, rng: np.random.Generator) -> dict[str, float]:
+    eigenvalues = np.sort(rng.exponential(size=3))[::-1] + 0.01
+    features = rule.nodes * np.sqrt(eigenvalues)
+    squares = np.sum(features**2, axis=1)
+    fourth = np.einsum("n,ni,nj->ij", rule.weights * squares, features, features)
+    exact = np.diag(2 * eigenvalues**2 + eigenvalues.sum() * eigenvalues)
+    whitened = fourth / np.sqrt(np.outer(eigenvalues, eigenvalues))
+    moment = float(np.linalg.eigvalsh(whitened).max())
+    weights = rng.exponential(size=3) ** 4
+    forms = np.einsum(
+        "n,ni,nj->ij", rule.weights * (rule.nodes**2 @ weights), rule.nodes, rule.nodes
+    )
+    return {
+        "fourth_moment_error": np.abs(fourth - exact).max() / exact.max(),
+        "fourth_moment_ratio": moment / (3 * eigenvalues.sum()),
+        "kurtosis": float(np.linalg.eigvalsh(forms).max()) / weights.sum(),
+        "trace_ratio": eigenvalues.sum() / moment,
+        "shrinkage_ratio": _shrinkage(rule, eigenvalues, features, moment, rng),
+    }
 
 
 def _shrinkage(
@@ -105,17 +148,3 @@ def _shrinkage(
     steps = np.eye(3) - eta * features[:, :, None] * features[:, None, :]
     after = np.einsum("n,nij,jk,nki->", rule.weights, steps, matrix, steps)
     return float(after / ((1 - eta * eigenvalues.min()) * np.trace(matrix)))
-
-
-def _moments(law: str, arguments: np.ndarray) -> tuple[float, float, float]:
-    """Largest moment generating function over exp(s^2/2), third and fourth moment."""
-    if law == "two points":
-        nodes, weights = np.array([-1.0, 1.0]), np.array([0.5, 0.5])
-    elif law == "uniform":
-        nodes, weights = np.polynomial.legendre.leggauss(60)
-        nodes, weights = np.sqrt(3) * nodes, weights / 2
-    else:
-        nodes, weights = np.polynomial.hermite_e.hermegauss(120)
-        weights = weights / weights.sum()
-    ratio = np.exp(np.outer(arguments, nodes) - 0.5 * arguments[:, None] ** 2) @ weights
-    return float(ratio.max()), float(weights @ nodes**3), float(weights @ nodes**4)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import Stated, above, below, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Count, LogAxis, Some
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Definition D.3, Remark F.7, Lemmas F.19 to F.22"
 # Remark F.7's constants for Gaussian vectors.
@@ -22,10 +18,10 @@ TAIL_CONSTANT, ROOT_CONSTANT, TRACE_CONSTANT = 0.1457, 8.0, 16.0
 class Parameters(Strict):
     """Grids of the inequalities."""
 
-    degrees: Some[Count] = Field(description="Sizes of the identity in Remark F.7.")
-    failures: LogAxis = Field(description="Probabilities rho of Remark F.7, below 1/3.")
-    instances: Count = Field(description="Random instances of Lemmas F.19 and F.21.")
-    dampings: LogAxis = Field(description="nu of Definition D.3, below 1.")
+    degrees: q.Some[q.Count] = Field(description="Sizes of the identity in Remark F.7.")
+    failures: q.LogAxis = Field(description="Probabilities rho of Remark F.7, below 1/3.")
+    instances: q.Count = Field(description="Random instances of Lemmas F.19 and F.21.")
+    dampings: q.LogAxis = Field(description="nu of Definition D.3, below 1.")
 
     @property
     def derived_steps(self) -> float:
@@ -33,86 +29,99 @@ class Parameters(Strict):
         return float(np.sum(1 / self.dampings.values()))
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Largest ratio of each left side to its right side."""
-    import xarray as xr
-
-    rng = np.random.Generator(np.random.SFC64(0))
-    tails, root, trace = _gaussian_tails(parameters)
-    bounded, equal = _tail_sums()
-    decays = [_half_exponential_decay(nu) for nu in parameters.dampings.values()]
-    tuned = _tuned_rates(parameters.instances, rng)
-    values = {
-        "tail_constant": (tails, "least -log P / min(t^2 / |A|_F^2, t / |A|) over sizes and t"),
-        "root_quantile_ratio": (root, "largest quantile over 8 (tr A log^(1/2) + |A| log)"),
-        "trace_quantile_ratio": (trace, "largest quantile over 16 tr A log(1/rho)"),
-        "trace_ratio": (
-            _trace_of_products(parameters.instances, rng),
-            "largest trace of a product of contractions over the dimension",
-        ),
-        "tail_sum_ratio": (bounded, "largest f of Lemma F.20 over (1 + log(1/rho)) / a"),
-        "tail_sum_equality": (equal, "largest f of Lemma F.20 over its printed value"),
-        "tuned_rate_ratio": (
-            tuned,
-            "largest least value of Lemma F.21's function over its bound, rates up to 1/mu",
-        ),
-        "single_step_ratio": (
-            _tuned_rates(parameters.instances, np.random.Generator(np.random.SFC64(1)), steps=1.0),
-            "the same for T = 1, rates up to 100/mu",
-        ),
-        "logarithm_ratio": (_logarithms(), "largest x log^2(1/x) over c of Lemma F.22"),
-    }
-    return xr.Dataset(
-        {name: variable((), *found) for name, found in values.items()}
-        | {
-            "half_exponential_constant": variable(
-                "damping", [d[0] for d in decays], "least constant C of equation (70)"
-            ),
-            "coefficient_sum": variable(
-                "damping", [d[1] for d in decays], "squared sum of the absolute coefficients"
-            ),
-            "sensitivity_ratio": variable(
-                "damping", [d[2] for d in decays], "squared limiting sensitivity over 5 log(1/nu)"
-            ),
-        },
-        coords={"damping": variable("damping", parameters.dampings.values(), "damping nu")},
-    )
+AXES = {"damping": Axis("damping nu", "dampings")}
 
 
-def _gaussian_tails(parameters: Parameters) -> tuple[float, float, float]:
-    """Quadratic forms of the identity, whose law is known."""
+@identity(
+    id="gaussian-tail-constant-f7",
+    kind="printed number",
+    printed=["0.1457"],
+    where="Remark F.7, Lemma F.6",
+    states="For Gaussian vectors the constant of the tail bound may be 0.1457.",
+    ours=["identities of 1 to 1024 rows, whose forms have a chi-squared law"],
+    holds=above(TAIL_CONSTANT),
+    refuses=[0.145, 0.125],
+)
+def tail_constant(parameters: Parameters) -> float:
+    """Least -log P / min(t^2 / |A|_F^2, t / |A|) over sizes and t."""
     from scipy.stats import chi2
 
     ratios = np.geomspace(1e-2, 30, 400)
-    constants, root, trace = [], [], []
-    failures = parameters.failures.values()
-    logarithm = np.log(1 / failures)
+    constants = []
     for d in parameters.degrees:
         excess = d * ratios
         constants.append((-chi2.logsf(d + excess, d) / np.minimum(excess**2 / d, excess)).min())
+    return float(min(constants))
+
+
+@per(
+    root_quantile_ratio="largest quantile over 8 (tr A log^(1/2) + |A| log)",
+    trace_quantile_ratio="largest quantile over 16 tr A log(1/rho)",
+)
+def quantiles(parameters: Parameters) -> dict[str, float]:
+    """Of quadratic forms of the identity, whose law is known."""
+    from scipy.stats import chi2
+
+    failures, root, trace = parameters.failures.values(), [], []
+    logarithm = np.log(1 / failures)
+    for d in parameters.degrees:
         quantile = chi2.isf(failures, d)
         root.append((quantile / (ROOT_CONSTANT * (d * np.sqrt(logarithm) + logarithm))).max())
         trace.append((quantile / (TRACE_CONSTANT * d * logarithm)).max())
-    return float(min(constants)), float(max(root)), float(max(trace))
+    return {"root_quantile_ratio": max(root), "trace_quantile_ratio": max(trace)}
 
 
-def _trace_of_products(instances: int, rng: np.random.Generator) -> float:
-    """Random factors between 0 and the identity, two to five of them, some projections."""
-    largest = 0.0
-    for _ in range(instances):
-        d = int(rng.integers(1, 6))
-        product = np.eye(d)
-        for _ in range(int(rng.integers(2, 6))):
-            basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
-            values = rng.uniform(size=d) ** rng.choice([0.01, 1.0])
-            factor = basis @ np.diag(values) @ basis.T
-            product = product @ factor
-        largest = max(largest, abs(float(np.trace(product))) / d)
-    return largest
+@per(
+    trace_ratio=Stated(
+        "largest trace of a product of contractions over the dimension",
+        where="Lemma F.19",
+        states=(
+            "The trace of a product of matrices between 0 and the identity is at most d in "
+            "absolute value."
+        ),
+        holds=below(1.0),
+        refuses=[1.01, 1.5],
+        entry={"id": "trace-of-products-f19", "ours": ["2000 random products"]},
+    ),
+    tuned_rate_ratio=(
+        "largest least value of Lemma F.21's function over its bound, rates up to 1/mu"
+    ),
+    single_step_ratio="the same for T = 1, rates up to 100/mu",
+)
+def random_instances(parameters: Parameters) -> dict[str, float]:
+    rng, count = np.random.Generator(np.random.SFC64(0)), parameters.instances
+    # Instances of Lemma F.21 are drawn before those of F.19.
+    tuned = max(_tuned_rate(rng) for _ in range(count))
+    traces = max(_trace_of_product(rng) for _ in range(count))
+    rng = np.random.Generator(np.random.SFC64(1))
+    single = max(_tuned_rate(rng, steps=1.0) for _ in range(count))
+    return {"trace_ratio": traces, "tuned_rate_ratio": tuned, "single_step_ratio": single}
 
 
-def _tail_sums() -> tuple[float, float]:
-    """Lemma F.20: its f at the printed place, over the bound and over the printed value."""
+@per(
+    tail_sum_ratio=Stated(
+        "largest f of Lemma F.20 over (1 + log(1/rho)) / a",
+        where="Lemma F.20",
+        states="At the printed place f is at most (1 + log(1/rho)) / a.",
+        holds=below(1.0000000001),
+        refuses=[1.01, 1.5],
+        entry={"id": "tail-sum-bound-f20"},
+    ),
+    tail_sum_equality=Stated(
+        "largest f of Lemma F.20 over its printed value",
+        where="Lemma F.20",
+        states="There f equals the smaller of t - 1 and that.",
+        holds=below(1.0000000001),
+        refuses=[1.01, 1.5],
+        entry={
+            "id": "tail-sum-value-f20",
+            "expect": "contradicted",
+            "finding": "value-in-lemma-f20",
+        },
+    ),
+)
+def tail_sums() -> dict[str, float]:
+    """Lemma F.20: its f at the printed place."""
     bound_ratio, printed_ratio = 0.0, 0.0
     for last in range(1, 60):
         for rate in np.geomspace(0.01, 3, 25):
@@ -125,43 +134,72 @@ def _tail_sums() -> tuple[float, float]:
                 printed = min(last - 1, bound)
                 if printed:
                     printed_ratio = max(printed_ratio, value / printed)
-    return float(bound_ratio), float(printed_ratio)
+    return {"tail_sum_ratio": bound_ratio, "tail_sum_equality": printed_ratio}
 
 
-def _tuned_rates(instances: int, rng: np.random.Generator, *, steps: float | None = None) -> float:
-    """Lemma F.21: the least value on a fine grid over the bound; for one T, for all rates."""
-    largest = 0.0
-    for _ in range(instances):
-        first, second, third = np.exp(rng.uniform(-8, 8, 3))
-        mu, drawn = np.exp(rng.uniform(-6, 0)), float(np.floor(np.exp(rng.uniform(0, 12))))
-        t = steps or drawn
-        # Up to 1/mu the logarithm is that of a number above 1.
-        highest = 1 / mu if steps is None else 100 / mu
-        most = np.exp(rng.uniform(np.log(1 / (mu * t)), np.log(highest)))
-        eta = most * np.geomspace(1e-9, 1, 4000)
-        values = first * np.exp(-mu * eta * t) + second * eta
-        values += third * eta**2 * np.log(1 / (eta * mu)) ** 2
-        linear = max(1.0, np.log(first * mu * t / second))
-        square = max(1.0, np.log(first * (mu * t) ** 2 / third))
-        bound = first * np.exp(-mu * most * t) + 3 * second / (mu * t) * linear
-        bound += 3 * third / (mu * t) ** 2 * square**2 * np.log(t) ** 2
-        largest = max(largest, float(values.min() / bound))
-    return largest
-
-
-def _logarithms() -> float:
+@identity(
+    id="logarithm-f22",
+    where="Lemma F.22",
+    states=("For c below 1/4 and x up to c / (9 log^2(9/c)), x log^2(1/x) is at most c."),
+    ours=["c = 1e-12 to 0.2499"],
+    holds=below(1.0),
+    refuses=[1.01, 1.5],
+)
+def logarithm_ratio() -> float:
+    """Largest x log^2(1/x) over c of Lemma F.22."""
     constants = np.geomspace(1e-12, 0.2499, 200)
     # The function increases up to exp(-2), above every x that is allowed.
     x = constants / (9 * np.log(9 / constants) ** 2)
     return float((x * np.log(1 / x) ** 2 / constants).max())
 
 
-def _half_exponential_decay(damping: float) -> tuple[float, float, float]:
-    """C of equation (70), the sum of absolute values squared, the sensitivity over its bound."""
+@per(
+    "damping",
+    half_exponential_constant="least constant C of equation (70)",
+    coefficient_sum="squared sum of the absolute coefficients",
+    sensitivity_ratio="squared limiting sensitivity over 5 log(1/nu)",
+)
+def decay(damping: float) -> dict[str, float]:
     from privreg.noise.sensitivity import damped_square_root_limit
     from privreg.noise.toeplitz import damped_square_root
 
     beta = np.abs(damped_square_root(int(40 / damping) + 10, damping=damping))
     decay = (1 - damping) ** (-0.5 * np.arange(beta.size))
-    limit = damped_square_root_limit(damping) ** 2 / (5 * np.log(1 / damping))
-    return float(beta @ decay), float(beta.sum() ** 2), float(limit)
+    return {
+        "half_exponential_constant": float(beta @ decay),
+        "coefficient_sum": float(beta.sum() ** 2),
+        "sensitivity_ratio": damped_square_root_limit(damping) ** 2 / (5 * np.log(1 / damping)),
+    }
+
+
+theory = stage(AXES, tail_constant, quantiles, random_instances, tail_sums, logarithm_ratio, decay)
+
+
+def _trace_of_product(rng: np.random.Generator) -> float:
+    """Random factors between 0 and the identity, two to five of them, some projections."""
+    d = int(rng.integers(1, 6))
+    product = np.eye(d)
+    for _ in range(int(rng.integers(2, 6))):
+        basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
+        values = rng.uniform(size=d) ** rng.choice([0.01, 1.0])
+        factor = basis @ np.diag(values) @ basis.T
+        product = product @ factor
+    return abs(float(np.trace(product))) / d
+
+
+def _tuned_rate(rng: np.random.Generator, *, steps: float | None = None) -> float:
+    """Lemma F.21: the least value on a fine grid over the bound; for one T, for all rates."""
+    first, second, third = np.exp(rng.uniform(-8, 8, 3))
+    mu, drawn = np.exp(rng.uniform(-6, 0)), float(np.floor(np.exp(rng.uniform(0, 12))))
+    t = steps or drawn
+    # Up to 1/mu the logarithm is that of a number above 1.
+    highest = 1 / mu if steps is None else 100 / mu
+    most = np.exp(rng.uniform(np.log(1 / (mu * t)), np.log(highest)))
+    eta = most * np.geomspace(1e-9, 1, 4000)
+    values = first * np.exp(-mu * eta * t) + second * eta
+    values += third * eta**2 * np.log(1 / (eta * mu)) ** 2
+    linear = max(1.0, np.log(first * mu * t / second))
+    square = max(1.0, np.log(first * (mu * t) ** 2 / third))
+    bound = first * np.exp(-mu * most * t) + 3 * second / (mu * t) * linear
+    bound += 3 * third / (mu * t) ** 2 * square**2 * np.log(t) ** 2
+    return float(values.min() / bound)

@@ -1,4 +1,4 @@
-"""What releasing all iterates costs: sensitivities by columns, the loss of the worst neighbours."""
+"""The privacy loss of releasing all iterates: sensitivities by columns, the worst neighbours."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import below, every, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import ClipNorm, Probability, Rho, Steps
+from reproduction.papers.choquettechoo2024.regression import coefficients
 
 if TYPE_CHECKING:
-    import xarray as xr
+    from privreg.algorithms.dp_ftrl import FTRLMechanism
 
 PLACE = "Theorem 1.1, equation (24) and Appendix A"
 FAMILIES = ("identity", "square_root", "damped_square_root", "anti_pgd", "damped_anti_pgd")
@@ -21,76 +23,82 @@ FAMILIES = ("identity", "square_root", "damped_square_root", "anti_pgd", "damped
 class Parameters(Strict):
     """Short runs on data in which one record alone has a gradient."""
 
-    steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps T, one record each.")
-    damping: Probability = Field(description="nu of the damped families.")
-    rho: Rho = Field(description="zCDP budget of all iterates.")
-    clip_norm: ClipNorm = Field(description="G.")
+    steps: Annotated[q.Steps, Field(ge=2)] = Field(description="Steps T, one record each.")
+    damping: q.Probability = Field(description="nu of the damped families.")
+    rho: q.Rho = Field(description="zCDP budget of all iterates.")
+    clip_norm: q.ClipNorm = Field(description="G.")
 
+    def mechanism(self, family: str) -> FTRLMechanism:
+        from privreg.algorithms.dp_ftrl import FTRLMechanism
+        from privreg.privacy.budget import Budget
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Loss of zero-out neighbours with one noise, for the first record and for the last."""
-    import xarray as xr
-
-    from privreg.algorithms.dp_ftrl import FTRLMechanism
-    from privreg.noise import toeplitz
-    from privreg.privacy.budget import Budget
-
-    count = parameters.steps
-    options = {"damping": parameters.damping}
-    sensitivity, column, losses = [], [], []
-    for name in FAMILIES:
-        decoder = getattr(toeplitz, name)(count, **(options if "damped" in name else {}))
-        inverse = np.linalg.inv(toeplitz.dense_matrix(decoder))
-        mechanism = FTRLMechanism.for_budget(
-            decoder,
-            clip_norm=parameters.clip_norm,
-            budget=Budget.zcdp(parameters.rho, neighbours="zero-out"),
-            sample_size=count,
+        return FTRLMechanism.for_budget(
+            coefficients(family, self.steps, self.damping),
+            clip_norm=self.clip_norm,
+            budget=Budget.zcdp(self.rho, neighbours="zero-out"),
+            sample_size=self.steps,
         )
-        norms = np.linalg.norm(inverse, axis=0)
-        sensitivity.append(mechanism.sensitivity)
-        column.append(norms.max())
-        losses.append([_loss(mechanism, place) for place in (0, count - 1)])
-    return xr.Dataset(
-        {
-            "sensitivity_error": variable(
-                "family",
-                np.abs(np.array(sensitivity) / np.array(column) - 1),
-                "relative distance of the sensitivity from the largest column norm",
-            ),
-            "loss_over_budget": variable(
-                ("family", "record"),
-                np.array(losses) / parameters.rho,
-                "squared distance of the joint releases over 2 sigma^2, over rho",
-            ),
-        },
-        coords={
-            "family": variable("family", list(FAMILIES), "coefficients"),
-            "record": variable("record", ["first", "last"], "record that is zeroed out"),
-        },
-    )
 
 
-def _loss(mechanism, place: int) -> float:  # type: ignore[no-untyped-def]
-    """Half the squared distance of the two releases in units of the white noise."""
-    from privreg.algorithms.dp_ftrl import dp_ftrl
-    from privreg.algorithms.samples import ArraySamples
+AXES = {
+    "family": Axis("coefficients", FAMILIES),
+    "record": Axis("record that is zeroed out", ("first", "last")),
+}
+
+
+@identity(
+    "family",
+    id="sensitivity-is-the-largest-column",
+    kind="theorem",
+    where="Theorem 1.1, equation (24)",
+    states=(
+        "The sensitivity of the inverse is its largest column norm; for a Toeplitz matrix that of "
+        "the first column."
+    ),
+    holds=every(below(1e-12)),
+    refuses=[1e-3, 0.1],
+)
+def sensitivity_error(parameters: Parameters, family: str) -> float:
+    """Relative distance of the sensitivity from the largest column norm."""
     from privreg.noise.toeplitz import dense_matrix
 
-    count, eta = mechanism.steps, 0.1
-    paths = []
-    for present in (True, False):
-        features, labels = np.zeros((count, 1)), np.zeros(count)
-        # A label so far away that the gradient is clipped wherever the iterate is.
-        features[place], labels[place] = float(present), -1e9 * present
-        run = dp_ftrl(
-            ArraySamples(features, labels),
-            mechanism=mechanism,
-            step_size=eta,
-            rng=np.random.Generator(np.random.SFC64(1)),
-            times=np.arange(1, count + 1),
-        )
-        paths.append(run.iterates[:, 0])
+    mechanism = parameters.mechanism(family)
+    columns = np.linalg.norm(np.linalg.inv(dense_matrix(mechanism.decoder)), axis=0)
+    return float(np.abs(mechanism.sensitivity / columns.max() - 1))
+
+
+@per(
+    "family",
+    "record",
+    loss_over_budget="squared distance of the joint releases over 2 sigma^2, over rho",
+)
+def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
+    """Of zero-out neighbours with one noise; half the squared distance in units of the noise."""
+    from privreg.noise.toeplitz import dense_matrix
+
+    mechanism, eta = parameters.mechanism(family), 0.1
+    place = 0 if record == "first" else parameters.steps - 1
+    paths = [_path(mechanism, place, eta, present) for present in (True, False)]
     change = np.diff(paths[0] - paths[1], prepend=0.0) / eta
     white = np.linalg.solve(dense_matrix(mechanism.decoder), change)
-    return float(0.5 * (white @ white) / mechanism.gradient_noise_std**2)
+    return float(0.5 * (white @ white) / mechanism.gradient_noise_std**2) / parameters.rho
+
+
+theory = stage(AXES, sensitivity_error, loss_over_budget)
+
+
+def _path(mechanism: FTRLMechanism, place: int, eta: float, present: bool) -> np.ndarray:
+    """Iterates where one record alone has a gradient, if it is present."""
+    from privreg.algorithms.dp_ftrl import dp_ftrl
+    from privreg.algorithms.samples import ArraySamples
+
+    features, labels = np.zeros((mechanism.steps, 1)), np.zeros(mechanism.steps)
+    # A label so far away that the gradient is clipped wherever the iterate is.
+    features[place], labels[place] = float(present), -1e9 * present
+    return dp_ftrl(
+        ArraySamples(features, labels),
+        mechanism=mechanism,
+        step_size=eta,
+        rng=np.random.Generator(np.random.SFC64(1)),
+        times=np.arange(1, mechanism.steps + 1),
+    ).iterates[:, 0]

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Some, Steps
 from reproduction.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
     Mechanism,
-    MechanismName,
     Participation,
     prefix_errors,
     tuned_damping,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import xarray as xr
 
 PLACE = "Section 4, Table 3, Figure 4 and Appendix G"
 
@@ -30,9 +24,9 @@ PLACE = "Section 4, Table 3, Figure 4 and Appendix G"
 class Schedule(Strict):
     """How often a record takes part, and how far apart."""
 
-    steps: Steps = Field(description="Steps T.")
-    participations: Steps = Field(description="Steps in which a record takes part.")
-    separation: Steps = Field(description="Steps between two of them.")
+    steps: q.Steps = Field(description="Steps T.")
+    participations: q.Steps = Field(description="Steps in which a record takes part.")
+    separation: q.Steps = Field(description="Steps between two of them.")
 
     @model_validator(mode="after")
     def _takes_part_in_time(self) -> Self:
@@ -48,51 +42,60 @@ class Schedule(Strict):
 class Parameters(Strict):
     """Schedules of the paper's two data sets, and single participation for Table 3."""
 
-    schedules: Some[Schedule] = Field(description="Schedules.")
-    mechanisms: Some[MechanismName] = Field(
-        default_factory=lambda: list(MECHANISMS), description="Mechanisms."
-    )
+    schedules: q.Some[Schedule] = Field(description="Schedules.")
+
+    @property
+    def settings(self) -> list[Participation]:
+        return [Participation(**schedule.model_dump()) for schedule in self.schedules]
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
+def schedule_axis(meaning: str, name: str) -> Axis:
+    """Labels of the schedules by one of their numbers."""
+    return Axis(meaning, lambda parameters: _each(parameters, name), along="schedule")
+
+
+AXES = {
+    "steps": schedule_axis("steps T", "steps"),
+    "participations": schedule_axis("participations of a record", "participations"),
+    "separation": schedule_axis("steps between two participations", "separation"),
+    "mechanism": Axis("mechanism", MECHANISMS),
+}
+
+
+def mechanisms(parameters: Any) -> list[list[Mechanism]]:
+    """All mechanisms for each schedule."""
+    return [[prefix_errors(name, at) for name in MECHANISMS] for at in parameters.settings]
+
+
+@per(
+    "schedule",
+    "mechanism",
+    mean_error="root mean square error over steps",
+    largest_error="largest root mean square error",
+    last_error="root mean square error, last step",
+    over_best="mean error over the best",
+    stretches="stretches of steps after which the mechanism starts anew",
+)
+def errors(mechanisms: list[list[Mechanism]]) -> dict:
     """Mean, largest and last error at a noise multiplier of 1, per coordinate."""
-    settings = [Participation(**at.model_dump()) for at in parameters.schedules]
-    found = [[prefix_errors(name, at) for name in parameters.mechanisms] for at in settings]
-    return error_table(settings, parameters.mechanisms, found)
+    found = np.array([[mechanism.errors for mechanism in row] for row in mechanisms])
+    mean, largest, last = np.moveaxis(found, -1, 0)
+    return {
+        "mean_error": mean,
+        "largest_error": largest,
+        "last_error": last,
+        "over_best": mean / mean.min(axis=1, keepdims=True),
+        "stretches": [[mechanism.stretches for mechanism in row] for row in mechanisms],
+    }
 
 
-def error_table(
-    settings: list[Participation], names: Sequence[str], found: list[list[Mechanism]]
-) -> xr.Dataset:
-    """Errors by schedule and mechanism."""
-    import xarray as xr
+@per("schedule", damping="tuned damping nu")
+def dampings(parameters: Any) -> list[float]:
+    return [tuned_damping(at) for at in parameters.settings]
 
-    errors = np.array([[mechanism.errors for mechanism in row] for row in found])
-    stretches = [[mechanism.stretches for mechanism in row] for row in found]
-    dims = ("schedule", "mechanism")
-    best = errors[:, :, 0].min(axis=1)
-    return xr.Dataset(
-        {
-            "mean_error": variable(dims, errors[..., 0], "root mean square error over steps"),
-            "largest_error": variable(dims, errors[..., 1], "largest root mean square error"),
-            "last_error": variable(dims, errors[..., 2], "root mean square error, last step"),
-            "over_best": variable(dims, errors[..., 0] / best[:, None], "mean error over the best"),
-            "stretches": variable(
-                dims, stretches, "stretches of steps after which the mechanism starts anew"
-            ),
-            "damping": variable(
-                "schedule", [tuned_damping(at) for at in settings], "tuned damping nu"
-            ),
-        },
-        coords={
-            **{
-                name: variable("schedule", [getattr(at, name) for at in settings], meaning)
-                for name, meaning in (
-                    ("steps", "steps T"),
-                    ("participations", "participations of a record"),
-                    ("separation", "steps between two participations"),
-                )
-            },
-            "mechanism": variable("mechanism", list(names), "mechanism"),
-        },
-    )
+
+theory = stage(AXES, errors, dampings, shared={"mechanisms": mechanisms})
+
+
+def _each(parameters: Any, name: str) -> list[int]:
+    return [getattr(at, name) for at in parameters.settings]

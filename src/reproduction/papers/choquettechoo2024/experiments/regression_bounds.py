@@ -2,151 +2,189 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Deviation,
-    Dimension,
-    Positive,
-    Power,
-    ShareAxis,
-    Steps,
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import Stated, above, below, every
+from reproduction.papers.choquettechoo2024.regression import (
+    FAMILY,
+    Covariance,
+    family_noise,
+    stationary,
 )
-from reproduction.papers.choquettechoo2024.regression import power_law
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 PLACE = "Theorems C.14, C.15, C.18 and D.11, Lemmas C.4 and D.12"
-FAMILIES = ("independent", "damped_square_root", "damped_anti_pgd")
 
 
-class Parameters(Strict):
+class Parameters(Covariance):
     """One covariance, step sizes up to the limit of the theorems, three correlations."""
 
-    dimension: Dimension = Field(description="d.")
-    decay: Power = Field(description="a of the eigenvalues k^-a.")
-    step_shares: ShareAxis = Field(description="Step size times R^2, less than 1.")
-    curve_share: Annotated[Positive, Field(lt=1)] = Field(
+    step_shares: q.ShareAxis = Field(description="Step size times R^2, less than 1.")
+    curve_share: Annotated[q.Positive, Field(lt=1)] = Field(
         description="Step size times R^2 of the curves."
     )
-    curve_steps: Annotated[Steps, Field(ge=2)] = Field(description="Steps of the curves.")
-    label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
+    curve_steps: Annotated[q.Steps, Field(ge=2)] = Field(description="Steps of the curves.")
+    label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Exact risk over each bound; curves over the bound for every step."""
-    import xarray as xr
+AXES = {"family": FAMILY, "step_share": Axis("step size times R^2", "step_shares")}
 
-    from privreg.noise.toeplitz import damped_anti_pgd, damped_square_root, identity
+
+@per(
+    "family",
+    "step_share",
+    over_upper=Stated(
+        "exact excess risk over C.14",
+        where="Theorem C.14",
+        states="The asymptotic suboptimality is at most the printed bound.",
+        holds=every(below(1.0)),
+        refuses=[1.1, 2.0],
+        entry={
+            "id": "upper-bound-c14",
+            "kind": "theorem",
+            "note": (
+                "With R^2 = 2 lambda_1 + tr H, the sharp value, and the factor 1/2 of equation (8)."
+            ),
+        },
+    ),
+    over_printed_lower=Stated(
+        "exact excess risk, with the factor 1/2, over printed C.18",
+        where="Theorem C.18, equation (8)",
+        states=(
+            "With F of equation (8), which has the factor 1/2, the asymptotic suboptimality is at "
+            "least the printed bound."
+        ),
+        holds=every(above(1.0)),
+        refuses=[0.99, 0.5],
+        entry={
+            "id": "lower-bound-c18-main-text",
+            "kind": "theorem",
+            "expect": "contradicted",
+            "finding": "two-conventions-of-f",
+        },
+    ),
+    doubled_over_printed_lower=Stated(
+        "exact squared error in the norm of H over printed C.18",
+        where="Theorem C.18, equation (22)",
+        states=(
+            "With F of equation (22), without the factor 1/2, the asymptotic suboptimality is at "
+            "least the printed bound."
+        ),
+        holds=every(above(1.0)),
+        refuses=[0.99, 0.5],
+        entry={"id": "lower-bound-c18", "kind": "theorem"},
+    ),
+)
+def limits(parameters: Parameters, family: str, step_share: float) -> dict:
     from privreg.theory.correlated_noise.bounds import (
-        fourth_moment_bound,
         stationary_lower_bound,
         stationary_upper_bound,
-        transient_bound,
-    )
-    from privreg.theory.correlated_noise.error_curves import error_curve
-    from privreg.theory.correlated_noise.linear_regression import stationary_error
-
-    eigenvalues = power_law(parameters.dimension, parameters.decay)
-    moment = fourth_moment_bound(eigenvalues)
-    shares = parameters.step_shares.values()
-    shape = (len(FAMILIES), len(shares))
-    over_lower, over_upper, least, most = (np.zeros(shape) for _ in range(4))
-    for (row, column), _ in np.ndenumerate(over_lower):
-        eta = float(shares[column] / moment)
-        noise = _noise(FAMILIES[row], eta * eigenvalues.min())
-        settings: dict[str, Any] = {
-            "step_size": eta,
-            "noise": noise,
-            "gradient_noise_std": float((noise.squared_sensitivity / 2) ** 0.5),
-            "label_noise_std": parameters.label_noise_std,
-        }
-        exact = stationary_error(eigenvalues, **settings).excess_risk
-        over_lower[row, column] = exact / (2 * stationary_lower_bound(eigenvalues, **settings))
-        over_upper[row, column] = exact / stationary_upper_bound(eigenvalues, **settings)
-        inner = _integral_shares(noise, eta * eigenvalues)
-        least[row, column], most[row, column] = inner.min(), inner.max()
-    eta = parameters.curve_share / moment
-    damping = float(eta * eigenvalues.min())
-    count = parameters.curve_steps
-    decoders = (
-        identity(1),
-        damped_square_root(count, damping=damping),
-        damped_anti_pgd(2, damping=damping),
-    )
-    worst, growth = [], []
-    for name, decoder in zip(FAMILIES, decoders, strict=True):
-        noise = _noise(name, damping)
-        curve = error_curve(
-            eigenvalues,
-            step_size=eta,
-            coefficients=decoder,
-            steps=count,
-            initial_error=np.full(eigenvalues.size, eigenvalues.size**-0.5),
-        )
-        std = float((noise.squared_sensitivity / 2) ** 0.5)
-        limit = stationary_error(
-            eigenvalues, step_size=eta, noise=noise, gradient_noise_std=std
-        ).excess_risk
-        bound = transient_bound(
-            np.arange(count + 1),
-            eigenvalues=eigenvalues,
-            step_size=eta,
-            initial_risk=float(curve.initial[0]),
-            stationary_risk=limit,
-        )
-        worst.append(float(np.max(curve.excess_risk(gradient_noise_std=std) / bound)))
-        growth.append(float(np.min(np.diff(curve.private)) / curve.private[-1]))
-    dims = ("family", "step_share")
-    return xr.Dataset(
-        {
-            "over_printed_lower": variable(
-                dims, over_lower, "exact excess risk, with the factor 1/2, over printed C.18"
-            ),
-            "doubled_over_printed_lower": variable(
-                dims, 2 * over_lower, "exact squared error in the norm of H over printed C.18"
-            ),
-            "over_upper": variable(dims, over_upper, "exact excess risk over C.14"),
-            "least_integral_share": variable(dims, least, "least ratio of Lemma C.4"),
-            "largest_integral_share": variable(dims, most, "largest ratio of Lemma C.4"),
-            "worst_transient": variable(
-                "family", worst, "largest ratio of the exact curve to D.11 over the steps"
-            ),
-            "least_growth": variable(
-                "family", growth, "least step of the private error from the optimum, over its last"
-            ),
-        },
-        coords={
-            "family": variable("family", list(FAMILIES), "how the noise is correlated"),
-            "step_share": variable("step_share", shares, "step size times R^2"),
-        },
     )
 
+    eigenvalues = parameters.eigenvalues
+    eta = float(step_share / parameters.moment)
+    noise = family_noise(family, eta * eigenvalues.min())
+    settings: dict[str, Any] = {
+        "step_size": eta,
+        "noise": noise,
+        "gradient_noise_std": float((noise.squared_sensitivity / 2) ** 0.5),
+        "label_noise_std": parameters.label_noise_std,
+    }
+    exact = stationary(
+        eigenvalues, eta, noise, label_noise_std=parameters.label_noise_std
+    ).excess_risk
+    over_lower = exact / (2 * stationary_lower_bound(eigenvalues, **settings))
+    return {
+        "over_upper": exact / stationary_upper_bound(eigenvalues, **settings),
+        "over_printed_lower": over_lower,
+        "doubled_over_printed_lower": 2 * over_lower,
+    }
 
-def _noise(family: str, damping: float) -> StationaryNoise:
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
-    if family == "independent":
-        return StationaryNoise.independent()
-    return getattr(StationaryNoise, family)(damping)
-
-
-def _integral_shares(noise: StationaryNoise, rates: np.ndarray) -> np.ndarray:
+@per(
+    "family",
+    "step_share",
+    least_integral_share="least ratio of Lemma C.4",
+    largest_integral_share="largest ratio of Lemma C.4",
+)
+def integral_shares(parameters: Parameters, family: str, step_share: float) -> dict:
     """The integral of Lemma C.4 by quadrature, over what the lemma bounds it with."""
     from privreg.theory.correlated_noise.spectral_integrals import (
         frequency_rule,
         squared_distance,
     )
 
+    eta = float(step_share / parameters.moment)
+    rates = eta * parameters.eigenvalues
+    noise = family_noise(family, rates.min())
     grid, weights = frequency_rule(min(1.0, float(rates.min())))
     load = weights * noise.power(grid) / (2 * np.pi)
     integrals = [rate * load @ (1 / squared_distance(grid, rate)) for rate in rates]
-    return np.array(integrals) / noise.relative_variance(rates)
+    found = np.array(integrals) / noise.relative_variance(rates)
+    return {"least_integral_share": found.min(), "largest_integral_share": found.max()}
+
+
+@per(
+    "family",
+    worst_transient=Stated(
+        "largest ratio of the exact curve to D.11 over the steps",
+        where="Theorem D.11",
+        states="At every step the suboptimality is at most the printed bound.",
+        holds=every(below(1.0)),
+        refuses=[1.01, 1.5],
+        entry={
+            "id": "transient-bound-d11",
+            "kind": "theorem",
+            "ours": ["20000 steps at 0.9 / R^2 from a distance of 1"],
+        },
+    ),
+    least_growth=Stated(
+        "least step of the private error from the optimum, over its last",
+        where="Lemma D.12",
+        states="From the minimiser the covariance of the iterates only grows.",
+        holds=every(above(-1e-12)),
+        refuses=[-1e-6, -0.01],
+        entry={"id": "noise-accumulates-d12", "kind": "theorem", "ours": ["its trace with H"]},
+    ),
+)
+def curves(parameters: Parameters, family: str) -> dict:
+    from privreg.noise.toeplitz import damped_anti_pgd, damped_square_root, identity
+    from privreg.theory.correlated_noise.bounds import transient_bound
+    from privreg.theory.correlated_noise.error_curves import error_curve
+
+    eigenvalues, count = parameters.eigenvalues, parameters.curve_steps
+    eta = parameters.curve_share / parameters.moment
+    damping = float(eta * eigenvalues.min())
+    noise = family_noise(family, damping)
+    if family == "independent":
+        decoder = identity(1)
+    elif family == "damped_square_root":
+        decoder = damped_square_root(count, damping=damping)
+    else:
+        decoder = damped_anti_pgd(2, damping=damping)
+    curve = error_curve(
+        eigenvalues,
+        step_size=eta,
+        coefficients=decoder,
+        steps=count,
+        initial_error=np.full(eigenvalues.size, eigenvalues.size**-0.5),
+    )
+    bound = transient_bound(
+        np.arange(count + 1),
+        eigenvalues=eigenvalues,
+        step_size=eta,
+        initial_risk=float(curve.initial[0]),
+        stationary_risk=stationary(eigenvalues, eta, noise).excess_risk,
+    )
+    std = float((noise.squared_sensitivity / 2) ** 0.5)
+    return {
+        "worst_transient": float(np.max(curve.excess_risk(gradient_noise_std=std) / bound)),
+        "least_growth": float(np.min(np.diff(curve.private)) / curve.private[-1]),
+    }
+
+
+theory = stage(AXES, limits, integral_shares, curves)

@@ -7,58 +7,53 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict, explain
-from reproduction.experiment.quantities import (
-    Dimension,
-    Positive,
-    Power,
-    Rho,
-    Some,
-    Steps,
-    StepSize,
-)
-from reproduction.experiment.summaries import loglog_slope, mean_and_error
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, means, per, stage, trials_last
+from reproduction.experiment.parameters import explain
+from reproduction.experiment.summaries import loglog_slope
 from reproduction.papers.choquettechoo2024.regression import (
+    ALGORITHM,
     ALGORITHMS,
+    Covariance,
     Setting,
     damping,
-    exact_risk,
+    deviations,
+    exact_risks,
     power_law,
+    slope,
     source_std,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 2.2, Table 1 and Figure 2"
-ABSCISSAE = {
-    "dimension": "dimension d",
-    "effective_dimension": "effective dimension tr H / |H|",
-    "step_size": "step size eta",
-}
 
 
-class Parameters(Strict):
+class Parameters(Covariance):
     """One panel: what varies, and what stays."""
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
-    values: Annotated[Some[Positive], Field(min_length=2)] = Field(description="Its values.")
-    dimension: Dimension = Field(description="d where it does not vary.")
-    decay: Power = Field(description="a of the eigenvalues k^-a where it does not vary.")
-    step_size: StepSize = Field(description="eta where it does not vary.")
-    rho: Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
-    burn_in_memories: Positive = Field(
+    values: Annotated[q.Some[q.Positive], Field(min_length=2)] = Field(description="Its values.")
+    step_size: q.StepSize = Field(description="eta where it does not vary.")
+    rho: q.Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
+    burn_in_memories: q.Positive = Field(
         description="Steps before averaging, in units of 1/(eta times least eigenvalue)."
     )
-    averaged_memories: Positive = Field(description="Steps averaged, in the same units.")
-    least_averaged: Steps = Field(1, description="Averaged steps at least.")
+    averaged_memories: q.Positive = Field(description="Steps averaged, in the same units.")
+    least_averaged: q.Steps = Field(1, description="Averaged steps at least.")
 
     @model_validator(mode="after")
     def _values_are_of_what_varies(self) -> Self:
-        kinds: dict[str, Any] = {"dimension": Dimension, "decay": Power, "step_size": StepSize}
+        kinds: dict[str, Any] = {
+            "dimension": q.Dimension,
+            "decay": q.Power,
+            "step_size": q.StepSize,
+        }
         for value in self.values:
             whole = self.varied == "dimension" and value == int(value)
             try:
@@ -68,164 +63,144 @@ class Parameters(Strict):
         return self
 
     @property
+    def settings(self) -> list[Setting]:
+        fixed = self.model_dump(include={"dimension", "decay", "step_size"})
+        cases = [{**fixed, self.varied: value} for value in self.values]
+        return [
+            Setting(power_law(int(case["dimension"]), case["decay"]), case["step_size"])
+            for case in cases
+        ]
+
+    @property
     def derived_steps(self) -> float:
         """Steps of all runs of a trial."""
-        memories = np.array([1 / damping(setting) for setting in _settings(self)])
+        memories = np.array([1 / damping(setting) for setting in self.settings])
         averaged = np.maximum(self.averaged_memories * memories, self.least_averaged)
         return float(np.sum(self.burn_in_memories * memories + averaged))
 
+    @property
+    def dimensions(self) -> list[int]:
+        return [setting.eigenvalues.size for setting in self.settings]
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Exact risks, the scalings that the paper draws, and slopes over the grid."""
-    import xarray as xr
+    @property
+    def effective_dimensions(self) -> list[float]:
+        from privreg.theory.correlated_noise.bounds import effective_dimension
 
+        return [effective_dimension(setting.eigenvalues) for setting in self.settings]
+
+    @property
+    def step_sizes(self) -> list[float]:
+        return [setting.step_size for setting in self.settings]
+
+    @property
+    def abscissa(self) -> Sequence[float]:
+        """What the slopes are over."""
+        if self.varied == "dimension":
+            return self.dimensions
+        return self.effective_dimensions if self.varied == "decay" else self.step_sizes
+
+
+AXES = {
+    "algorithm": ALGORITHM,
+    "dimension": Axis("dimension d", "dimensions", along="setting"),
+    "effective_dimension": Axis(
+        "effective dimension tr H / |H|", "effective_dimensions", along="setting"
+    ),
+    "step_size": Axis("step size eta", "step_sizes", along="setting"),
+}
+GRID = ("setting", "algorithm")
+
+
+@per(
+    *GRID,
+    exact_risk="stationary excess risk",
+    scaling="eta d / rho and eta^2 d_eff log^2(1/nu) / rho",
+)
+def laws(parameters: Parameters) -> dict:
+    risks = [exact_risks(setting, rho=parameters.rho) for setting in parameters.settings]
+    scalings = np.array([_scalings(setting) for setting in parameters.settings])
+    return {"exact_risk": risks, "scaling": scalings / parameters.rho}
+
+
+@per("setting", stability_share="step size over the stability limit")
+def stability_share(parameters: Parameters) -> list[float]:
     from privreg.theory.correlated_noise.linear_regression import stability_limit
 
-    settings = _settings(parameters)
-    risk = np.array(
-        [[exact_risk(at, name, rho=parameters.rho) for name in ALGORITHMS] for at in settings]
-    )
-    scaling = np.array([_scalings(at) for at in settings]) / parameters.rho
-    slopes = _slopes(parameters, risk)
-    hundredth = np.array(
-        [
-            [
-                exact_risk(at._replace(step_size=at.step_size / 100), name, rho=parameters.rho)
-                for name in ALGORITHMS
-            ]
-            for at in settings
-        ]
-    )
-    limits = [at.step_size / stability_limit(at.eigenvalues) for at in settings]
-    return xr.Dataset(
-        {
-            "exact_risk": variable(("setting", "algorithm"), risk, "stationary excess risk"),
-            "scaling": variable(
-                ("setting", "algorithm"), scaling, "eta d / rho and eta^2 d_eff log^2(1/nu) / rho"
-            ),
-            "exact_slope": variable(
-                "algorithm", slopes, f"log-log slope over {_abscissa(parameters)}"
-            ),
-            "small_step_slope": variable(
-                "algorithm",
-                _slopes(parameters, hundredth),
-                f"log-log slope over {_abscissa(parameters)}, all step sizes a hundredth",
-            ),
-            "scaling_slope": variable(
-                "algorithm", _slopes(parameters, scaling), "log-log slope of the scaling"
-            ),
-            "plain_slope": variable(
-                "algorithm",
-                _slopes(parameters, np.array([_plain(at) for at in settings])),
-                "log-log slope of eta d and of eta^2 d_eff, without the logarithm",
-            ),
-            "stability_share": variable("setting", limits, "step size over the stability limit"),
-        },
-        coords=_coordinates(parameters, settings),
-    )
+    return [at.step_size / stability_limit(at.eigenvalues) for at in parameters.settings]
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+@per(
+    "algorithm",
+    exact_slope="log-log slope of the risk over what varies",
+    small_step_slope="log-log slope of the risk over what varies, all step sizes a hundredth",
+    scaling_slope="log-log slope of the scaling",
+    plain_slope="log-log slope of eta d and of eta^2 d_eff, without the logarithm",
+)
+def exact_slopes(parameters: Parameters) -> dict:
+    hundredths = [at._replace(step_size=at.step_size / 100) for at in parameters.settings]
+    found = laws(parameters)
+    values = {
+        "exact_slope": found["exact_risk"],
+        "small_step_slope": [exact_risks(at, rho=parameters.rho) for at in hundredths],
+        "scaling_slope": found["scaling"],
+        "plain_slope": [_plain(at) for at in parameters.settings],
+    }
+    return {name: slope(parameters.abscissa, each) for name, each in values.items()}
+
+
+@per(*GRID, risk="excess risk, mean over a run's end")
+def run(parameters: Parameters, trial: Trial) -> list[list[float]]:
     """Long runs on fresh samples; the risk is averaged over time after a burn-in."""
-    import xarray as xr
-
-    from privreg.algorithms.ftrl_simulation import simulate_ftrl
-    from privreg.noise.toeplitz import damped_square_root, identity
-    from reproduction.experiment.progress import track
-
-    settings = _settings(parameters)
-    risk = np.empty((len(trials), len(settings), len(ALGORITHMS)))
-    for at, trial in enumerate(track(trials, total=len(trials), label=trials.experiment)):
-        for row, setting in enumerate(settings):
-            memory = 1 / damping(setting)
-            burn_in = int(parameters.burn_in_memories * memory)
-            steps = burn_in + max(
-                int(parameters.averaged_memories * memory), parameters.least_averaged
-            )
-            for column, name in enumerate(ALGORITHMS):
-                decoder = identity(1)
-                if name == "noisy_ftrl":
-                    decoder = damped_square_root(steps, damping=damping(setting))
-                found = simulate_ftrl(
-                    setting.eigenvalues,
-                    step_size=setting.step_size,
-                    decoder=decoder,
-                    gradient_noise_std=source_std(setting, name, rho=parameters.rho),
-                    steps=steps,
-                    burn_in=burn_in,
-                    rng=trial.rng,
-                )
-                risk[at, row, column] = found.averages[0]
-    return xr.Dataset(
-        {
-            "risk": variable(
-                ("trial", "setting", "algorithm"), risk, "excess risk, mean over a run's end"
-            )
-        },
-        coords=_coordinates(parameters, settings),
-    )
-
-
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Means and slopes over the trials, and their distance from the exact risk."""
-    import xarray as xr
-
-    runs = simulation.risk.values
-    exact = np.array(
-        [
-            [exact_risk(at, name, rho=parameters.rho) for name in ALGORITHMS]
-            for at in _settings(parameters)
-        ]
-    )
-    dims = ("setting", "algorithm")
-    error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
-    slope, slope_error = loglog_slope(
-        simulation[_abscissa(parameters)].values, np.transpose(runs, (2, 1, 0))
-    )
-    return xr.Dataset(
-        {
-            **mean_and_error("risk", np.moveaxis(runs, 0, -1), dims, "excess risk"),
-            "deviation": variable(
-                dims, (runs.mean(axis=0) - exact) / error, "distance from exact, standard errors"
-            ),
-            "slope": variable(
-                "algorithm",
-                slope,
-                f"log-log slope over {_abscissa(parameters)}",
-                standard_error="slope_standard_error",
-            ),
-            "slope_standard_error": variable(
-                "algorithm", slope_error, "standard error of the slope"
-            ),
-        },
-        coords={
-            name: simulation[name].variable
-            for name in (
-                "algorithm",
-                "trial",
-                *(axis for axis in ABSCISSAE if axis in simulation.coords),
-            )
-        },
-    )
-
-
-def _settings(parameters: Parameters) -> list[Setting]:
-    fixed = parameters.model_dump(include={"dimension", "decay", "step_size"})
-    cases = [{**fixed, parameters.varied: value} for value in parameters.values]
     return [
-        Setting(power_law(int(case["dimension"]), case["decay"]), case["step_size"])
-        for case in cases
+        [_mean_risk(parameters, setting, name, trial.rng) for name in ALGORITHMS]
+        for setting in parameters.settings
     ]
 
 
-def _abscissa(parameters: Parameters) -> str:
-    return "effective_dimension" if parameters.varied == "decay" else parameters.varied
+@per(*GRID, deviation="distance from exact, standard errors")
+def deviation(parameters: Parameters, simulation: xr.Dataset) -> np.ndarray:
+    runs = trials_last(simulation.risk.transpose(*GRID, "trial"))
+    return deviations(runs, laws(parameters)["exact_risk"])
 
 
-def _slopes(parameters: Parameters, values: np.ndarray) -> np.ndarray:
-    settings = _settings(parameters)
-    abscissa = _coordinates(parameters, settings)[_abscissa(parameters)][1]
-    return np.polyfit(np.log(abscissa), np.log(values), 1)[0]
+@per("algorithm", slope=Estimate("log-log slope of the risk over what varies"))
+def slopes(parameters: Parameters, simulation: xr.Dataset) -> tuple:
+    runs = simulation.risk.transpose("algorithm", "setting", "trial")
+    return loglog_slope(parameters.abscissa, runs.values)
+
+
+theory = stage(AXES, laws, stability_share, exact_slopes)
+simulate = stage(AXES, run)
+summarise = stage(AXES, means(run), deviation, slopes)
+
+
+def _mean_risk(
+    parameters: Parameters, setting: Setting, algorithm: str, rng: np.random.Generator
+) -> float:
+    from privreg.algorithms.ftrl_simulation import simulate_ftrl
+    from privreg.noise.toeplitz import damped_square_root, identity
+
+    memory = 1 / damping(setting)
+    burn_in = int(parameters.burn_in_memories * memory)
+    steps = burn_in + max(int(parameters.averaged_memories * memory), parameters.least_averaged)
+    decoder = identity(1)
+    if algorithm == "noisy_ftrl":
+        decoder = damped_square_root(steps, damping=damping(setting))
+    found = simulate_ftrl(
+        setting.eigenvalues,
+        step_size=setting.step_size,
+        decoder=decoder,
+        gradient_noise_std=source_std(setting, algorithm, rho=parameters.rho),
+        steps=steps,
+        burn_in=burn_in,
+        rng=rng,
+    )
+    return float(found.averages[0])
+
+
+def _plain(setting: Setting) -> tuple[float, float]:
+    sgd, ftrl = _scalings(setting)
+    return sgd, ftrl / float(np.log(1 / damping(setting)) ** 2)
 
 
 def _scalings(setting: Setting) -> tuple[float, float]:
@@ -234,22 +209,3 @@ def _scalings(setting: Setting) -> tuple[float, float]:
     eta, d = setting.step_size, setting.eigenvalues.size
     effective = effective_dimension(setting.eigenvalues)
     return eta * d, eta**2 * effective * np.log(1 / damping(setting)) ** 2
-
-
-def _plain(setting: Setting) -> tuple[float, float]:
-    sgd, ftrl = _scalings(setting)
-    return sgd, ftrl / float(np.log(1 / damping(setting)) ** 2)
-
-
-def _coordinates(parameters: Parameters, settings: list[Setting]) -> dict[str, tuple]:
-    from privreg.theory.correlated_noise.bounds import effective_dimension
-
-    values: dict[str, list[float]] = {
-        "dimension": [at.eigenvalues.size for at in settings],
-        "effective_dimension": [effective_dimension(at.eigenvalues) for at in settings],
-        "step_size": [at.step_size for at in settings],
-    }
-    return {
-        **{name: variable("setting", values[name], ABSCISSAE[name]) for name in values},
-        "algorithm": variable("algorithm", list(ALGORITHMS), "algorithm"),
-    }

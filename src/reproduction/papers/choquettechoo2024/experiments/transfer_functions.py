@@ -2,177 +2,143 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Count,
-    Deviation,
-    Dimension,
-    Finite,
-    LogAxis,
-    Power,
-    Probability,
-    Some,
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import Stated, above, below, every, identity
+from reproduction.papers.choquettechoo2024.regression import (
+    FAMILY,
+    Covariance,
+    family_noise,
+    stationary,
 )
-from reproduction.papers.choquettechoo2024.regression import power_law
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
 PLACE = "Properties C.1, C.8 and C.9, Lemma C.6, Theorem C.15, Remarks C.16 and C.23, Section F.1"
-FAMILIES = ("independent", "damped_square_root", "damped_anti_pgd")
+TRANSFORMS = {"exp(+iwt)": 1, "exp(-iwt)": -1}
 KURTOSIS = 3.0
 
 
-class Parameters(Strict):
+class Parameters(Covariance):
     """One covariance, step sizes of the bound, one step size of the driven systems."""
 
-    dimension: Dimension = Field(description="d.")
-    decay: Power = Field(description="a of the eigenvalues k^-a.")
-    step_shares: LogAxis = Field(description="Step size times R^2, below 1.")
-    driven_share: Probability = Field(description="Step size times R^2 of driven systems.")
-    frequencies: Some[Finite] = Field(description="Frequencies that drive them.")
-    section: Annotated[Count, Field(ge=2)] = Field(description="Size of the finite sections of T.")
-    label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
+    step_shares: q.LogAxis = Field(description="Step size times R^2, below 1.")
+    driven_share: q.Probability = Field(description="Step size times R^2 of driven systems.")
+    frequencies: q.Some[q.Finite] = Field(description="Frequencies that drive them.")
+    section: Annotated[q.Count, Field(ge=2)] = Field(
+        description="Size of the finite sections of T."
+    )
+    label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
     @property
     def derived_steps(self) -> float:
         """Memories of the systems, in steps up to a factor."""
-        least = power_law(self.dimension, self.decay).min()
+        least = self.eigenvalues.min()
         return float(1 / (self.driven_share * least) + np.sum(1 / (self.step_shares.low * least)))
 
+    @property
+    def step_size(self) -> float:
+        """Of the driven systems."""
+        return self.driven_share / self.moment
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Errors of the identities, ratios to the bounds."""
-    import xarray as xr
+    @property
+    def damping(self) -> float:
+        return float(self.step_size * self.eigenvalues.min())
 
-    from privreg.theory.correlated_noise.bounds import fourth_moment_bound
-
-    eigenvalues = power_law(parameters.dimension, parameters.decay)
-    moment = fourth_moment_bound(eigenvalues)
-    shares = parameters.step_shares.values()
-    eta = parameters.driven_share / moment
-    over = np.zeros((len(FAMILIES), len(shares)))
-    for (row, column), _ in np.ndenumerate(over):
-        over[row, column] = _over_frequency_bound(
-            eigenvalues,
-            float(shares[column] / moment),
-            moment,
-            FAMILIES[row],
-            parameters.label_noise_std,
+    def direction_shares(self, family: str) -> np.ndarray:
+        """Err_j of equation (44) by quadrature."""
+        from privreg.theory.correlated_noise.spectral_integrals import (
+            frequency_rule,
+            squared_distance,
         )
-    damping = float(eta * eigenvalues.min())
-    independent = _direction_shares(eigenvalues, eta, _noise("independent", damping))
-    correlated = _direction_shares(eigenvalues, eta, _noise("damped_square_root", damping))
-    plus, minus = _driven_errors(eigenvalues, eta, parameters.frequencies)
-    return xr.Dataset(
-        {
-            "sensitivity_error": variable(
-                "family",
-                [_sensitivity_error(name, damping) for name in FAMILIES],
-                "relative distance of the sensitivity in time from that in frequency",
-            ),
-            "least_section_eigenvalue": variable(
-                (),
-                _least_section_eigenvalue(eigenvalues, eta, parameters.section),
-                "least eigenvalue of a finite section of T_j over its value in the limit",
-            ),
-            "gradient_response_error": variable(
-                (),
-                _gradient_response_error(eigenvalues, eta, parameters.frequencies),
-                "relative distance of a driven system (37) from Property C.8",
-            ),
-            "noise_response_error": variable(
-                "transform",
-                [plus, minus],
-                "relative distance of a driven system (38) from Property C.9",
-            ),
-            "over_frequency_bound": variable(
-                ("family", "step_share"), over, "exact excess risk over C.15, h by quadrature"
-            ),
-            "independent_share_spread": variable(
-                (),
-                independent.max() / independent.min(),
-                "largest over least share of an eigendirection, Noisy-SGD",
-            ),
-            "correlated_share_constant": variable(
-                (),
-                (correlated / (eigenvalues * np.log(8 / damping))).max(),
-                "largest share of an eigendirection over its eigenvalue times log(8/nu)",
-            ),
-            "correlated_share_exponent": variable(
-                (),
-                np.polyfit(np.log(eigenvalues), np.log(correlated), 1)[0],
-                "log-log slope of the shares over the eigenvalues, nu-Noisy-FTRL",
-            ),
-            "linearity_error": variable((), _lti_errors(eta)[0], "relative error of superposition"),
-            "shift_error": variable(
-                (), _lti_errors(eta)[1], "relative error of a shifted response"
-            ),
-            "white_noise_error": variable(
-                (),
-                _white_noise_error(),
-                "relative distance of Theorem F.2 from Lyapunov's equation",
-            ),
-        },
-        coords={
-            "family": variable("family", list(FAMILIES), "how the noise is correlated"),
-            "step_share": variable("step_share", shares, "step size times R^2"),
-            "transform": variable(
-                "transform", ["exp(+iwt)", "exp(-iwt)"], "kernel of the Fourier transform"
-            ),
-        },
-    )
+
+        grid, weights = frequency_rule(self.damping)
+        load = weights * family_noise(family, self.damping).power(grid)
+        rates = self.step_size * self.eigenvalues
+        pairs = zip(self.eigenvalues, rates, strict=True)
+        return np.array([v * load @ (1 / squared_distance(grid, rate)) for v, rate in pairs])
 
 
-def _noise(family: str, damping: float) -> StationaryNoise:
-    from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+AXES = {
+    "family": FAMILY,
+    "step_share": Axis("step size times R^2", "step_shares"),
+    "transform": Axis("kernel of the Fourier transform", tuple(TRANSFORMS)),
+}
 
-    if family == "independent":
-        return StationaryNoise.independent()
-    return getattr(StationaryNoise, family)(damping)
 
-
-def _sensitivity_error(family: str, damping: float) -> float:
-    """The first column of the inverse by back-substitution against the integral of 1/|B|^2."""
+@identity(
+    "family",
+    id="limiting-sensitivity-c1",
+    kind="theorem",
+    where="Equation (5), equation (28)",
+    states=(
+        "Property C.1, the squared limiting sensitivity is the mean of 1/|B|^2 over frequencies."
+    ),
+    holds=every(below(1e-9)),
+    refuses=[1e-6, 0.01],
+    note=(
+        "In time it is the squared norm of the first column of the inverse, 25 relaxation times "
+        "long."
+    ),
+)
+def sensitivity_error(parameters: Parameters, family: str) -> float:
+    """Relative distance of the sensitivity in time from that in frequency."""
     from privreg.noise import toeplitz
     from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
 
+    damping = parameters.damping
     steps = int(20 / damping)
-    encoder = {
-        "independent": lambda: toeplitz.identity(2),
-        "damped_square_root": lambda: toeplitz.damped_square_root_encoder(steps, damping=damping),
-        "damped_anti_pgd": lambda: (1 - damping) ** np.arange(steps),
-    }[family]()
+    encoder: np.ndarray
+    if family == "independent":
+        encoder = toeplitz.identity(2)
+    elif family == "damped_square_root":
+        encoder = toeplitz.damped_square_root_encoder(steps, damping=damping)
+    else:
+        encoder = (1 - damping) ** np.arange(steps)
     grid, weights = frequency_rule(damping)
-    by_rule = weights @ (1 / _noise(family, damping).power(grid)) / (2 * np.pi)
+    by_rule = weights @ (1 / family_noise(family, damping).power(grid)) / (2 * np.pi)
     return float(abs(encoder @ encoder / by_rule - 1))
 
 
-def _least_section_eigenvalue(eigenvalues: np.ndarray, eta: float, size: int) -> float:
-    """Over b/(2 - b), the least value of the symbol of T_j for the rate b = eta lambda_j."""
+@identity(
+    id="operators-are-positive-c6",
+    where="Lemma C.6",
+    states="The operators T_j are positive semi-definite.",
+    ours=["finite sections of 300 rows at the largest and the least eigenvalue"],
+    holds=above(1.0),
+    refuses=[0.99, -0.01],
+)
+def least_section_eigenvalue(parameters: Parameters) -> float:
+    """Least eigenvalue of a finite section of T_j over its value in the limit.
+
+    The limit is b/(2 - b), the least value of the symbol of T_j for the rate b = eta lambda_j.
+    """
     from scipy.linalg import eigvalsh, toeplitz
 
-    powers = np.arange(size)
+    powers = np.arange(parameters.section)
     return min(
         float(eigvalsh(toeplitz((1 - b) ** powers), subset_by_index=[0, 0])[0] * (2 - b) / b)
-        for b in eta * np.array([eigenvalues[0], eigenvalues[-1]])
+        for b in parameters.step_size * parameters.eigenvalues[[0, -1]]
     )
 
 
-def _gradient_response_error(
-    eigenvalues: np.ndarray, eta: float, frequencies: list[float]
-) -> float:
+@identity(
+    id="transfer-function-c8",
+    where="Section C.2.2, equation (37)",
+    states="Property C.8, the transfer function of the system (37) is -eta M_omega.",
+    ours=["frequencies 0 to 3"],
+    holds=below(1e-9),
+    refuses=[1e-6, 2.0],
+)
+def gradient_response_error(parameters: Parameters) -> float:
+    """Relative distance of a driven system (37) from Property C.8."""
+    eigenvalues, eta = parameters.eigenvalues, parameters.step_size
     steps = int(40 / (eta * eigenvalues.min()))
     worst = 0.0
-    for frequency in frequencies:
+    for frequency in parameters.frequencies:
         wave = np.exp(1j * frequency * np.arange(steps + 1))
         found = _driven(eigenvalues, eta, eta * wave[:-1]) / wave[-1]
         expected = -eta / (1 - np.exp(1j * frequency) - eta * eigenvalues)
@@ -180,74 +146,131 @@ def _gradient_response_error(
     return worst
 
 
-def _driven_errors(
-    eigenvalues: np.ndarray, eta: float, frequencies: list[float]
-) -> tuple[float, float]:
-    """System (38) driven by a wave of noise, against eta B(w) M_w for both signs in B."""
+@per(
+    "transform",
+    noise_response_error=Stated(
+        "relative distance of a driven system (38) from Property C.9",
+        where="Section C.2.2, equation (38)",
+        states=(
+            "Property C.9, that from the noise is eta B(omega) M_omega, with the transform of "
+            "Section F.1."
+        ),
+        select={"transform": "exp(-iwt)"},
+        holds=below(1e-9),
+        refuses=[1e-6, 1.2],
+        entry={"id": "transfer-function-c9", "ours": ["frequencies 0 to 3"]},
+    ),
+)
+def noise_response_error(parameters: Parameters) -> np.ndarray:
+    """With either sign in the transform."""
     from scipy.signal import fftconvolve
 
     from privreg.noise.toeplitz import damped_square_root
 
+    eigenvalues, eta = parameters.eigenvalues, parameters.step_size
     steps = int(60 / (eta * eigenvalues.min()))
-    beta = damped_square_root(steps, damping=float(eta * eigenvalues.min()))
-    worst = [0.0, 0.0]
-    for frequency in frequencies:
+    beta = damped_square_root(steps, damping=parameters.damping)
+    errors = []
+    for frequency in parameters.frequencies:
         wave = np.exp(1j * frequency * np.arange(steps + 1))
         noise = fftconvolve(beta, wave[:-1])[:steps]
         found = _driven(eigenvalues, eta, -eta * noise) / wave[-1]
         response = eta / (1 - np.exp(1j * frequency) - eta * eigenvalues)
-        for place, sign in enumerate((1, -1)):
-            transform = beta @ np.exp(sign * 1j * frequency * np.arange(steps))
-            error = np.abs(found / (transform * response) - 1).max()
-            worst[place] = max(worst[place], float(error))
-    return worst[0], worst[1]
+        transforms = [
+            beta @ np.exp(sign * 1j * frequency * np.arange(steps)) for sign in TRANSFORMS.values()
+        ]
+        errors.append([np.abs(found / (each * response) - 1).max() for each in transforms])
+    return np.max(errors, axis=0)
 
 
-def _driven(eigenvalues: np.ndarray, eta: float, drive: np.ndarray) -> np.ndarray:
-    """z of z_{t+1} = (1 - eta lambda) z_t + drive_t after the last step."""
-    distance = np.arange(drive.size)[::-1]
-    return np.array([(1 - eta * v) ** distance @ drive for v in eigenvalues])
-
-
-def _over_frequency_bound(
-    eigenvalues: np.ndarray, eta: float, moment: float, family: str, label_noise_std: float
-) -> float:
-    from privreg.theory.correlated_noise.linear_regression import stationary_error
+@identity(
+    "family",
+    "step_share",
+    id="upper-bound-c15",
+    kind="theorem",
+    where="Theorem C.15",
+    states=("The asymptotic suboptimality is at most the printed bound in the frequency domain."),
+    ours=["three families, step sizes of 1e-4 to 0.9 over R^2, label noise 0.3"],
+    holds=every(below(1.0)),
+    refuses=[1.01, 2.0],
+    note="The integral of |B|^2 h is by quadrature; R^2 = 2 lambda_1 + tr H.",
+)
+def over_frequency_bound(parameters: Parameters, family: str, step_share: float) -> float:
+    """Exact excess risk over C.15, h by quadrature."""
     from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
     from privreg.theory.correlated_noise.stationary_noise import regression_response
 
-    noise = _noise(family, float(eta * eigenvalues.min()))
+    eigenvalues, moment, zeta = (
+        parameters.eigenvalues,
+        parameters.moment,
+        parameters.label_noise_std,
+    )
+    eta = float(step_share / moment)
+    noise = family_noise(family, float(eta * eigenvalues.min()))
     variance = noise.squared_sensitivity / 2
     grid, weights = frequency_rule(min(1.0, float(eta * eigenvalues.min())))
     integral = weights @ (noise.power(grid) * regression_response(grid, eigenvalues, step_size=eta))
     spread = (1 - np.sqrt(eta * moment)) ** -2
-    bound = (1 + spread) * eta * moment * label_noise_std**2
+    bound = (1 + spread) * eta * moment * zeta**2
     bound += (1 + KURTOSIS * spread) * eta**2 * variance / np.pi * integral
-    exact = stationary_error(
-        eigenvalues,
-        step_size=eta,
-        noise=noise,
-        gradient_noise_std=float(variance**0.5),
-        label_noise_std=label_noise_std,
-    )
+    exact = stationary(eigenvalues, eta, noise, label_noise_std=zeta)
     return float(exact.excess_risk / bound)
 
 
-def _direction_shares(eigenvalues: np.ndarray, eta: float, noise: StationaryNoise) -> np.ndarray:
-    """Err_j of equation (44) by quadrature."""
-    from privreg.theory.correlated_noise.spectral_integrals import frequency_rule, squared_distance
+@identity(
+    id="directions-of-noisy-sgd-c16",
+    kind="prose",
+    where="Remark C.16, Section 2.2",
+    states="In Noisy-SGD every eigendirection contributes a constant to the error.",
+    ours=["a factor of 2 between the largest and the least, by Corollary C.5"],
+    holds=below(2.0),
+    refuses=[2.1, 16.0],
+)
+def independent_share_spread(parameters: Parameters) -> float:
+    """Largest over least share of an eigendirection, Noisy-SGD."""
+    shares = parameters.direction_shares("independent")
+    return shares.max() / shares.min()
 
-    grid, weights = frequency_rule(float(eta * eigenvalues.min()))
-    load = weights * noise.power(grid)
-    return np.array([v * load @ (1 / squared_distance(grid, eta * v)) for v in eigenvalues])
+
+@per(
+    correlated_share_constant=Stated(
+        "largest share of an eigendirection over its eigenvalue times log(8/nu)",
+        where="Remark C.23, Remark C.16",
+        states=(
+            "In nu-Noisy-FTRL an eigendirection contributes at most a constant times "
+            "lambda_j log(1/nu)."
+        ),
+        holds=below(2.6123),
+        refuses=[2.7, 4.0],
+        entry={
+            "id": "directions-of-noisy-ftrl-c23",
+            "kind": "prose",
+            "ours": ["log(8/nu) and the constant 128/49 of Lemma C.21"],
+        },
+    ),
+    correlated_share_exponent="log-log slope of the shares over the eigenvalues, nu-Noisy-FTRL",
+)
+def correlated_shares(parameters: Parameters) -> dict:
+    eigenvalues = parameters.eigenvalues
+    shares = parameters.direction_shares("damped_square_root")
+    return {
+        "correlated_share_constant": (
+            shares / (eigenvalues * np.log(8 / parameters.damping))
+        ).max(),
+        "correlated_share_exponent": np.polyfit(np.log(eigenvalues), np.log(shares), 1)[0],
+    }
 
 
-def _lti_errors(eta: float) -> tuple[float, float]:
+@per(
+    linearity_error="relative error of superposition",
+    shift_error="relative error of a shifted response",
+)
+def system_38(parameters: Parameters) -> dict:
     """Superposition and shift of system (38), written as a loop."""
     from privreg.noise.toeplitz import damped_square_root
 
     rng = np.random.Generator(np.random.SFC64(0))
-    count, shift = 60, 7
+    count, shift, eta = 60, 7, parameters.step_size
     beta = damped_square_root(count, damping=0.1)
 
     def system(noise: np.ndarray) -> np.ndarray:
@@ -262,11 +285,28 @@ def _lti_errors(eta: float) -> tuple[float, float]:
     late = np.concatenate([np.zeros(shift), one[:-shift]])
     moved = system(late)[shift:] - system(one)[:-shift]
     size = np.abs(system(one)).max()
-    return float(np.abs(mixed).max() / size), float(np.abs(moved).max() / size)
+    return {
+        "linearity_error": np.abs(mixed).max() / size,
+        "shift_error": np.abs(moved).max() / size,
+    }
 
 
-def _white_noise_error() -> float:
-    """A random stable system with three inputs, three states and two outputs."""
+@identity(
+    id="white-noise-variance-f2",
+    where="Theorem F.2",
+    states=(
+        "The output covariance of a stable system driven by white noise is the mean of G Sigma G* "
+        "over frequencies."
+    ),
+    ours=["a random system of three states against the discrete Lyapunov equation"],
+    holds=below(1e-10),
+    refuses=[1e-6, 0.1],
+)
+def white_noise_error() -> float:
+    """Relative distance of Theorem F.2 from Lyapunov's equation.
+
+    A random stable system with three inputs, three states and two outputs.
+    """
     from scipy.linalg import solve_discrete_lyapunov
 
     rng = np.random.Generator(np.random.SFC64(1))
@@ -283,3 +323,23 @@ def _white_noise_error() -> float:
         transfer = outputs @ np.linalg.solve(np.exp(1j * frequency) * np.eye(3) - states, inputs)
         found += transfer @ covariance @ transfer.conj().T / count
     return float(np.abs(found - exact).max() / np.abs(exact).max())
+
+
+theory = stage(
+    AXES,
+    sensitivity_error,
+    least_section_eigenvalue,
+    gradient_response_error,
+    noise_response_error,
+    over_frequency_bound,
+    independent_share_spread,
+    correlated_shares,
+    system_38,
+    white_noise_error,
+)
+
+
+def _driven(eigenvalues: np.ndarray, eta: float, drive: np.ndarray) -> np.ndarray:
+    """z of z_{t+1} = (1 - eta lambda) z_t + drive_t after the last step."""
+    distance = np.arange(drive.size)[::-1]
+    return np.array([(1 - eta * v) ** distance @ drive for v in eigenvalues])

@@ -1,0 +1,249 @@
+"""Runs of Noisy-FTRL and DP-FTRL beside Appendix D's high-probability bounds.
+
+Each bound holds up to a constant that the paper does not give. C = 16, which Remark F.7 names for
+Gaussian vectors, stands in the events and step sizes, and 1 in the bounds themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from reproduction.papers.choquettechoo2024.regression import Covariance
+
+if TYPE_CHECKING:
+    from privreg.algorithms.dp_ftrl import FTRLMechanism
+
+CONSTANT = 16.0
+EVENTS = ("features", "labels", "label part", "label response", "noise part", "noise response")
+BOUNDS = ("iterate", "gradient", "label part", "noise part")
+
+
+class _State(NamedTuple):
+    """After a step: what it drew, the parts of the iterate and their squared responses by draw."""
+
+    features: np.ndarray
+    drawn_label: float
+    gradient: np.ndarray
+    start: np.ndarray
+    label: np.ndarray
+    noise: np.ndarray
+    label_responses: np.ndarray
+    noise_responses: np.ndarray
+
+
+@dataclass(frozen=True)
+class NoisyRun:
+    """Noisy-FTRL without clipping, from a distance of 1."""
+
+    covariance: Covariance
+    steps: int
+    failure_probability: float
+    label_noise_std: float
+    gradient_noise_std: float
+
+    def largest_ratios(self, normals: np.ndarray) -> dict[str, np.ndarray]:
+        """Over the steps, to each event and bound, of draws of shape (steps, 2d + 1)."""
+        found = [
+            {
+                "event": self._events(at),
+                "bound": self._sizes(at) / self._limits,
+                "start": max(1.0, float(np.linalg.norm(at.start) / np.linalg.norm(self._first))),
+                "absolute": float((at.noise_responses / self._absolute(at)).max()),
+            }
+            for at in self._states(normals)
+        ]
+        return {name: np.max([each[name] for each in found], axis=0) for name in found[0]}
+
+    @cached_property
+    def logarithm(self) -> float:
+        return float(np.log(self.steps / self.failure_probability))
+
+    @cached_property
+    def step_size(self) -> float:
+        return 1 / (CONSTANT * self.covariance.moment * self.logarithm)
+
+    @cached_property
+    def _eigenvalues(self) -> np.ndarray:
+        return self.covariance.eigenvalues
+
+    @cached_property
+    def _moment(self) -> float:
+        return self.covariance.moment
+
+    @cached_property
+    def _damping(self) -> float:
+        return self.step_size * float(self._eigenvalues.min())
+
+    @cached_property
+    def _coefficients(self) -> np.ndarray:
+        from privreg.noise.toeplitz import damped_square_root
+
+        return damped_square_root(self.steps, damping=self._damping)
+
+    @cached_property
+    def _sums(self) -> np.ndarray:
+        return np.cumsum(np.abs(self._coefficients))
+
+    @cached_property
+    def _decayed_sums(self) -> np.ndarray:
+        halves = (1 - self._damping) ** (np.arange(self.steps) / 2)
+        return np.convolve(np.abs(self._coefficients), halves)[: self.steps]
+
+    @property
+    def _first(self) -> np.ndarray:
+        d = self._eigenvalues.size
+        return np.full(d, d**-0.5)
+
+    def _states(self, normals: np.ndarray) -> Iterator[_State]:
+        d, eta, beta = self._eigenvalues.size, self.step_size, self._coefficients
+        features = normals[:, :d] * np.sqrt(self._eigenvalues)
+        labels = self.label_noise_std * normals[:, d]
+        white = self.gradient_noise_std * normals[:, d + 1 :]
+        start, label, noise = self._first, np.zeros(d), np.zeros(d)
+        # Responses of the label part to each label, of the noise part to each draw.
+        moved, answers = np.zeros((self.steps, d)), np.zeros((self.steps, d, d))
+        for t, x in enumerate(features):
+            gradient = x * (x @ (start + label + noise) - labels[t])
+            drawn = beta[: t + 1] @ white[t::-1]
+            start = start - eta * x * (x @ start)
+            label = label - eta * x * (x @ label) + eta * x * labels[t]
+            noise = noise - eta * x * (x @ noise) - eta * drawn
+            moved[:t] -= eta * np.outer(moved[:t] @ x, x)
+            moved[t] = x
+            now = answers[: t + 1]
+            now -= eta * x[:, None] * (x @ now)[:, None, :]
+            now[np.arange(t + 1), :, :] += beta[t::-1, None, None] * np.eye(d)
+            traces, responses = np.sum(moved[: t + 1] ** 2, axis=1), np.sum(now**2, axis=(1, 2))
+            yield _State(x, labels[t], gradient, start, label, noise, traces, responses)
+
+    def _events(self, at: _State) -> list[float]:
+        """Ratios to the six events of Section D.2.1."""
+        eta, p, log = self.step_size, self.failure_probability, self.logarithm
+        zeta, sigma = self.label_noise_std, self.gradient_noise_std
+        traces, responses = at.label_responses, at.noise_responses
+        ages = np.arange(len(traces))[::-1]
+        label_limit = CONSTANT * eta**2 * zeta**2 * traces.sum() * log
+        noise_limit = CONSTANT * eta**2 * sigma**2 * responses.sum() * log
+        label_rows = self.steps**2 * self._moment / p * (1 - self._damping) ** ages
+        noise_rows = self.steps**2 * self._eigenvalues.size / p * self._decayed_sums[ages]
+        return [
+            at.features @ at.features / (CONSTANT * self._moment * log),
+            at.drawn_label**2 / (2 * zeta**2 * np.log(2 * self.steps / p)),
+            at.label @ at.label / label_limit,
+            float((traces / label_rows).max()),
+            at.noise @ at.noise / noise_limit,
+            float((responses / noise_rows).max()),
+        ]
+
+    def _sizes(self, at: _State) -> np.ndarray:
+        whole = at.start + at.label + at.noise
+        return np.array([part @ part for part in (whole, at.gradient, at.label, at.noise)])
+
+    def _absolute(self, at: _State) -> np.ndarray:
+        """Lemma D.10 with absolute coefficients, by age of the draw."""
+        ages = np.arange(len(at.noise_responses))[::-1]
+        return self._eigenvalues.size * self._sums[ages] ** 2
+
+    @cached_property
+    def _limits(self) -> np.ndarray:
+        """Right sides of Theorem D.4 and Propositions D.7 and D.8, with constant 1."""
+        moment, log, zeta = self._moment, self.logarithm, self.label_noise_std
+        eta, mu, d = self.step_size, float(self._eigenvalues.min()), self._eigenvalues.size
+        label = eta * moment * zeta**2 / mu
+        noise = eta**2 * self.gradient_noise_std**2 * d * float(self._sums[-1]) ** 2
+        noise /= eta * mu
+        iterate = (1 + label + noise) * log**3
+        gradient = moment**2 * (1 + label + zeta**2 / moment + noise) * log**5
+        return np.array([iterate, gradient, label * log**3, noise * log**2])
+
+
+@dataclass(frozen=True)
+class PrivateRun:
+    """DP-FTRL with the clip norm and the step size of Theorem D.13, from a distance of 1."""
+
+    covariance: Covariance
+    steps: int
+    failure_probability: float
+    label_noise_std: float
+    rho: float
+
+    def outcome(self, rng: np.random.Generator) -> dict[str, float]:
+        """Share of clipped gradients, and the excess risk of the last iterate."""
+        from privreg.algorithms.dp_ftrl import dp_ftrl
+        from privreg.algorithms.samples import ArraySamples
+
+        d, eigenvalues = self.covariance.dimension, self.covariance.eigenvalues
+        features = rng.standard_normal((self.steps, d)) * np.sqrt(eigenvalues)
+        target = np.full(d, d**-0.5)
+        labels = features @ target + self.label_noise_std * rng.standard_normal(self.steps)
+        samples = ArraySamples(features, labels)
+        run = dp_ftrl(samples, mechanism=self._mechanism, step_size=self.step_size, rng=rng)
+        error = run.iterates[-1] - target
+        return {
+            "clipped": run.clipped_fraction.non_private,
+            "risk": float(0.5 * error**2 @ eigenvalues),
+        }
+
+    def bound(self) -> float:
+        """Theorem D.13(c) at the last step, with the exact stationary risk."""
+        from privreg.theory.correlated_noise.linear_regression import stationary_error
+        from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
+
+        eigenvalues = self.covariance.eigenvalues
+        low, high = float(eigenvalues.min()), float(eigenvalues.max())
+        noise = StationaryNoise.damped_square_root(self.step_size * low)
+        limit = stationary_error(
+            eigenvalues,
+            step_size=self.step_size,
+            noise=noise,
+            gradient_noise_std=self.clip_norm * (noise.squared_sensitivity / (2 * self.rho)) ** 0.5,
+            label_noise_std=self.label_noise_std,
+        ).excess_risk
+        first = 0.5 * eigenvalues.sum() / eigenvalues.size
+        return float(
+            2 * high / low * np.exp(-self.step_size * low * self.steps) * first + 2 * limit
+        )
+
+    @cached_property
+    def logarithm(self) -> float:
+        return float(np.log(self.steps / self.failure_probability))
+
+    @cached_property
+    def step_size(self) -> float:
+        from privreg.noise.sensitivity import damped_square_root_limit
+
+        moment, d, log = self.covariance.moment, self.covariance.dimension, self.logarithm
+        mu = float(self.covariance.eigenvalues.min())
+        eta = 1 / (CONSTANT * moment * log)
+        # The second limit holds the sensitivity at the step size itself: a few rounds settle it.
+        for _ in range(20):
+            squared = damped_square_root_limit(eta * mu) ** 2
+            second = mu * self.rho / (8 * CONSTANT**2 * moment**2 * d * squared * 4 * log**5)
+            eta = min(1 / (CONSTANT * moment * log), second)
+        return eta
+
+    @cached_property
+    def clip_norm(self) -> float:
+        moment, zeta = self.covariance.moment, self.label_noise_std
+        mu = float(self.covariance.eigenvalues.min())
+        sizes = (1.0, (self.step_size * moment * zeta**2 / mu) ** 0.5, zeta / moment**0.5)
+        return 4 * CONSTANT * moment * max(sizes) * self.logarithm**2.5
+
+    @property
+    def _mechanism(self) -> FTRLMechanism:
+        from privreg.algorithms.dp_ftrl import FTRLMechanism
+        from privreg.noise.toeplitz import damped_square_root
+        from privreg.privacy.budget import Budget
+
+        mu = float(self.covariance.eigenvalues.min())
+        return FTRLMechanism.for_budget(
+            damped_square_root(self.steps, damping=self.step_size * mu),
+            clip_norm=self.clip_norm,
+            budget=Budget.zcdp(self.rho, neighbours="zero-out"),
+            sample_size=self.steps,
+        )
