@@ -6,6 +6,7 @@ import pytest
 from privreg.noise.tree import tree_shared_nodes
 from privreg.theory.shaped_noise.decay import PowerLawDecay
 from privreg.theory.shaped_noise.second_moments import private_risk
+from reproduction.experiment.quantities import SizeAxis
 from reproduction.experiment.trials import shard_of
 from reproduction.papers.anon2024.experiments import (
     algorithm_forms,
@@ -112,7 +113,7 @@ def test_chances_of_two_noisy_counts():
 
 @pytest.mark.parametrize("decay", [1.5, 3.0, 5.0])
 def test_no_weight_is_better_than_the_best(decay):
-    law, sizes = PowerLawDecay(decay), np.array([1e16, 1e20, 1e24])
+    law, sizes = PowerLawDecay(decay), SizeAxis(low=1e16, high=1e24, count=3)
     best = [found.value for found in exponents._minima("weighted", law, sizes)]
     printed = [found.value for found in exponents._minima("designed", law, sizes)]
     # The printed bound drops terms of lower order, which the constant covers.
