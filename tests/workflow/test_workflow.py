@@ -108,18 +108,21 @@ LEDGER = {"judge", "ledger", "page", "crate", "gate"}
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("papers/bombari2025/figures/heat_maps.py", {"figure", "page"}),
-        ("experiment/plotting.py", {"figure", "page"}),
-        ("theory/one_pass_dpgd/clipping.py", {"theory", "figure"} | LEDGER),
-        ("algorithms/one_pass_dpgd_kernels.py", {"simulate", "summarise", "figure"} | LEDGER),
-        ("inference/coverage.py", {"theory", "intervals", "figure"} | LEDGER),
-        ("claims/checks.py", LEDGER),
-        ("theory/noisy_sgd/volterra.py", set()),
-        ("__init__.py", set()),
+        ("reproduction/papers/bombari2025/figures/heat_maps.py", {"figure", "page"}),
+        ("reproduction/experiment/plotting.py", {"figure", "page"}),
+        ("privreg/theory/one_pass_dpgd/clipping.py", {"theory", "figure"} | LEDGER),
+        (
+            "privreg/algorithms/one_pass_dpgd_kernels.py",
+            {"simulate", "summarise", "figure"} | LEDGER,
+        ),
+        ("privreg/inference/coverage.py", {"theory", "intervals", "figure"} | LEDGER),
+        ("reproduction/claims/checks.py", LEDGER),
+        ("privreg/theory/noisy_sgd/volterra.py", set()),
+        ("privreg/__init__.py", set()),
     ],
 )
 def test_an_edit_reruns_what_depends_on_it(built, file, expected):
-    path = built / "src/privreg" / file
+    path = built / "src" / file
     before = path.read_text()
     try:
         path.write_text(before + "\n# An edit.\n")

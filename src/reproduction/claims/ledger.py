@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,9 @@ from reproduction.experiment.parameters import ConfigError, choose, explain
 from reproduction.experiment.yaml_files import read_mapping
 
 Entry = Statement | CrossCheck
-KEYS = ("topic", "about", "shared", "statements", "cross_checks", "findings")
+# Entries that an experiment declares beside its functions, by the list that they belong to.
+Declared = Callable[[str], Mapping[str, list[Any]]]
+KEYS = ("topic", "about", "shared", "statements", "cross_checks", "findings", "identities")
 SHARED = ("kind", "where", "figure", "ours", "requires", "evidence")
 SHARED_KINDS: dict[str, type] = {"ours": list, "requires": list, "evidence": dict}
 LISTS: dict[str, tuple[str, ...]] = {
@@ -60,7 +62,7 @@ class Ledger:
         return tuple(dict.fromkeys([*naming, *self.findings[finding].shown_by]))
 
 
-def load_ledger(folder: str | Path, paper: str) -> Ledger:
+def load_ledger(folder: str | Path, paper: str, declared: Declared | None = None) -> Ledger:
     """Read and check a paper's ledger.
 
     Parameters
@@ -69,6 +71,8 @@ def load_ledger(folder: str | Path, paper: str) -> Ledger:
         Holds one YAML file a topic; they are read in the order of their names.
     paper : str
         Citation key, for the messages.
+    declared : callable, optional
+        Gives the entries of an experiment that a topic names as its `identities`.
 
     Returns
     -------
@@ -84,7 +88,8 @@ def load_ledger(folder: str | Path, paper: str) -> Ledger:
     if not files:
         raise ConfigError(f"{folder} must hold the ledger of {paper}, got no *.yaml in it")
     topics = tuple(
-        parse_topic(read_mapping(path), path.stem, f"{paper}.claims.{path.stem}") for path in files
+        parse_topic(read_mapping(path), path.stem, f"{paper}.claims.{path.stem}", declared)
+        for path in files
     )
     ledger = Ledger(paper, topics)
     _check_names(ledger)
@@ -96,7 +101,7 @@ def topic_files(folder: str | Path) -> list[Path]:
     return sorted(Path(folder).glob("*.yaml"))
 
 
-def parse_topic(raw: Any, name: str, where: str) -> Topic:
+def parse_topic(raw: Any, name: str, where: str, declared: Declared | None = None) -> Topic:
     """Check one topic; what it shares is passed on to its entries."""
     if not isinstance(raw, Mapping):
         raise ConfigError(f"{where} must be a mapping with `topic`, got {raw!r:.40}")
@@ -115,6 +120,15 @@ def parse_topic(raw: Any, name: str, where: str) -> Topic:
     if not isinstance(select, Mapping):
         raise ConfigError(f"{where}.shared.evidence.select must be a mapping, got {select!r:.40}")
     values = {key: value for key, value in raw.items() if key != "shared"} | {"name": name}
+    experiments = values.pop("identities", [])
+    if not isinstance(experiments, list) or (experiments and declared is None):
+        raise ConfigError(
+            f"{where}.identities must be a list of the paper's experiments, got {experiments!r:.40}"
+        )
+    for experiment in experiments:
+        for key, entries in (declared(experiment) if declared else {}).items():
+            if entries:
+                values[key] = [*(values.get(key) or []), *entries]
     for key, passed_on in LISTS.items():
         if key in values:
             if not isinstance(values[key], list):

@@ -299,6 +299,7 @@ def stage(
         return xr.Dataset(variables, coords=coordinates, attrs=about)
 
     run.__signature__ = signature  # type: ignore[attr-defined]
+    run.blocks = blocks  # type: ignore[attr-defined]
     return run
 
 

@@ -55,11 +55,11 @@ def ledger(
 ) -> None:
     """Join the ledgers with the verdicts on their entries, as tables and as JSON."""
     from reproduction.claims import records
-    from reproduction.claims.ledger import load_ledger
     from reproduction.claims.verdicts import from_json
+    from reproduction.pipeline.ledgers import read_ledger
 
     book = records.join(
-        [load_ledger(folder, paper) for paper, folder in ledgers.items()],
+        [read_ledger(folder, paper) for paper, folder in ledgers.items()],
         [verdict for path in verdicts for verdict in from_json(checksums.read_bytes(path))],
     )
     datasets.write_text(records.to_csv(book), csv)
@@ -150,11 +150,11 @@ def docs(
     """
     from reproduction.claims import coverage as covered
     from reproduction.claims import summary
-    from reproduction.claims.ledger import load_ledger
+    from reproduction.pipeline.ledgers import read_ledger
 
     for image in images:
         checksums.verify(image)
-    found = [load_ledger(folder, paper) for paper, folder in ledgers.items()]
+    found = [read_ledger(folder, paper) for paper, folder in ledgers.items()]
     titles = {paper: about["title"] for paper, about in _bibliography(list(ledgers)).items()}
     summary.small_pictures(images, output / "figures")
     pictured = {(path.parent.name, path.stem) for path in (output / "figures").glob("*/*.png")}
@@ -180,10 +180,10 @@ def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
     list of str
         One line for each that is not.
     """
-    from reproduction.claims.ledger import load_ledger
     from reproduction.claims.places import problems
+    from reproduction.pipeline.ledgers import read_ledger
 
-    return problems(load_ledger(ledgers[paper], paper), text.read_text(encoding="utf-8"))
+    return problems(read_ledger(ledgers[paper], paper), text.read_text(encoding="utf-8"))
 
 
 def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:

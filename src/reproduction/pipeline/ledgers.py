@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from reproduction.claims import verdicts
 from reproduction.claims.ledger import Ledger, load_ledger, topic_files
+from reproduction.experiment.identities import entries
+from reproduction.experiment.parameters import ConfigError
+from reproduction.experiment.yaml_files import read_mapping
+from reproduction.pipeline.closure import SOURCE
 from reproduction.pipeline.layout import Layout
+from reproduction.pipeline.registry import Recipe
+
+
+def read_ledger(folder: str | Path, paper: str) -> Ledger:
+    """A paper's ledger, with the entries that its identities declare; see `load_ledger`."""
+    return load_ledger(folder, paper, partial(declared_entries, paper))
+
+
+def declared_entries(paper: str, experiment: str) -> dict[str, list[Any]]:
+    """Entries that the theory of an experiment declares beside its functions, as in a ledger."""
+    theory = getattr(Recipe(paper, experiment).module, "theory", None)
+    found = entries(getattr(theory, "blocks", ()), f"theory/{experiment}")
+    if not any(found.values()):
+        raise ConfigError(f"{paper}.experiments.{experiment} must declare identities, got none")
+    return found
 
 
 @dataclass(frozen=True)
@@ -62,7 +82,7 @@ class Ledgers:
     @cached_property
     def by_paper(self) -> dict[str, Ledger]:
         """Each paper's ledger."""
-        return {paper: load_ledger(self._folder / paper, paper) for paper in self._papers}
+        return {paper: read_ledger(self._folder / paper, paper) for paper in self._papers}
 
     def verdicts(self, *papers: str) -> list[str]:
         """Verdict files of the papers, of all papers if none is named: one a group."""
@@ -93,10 +113,15 @@ class Ledgers:
         return json.dumps([verdicts.case(entries[name]) for name in names], sort_keys=True)
 
     def files(self) -> list[str]:
-        """Files of all ledgers."""
-        return [
-            path.as_posix() for paper in self._papers for path in topic_files(self._folder / paper)
-        ]
+        """Files of all ledgers, recipes that declare entries included."""
+        found: list[Path] = []
+        for paper in self._papers:
+            topics = topic_files(self._folder / paper)
+            named = [name for path in topics for name in read_mapping(path).get("identities", ())]
+            modules = [Recipe(paper, name).module_name for name in named]
+            recipes = [SOURCE.joinpath(*module.split(".")).with_suffix(".py") for module in modules]
+            found += [*topics, *(Path(os.path.relpath(path)) for path in recipes)]
+        return [path.as_posix() for path in found]
 
     def folders(self) -> dict[str, str]:
         """Folder of each ledger."""

@@ -11,9 +11,10 @@ import xarray as xr
 import yaml
 from PIL import Image
 
-from reproduction.claims.ledger import Ledger, load_ledger, parse_topic
+from reproduction.claims.ledger import Ledger, parse_topic
 from reproduction.claims.records import Book, join
 from reproduction.claims.verdicts import CheckResult, Judgement, RunResult, case, judge
+from reproduction.pipeline.ledgers import read_ledger
 
 PAPERS = {
     "bombari2025": {
@@ -118,7 +119,7 @@ WHOLE = sorted(path.name for path in (ROOT / "config/claims").iterdir())
 
 def whole_book() -> Book:
     """All papers' ledgers as they are; of every check four made-up values, as many as most have."""
-    ledgers = [load_ledger(ROOT / "config/claims" / paper, paper) for paper in WHOLE]
+    ledgers = [read_ledger(ROOT / "config/claims" / paper, paper) for paper in WHOLE]
     judged = [
         Judgement(
             paper=ledger.paper,

@@ -11,6 +11,7 @@ import yaml
 from reproduction.claims.entries import Probe, Statement
 from reproduction.claims.ledger import load_ledger, parse_topic
 from reproduction.experiment.parameters import ConfigError
+from reproduction.pipeline.ledgers import read_ledger
 
 WHERE = "bombari2025.claims.theorem-1"
 
@@ -285,6 +286,6 @@ def test_files_that_are_not_ledgers_stop_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("paper", ["bombari2025", "brown2024", "lin2025"])
 def test_the_papers_ledgers_load(paper: str) -> None:
-    ledger = load_ledger(Path(__file__).parents[3] / "config/claims" / paper, paper)
+    ledger = read_ledger(Path(__file__).parents[3] / "config/claims" / paper, paper)
     assert len(ledger.entries) >= 80
     assert ledger.findings

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from reproduction.claims.falsify import Patch, WrongVersion, applied, turned, uncaught
-from reproduction.claims.ledger import load_ledger
 from reproduction.claims.verdicts import Judgement
 from reproduction.experiment.parameters import choose
 from reproduction.pipeline.falsify import wrong_versions
+from reproduction.pipeline.ledgers import read_ledger
 
 ROOT = Path(__file__).parents[3]
 PAPERS = yaml.safe_load((ROOT / "config/config.yaml").read_text())["papers"]
@@ -73,7 +73,7 @@ def test_what_is_not_caught_is_named() -> None:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_papers_mistakes_name_what_there_is(paper: str) -> None:
-    ledger = load_ledger(ROOT / "config/claims" / paper, paper)
+    ledger = read_ledger(ROOT / "config/claims" / paper, paper)
     for name, found in wrong_versions(paper).items():
         for entry in found.turns:
             choose(entry, ledger.entries, f"{paper}.{name}.turns")

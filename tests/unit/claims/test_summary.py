@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from reproduction.claims import coverage as covered
-from reproduction.claims.ledger import Ledger, load_ledger, parse_topic
+from reproduction.claims.ledger import Ledger, parse_topic
 from reproduction.claims.places import places, problems, unfound
 from reproduction.claims.summary import COUNTS, counts_table, render, small_pictures, with_counts
 from reproduction.experiment.parameters import ConfigError
+from reproduction.pipeline.ledgers import read_ledger
 from reproduction.pipeline.registry import citation
 
 from .book import DRAWINGS, image, topics
@@ -27,7 +28,7 @@ def small_ledger(**changes: Any) -> Ledger:
 
 
 def whole_ledger(paper: str) -> Ledger:
-    return load_ledger(ROOT / "config/claims" / paper, paper)
+    return read_ledger(ROOT / "config/claims" / paper, paper)
 
 
 def test_counts_are_of_what_the_ledger_expects() -> None:

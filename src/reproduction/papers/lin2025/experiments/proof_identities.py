@@ -11,6 +11,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
+from reproduction.experiment.identities import close, identity, plus, times
 from reproduction.experiment.parameters import Strict
 
 PLACE = "Definition 2, Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"
@@ -217,9 +218,18 @@ def expansion(case: _Case) -> dict:
     }
 
 
-@per(exponent_threshold="c_* below which the bound of (2) vanishes, sigma = 1")
+@identity(
+    where="Section 3, text after Theorem 3.1",
+    kind="printed number",
+    printed=["1/24"],
+    states="The constant c_* must be less than 1/24 for the bound of Theorem 3.1 to vanish.",
+    ours=["n = d ln(d) / c_0, the largest that the theorem allows", "sigma = 1"],
+    holds=close(1 / 24, absolute=1e-9),
+    refuses=[times(1.01), plus(-1e-6)],
+    note="Root in c_* of the slope in d of the right side of (2); 1/18 without the exponential.",
+)
 def exponent_threshold() -> float:
-    """Where the log-log slope in d of the bound (2) changes sign, at n = d ln(d) / c_0."""
+    """c_* at which the log-log slope in d of the bound (2) changes sign, sigma = 1."""
     from scipy.optimize import brentq
 
     def slope(exponent: float) -> float:
@@ -230,12 +240,17 @@ def exponent_threshold() -> float:
     return float(brentq(slope, 0.0, 0.2, xtol=1e-12))
 
 
-@per(
-    noise_power_over_exponent="largest power of d for sigma, over c_*, at which the first term of "
-    "(2) leads"
+@identity(
+    id="negligible-noise",
+    where="Section 3, text after Theorem 3.1",
+    kind="prose",
+    states="The terms with sigma are negligible provided sigma = o(d^(9 c_* / 2)).",
+    holds=close(4.5, absolute=1e-9),
+    refuses=[7.0, plus(-1e-6)],
+    note="Its square decides; the linear term alone would allow d^(7 c_*).",
 )
 def noise_power_over_exponent() -> float:
-    """Where no term of (2) grows faster than the first."""
+    """Largest power of d for sigma, over c_*, at which the first term of (2) leads."""
     from scipy.optimize import brentq
 
     exponent = 0.02

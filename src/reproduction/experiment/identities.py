@@ -1,0 +1,163 @@
+"""Identities and inequalities of a paper: statement, place, formula and check in one function.
+
+    @identity(
+        where="Section 3, text after Theorem 3.1",
+        states="The constant c_* must be less than 1/24 for the bound of Theorem 3.1 to vanish.",
+        holds=close(1 / 24, absolute=1e-9),
+        refuses=[times(1.01), plus(-1e-6)],
+    )
+    def exponent_threshold() -> float:
+        "Largest c_* at which the bound of (2) vanishes, sigma = 1."
+
+    theory = stage({}, exponent_threshold)
+
+A topic of the ledger takes the entries of such a recipe by `identities: RECIPE`. A function with
+several quantities declares them by `per`, each as `Stated`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reproduction.experiment.cells import Block, Quantity, per
+
+Raw = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stated(Quantity):
+    """A quantity that decides an entry of the ledger.
+
+    Parameters
+    ----------
+    where : str
+        The place in the paper.
+    states : str
+        The paper's statement, in our words. One of this and `compares` is given.
+    compares : str
+        For a cross-check of ours: what must agree with what.
+    holds : mapping
+        The check, from `close`, `between`, `below`, `above` or `every`.
+    refuses : sequence
+        Observations that the check must refuse: numbers, `times(…)` or `plus(…)`.
+    select : mapping, optional
+        Labels of the quantity's axes; all values without it.
+    entry : mapping, optional
+        What else the entry has: `id` (from the quantity's name if left out), `kind` ("proof step"
+        if left out), `printed`, `ours`, `finding`, `expect`, `requires`, `figure`, `note`.
+    """
+
+    where: str = ""
+    states: str = ""
+    compares: str = ""
+    holds: Raw
+    refuses: Sequence[Any]
+    select: Raw = field(default_factory=dict)
+    entry: Raw = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if bool(self.states) == bool(self.compares):
+            raise ValueError(f"one of states and compares must be given: {self.meaning}")
+
+    def declared(self, name: str, artifact: str) -> Raw:
+        """The entry as a ledger's file would hold it."""
+        evidence: dict[str, Any] = {"artifact": artifact, "variable": name}
+        if self.select:
+            evidence["select"] = dict(self.select)
+        probe = {"evidence": evidence, "check": dict(self.holds), "rejects": list(self.refuses)}
+        words = {"kind": "proof step", "statement": self.states}
+        own = words if self.states else {"compares": self.compares}
+        place = {"where": self.where} if self.where else {}
+        return {"id": name.replace("_", "-"), **own, **place, "checks": [probe], **self.entry}
+
+
+def identity(
+    *axes: str,
+    holds: Raw,
+    refuses: Sequence[Any],
+    where: str = "",
+    states: str = "",
+    compares: str = "",
+    select: Raw | None = None,
+    units: str = "1",
+    **entry: Any,
+) -> Callable[[Callable[..., Any]], Block]:
+    """Declare a function of one quantity, which it is named after, and the entry that it decides.
+
+    Parameters
+    ----------
+    *axes : str
+        As in `per`.
+    holds, refuses, where, states, compares, select, entry
+        As in `Stated`. The first line of the docstring is the quantity's meaning.
+    """
+
+    def declare(function: Callable[..., Any]) -> Block:
+        first = (inspect.getdoc(function) or "").partition("\n")[0].removesuffix(".")
+        # An acronym or a name keeps its capital.
+        meaning = first[:1].lower() + first[1:] if first[1:2].islower() else first
+        if not meaning:
+            raise ValueError(f"{function.__name__} must have a docstring that says what it gives")
+        stated = Stated(
+            meaning,
+            units=units,
+            where=where,
+            states=states,
+            compares=compares,
+            holds=holds,
+            refuses=refuses,
+            select=select or {},
+            entry=entry,
+        )
+        return per(*axes, **{function.__name__: stated})(function)
+
+    return declare
+
+
+def entries(blocks: Sequence[Block], artifact: str) -> dict[str, list[Raw]]:
+    """Statements and cross-checks that the quantities of a recipe's blocks decide."""
+    found: dict[str, list[Raw]] = {"statements": [], "cross_checks": []}
+    for block in blocks:
+        for name, quantity in block.quantities.items():
+            if isinstance(quantity, Stated):
+                kind = "statements" if quantity.states else "cross_checks"
+                found[kind].append(quantity.declared(name, artifact))
+    return found
+
+
+def close(expected: Any, **tolerances: float) -> Raw:
+    """Equal up to the largest of `absolute`, `relative` (and `sigmas`)."""
+    return {"kind": "close", "expected": expected, **tolerances}
+
+
+def between(low: Any, high: Any) -> Raw:
+    """At least `low` and at most `high`."""
+    return {"kind": "between", "low": low, "high": high}
+
+
+def below(high: Any) -> Raw:
+    """At most `high`."""
+    return {"kind": "below", "high": high}
+
+
+def above(low: Any) -> Raw:
+    """At least `low`."""
+    return {"kind": "above", "low": low}
+
+
+def every(check: Raw) -> Raw:
+    """The check for every element of an array."""
+    return {"kind": "all", "of": check}
+
+
+def times(factor: float) -> Raw:
+    """A refused observation: this multiple of what is expected."""
+    return {"times": factor}
+
+
+def plus(distance: float) -> Raw:
+    """A refused observation: this much more than what is expected."""
+    return {"plus": distance}

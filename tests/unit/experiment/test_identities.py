@@ -1,0 +1,116 @@
+"""Identities declare beside their function what a ledger's entry holds."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from reproduction.claims.ledger import load_ledger, parse_topic
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import (
+    Stated,
+    above,
+    below,
+    between,
+    close,
+    entries,
+    every,
+    identity,
+    plus,
+    times,
+)
+from reproduction.experiment.parameters import ConfigError
+from reproduction.pipeline.ledgers import declared_entries, read_ledger
+
+AXES = {"size": Axis("size", "sizes")}
+PARAMETERS = SimpleNamespace(sizes=(1.0, 2.0))
+
+
+@identity(
+    where="Equation (1)",
+    states="One is one.",
+    holds=close(1.0, absolute=1e-9),
+    refuses=[times(1.01), plus(-1e-6)],
+    finding="a-slip",
+    expect="contradicted",
+)
+def one_over_one():
+    """Ratio of one to itself."""
+    return 1.0
+
+
+@identity("size", compares="The square with itself.", holds=every(below(1e-12)), refuses=[1e-6])
+def square_error(size):
+    """Largest distance of two routes to the square."""
+    return size**2 - size * size
+
+
+def test_the_quantity_is_the_function_s():
+    found = stage(AXES, one_over_one, square_error)(PARAMETERS)
+    assert found.one_over_one.item() == 1.0
+    assert found.one_over_one.attrs["long_name"] == "ratio of one to itself"
+    assert found.square_error.dims == ("size",)
+
+
+def test_an_entry_is_what_a_file_would_hold():
+    declared = entries(stage(AXES, one_over_one, square_error).blocks, "theory/proofs")
+    (statement,), (check,) = declared["statements"], declared["cross_checks"]
+    assert statement == {
+        "id": "one-over-one",
+        "kind": "proof step",
+        "where": "Equation (1)",
+        "statement": "One is one.",
+        "checks": [
+            {
+                "evidence": {"artifact": "theory/proofs", "variable": "one_over_one"},
+                "check": {"kind": "close", "expected": 1.0, "absolute": 1e-9},
+                "rejects": [{"times": 1.01}, {"plus": -1e-6}],
+            }
+        ],
+        "finding": "a-slip",
+        "expect": "contradicted",
+    }
+    assert check["compares"] == "The square with itself."
+    assert "where" not in check
+
+
+def test_several_quantities_of_one_function_decide_entries_of_their_own():
+    @per(
+        printed=Stated("p", where="(2)", states="S.", holds=above(0), refuses=[-1.0]),
+        corrected=Stated("c", compares="C.", holds=between(0, 1), refuses=[2.0], select={"a": 1}),
+        plain="n",
+    )
+    def both():
+        return {"printed": 1.0, "corrected": 0.5, "plain": 0.0}
+
+    declared = entries([both], "theory/x")
+    assert [each["id"] for each in declared["statements"]] == ["printed"]
+    assert declared["cross_checks"][0]["checks"][0]["evidence"]["select"] == {"a": 1}
+    with pytest.raises(ValueError, match="one of states and compares"):
+        Stated("m", holds=above(0), refuses=[-1.0])
+    with pytest.raises(ValueError, match="docstring"):
+        identity(states="S.", holds=above(0), refuses=[-1.0])(lambda: 1.0)
+
+
+def test_a_topic_takes_them_with_what_it_shares():
+    raw = {"topic": "Proofs", "shared": {"ours": ["two sizes"]}, "identities": ["proofs"]}
+    slip = {"id": "a-slip", "severity": "typo", "places": ["(1)"], "printed": "p", "holds": "h"}
+    raw["findings"] = [slip | {"how_we_know": "k", "downstream": "nothing"}]
+    declared = entries([one_over_one, square_error], "theory/proofs")
+    topic = parse_topic(raw, "proofs", "x.claims.proofs", {"proofs": declared}.__getitem__)
+    assert [entry.id for entry in topic.entries] == ["one-over-one", "square-error"]
+    assert topic.statements[0].ours == ("two sizes",)
+    with pytest.raises(ConfigError, match="identities must be a list"):
+        parse_topic(raw | {"identities": "proofs"}, "proofs", "x.claims.proofs", lambda name: {})
+
+
+def test_a_paper_s_ledger_holds_those_of_its_recipes(tmp_path):
+    ledger = read_ledger("config/claims/lin2025", "lin2025")
+    assert "exponent-threshold" in ledger.entries
+    with pytest.raises(ConfigError, match="must declare identities, got none"):
+        declared_entries("lin2025", "design")
+    topic = "topic: T\nidentities: [nothing]\n"
+    (tmp_path / "t.yaml").write_text(topic)
+    with pytest.raises(ConfigError, match="identities must be a list"):
+        load_ledger(tmp_path, "lin2025")
+    with pytest.raises(ConfigError, match="nothing"):
+        read_ledger(tmp_path, "lin2025")
