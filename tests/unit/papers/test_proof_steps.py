@@ -8,11 +8,11 @@ from privreg.theory.shaped_noise.decay import PowerLawDecay
 from privreg.theory.shaped_noise.second_moments import private_risk
 from reproduction.experiment.quantities import SizeAxis
 from reproduction.experiment.trials import shard_of
+from reproduction.papers.anon2024 import gaussian_moments
 from reproduction.papers.anon2024.experiments import (
     algorithm_forms,
     exponents,
     gradient_bounds,
-    moment_steps,
     privacy_steps,
 )
 from reproduction.papers.choquettechoo2024.experiments import (
@@ -33,7 +33,7 @@ def generator(seed=0):
 
 def test_without_features_the_tree_s_moments_are_the_law_of_shared_nodes():
     size, eta, shape = 13, 0.3, np.array([1.0, 2.0])
-    found = moment_steps._tree_moments(np.zeros(2), shape, eta, size)
+    found = gaussian_moments.tree_moments(np.zeros(2), shape, eta, size)
     ones = tree_shared_nodes(np.arange(size), np.arange(size))
     np.testing.assert_allclose(found, eta**2 * ones[:, None] * shape, rtol=1e-12)
 
@@ -50,7 +50,7 @@ def test_moments_of_the_tree_are_those_of_drawn_runs():
         increment = nodes[t] - sum(nodes[t - (1 << level)] for level in range(low))
         iterate = iterate - eta * x * np.sum(x * iterate, axis=1, keepdims=True) - eta * increment
         squares[t] = np.mean(iterate**2, axis=0)
-    exact = moment_steps._tree_moments(LAM, shape, eta, size)
+    exact = gaussian_moments.tree_moments(LAM, shape, eta, size)
     # A chi-squared mean of 20000 draws: 5 standard errors; two thirds is refused.
     np.testing.assert_allclose(squares[1:], exact[1:], rtol=5 * np.sqrt(3 / runs))
     assert np.all(np.abs(squares[1:] * 2 / 3 / exact[1:] - 1) > 0.2)
@@ -61,9 +61,9 @@ def test_lemma_b6_is_attained_by_noise_that_is_new_in_every_step():
     size, eta = 12, 0.2
     moments, path = np.zeros_like(LAM), [np.zeros_like(LAM)]
     for _ in range(size - 1):
-        moments = moment_steps._transport(moments, LAM, eta) + eta**2
+        moments = gaussian_moments.transport(moments, LAM, eta) + eta**2
         path.append(moments)
-    by_lemma = moment_steps._by_averages(LAM, eta, np.array(path))
+    by_lemma = gaussian_moments.by_averages(LAM, eta, np.array(path))
     diagonal = 0.5 * np.sum(np.array(path) @ LAM) / size**2
     exact = private_risk(
         LAM, covariance=np.ones(3), noise_std=1.0, step_size=eta, sample_size=size,

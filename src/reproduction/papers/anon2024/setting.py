@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from privreg.models import LinearModel
     from privreg.noise.correlations import Correlation
     from privreg.privacy.budget import Budget
+    from privreg.theory.shaped_noise.second_moments import RiskParts
 
 CORRELATIONS = ("tree", "independent", "square root")
 SHAPES = ("identity", "population")
@@ -94,6 +95,31 @@ class Problem(Strict):
         trace = float(np.sum(self.eigenvalues / shape))
         scale = GAUSSIAN_SCALE * (1 + GAUSSIAN_SCALE) * trace
         return float(6 * np.sqrt(scale) * np.log(self.sample_size))
+
+    def plain_risk(self, step_size: float) -> RiskParts:
+        """Exact risk of plain SGD, in its parts."""
+        from privreg.theory.shaped_noise.second_moments import sgd_risk
+
+        return sgd_risk(
+            self.eigenvalues,
+            target=self.target,
+            label_noise_std=self.label_noise_std,
+            step_size=step_size,
+            sample_size=self.sample_size,
+        )
+
+    def noise_risk(self, shape: np.ndarray, step_size: float, correlation: str = "tree") -> float:
+        """What noise of unit deviation adds to it, exactly."""
+        from privreg.theory.shaped_noise.second_moments import private_risk
+
+        return private_risk(
+            self.eigenvalues,
+            covariance=shape,
+            noise_std=1.0,
+            step_size=step_size,
+            sample_size=self.sample_size,
+            decoder=decoder(correlation, self.sample_size),
+        )
 
     def increments(self, correlation: str, length: int, seed: int) -> np.ndarray:
         """Standard normal noise of all steps in a correlation, shape (N - 1, length)."""

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
+from reproduction.experiment.identities import above, below, identity
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, SHAPES
 
@@ -37,46 +38,82 @@ AXES = {
 }
 
 
-@per(norm_constant="least c_1 of Lemma B.2 for the norm")
+@identity(
+    id="norm-of-features-b2",
+    where="Lemma B.2",
+    states="The norm of a feature exceeds the first bound with probability at most a constant "
+    "times beta.",
+    ours=["c_1 = 1", "forms of the identity of 1 to 1024 dimensions"],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+)
 def norm_constant(parameters: Parameters) -> float:
-    from scipy.stats import chi2
+    """Least c_1 of Lemma B.2 for the norm."""
+    return max(_tail(parameters, 2 * GAUSSIAN_SCALE, d).max() for d in parameters.degrees)
 
-    failures = parameters.failures.values()
-    bounds = [2 * GAUSSIAN_SCALE * d * np.log(1 / failures) for d in parameters.degrees]
-    tails = zip(bounds, parameters.degrees, strict=True)
-    return max((chi2.sf(bound, d) / failures).max() for bound, d in tails)
+
+@identity(
+    id="product-with-features-b2",
+    where="Lemma B.2",
+    states="A squared product with a fixed vector exceeds the second bound with probability at "
+    "most a constant times beta.",
+    ours=["c_2 = 2", "as in the proof"],
+    holds=below(2.0),
+    refuses=[2.01, 3.0],
+)
+def product_constant(parameters: Parameters) -> float:
+    """Least c_2 of Lemma B.2 for the product."""
+    return _tail(parameters, GAUSSIAN_SCALE, 1).max()
+
+
+@identity(
+    id="label-noise-with-its-norm",
+    where="Lemma B.2",
+    compares="The tail of squared label noise beyond K^2 sigma_zeta^2 log(1/beta), K^2 = 8/3, "
+    "with 2 beta.",
+    holds=below(2.0),
+    refuses=[2.01, 3.0],
+)
+def scaled_label_constant(parameters: Parameters) -> float:
+    """Least c_3 with K^2 in gamma_3."""
+    return _tail(parameters, GAUSSIAN_SCALE, 1).max()
 
 
 @per(
-    product_constant="least c_2 of Lemma B.2 for the product",
-    scaled_label_constant="least c_3 with K^2 in gamma_3",
+    "failure",
+    label_constant="least c_3 of Lemma B.2 for the label noise, gamma_3 as printed",
 )
-def product_constant(parameters: Parameters) -> dict:
-    """One tail for both: a normal variable beyond the printed multiple of its scale."""
-    from scipy.stats import chi2
-
-    failures = parameters.failures.values()
-    constant = (chi2.sf(GAUSSIAN_SCALE * np.log(1 / failures), 1) / failures).max()
-    return {"product_constant": constant, "scaled_label_constant": constant}
+def label_constant(parameters: Parameters) -> np.ndarray:
+    return _tail(parameters, 1.0, 1)
 
 
-@per(
-    label_constant=Quantity(
-        "least c_3 of Lemma B.2 for the label noise, gamma_3 as printed", "failure"
-    ),
-    label_exponent="local power of beta in that probability at the least beta",
+@identity(
+    id="label-noise-b2",
+    where="Lemma B.2",
+    states="Squared label noise exceeds sigma_zeta^2 log(1/beta) with probability at most a "
+    "constant times beta.",
+    ours=["beta = 1e-12, where 0.9 of the power of beta counts as 1", "Gaussian label noise"],
+    holds=above(0.9),
+    refuses=[0.85, 0.5],
+    expect="contradicted",
+    finding="label-norm-in-b2",
 )
-def label_constant(parameters: Parameters) -> dict:
-    from scipy.stats import chi2
-
-    failures = parameters.failures.values()
-    label = chi2.sf(np.log(1 / failures), 1) / failures
-    power = 1 + np.log(label[0] / label[1]) / np.log(failures[0] / failures[1])
-    return {"label_constant": label, "label_exponent": power}
+def label_exponent(parameters: Parameters) -> float:
+    """Local power of beta in that probability at the least beta."""
+    failures, label = parameters.failures.values(), _tail(parameters, 1.0, 1)
+    return 1 + np.log(label[0] / label[1]) / np.log(failures[0] / failures[1])
 
 
-@per(tail_constant="least c of Lemma B.13 over ranks and t")
+@identity(
+    id="tail-of-a-form-b13",
+    where="Lemma B.13",
+    states="Squared norms of sub-Gaussian vectors have the printed exponential tail.",
+    ours=["c = 1", "forms of the identity of 1 to 1024 dimensions"],
+    holds=above(1.0),
+    refuses=[0.99, 0.5],
+)
 def tail_constant(parameters: Parameters) -> float:
+    """Least c of Lemma B.13 over ranks and t."""
     from scipy.stats import chi2
 
     excess = np.geomspace(1e-2, 1e4, 400)
@@ -132,9 +169,25 @@ def worst(simulation: xr.Dataset) -> dict:
     }
 
 
-theory = stage(AXES, norm_constant, product_constant, label_constant, tail_constant)
+theory = stage(
+    AXES,
+    norm_constant,
+    product_constant,
+    scaled_label_constant,
+    label_constant,
+    label_exponent,
+    tail_constant,
+)
 simulate = stage(AXES, run)
 summarise = stage(AXES, gradients, worst)
+
+
+def _tail(parameters: Parameters, factor: float, degrees: int) -> np.ndarray:
+    """Chance that a chi-square exceeds factor log(1/beta), over beta."""
+    from scipy.stats import chi2
+
+    failures = parameters.failures.values()
+    return chi2.sf(factor * degrees * np.log(1 / failures), degrees) / failures
 
 
 def _watched_run(

@@ -39,18 +39,14 @@ GRID = tuple(AXES)
 def errors(parameters: Parameters, correlation: str, step_size: float) -> dict:
     """Exact second moments, and the linear part that mean gradients leave."""
     from privreg.theory.shaped_noise.privacy_error import privacy_error
-    from privreg.theory.shaped_noise.second_moments import private_risk
 
-    eigenvalues, size = parameters.eigenvalues, parameters.sample_size
-    given: dict[str, Any] = {"step_size": step_size, "sample_size": size, "noise_std": 1.0}
+    lam, size = parameters.eigenvalues, parameters.sample_size
     shapes = [parameters.shape(name, step_size) for name in SHAPES]
-    beta = setting.decoder(correlation, size)
-    factor = _factor(correlation, step_size * eigenvalues, size)
+    factor = _factor(correlation, step_size * lam, size)
+    given: Any = {"step_size": step_size, "sample_size": size, "noise_std": 1.0}
     return {
-        "exact": [private_risk(eigenvalues, covariance=s, decoder=beta, **given) for s in shapes],
-        "linear": [
-            privacy_error(factor, eigenvalues=eigenvalues, covariance=s, **given) for s in shapes
-        ],
+        "exact": [parameters.noise_risk(shape, step_size, correlation) for shape in shapes],
+        "linear": [privacy_error(factor, eigenvalues=lam, covariance=s, **given) for s in shapes],
     }
 
 

@@ -99,32 +99,13 @@ GRID = "arm epsilon step_size"
 )
 def exact_risks(parameters: Parameters) -> dict:
     """Second moments: the risk of plain SGD, and what the noise adds to it."""
-    from privreg.theory.shaped_noise.second_moments import private_risk, sgd_risk
-
-    eigenvalues, size = parameters.eigenvalues, parameters.sample_size
     steps = parameters.step_sizes.values()
-    plain = [
-        sgd_risk(
-            eigenvalues,
-            target=parameters.target,
-            label_noise_std=parameters.label_noise_std,
-            step_size=eta,
-            sample_size=size,
-        ).total
-        for eta in steps
-    ]
+    plain = [parameters.plain_risk(eta).total for eta in steps]
     risk = np.zeros((len(DIAGONAL), len(parameters.epsilons), len(steps)))
     for i, arm in enumerate(DIAGONAL.values()):
         for k, eta in enumerate(steps):
             shape = parameters.shape(arm.shape, eta)
-            unit = private_risk(
-                eigenvalues,
-                covariance=shape,
-                noise_std=1.0,
-                step_size=eta,
-                sample_size=size,
-                decoder=setting.decoder(arm.correlation, size),
-            )
+            unit = parameters.noise_risk(shape, eta, arm.correlation)
             noise = parameters.multipliers(arm.correlation) * parameters.clip_norm(shape)
             risk[i, :, k] = plain[k] + noise**2 * unit
     return {"nonprivate": plain, "risk": risk, "tuned": risk.min(axis=-1)}
