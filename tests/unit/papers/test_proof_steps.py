@@ -97,10 +97,14 @@ def test_leave_one_out_forms_by_leaving_one_out():
 
 
 def test_sums_of_the_printed_tree():
-    assert algorithm_forms._prefix_error(29, 1) == 0
-    assert algorithm_forms._prefix_error(29, 0) == 1
-    assert algorithm_forms._unlisted_covariance(29) == 0
-    assert algorithm_forms._listed_covariance(29) == -1
+    parameters = algorithm_forms.Parameters(
+        sample_size=29, dimension=2, step_size=0.3, noise_multiplier=0.3, clip_norm=1.5,
+        largest_size=29,
+    )  # fmt: skip
+    assert algorithm_forms.prefix_error(parameters, "from 1") == 0
+    assert algorithm_forms.prefix_error(parameters, "from 0") == 1
+    assert algorithm_forms.unlisted_covariance(parameters) == 0
+    assert algorithm_forms.listed_covariance(parameters) == -1
 
 
 def test_chances_of_two_noisy_counts():
