@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, SKY, panels
+from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,7 +17,7 @@ SHAPES = {"identity": (BLUE, "$I$"), "population": (ORANGE, r"$H + I/(N\eta)$")}
 CORRELATIONS = {
     "tree": (BLUE, "tree (Algorithm 3)"),
     "independent": (RED, "independent (one-pass DP-SGD)"),
-    "square root": (GREEN, "square root (choquettechoo2024)"),
+    "square root": (PURPLE, "square root (choquettechoo2024)"),
 }
 # Factors on a logarithmic axis that keep points of equal settings apart.
 APART = (0.93, 1.07, 1.0)
@@ -26,7 +26,8 @@ APART = (0.93, 1.07, 1.0)
 def bars(panel: Axes, x: Any, dataset: xr.Dataset, name: str, **style: Any) -> None:
     """A quantity with two standard errors."""
     error = 2 * dataset[f"{name}_standard_error"]
-    panel.errorbar(x, dataset[name], error, **({"fmt": "o-", "ms": 3, "lw": 0.9} | style))
+    given: dict[str, Any] = {"fmt": "o-", "ms": 3, "lw": 0.9} | style
+    panel.errorbar(x, dataset[name], error, **given)
 
 
 def ticks(panel: Axes, values: Any) -> None:
