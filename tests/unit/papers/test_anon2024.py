@@ -70,9 +70,7 @@ def test_shards_change_nothing(name):
         recipe.simulate(parameters, shard_of(1, path, 3, index=index, count=2))
         for index in range(2)
     ]
-    for variable, values in whole.data_vars.items():
-        joined = np.concatenate([part[variable].values for part in parts], axis=-1)
-        np.testing.assert_array_equal(joined, values.values)
+    xr.testing.assert_equal(xr.concat(parts, dim="trial").transpose(*whole.dims), whole)
 
 
 def test_an_arm_of_the_study_is_a_run_of_the_library():
@@ -98,7 +96,7 @@ def test_an_arm_of_the_study_is_a_run_of_the_library():
             step_size=eta,
             rng=np.random.Generator(np.random.SFC64(seed)),
         )
-        risk = found.risk.sel(arm=f"{correlation}, population", epsilon=16.0).values[1, 0]
+        risk = found.risk.sel(arm=f"{correlation}, population", epsilon=16.0, step_size=eta).item()
         assert risk == pytest.approx(float(parameters.model.excess_risk(run.average)), rel=1e-9)
 
 
@@ -127,8 +125,8 @@ def test_runs_that_diverge_stay_infinite():
     trials = shard_of(1, "anon2024/clip_feedback", 2, index=0, count=1)
     found = clip_feedback.simulate(parameters, trials).assign_coords(trial=[0, 1])
     assert not np.any(np.isnan(found.risk))
-    assert np.all(np.isinf(found.risk.sel(constant="paper").values[:, -1]))
-    assert np.all(np.isfinite(found.risk.sel(constant="practical").values[:, 0]))
+    assert np.all(np.isinf(found.risk.sel(constant="paper").isel(step_size=-1)))
+    assert np.all(np.isfinite(found.risk.sel(constant="practical").isel(step_size=0)))
     summary = clip_feedback.summarise(parameters, found)
     assert np.all(summary.median_risk.sel(constant="paper").values[:, -1] == np.inf)
 

@@ -8,13 +8,13 @@ import pytest
 from privreg.noise.tree import tree_shared_nodes
 from privreg.theory.shaped_noise.decay import PowerLawDecay
 from privreg.theory.shaped_noise.second_moments import private_risk
-from reproduction.experiment.quantities import LogAxis
+from reproduction.experiment.quantities import LogAxis, SizeAxis
 from reproduction.experiment.trials import shard_of
+from reproduction.papers.anon2024 import gaussian_moments
 from reproduction.papers.anon2024.experiments import (
     algorithm_forms,
     exponents,
     gradient_bounds,
-    moment_steps,
     privacy_steps,
 )
 from reproduction.papers.choquettechoo2024.experiments import (
@@ -35,7 +35,7 @@ def generator(seed=0):
 
 def test_without_features_the_tree_s_moments_are_the_law_of_shared_nodes():
     size, eta, shape = 13, 0.3, np.array([1.0, 2.0])
-    found = moment_steps._tree_moments(np.zeros(2), shape, eta, size)
+    found = gaussian_moments.tree_moments(np.zeros(2), shape, eta, size)
     ones = tree_shared_nodes(np.arange(size), np.arange(size))
     np.testing.assert_allclose(found, eta**2 * ones[:, None] * shape, rtol=1e-12)
 
@@ -52,7 +52,7 @@ def test_moments_of_the_tree_are_those_of_drawn_runs():
         increment = nodes[t] - sum(nodes[t - (1 << level)] for level in range(low))
         iterate = iterate - eta * x * np.sum(x * iterate, axis=1, keepdims=True) - eta * increment
         squares[t] = np.mean(iterate**2, axis=0)
-    exact = moment_steps._tree_moments(LAM, shape, eta, size)
+    exact = gaussian_moments.tree_moments(LAM, shape, eta, size)
     # A chi-squared mean of 20000 draws: 5 standard errors; two thirds is refused.
     np.testing.assert_allclose(squares[1:], exact[1:], rtol=5 * np.sqrt(3 / runs))
     assert np.all(np.abs(squares[1:] * 2 / 3 / exact[1:] - 1) > 0.2)
@@ -63,9 +63,9 @@ def test_lemma_b6_is_attained_by_noise_that_is_new_in_every_step():
     size, eta = 12, 0.2
     moments, path = np.zeros_like(LAM), [np.zeros_like(LAM)]
     for _ in range(size - 1):
-        moments = moment_steps._transport(moments, LAM, eta) + eta**2
+        moments = gaussian_moments.transport(moments, LAM, eta) + eta**2
         path.append(moments)
-    by_lemma = moment_steps._by_averages(LAM, eta, np.array(path))
+    by_lemma = gaussian_moments.by_averages(LAM, eta, np.array(path))
     diagonal = 0.5 * np.sum(np.array(path) @ LAM) / size**2
     exact = private_risk(
         LAM, covariance=np.ones(3), noise_std=1.0, step_size=eta, sample_size=size,
@@ -99,10 +99,14 @@ def test_leave_one_out_forms_by_leaving_one_out():
 
 
 def test_sums_of_the_printed_tree():
-    assert algorithm_forms._prefix_error(29, 1) == 0
-    assert algorithm_forms._prefix_error(29, 0) == 1
-    assert algorithm_forms._unlisted_covariance(29) == 0
-    assert algorithm_forms._listed_covariance(29) == -1
+    parameters = algorithm_forms.Parameters(
+        sample_size=29, dimension=2, step_size=0.3, noise_multiplier=0.3, clip_norm=1.5,
+        largest_size=29,
+    )  # fmt: skip
+    assert algorithm_forms.prefix_error(parameters, "from 1") == 0
+    assert algorithm_forms.prefix_error(parameters, "from 0") == 1
+    assert algorithm_forms.unlisted_covariance(parameters) == 0
+    assert algorithm_forms.listed_covariance(parameters) == -1
 
 
 def test_chances_of_two_noisy_counts():
@@ -115,7 +119,7 @@ def test_chances_of_two_noisy_counts():
 
 @pytest.mark.parametrize("decay", [1.5, 3.0, 5.0])
 def test_no_weight_is_better_than_the_best(decay):
-    law, sizes = PowerLawDecay(decay), np.array([1e16, 1e20, 1e24])
+    law, sizes = PowerLawDecay(decay), SizeAxis(low=1e16, high=1e24, count=3)
     best = [found.value for found in exponents._minima("weighted", law, sizes)]
     printed = [found.value for found in exponents._minima("designed", law, sizes)]
     # The printed bound drops terms of lower order, which the constant covers.

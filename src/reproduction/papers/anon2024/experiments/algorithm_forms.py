@@ -2,95 +2,188 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import Stated, below, close, every, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import ClipNorm, Dimension, Positive, SampleSize, StepSize
+from reproduction.papers.anon2024.setting import generator, power_law
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.noise.covariance import NoiseCovariance
 
 PLACE = "Algorithms 1 and 3, Sections 2 and 3.1, equations (B.2) to (B.4) and (B.14)"
-SHAPES = ("identity", "population", "public")
 
 
 class Parameters(Strict):
     """A short run on drawn data."""
 
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
-    dimension: Dimension = Field(description="Dimension d.")
-    step_size: StepSize = Field(description="eta.")
-    noise_multiplier: Positive = Field(description="tau.")
-    clip_norm: ClipNorm = Field(description="psi.")
-    largest_size: Annotated[SampleSize, Field(ge=2)] = Field(
+    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    dimension: q.Dimension = Field(description="Dimension d.")
+    step_size: q.StepSize = Field(description="eta.")
+    noise_multiplier: q.Positive = Field(description="tau.")
+    clip_norm: q.ClipNorm = Field(description="psi.")
+    largest_size: Annotated[q.SampleSize, Field(ge=2)] = Field(
         description="Trees of all sizes up to this are counted."
     )
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Distances of the library's run from the printed lines, and counts of nodes."""
-    import xarray as xr
+AXES = {
+    "noise_shape": Axis("noise covariance", ("identity", "population", "public")),
+    "counting": Axis("how the steps of Algorithm 3 are counted", ("from 0", "from 1")),
+}
 
-    from privreg.noise.tree import tree_levels, tree_nodes_entered
 
-    runs = [_distances(parameters, shape) for shape in SHAPES]
-    sizes = range(1, parameters.largest_size + 1)
-    entered = [int(tree_nodes_entered(size).max()) for size in sizes]
-    levels = [tree_levels(size) for size in sizes]
-    return xr.Dataset(
-        {
-            "tree_error": variable(
-                "noise_shape",
-                [r[0] for r in runs],
-                "distance of the average from Algorithms 1 and 3",
-            ),
-            "sgd_error": variable(
-                "noise_shape", [r[1] for r in runs], "distance of the iterates from equation (B.4)"
-            ),
-            "clipped": variable("noise_shape", [r[2] for r in runs], "share of clipped gradients"),
-            "prefix_error": variable(
-                "counting",
-                [_prefix_error(parameters.sample_size, shift) for shift in (0, 1)],
-                "largest error of a prefix without noise over its size",
-            ),
-            "most_nodes_over_levels": variable(
-                (),
-                float(np.max(np.array(entered) / np.array(levels))),
-                "largest number of nodes that a record enters over ceil(log2 N) + 1",
-            ),
-            "least_nodes_short": variable(
-                (),
-                int(np.min(np.array(levels) - np.array(entered))),
-                "least difference of the two",
-            ),
-            "unlisted_covariance": variable(
-                (),
-                _unlisted_covariance(parameters.sample_size),
-                "largest covariance of increments that share no listed node",
-            ),
-            "listed_covariance": variable(
-                (),
-                _listed_covariance(parameters.sample_size),
-                "largest covariance of an increment with one that it takes back",
-            ),
+@per(
+    "noise_shape",
+    tree_error=Stated(
+        "distance of the average from Algorithms 1 and 3",
+        where="Algorithm 1, Algorithm 3",
+        compares="The average of the library's DP-FTRL with the lines of Algorithms 1 and 3 as "
+        "loops over an explicit tree, three covariances.",
+        holds=every(below(1e-11)),
+        refuses=[1e-8, 0.1],
+        entry={"id": "algorithms-line-by-line"},
+    ),
+    sgd_error=Stated(
+        "distance of the iterates from equation (B.4)",
+        where="Equation (B.4), Section 3.1",
+        states="From w = 0 the minimisation of line 9 is a step of SGD with the increment of the "
+        "tree's noise.",
+        holds=every(below(1e-11)),
+        refuses=[1e-8, 0.1],
+        entry={
+            "id": "update-is-sgd-with-increments",
+            "ours": ["N = 45", "d = 12", "three covariances", "steps counted from 1"],
         },
-        coords={
-            "noise_shape": variable("noise_shape", list(SHAPES), "noise covariance"),
-            "counting": variable(
-                "counting", ["from 0", "from 1"], "how the steps of Algorithm 3 are counted"
-            ),
-        },
+    ),
+    clipped="share of clipped gradients",
+)
+def runs(parameters: Parameters, noise_shape: str) -> dict:
+    """Distances of the library's run from the printed lines."""
+    from privreg.algorithms.samples import ArraySamples
+    from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+    from privreg.noise.correlations import TreeCorrelation
+
+    size, d = parameters.sample_size, parameters.dimension
+    eigenvalues, rng = power_law(d, 2), generator(0)
+    features = rng.standard_normal((size, d)) * np.sqrt(eigenvalues)
+    labels = features @ power_law(d, 1) + rng.standard_normal(size)
+    covariance = _covariance(parameters, noise_shape, eigenvalues)
+    mechanism = ShapedMechanism(
+        covariance,
+        TreeCorrelation(),
+        FixedClip(parameters.clip_norm),
+        parameters.noise_multiplier,
+        size,
     )
+    found = shaped_dp_ftrl(
+        ArraySamples(features, labels),
+        mechanism=mechanism,
+        step_size=parameters.step_size,
+        rng=generator(3),
+    )
+    lines = _printed_lines(parameters, features, labels, covariance)
+    scale = np.abs(lines.average).max()
+    return {
+        "tree_error": np.abs(found.average - lines.average).max() / scale,
+        "sgd_error": lines.distance_to_sgd / scale,
+        "clipped": lines.clipped / (size - 1),
+    }
 
 
-def _generator(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.SFC64(seed))
+@per(
+    "counting",
+    prefix_error=Stated(
+        "largest error of a prefix without noise over its size",
+        where="Algorithm 3, Section 3.1",
+        states="Algorithm 3, with the binary digits of t for t from 0, returns an estimate of the "
+        "sum of all vectors received so far.",
+        select={"counting": "from 0"},
+        holds=below(1e-12),
+        refuses=[0.01, 1.0],
+        entry={
+            "id": "private-sum-of-algorithm-3",
+            "kind": "prose",
+            "ours": ["without noise", "45 vectors"],
+            "expect": "contradicted",
+            "finding": "steps-from-one",
+        },
+    ),
+)
+def prefix_error(parameters: Parameters, counting: str) -> float:
+    """Sums of ones: how far the released prefix is from the number of vectors so far."""
+    size, worst = parameters.sample_size, 0.0
+    tree = _Tree(size, 1, shift=int(counting.removeprefix("from ")))
+    for t in range(1, size + 1):
+        found = float(tree.step(np.ones(1), np.zeros(1))[0])
+        worst = max(worst, abs(found - t) / t)
+    return worst
+
+
+@identity(
+    id="nodes-of-a-record",
+    where="Section 2",
+    kind="prose",
+    states="Each vector enters at most ceil(log2 N) + 1 nodes.",
+    ours=["all N up to 300"],
+    holds=below(1.0000001),
+    refuses=[1.01, 1.5],
+)
+def most_nodes_over_levels(parameters: Parameters) -> float:
+    """Largest number of nodes that a record enters over ceil(log2 N) + 1."""
+    entered, levels = _nodes(parameters)
+    return (entered / levels).max()
+
+
+@per(least_nodes_short="least difference of the two")
+def least_nodes_short(parameters: Parameters) -> int:
+    entered, levels = _nodes(parameters)
+    return (levels - entered).min()
+
+
+@identity(
+    id="uncorrelated-increments-b14",
+    where="Equation (B.14)",
+    states="Increments of the tree's noise at steps j < t are uncorrelated unless j is in the set "
+    "of steps that t takes back.",
+    ours=["N = 45", "steps counted from 1", "t less each smaller power of two that divides it"],
+    holds=below(0.5),
+    refuses=[1.0],
+)
+def unlisted_covariance(parameters: Parameters) -> float:
+    """Largest covariance of increments that share no listed node."""
+    covariance = np.triu(_increments(parameters.sample_size), 1)
+    return np.abs(np.where(_listed(parameters.sample_size), 0, covariance)).max()
+
+
+@identity(
+    id="increments-take-back",
+    where="Equation (B.14)",
+    compares="The covariance of an increment with one whose node it takes back, -1 in units of a "
+    "node's variance.",
+    holds=close(-1.0, absolute=0.01),
+    refuses=[0.0, 1.0],
+)
+def listed_covariance(parameters: Parameters) -> float:
+    """Largest covariance of an increment with one that it takes back."""
+    size = parameters.sample_size
+    return _increments(size)[_listed(size)].max()
+
+
+theory = stage(
+    AXES,
+    runs,
+    prefix_error,
+    most_nodes_over_levels,
+    least_nodes_short,
+    unlisted_covariance,
+    listed_covariance,
+)
 
 
 def _covariance(parameters: Parameters, name: str, eigenvalues: np.ndarray) -> NoiseCovariance:
@@ -103,36 +196,27 @@ def _covariance(parameters: Parameters, name: str, eigenvalues: np.ndarray) -> N
     if name == "identity":
         return identity_covariance(parameters.dimension)
     if name == "population":
-        return population_covariance(
-            eigenvalues, horizon=parameters.sample_size * parameters.step_size
-        )
-    rows = _generator(9).standard_normal((7, parameters.dimension)) * np.sqrt(eigenvalues)
+        horizon = parameters.sample_size * parameters.step_size
+        return population_covariance(eigenvalues, horizon=horizon)
+    rows = generator(9).standard_normal((7, parameters.dimension)) * np.sqrt(eigenvalues)
     return PublicCovariance(rows, ridge=0.5)
 
 
-def _distances(parameters: Parameters, name: str) -> tuple[float, float, float]:
-    from privreg.algorithms.samples import ArraySamples
-    from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
-    from privreg.noise.correlations import TreeCorrelation
+class _Lines(NamedTuple):
+    """A run of the printed lines: its average, how far (B.4) is from it, clipped gradients."""
+
+    average: np.ndarray
+    distance_to_sgd: float
+    clipped: int
+
+
+def _printed_lines(
+    parameters: Parameters, features: np.ndarray, labels: np.ndarray, covariance: NoiseCovariance
+) -> _Lines:
     from privreg.noise.streams import WhiteNoise
 
     size, d, eta = parameters.sample_size, parameters.dimension, parameters.step_size
-    eigenvalues = np.arange(1.0, d + 1) ** -2
-    rng = _generator(0)
-    features = rng.standard_normal((size, d)) * np.sqrt(eigenvalues)
-    labels = features @ np.arange(1.0, d + 1) ** -1 + rng.standard_normal(size)
-    covariance = _covariance(parameters, name, eigenvalues)
-    mechanism = ShapedMechanism(
-        covariance,
-        TreeCorrelation(),
-        FixedClip(parameters.clip_norm),
-        parameters.noise_multiplier,
-        size,
-    )
-    run = shaped_dp_ftrl(
-        ArraySamples(features, labels), mechanism=mechanism, step_size=eta, rng=_generator(3)
-    )
-    white = WhiteNoise(covariance.draws, rng=_generator(3)).draw(size - 1)
+    white = WhiteNoise(covariance.draws, rng=generator(3)).draw(size - 1)
     root = covariance.root_multiply(np.eye(covariance.draws))
     inverse = np.linalg.inv(root.T @ root)
     nodes = parameters.noise_multiplier * parameters.clip_norm * white @ root
@@ -151,13 +235,7 @@ def _distances(parameters: Parameters, name: str) -> tuple[float, float, float]:
         by_sgd = by_sgd - eta * (gradient + prefix - before)
         before = prefix
         worst = max(worst, float(np.abs(by_sgd - iterate).max()))
-    average = (total + iterate) / size
-    scale = np.abs(average).max()
-    return (
-        float(np.abs(run.average - average).max() / scale),
-        worst / float(scale),
-        clipped / (size - 1),
-    )
+    return _Lines((total + iterate) / size, worst, clipped)
 
 
 class _Tree:
@@ -191,13 +269,13 @@ class _Tree:
         return prefix
 
 
-def _prefix_error(size: int, shift: int) -> float:
-    """Sums of ones: how far the released prefix is from the number of vectors so far."""
-    tree, worst = _Tree(size, 1, shift), 0.0
-    for t in range(size):
-        found = float(tree.step(np.ones(1), np.zeros(1))[0])
-        worst = max(worst, abs(found - (t + 1)) / (t + 1))
-    return worst
+def _nodes(parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
+    """Most nodes that a record of a tree of each size enters, and ceil(log2 N) + 1."""
+    from privreg.noise.tree import tree_levels, tree_nodes_entered
+
+    sizes = range(1, parameters.largest_size + 1)
+    entered = [tree_nodes_entered(size).max() for size in sizes]
+    return np.array(entered), np.array([tree_levels(size) for size in sizes])
 
 
 def _increments(size: int) -> np.ndarray:
@@ -216,12 +294,3 @@ def _listed(size: int) -> np.ndarray:
         for level in range((t & -t).bit_length() - 1):
             found[t - (1 << level) - 1, t - 1] = True
     return found
-
-
-def _unlisted_covariance(size: int) -> float:
-    covariance = np.triu(_increments(size), 1)
-    return float(np.abs(np.where(_listed(size), 0, covariance)).max())
-
-
-def _listed_covariance(size: int) -> float:
-    return float(_increments(size)[_listed(size)].max())

@@ -2,81 +2,61 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
-
-import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Epsilon, Power, SizeAxis, Some
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import xarray as xr
-
-    from privreg.theory.shaped_noise.bounds import BoundParts
+from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024.least_bounds import least_bound
 
 PLACE = "Corollaries 4.3 and 4.5, Theorem 4.1"
-METHODS = ("non-private", "identity", "designed")
 
 
 class Parameters(Strict):
     """Bounds with unit noise, and with the paper's own noise at delta = N^-2."""
 
-    decays: Some[Annotated[Power, Field(gt=1)]] = Field(description="Decay exponents r.")
-    sample_sizes: SizeAxis = Field(description="Sample sizes N.")
-    epsilon: Epsilon = Field(description="epsilon of the paper's noise.")
+    decays: setting.Decays = Field(description="Decay exponents r.")
+    sample_sizes: q.SizeAxis = Field(description="Sample sizes N.")
+    epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")
+
+    def multiplier(self, noise: str, size: float) -> float:
+        from privreg.algorithms.shaped_accounting import published_noise_multiplier
+
+        if noise == "unit":
+            return 1.0
+        return published_noise_multiplier(epsilon=self.epsilon, delta=size**-2, steps=round(size))
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Bounds minimised over the step size, their best step sizes and fitted slopes."""
-    import xarray as xr
+AXES = setting.AXES | {
+    "noise": Axis("noise multiplier", ("unit", "published")),
+    "sample_size": Axis("number of rows N", "sample_sizes"),
+}
 
-    from privreg.algorithms.shaped_accounting import published_noise_multiplier
-    from privreg.theory.shaped_noise.bounds import (
-        designed_bound,
-        fitted_exponent,
-        identity_bound,
-        minimise_over_step_size,
-    )
+
+@per(
+    "noise",
+    "algorithm",
+    "decay",
+    bound=Quantity("least bound over step sizes, constants left out", "sample_size"),
+    step_size=Quantity("step size of the least bound", "sample_size"),
+    exponent="fitted exponent over these sizes",
+)
+def least(parameters: Parameters, noise: str, algorithm: str, decay: float) -> dict:
+    from privreg.theory.shaped_noise.bounds import fitted_exponent
     from privreg.theory.shaped_noise.decay import PowerLawDecay
 
-    sizes = parameters.sample_sizes.values()
-    noises = ("unit", "published")
-    shape = (len(noises), len(METHODS), len(parameters.decays), len(sizes))
-    bound, step_size = np.zeros(shape), np.zeros(shape)
-    exponent = np.zeros(shape[:-1])
-    for index in np.ndindex(shape):
-        method, decay = METHODS[index[1]], PowerLawDecay(parameters.decays[index[2]])
-        size, multiplier = float(sizes[index[3]]), 0.0 if method == "non-private" else 1.0
-        if noises[index[0]] == "published" and multiplier:
-            multiplier = published_noise_multiplier(
-                epsilon=parameters.epsilon, delta=size**-2, steps=round(size)
-            )
-        formula = designed_bound if method == "designed" else identity_bound
-        bound_at = partial(formula, decay, sample_size=size, noise_multiplier=multiplier)
-        best = minimise_over_step_size(_total(bound_at), sample_size=size)
-        bound[index], step_size[index] = best.value, best.step_size
-    for index in np.ndindex(shape[:-1]):
-        exponent[index] = fitted_exponent(sizes, bound[index])
-    dims = ("noise", "algorithm", "decay", "sample_size")
-    return xr.Dataset(
-        {
-            "bound": variable(dims, bound, "least bound over step sizes, constants left out"),
-            "step_size": variable(dims, step_size, "step size of the least bound"),
-            "exponent": variable(dims[:-1], exponent, "fitted exponent over these sizes"),
-        },
-        coords={
-            "noise": variable("noise", list(noises), "noise multiplier"),
-            "algorithm": variable("algorithm", list(METHODS), "algorithm"),
-            "decay": variable("decay", parameters.decays, "decay exponent r"),
-            "sample_size": variable("sample_size", sizes, "number of rows N"),
-        },
-    )
+    sizes, law = parameters.sample_sizes.values(), PowerLawDecay(decay)
+    found = [
+        least_bound(algorithm, law, size, parameters.multiplier(noise, size))
+        for size in map(float, sizes)
+    ]
+    values = [best.value for best in found]
+    return {
+        "bound": values,
+        "step_size": [best.step_size for best in found],
+        "exponent": fitted_exponent(sizes, values),
+    }
 
 
-def _total(bound: Callable[..., BoundParts]) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda eta: bound(step_size=eta).total
+theory = stage(AXES, least)

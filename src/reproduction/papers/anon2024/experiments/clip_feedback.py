@@ -7,44 +7,34 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.quantities import Epsilon, LogAxis, Probability, SampleSize
-from reproduction.papers.anon2024.setting import Problem
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage, trials_last
+from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024.setting import SHAPES
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from privreg.algorithms.shaped_dp_ftrl import ShapedMechanism
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 4.2, Algorithm 1; the paper runs no experiment"
-SHAPES = ("identity", "population")
 CONSTANTS = ("paper", "practical")
-DIMS = ("noise_shape", "constant", "step_size")
-# E exp(z²/s) ≤ 2 for a standard normal z from s = 8/3 on.
-GAUSSIAN_SCALE = 8 / 3
 
 
-class Parameters(Problem):
+class Parameters(setting.Problem):
     """Step sizes in units of the largest that Theorem 4.2 allows."""
 
-    relative_steps: LogAxis = Field(description="Step sizes over the paper's cap.")
-    estimating_rows: SampleSize = Field(description="Public labelled rows m of the estimate.")
-    epsilon: Epsilon = Field(description="epsilon of the paper's noise.")
-    delta: Probability = Field(description="delta of the paper's noise.")
-
-    @property
-    def cap(self) -> float:
-        """1 / (16 (1 + σ_z⁴) tr(H) log₂ N)."""
-        trace = float(np.sum(self.eigenvalues))
-        return 1 / (16 * (1 + GAUSSIAN_SCALE**2) * trace * np.log2(self.sample_size))
+    relative_steps: q.LogAxis = Field(description="Step sizes over the paper's cap.")
+    estimating_rows: q.SampleSize = Field(description="Public labelled rows m of the estimate.")
+    epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")
+    delta: q.Probability = Field(description="delta of the paper's noise.")
 
     def per_residual(self, constant: str, shape: np.ndarray) -> float:
         """C of Theorem 4.2, or 2 √(tr(Σ⁻¹H))."""
-        trace = float(np.sum(self.eigenvalues / shape))
-        if constant == "practical":
-            return 2.0 * np.sqrt(trace)
-        scale = 6 * np.sqrt(GAUSSIAN_SCALE * (1 + GAUSSIAN_SCALE) * trace)
-        return float(scale * np.log(self.sample_size))
+        if constant == "paper":
+            return self.clip_constant(shape)
+        return setting.CLIP_FACTOR * np.sqrt(np.sum(self.eigenvalues / shape))
 
     @property
     def multiplier(self) -> float:
@@ -56,109 +46,115 @@ class Parameters(Problem):
 
     @property
     def step_sizes(self) -> np.ndarray:
-        return self.cap * self.relative_steps.values()
+        return self.step_cap * self.relative_steps.values()
+
+    @property
+    def risk_at_start(self) -> float:
+        return float(self.excess_risk(np.zeros(self.dimension)))
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
+AXES = {
+    "noise_shape": setting.AXES["noise_shape"],
+    "constant": Axis("constant C of the clip norm", CONSTANTS),
+    "step_size": setting.AXES["step_size"],
+    "relative_step": Axis("step size over the paper's cap", "relative_steps", along="step_size"),
+}
+GRID = tuple(AXES)[:3]
+
+
+@per(*GRID, gain="step size times tau C root(2 tr(H Sigma) log2 N)")
+def gain(parameters: Parameters, noise_shape: str, constant: str, step_size: float) -> float:
     """The gain of the loop, noise in the residual for each unit of residual."""
-    import xarray as xr
-
-    gain = np.zeros((len(SHAPES), len(CONSTANTS), len(parameters.step_sizes)))
-    for i, name in enumerate(SHAPES):
-        for k, eta in enumerate(parameters.step_sizes):
-            shape = parameters.shape(name, eta)
-            along = np.sum(parameters.eigenvalues * shape) * np.log2(parameters.sample_size)
-            for j, constant in enumerate(CONSTANTS):
-                gain[i, j, k] = (
-                    eta * parameters.multiplier * parameters.per_residual(constant, shape)
-                    * np.sqrt(2 * along)
-                )  # fmt: skip
-    return xr.Dataset(
-        {
-            "gain": variable(DIMS, gain, "step size times tau C root(2 tr(H Sigma) log2 N)"),
-            "cap": variable((), parameters.cap, "largest step size that Theorem 4.2 allows"),
-        },
-        coords=_coordinates(parameters),
-    )
+    shape = parameters.shape(noise_shape, step_size)
+    along = np.sum(parameters.eigenvalues * shape) * np.log2(parameters.sample_size)
+    clip_constant = parameters.per_residual(constant, shape)
+    return step_size * parameters.multiplier * clip_constant * np.sqrt(2 * along)
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """Excess risk of runs that estimate their residuals, infinite where they diverge."""
-    import xarray as xr
+@per(cap="largest step size that Theorem 4.2 allows")
+def cap(parameters: Parameters) -> float:
+    return parameters.step_cap
 
+
+@per(
+    *GRID,
+    risk="excess risk, infinite for a run that diverged",
+    clip_norm="largest clip norm of the run",
+)
+def run(parameters: Parameters, trial: Trial) -> list:
+    """Runs that estimate their residuals, over the same rows and noise."""
     from privreg.algorithms.samples import ArraySamples
-    from privreg.algorithms.shaped_dp_ftrl import ResidualClip, ShapedMechanism, shaped_dp_ftrl
+    from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+
+    samples = ArraySamples(*parameters.model.sample(parameters.sample_size, trial.rng))
+    estimating = parameters.model.sample(parameters.estimating_rows, trial.rng)
+    seed = int(trial.rng.integers(2**63))
+
+    def once(name: str, constant: str, step_size: float) -> dict:
+        shape = parameters.shape(name, step_size)
+        found = shaped_dp_ftrl(
+            samples,
+            mechanism=_mechanism(parameters, constant, shape, estimating),
+            step_size=step_size,
+            rng=setting.generator(seed),
+        )
+        return {"risk": parameters.excess_risk(found.average), "clip_norm": found.largest_clip_norm}
+
+    return [
+        [
+            [once(name, constant, float(eta)) for eta in parameters.step_sizes]
+            for constant in CONSTANTS
+        ]
+        for name in SHAPES
+    ]
+
+
+@per(
+    *GRID,
+    median_risk="median excess risk",
+    diverged="share of runs that overflowed",
+    worse_than_start="share of runs worse than the start",
+)
+def shares(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    """Medians, which may be infinite, and shares of runs that overflowed or learnt nothing."""
+    risk = trials_last(simulation.risk)
+    return {
+        "median_risk": np.median(risk, axis=-1),
+        "diverged": np.isinf(risk).mean(axis=-1),
+        "worse_than_start": (risk > parameters.risk_at_start).mean(axis=-1),
+    }
+
+
+@per(
+    *GRID[:2],
+    diverged_at_cap="share of runs that overflowed at the step size closest to the cap",
+)
+def at_cap(parameters: Parameters, simulation: xr.Dataset) -> np.ndarray:
+    closest = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
+    return np.isinf(trials_last(simulation.risk.isel(step_size=closest))).mean(axis=-1)
+
+
+@per(risk_at_start="excess risk of the start")
+def start(parameters: Parameters) -> float:
+    return parameters.risk_at_start
+
+
+theory = stage(AXES, gain, cap)
+simulate = stage(AXES, run)
+summarise = stage(AXES, shares, at_cap, start)
+
+
+def _mechanism(
+    parameters: Parameters, constant: str, shape: np.ndarray, estimating: tuple
+) -> ShapedMechanism:
+    from privreg.algorithms.shaped_dp_ftrl import ResidualClip, ShapedMechanism
     from privreg.noise.correlations import TreeCorrelation
     from privreg.noise.covariance import DiagonalCovariance
-    from reproduction.experiment.progress import track
 
-    model, steps = parameters.model, parameters.step_sizes
-    risk = np.empty((len(SHAPES), len(CONSTANTS), len(steps), len(trials)))
-    clip_norm = np.empty_like(risk)
-    for at, trial in enumerate(track(trials, total=len(trials), label="clip feedback")):
-        samples = ArraySamples(*model.sample(parameters.sample_size, trial.rng))
-        estimating = model.sample(parameters.estimating_rows, trial.rng)
-        seed = int(trial.rng.integers(2**63))
-        for i, j, k in np.ndindex(risk.shape[:-1]):
-            shape = parameters.shape(SHAPES[i], float(steps[k]))
-            mechanism = ShapedMechanism(
-                DiagonalCovariance(shape),
-                TreeCorrelation(),
-                ResidualClip(parameters.per_residual(CONSTANTS[j], shape), *estimating),
-                parameters.multiplier,
-                parameters.sample_size,
-            )
-            run = shaped_dp_ftrl(
-                samples,
-                mechanism=mechanism,
-                step_size=float(steps[k]),
-                rng=np.random.Generator(np.random.SFC64(seed)),
-            )
-            risk[i, j, k, at] = parameters.excess_risk(run.average)
-            clip_norm[i, j, k, at] = run.largest_clip_norm
-    dims = (*DIMS, "trial")
-    return xr.Dataset(
-        {
-            "risk": variable(dims, risk, "excess risk, infinite for a run that diverged"),
-            "clip_norm": variable(dims, clip_norm, "largest clip norm of the run"),
-        },
-        coords=_coordinates(parameters),
+    return ShapedMechanism(
+        DiagonalCovariance(shape),
+        TreeCorrelation(),
+        ResidualClip(parameters.per_residual(constant, shape), *estimating),
+        parameters.multiplier,
+        parameters.sample_size,
     )
-
-
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Medians, which may be infinite, and shares of runs that overflowed or learnt nothing."""
-    import xarray as xr
-
-    risk = simulation.risk.values
-    at_cap = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
-    at_start = float(parameters.excess_risk(np.zeros(parameters.dimension)))
-    return xr.Dataset(
-        {
-            "median_risk": variable(DIMS, np.median(risk, axis=-1), "median excess risk"),
-            "diverged": variable(
-                DIMS, np.mean(np.isinf(risk), axis=-1), "share of runs that overflowed"
-            ),
-            "worse_than_start": variable(
-                DIMS, np.mean(risk > at_start, axis=-1), "share of runs worse than the start"
-            ),
-            "diverged_at_cap": variable(
-                DIMS[:-1],
-                np.mean(np.isinf(risk[:, :, at_cap]), axis=-1),
-                "share of runs that overflowed at the step size closest to the cap",
-            ),
-            "risk_at_start": variable((), at_start, "excess risk of the start"),
-        },
-        coords=_coordinates(parameters) | {"trial": simulation.trial.variable},
-    )
-
-
-def _coordinates(parameters: Parameters) -> dict[str, tuple]:
-    return {
-        "noise_shape": variable("noise_shape", list(SHAPES), "noise covariance"),
-        "constant": variable("constant", list(CONSTANTS), "constant C of the clip norm"),
-        "step_size": variable("step_size", parameters.step_sizes, "step size"),
-        "relative_step": variable(
-            "step_size", parameters.relative_steps.values(), "step size over the paper's cap"
-        ),
-    }

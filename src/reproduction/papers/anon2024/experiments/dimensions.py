@@ -7,44 +7,37 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Estimate, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Count,
-    Deviation,
-    Epsilon,
-    Power,
-    Probability,
-    Rising,
-    SampleSize,
-    StepSizeAxis,
-)
 from reproduction.experiment.summaries import jackknife
-from reproduction.papers.anon2024.setting import Problem
+from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024.setting import SHAPES
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Corollaries 4.3 and 4.5, no dependence on d; the paper runs no experiment"
-ARMS = ("non-private", "tree, identity", "tree, population")
-DIMS = ("arm", "ratio", "step_size")
+ARMS = ("non-private", *(f"tree, {shape}" for shape in SHAPES))
 
 
 class Parameters(Strict):
     """Dimensions in units of the number of rows; the first coordinates are the same in all."""
 
-    decay: Annotated[Power, Field(gt=1)] = Field(description="Decay exponent r.")
-    sample_size: Annotated[SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
-    ratios: Annotated[Rising[Count], Field(min_length=2)] = Field(description="d / N, increasing.")
-    label_noise_std: Deviation = Field(description="Standard deviation of the label noise.")
-    epsilon: Epsilon = Field(description="epsilon, replace-one.")
-    delta: Probability = Field(description="delta.")
-    step_sizes: StepSizeAxis = Field(description="Step sizes to choose from.")
+    decay: Annotated[q.Power, Field(gt=1)] = Field(description="Decay exponent r.")
+    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    ratios: Annotated[q.Rising[q.Count], Field(min_length=2)] = Field(
+        description="d / N, increasing."
+    )
+    label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
+    epsilon: q.Epsilon = Field(description="epsilon, replace-one.")
+    delta: q.Probability = Field(description="delta.")
+    step_sizes: q.StepSizeAxis = Field(description="Step sizes to choose from.")
 
-    def problem(self, ratio: int) -> Problem:
-        return Problem(
+    def problem(self, ratio: int) -> setting.Problem:
+        return setting.Problem(
             decay=self.decay,
             dimension=ratio * self.sample_size,
             sample_size=self.sample_size,
@@ -52,82 +45,76 @@ class Parameters(Strict):
         )
 
 
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
+AXES = {
+    "arm": Axis("correlation and shape", ARMS),
+    "ratio": Axis("dimension over number of rows", "ratios"),
+    "step_size": setting.AXES["step_size"],
+}
+
+
+@per("ratio", "arm", "step_size", risk="excess risk of the average iterate")
+def run(parameters: Parameters, trial: Trial) -> list:
     """Excess risks; a trial's normals for the first coordinates are shared by all dimensions."""
-    import xarray as xr
-
-    from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
-    from privreg.algorithms.shaped_settings import run_settings
     from privreg.noise.correlations import TreeCorrelation
-    from privreg.privacy.budget import Budget
-    from reproduction.experiment.progress import track
 
-    size, steps = parameters.sample_size, parameters.step_sizes.values()
-    multiplier = shaped_noise_multiplier(
-        Budget.approximate(parameters.epsilon, parameters.delta),
-        correlation=TreeCorrelation(),
-        steps=size - 1,
-    )
+    size = parameters.sample_size
     largest = max(parameters.ratios) * size
-    risk = np.empty((len(ARMS), len(parameters.ratios), len(steps), len(trials)))
-    for at, trial in enumerate(track(trials, total=len(trials), label="dimensions")):
-        normals = trial.rng.standard_normal((size, largest))
-        label_noise = parameters.label_noise_std * trial.rng.standard_normal(size)
-        noise = TreeCorrelation().stream(largest, steps=size - 1, rng=trial.rng).draw(size - 1)
-        for j, ratio in enumerate(parameters.ratios):
-            problem = parameters.problem(ratio)
-            model, d = problem.model, problem.dimension
-            features = normals[:, :d] * np.sqrt(problem.eigenvalues)
-            shapes = [problem.shape(s, eta) for s in ("identity", "population") for eta in steps]
-            clips = np.array([problem.clip_norm(shape) for shape in shapes])
-            scale = (multiplier * clips)[:, None] * np.sqrt(shapes)
-            norms = np.sqrt(features**2 @ (1 / np.array(shapes)).T).T
-            averages, _ = run_settings(
-                features,
-                features @ model.target + label_noise,
-                inverse_norms=np.concatenate([norms[: len(steps)], norms]),
-                noise=noise[:, :d],
-                noise_scale=np.concatenate([np.zeros((len(steps), d)), scale]),
-                step_size=np.tile(steps, len(ARMS)),
-                clip_norm=np.concatenate([np.full(len(steps), np.inf), clips]),
-            )
-            risk[:, j, :, at] = problem.excess_risk(averages).reshape(len(ARMS), -1)
-    return xr.Dataset(
-        {"risk": variable((*DIMS, "trial"), risk, "excess risk of the average iterate")},
-        coords=_coordinates(parameters),
-    )
+    normals = trial.rng.standard_normal((size, largest))
+    label_noise = parameters.label_noise_std * trial.rng.standard_normal(size)
+    noise = TreeCorrelation().stream(largest, steps=size - 1, rng=trial.rng).draw(size - 1)
+    return [_risks(parameters, ratio, normals, label_noise, noise) for ratio in parameters.ratios]
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Tuned risks, and their ratio to those of the smallest dimension."""
-    import xarray as xr
+@per("arm", "ratio", tuned=Estimate("least mean excess risk over step sizes"))
+def tuned(simulation: xr.Dataset) -> tuple:
+    return setting.tuned_risk(_by_arm(simulation))
 
-    risk = simulation.risk.values
 
-    def tuned(places: np.ndarray) -> np.ndarray:
-        return risk[..., places].mean(axis=-1).min(axis=-1)
+@per("arm", "ratio", relative=Estimate("tuned excess risk over that of the smallest dimension"))
+def relative(simulation: xr.Dataset) -> tuple:
+    risk = _by_arm(simulation)
 
-    def relative(places: np.ndarray) -> np.ndarray:
-        best = tuned(places)
+    def ratio(kept: np.ndarray) -> np.ndarray:
+        best = setting.least_over_step_sizes(risk, kept)
         return best / best[:, :1]
 
-    variables: dict[str, tuple] = {}
-    for name, statistic, description in (
-        ("tuned", tuned, "least mean excess risk over step sizes"),
-        ("relative", relative, "tuned excess risk over that of the smallest dimension"),
-    ):
-        value, error = jackknife(statistic, risk.shape[-1])
-        spread = f"{name}_standard_error"
-        variables[name] = variable(DIMS[:2], value, description, standard_error=spread)
-        variables[spread] = variable(DIMS[:2], error, "its jackknife standard error")
-    return xr.Dataset(
-        variables, coords=_coordinates(parameters) | {"trial": simulation.trial.variable}
+    return jackknife(ratio, risk.shape[-1])
+
+
+simulate = stage(AXES, run)
+summarise = stage(AXES, tuned, relative, step_size=AXES["step_size"])
+
+
+def _by_arm(simulation: xr.Dataset) -> np.ndarray:
+    return trials_last(simulation.risk.transpose(*AXES, "trial"))
+
+
+def _risks(
+    parameters: Parameters,
+    ratio: int,
+    normals: np.ndarray,
+    label_noise: np.ndarray,
+    noise: np.ndarray,
+) -> np.ndarray:
+    """Excess risks of one dimension, shape (arms, step sizes)."""
+    from privreg.algorithms.shaped_settings import run_settings
+
+    problem, size = parameters.problem(ratio), parameters.sample_size
+    steps, d = parameters.step_sizes.values(), problem.dimension
+    features = normals[:, :d] * np.sqrt(problem.eigenvalues)
+    shapes = [problem.shape(s, eta) for s in SHAPES for eta in steps]
+    clips = np.array([problem.clip_norm(shape) for shape in shapes])
+    multiplier = setting.noise_multiplier("tree", parameters.epsilon, parameters.delta, size - 1)
+    scale = (multiplier * clips)[:, None] * np.sqrt(shapes)
+    norms = np.sqrt(features**2 @ (1 / np.array(shapes)).T).T
+    plain = setting.unclipped(len(steps), size)
+    averages, _ = run_settings(
+        features,
+        features @ problem.model.target + label_noise,
+        inverse_norms=np.concatenate([plain["inverse_norms"], norms]),
+        noise=noise[:, :d],
+        noise_scale=np.concatenate([np.zeros((len(steps), d)), scale]),
+        step_size=np.tile(steps, len(ARMS)),
+        clip_norm=np.concatenate([plain["clip_norm"], clips]),
     )
-
-
-def _coordinates(parameters: Parameters) -> dict[str, tuple]:
-    return {
-        "arm": variable("arm", list(ARMS), "correlation and shape"),
-        "ratio": variable("ratio", parameters.ratios, "dimension over number of rows"),
-        "step_size": variable("step_size", parameters.step_sizes.values(), "step size"),
-    }
+    return problem.excess_risk(averages).reshape(len(ARMS), -1)

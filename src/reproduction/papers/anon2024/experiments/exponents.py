@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import LogAxis, Power, SizeAxis, Some
+from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024.least_bounds import least_bound
+from reproduction.papers.anon2024.setting import METHODS
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.shaped_noise.bounds import Minimum
-    from privreg.theory.shaped_noise.decay import Decay
+    from privreg.theory.shaped_noise.decay import ExponentialDecay, PowerLawDecay
+
+    Law = PowerLawDecay | ExponentialDecay
 
 PLACE = "Table 1, Corollaries 4.3 to 4.6"
-METHODS = ("non-private", "identity", "designed")
-# Budgets that fall with N, on either side of N^(-1/4).
-SMALL_POWERS = (-0.1, -0.4)
 
 
 class Parameters(Strict):
     """Decays and the enormous sample sizes at which logarithms and floors no longer show."""
 
-    decays: Some[Annotated[Power, Field(gt=1)]] = Field(
-        description="Decay exponents r of the table."
-    )
-    sample_sizes: SizeAxis = Field(description="N of the fits for power laws.")
-    exponential_sizes: SizeAxis = Field(description="N of the fits for exponential decay.")
-    curve_decays: LogAxis = Field(description="Decay exponents r of the curves.")
-    powers: Annotated[Some[Power], Field(min_length=2)] = Field(
+    decays: setting.Decays = Field(description="Decay exponents r of the table.")
+    sample_sizes: q.SizeAxis = Field(description="N of the fits for power laws.")
+    exponential_sizes: q.SizeAxis = Field(description="N of the fits for exponential decay.")
+    curve_decays: q.LogAxis = Field(description="Decay exponents r of the curves.")
+    powers: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
         description="p of budgets that grow as N^p."
     )
-    fitted_powers: Some[Power] = Field(description="p at which bounds are fitted.")
+    fitted_powers: q.Some[q.Power] = Field(description="p at which bounds are fitted.")
 
     @model_validator(mode="after")
     def _traces_are_finite(self) -> Self:
@@ -43,228 +42,248 @@ class Parameters(Strict):
             raise ValueError(f"curve_decays.low must be more than 1, got {self.curve_decays.low:g}")
         return self
 
+    def fit(self, method: str, decay: float, power: float = 0.0) -> float:
+        """Exponent of the minimised bound at ε = N^power, every constant and logarithm 1."""
+        from privreg.theory.shaped_noise.decay import PowerLawDecay
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Closed forms, fits, thresholds of the budget and points where branches change."""
-    import xarray as xr
+        return _fit(method, PowerLawDecay(decay), self.sample_sizes, power)
 
+    def exponential_fit(self, method: str, power: float = 0.0) -> float:
+        from privreg.theory.shaped_noise.decay import ExponentialDecay
+
+        return _fit(method, ExponentialDecay(), self.exponential_sizes, power)
+
+
+POWER = "power p of the budget"
+AXES = setting.AXES | {
+    "private_algorithm": Axis("private algorithm", METHODS[1:]),
+    "curve_decay": Axis("decay exponent r", "curve_decays"),
+    "power": Axis(POWER, "powers"),
+    "fitted_power": Axis(POWER, "fitted_powers"),
+    # On either side of N^(-1/4).
+    "small_power": Axis(POWER, (-0.1, -0.4)),
+    "change": Axis("what changes", lambda: list(_switch_points())),
+}
+
+
+@per(
+    "algorithm",
+    "decay",
+    printed="exponent of N in Table 1",
+    fitted="fitted exponent of the minimised bound",
+    gap="distance of fit and Table 1",
+)
+def table(parameters: Parameters, algorithm: str, decay: float) -> dict:
+    printed, fitted = _printed(algorithm, decay), parameters.fit(algorithm, decay)
+    return {"printed": printed, "fitted": fitted, "gap": abs(fitted - printed)}
+
+
+@per("algorithm", "curve_decay", curve="exponent of N")
+def curve(algorithm: str, curve_decay: float) -> float:
+    return _printed(algorithm, curve_decay)
+
+
+@per(
+    "decay",
+    advantage="fitted exponent, designed over identity",
+    weighted_exponent="exponent with the best weights of the parts in (B.16)",
+    weighted_fitted="its fit",
+    weighted_advantage="that fit less the one of the identity",
+)
+def advantages(parameters: Parameters, decay: float) -> dict:
+    identity, designed, weighted = (
+        parameters.fit(method, decay) for method in ("identity", "designed", "weighted")
+    )
+    return {
+        "advantage": designed - identity,
+        "weighted_exponent": min(decay / (2 + decay), 3 * decay / (4 + 4 * decay)),
+        "weighted_fitted": weighted,
+        "weighted_advantage": weighted - identity,
+    }
+
+
+@per(
+    "private_algorithm",
+    "decay",
+    step_exponent="fitted exponent of the best step size",
+    printed_step_exponent="exponent of the printed step size",
+)
+def step_sizes(parameters: Parameters, private_algorithm: str, decay: float) -> dict:
+    from privreg.theory.shaped_noise.decay import PowerLawDecay
+
+    printed = {
+        "identity": -(1 + decay) / (1 + 2 * decay),
+        "designed": -max(3 / (decay + 3), (1 + decay) / (1 + 3 * decay)),
+    }
+    found = _step_exponent(private_algorithm, PowerLawDecay(decay), parameters.sample_sizes)
+    return {"step_exponent": found, "printed_step_exponent": printed[private_algorithm]}
+
+
+@per(
+    "private_algorithm",
+    "decay",
+    threshold="p at which epsilon = N^p recovers the rate without privacy",
+    at_threshold="fitted exponent at that budget",
+    at_threshold_gap="distance to the exponent without privacy",
+    at_squared_threshold_gap="distance to it at the square of that budget",
+)
+def thresholds(parameters: Parameters, private_algorithm: str, decay: float) -> dict:
     from privreg.theory.shaped_noise import rates
-    from privreg.theory.shaped_noise.decay import (
-        ExponentialDecay,
-        PowerLawDecay,
-        effective_dimension,
-    )
 
-    decays = parameters.decays
-    sizes = parameters.sample_sizes.values()
-    powers, fitted_powers = np.array(parameters.powers), np.array(parameters.fitted_powers)
-    printed = np.array([[_printed(m, r) for r in decays] for m in METHODS])
-    fitted = np.array([[_fit(m, PowerLawDecay(float(r)), sizes) for r in decays] for m in METHODS])
-    weighted = np.array([_fit("weighted", PowerLawDecay(float(r)), sizes) for r in decays])
-    weighted_closed = [min(r / (2 + r), 3 * r / (4 + 4 * r)) for r in decays]
-    steps = [[_step_exponent(m, PowerLawDecay(r), sizes) for r in decays] for m in METHODS[1:]]
-    printed_steps = [
-        [-(1 + r) / (1 + 2 * r) for r in decays],
-        [-max(3 / (r + 3), (1 + r) / (1 + 3 * r)) for r in decays],
-    ]
-    horizons = np.geomspace(1e2, 1e12, 200)
-    growth = [effective_dimension(PowerLawDecay(r), horizons) / horizons ** (1 / r) for r in decays]
-    exponential_growth = effective_dimension(ExponentialDecay(), horizons) / np.log(horizons)
-    exponential = np.array([float(x) for x in rates.exponential_exponents()])
-    exponential_fitted = np.array(
-        [_fit(m, ExponentialDecay(), parameters.exponential_sizes.values()) for m in METHODS]
+    found = getattr(rates, f"{private_algorithm}_threshold")
+    threshold, without = float(found(decay)), _printed("non-private", decay)
+    at, at_squared = (
+        parameters.fit(private_algorithm, decay, power) for power in (threshold, 2 * threshold)
     )
-    threshold = np.array(
-        [
-            [float(rates.identity_threshold(r)) for r in decays],
-            [float(rates.designed_threshold(r)) for r in decays],
-        ]
+    return {
+        "threshold": threshold,
+        "at_threshold": at,
+        "at_threshold_gap": abs(at - without),
+        "at_squared_threshold_gap": abs(at_squared - without),
+    }
+
+
+# The printed formulas have noise 1/epsilon; that of Theorem 4.1 falls as epsilon^(-1/2).
+@per(
+    "algorithm",
+    "decay",
+    "power",
+    with_budget="printed exponent at epsilon = N^p",
+    with_noise="exponent at epsilon = N^p with the noise of Theorem 4.1",
+)
+def budgets(algorithm: str, decay: float, power: float) -> dict:
+    return {
+        "with_budget": _printed(algorithm, decay, power),
+        "with_noise": _printed(algorithm, decay, power / 2),
+    }
+
+
+@per(
+    "algorithm",
+    "decay",
+    with_budget_fitted=Quantity("its fit", "fitted_power"),
+    budget_gap="largest distance of the fits at epsilon = N^p from the printed form",
+    noise_gap="largest distance of the fits at epsilon = N^p from the printed form at N^(p/2)",
+)
+def fitted_budgets(parameters: Parameters, algorithm: str, decay: float) -> dict:
+    powers = parameters.fitted_powers
+    fitted = np.array([parameters.fit(algorithm, decay, p) for p in powers])
+    printed, halved = (
+        [_printed(algorithm, decay, factor * p) for p in powers] for factor in (1.0, 0.5)
     )
-    at_threshold = np.array(
-        [
-            [
-                _fit(m, PowerLawDecay(float(r)), sizes, power=threshold[i, j])
-                for j, r in enumerate(decays)
-            ]
-            for i, m in enumerate(METHODS[1:])
-        ]
-    )
-    at_squared_threshold = np.array(
-        [
-            [
-                _fit(m, PowerLawDecay(float(r)), sizes, power=2 * threshold[i, j])
-                for j, r in enumerate(decays)
-            ]
-            for i, m in enumerate(METHODS[1:])
-        ]
-    )
-    with_budget = np.array([[[_printed(m, r, p) for p in powers] for r in decays] for m in METHODS])
-    # The printed formulas have noise 1/epsilon; that of Theorem 4.1 falls as epsilon^(-1/2).
-    with_noise = np.array(
-        [[[_printed(m, r, p / 2) for p in powers] for r in decays] for m in METHODS]
-    )
-    with_noise_fitted = np.array(
-        [[[_printed(m, r, p / 2) for p in fitted_powers] for r in decays] for m in METHODS]
-    )
-    with_budget_fitted = np.array(
-        [
-            [[_fit(m, PowerLawDecay(float(r)), sizes, power=p) for p in fitted_powers]
-             for r in decays]
-            for m in METHODS
-        ]
-    )  # fmt: skip
-    curve = parameters.curve_decays.values()
-    curves = np.array([[_printed(m, r) for r in curve] for m in METHODS])
-    switches = rates.switch_points()
-    table, budget = ("algorithm", "decay"), ("algorithm", "decay", "power")
-    return xr.Dataset(
-        {
-            "printed": variable(table, printed, "exponent of N in Table 1"),
-            "fitted": variable(table, fitted, "fitted exponent of the minimised bound"),
-            "gap": variable(table, np.abs(fitted - printed), "distance of fit and Table 1"),
-            "advantage": variable(
-                "decay", fitted[2] - fitted[1], "fitted exponent, designed over identity"
-            ),
-            "weighted_exponent": variable(
-                "decay", weighted_closed, "exponent with the best weights of the parts in (B.16)"
-            ),
-            "weighted_fitted": variable("decay", weighted, "its fit"),
-            "weighted_advantage": variable(
-                "decay", weighted - fitted[1], "that fit less the one of the identity"
-            ),
-            "step_exponent": variable(
-                ("private_algorithm", "decay"), steps, "fitted exponent of the best step size"
-            ),
-            "printed_step_exponent": variable(
-                ("private_algorithm", "decay"), printed_steps, "exponent of the printed step size"
-            ),
-            "exponential_step_exponent": variable(
-                "private_algorithm",
-                [
-                    _step_exponent(m, ExponentialDecay(), parameters.exponential_sizes.values())
-                    for m in METHODS[1:]
-                ],
-                "fitted exponent of the best step size, exponential decay",
-            ),
-            **{
-                f"exponential_at_{name}": variable(
-                    "private_algorithm",
-                    [
-                        _fit(m, ExponentialDecay(), parameters.exponential_sizes.values(), power=p)
-                        for m in METHODS[1:]
-                    ],
-                    f"fitted exponent at epsilon = {budget}, exponential decay",
-                )
-                for name, p, budget in (
-                    ("threshold", 0.5, "N^(1/2)"),
-                    ("squared_threshold", 1.0, "N"),
-                )
-            },
-            "exponential_small_budget": variable(
-                "small_power",
-                [
-                    _fit(
-                        "designed",
-                        ExponentialDecay(),
-                        parameters.exponential_sizes.values(),
-                        power=p,
-                    )
-                    for p in SMALL_POWERS
-                ],
-                "fitted exponent of the designed bound at epsilon = N^p, exponential decay",
-            ),
-            "printed_small_budget": variable(
-                "small_power",
-                [1 - (1 - 2 * p) / 3 for p in SMALL_POWERS],
-                "exponent of Corollary 4.6 there",
-            ),
-            "dimension_spread": variable(
-                "decay",
-                [float(g.max() / g.min()) for g in growth],
-                "largest over least effective dimension over (N eta)^(1/r)",
-            ),
-            "dimension_constant": variable(
-                "decay",
-                [float(g.max()) for g in growth],
-                "largest effective dimension over (N eta)^(1/r)",
-            ),
-            "exponential_dimension_constant": variable(
-                (),
-                exponential_growth.max(),
-                "largest effective dimension over log(N eta), exponential decay",
-            ),
-            "dimension_over_horizon": variable(
-                "decay",
-                [
-                    float((g * horizons ** (1 / r - 1)).max() / PowerLawDecay(r).trace)
-                    for g, r in zip(growth, decays, strict=True)
-                ],
-                "largest effective dimension over N eta tr(H)",
-            ),
-            "budget_gap": variable(
-                ("algorithm", "decay"),
-                np.abs(
-                    with_budget_fitted
-                    - [
-                        [[_printed(m, r, p) for p in fitted_powers] for r in decays]
-                        for m in METHODS
-                    ]
-                ).max(axis=-1),
-                "largest distance of the fits at epsilon = N^p from the printed form",
-            ),
-            "noise_gap": variable(
-                ("algorithm", "decay"),
-                np.abs(with_budget_fitted - with_noise_fitted).max(axis=-1),
-                "largest distance of the fits at epsilon = N^p from the printed form at N^(p/2)",
-            ),
-            "exponential": variable("algorithm", exponential, "exponent for exponential decay"),
-            "exponential_fitted": variable("algorithm", exponential_fitted, "its fit"),
-            "exponential_gap": variable(
-                "algorithm", np.abs(exponential_fitted - exponential), "distance of fit and Table 1"
-            ),
-            "threshold": variable(
-                ("private_algorithm", "decay"),
-                threshold,
-                "p at which epsilon = N^p recovers the rate without privacy",
-            ),
-            "at_threshold": variable(
-                ("private_algorithm", "decay"), at_threshold, "fitted exponent at that budget"
-            ),
-            "at_threshold_gap": variable(
-                ("private_algorithm", "decay"),
-                np.abs(at_threshold - printed[0]),
-                "distance to the exponent without privacy",
-            ),
-            "at_squared_threshold_gap": variable(
-                ("private_algorithm", "decay"),
-                np.abs(at_squared_threshold - printed[0]),
-                "distance to it at the square of that budget",
-            ),
-            "with_budget": variable(budget, with_budget, "printed exponent at epsilon = N^p"),
-            "with_noise": variable(
-                budget, with_noise, "exponent at epsilon = N^p with the noise of Theorem 4.1"
-            ),
-            "with_budget_fitted": variable(
-                ("algorithm", "decay", "fitted_power"), with_budget_fitted, "its fit"
-            ),
-            "curve": variable(("algorithm", "curve_decay"), curves, "exponent of N"),
-            "switch": variable(
-                "change", [float(v) for v in switches.values()], "decay exponent of the change"
-            ),
-        },
-        coords={
-            "algorithm": variable("algorithm", list(METHODS), "algorithm"),
-            "private_algorithm": variable(
-                "private_algorithm", list(METHODS[1:]), "private algorithm"
-            ),
-            "decay": variable("decay", [float(r) for r in decays], "decay exponent r"),
-            "curve_decay": variable("curve_decay", curve, "decay exponent r"),
-            "power": variable("power", powers, "power p of the budget"),
-            "small_power": variable("small_power", list(SMALL_POWERS), "power p of the budget"),
-            "fitted_power": variable("fitted_power", fitted_powers, "power p of the budget"),
-            "change": variable("change", list(switches), "what changes"),
-        },
-    )
+    return {
+        "with_budget_fitted": fitted,
+        "budget_gap": np.abs(fitted - printed).max(),
+        "noise_gap": np.abs(fitted - halved).max(),
+    }
+
+
+@per(
+    "algorithm",
+    exponential="exponent for exponential decay",
+    exponential_fitted="its fit",
+    exponential_gap="distance of fit and Table 1",
+)
+def exponential(parameters: Parameters, algorithm: str) -> dict:
+    from privreg.theory.shaped_noise import rates
+
+    printed = float(rates.exponential_exponents()[METHODS.index(algorithm)])
+    fitted = parameters.exponential_fit(algorithm)
+    return {
+        "exponential": printed,
+        "exponential_fitted": fitted,
+        "exponential_gap": abs(fitted - printed),
+    }
+
+
+@per(
+    "private_algorithm",
+    exponential_step_exponent="fitted exponent of the best step size, exponential decay",
+    exponential_at_threshold="fitted exponent at epsilon = N^(1/2), exponential decay",
+    exponential_at_squared_threshold="fitted exponent at epsilon = N, exponential decay",
+)
+def exponential_budgets(parameters: Parameters, private_algorithm: str) -> dict:
+    from privreg.theory.shaped_noise.decay import ExponentialDecay
+
+    return {
+        "exponential_step_exponent": _step_exponent(
+            private_algorithm, ExponentialDecay(), parameters.exponential_sizes
+        ),
+        "exponential_at_threshold": parameters.exponential_fit(private_algorithm, 0.5),
+        "exponential_at_squared_threshold": parameters.exponential_fit(private_algorithm, 1.0),
+    }
+
+
+@per(
+    "small_power",
+    exponential_small_budget="fitted exponent of the designed bound at epsilon = N^p, "
+    "exponential decay",
+    printed_small_budget="exponent of Corollary 4.6 there",
+)
+def small_budgets(parameters: Parameters, small_power: float) -> dict:
+    return {
+        "exponential_small_budget": parameters.exponential_fit("designed", small_power),
+        "printed_small_budget": 1 - (1 - 2 * small_power) / 3,
+    }
+
+
+HORIZONS = np.geomspace(1e2, 1e12, 200)
+
+
+@per(
+    "decay",
+    dimension_spread="largest over least effective dimension over (N eta)^(1/r)",
+    dimension_constant="largest effective dimension over (N eta)^(1/r)",
+    dimension_over_horizon="largest effective dimension over N eta tr(H)",
+)
+def dimensions(decay: float) -> dict:
+    from privreg.theory.shaped_noise.decay import PowerLawDecay, effective_dimension
+
+    law = PowerLawDecay(decay)
+    growth = effective_dimension(law, HORIZONS) / HORIZONS ** (1 / decay)
+    return {
+        "dimension_spread": growth.max() / growth.min(),
+        "dimension_constant": growth.max(),
+        "dimension_over_horizon": (growth * HORIZONS ** (1 / decay - 1)).max() / law.trace,
+    }
+
+
+@per(
+    exponential_dimension_constant="largest effective dimension over log(N eta), exponential decay"
+)
+def exponential_dimension() -> float:
+    from privreg.theory.shaped_noise.decay import ExponentialDecay, effective_dimension
+
+    return (effective_dimension(ExponentialDecay(), HORIZONS) / np.log(HORIZONS)).max()
+
+
+@per("change", switch="decay exponent of the change")
+def switches(change: str) -> float:
+    return float(_switch_points()[change])
+
+
+theory = stage(
+    AXES,
+    table,
+    curve,
+    advantages,
+    step_sizes,
+    thresholds,
+    budgets,
+    fitted_budgets,
+    exponential,
+    exponential_budgets,
+    small_budgets,
+    dimensions,
+    exponential_dimension,
+    switches,
+)
+
+
+def _switch_points() -> dict:
+    from privreg.theory.shaped_noise import rates
+
+    return rates.switch_points()
 
 
 def _printed(method: str, decay: float, power: float = 0.0) -> float:
@@ -276,52 +295,25 @@ def _printed(method: str, decay: float, power: float = 0.0) -> float:
     return float(formula(decay, epsilon_power=power))
 
 
-def _fit(method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0) -> float:
-    """Exponent of the minimised bound at ε = N^power, every constant and logarithm 1."""
+def _fit(method: str, law: Law, sizes: q.SizeAxis, power: float) -> float:
     from privreg.theory.shaped_noise.bounds import fitted_exponent
 
-    values = [best.value for best in _minima(method, decay, sizes, power=power)]
-    return fitted_exponent(sizes, values)
+    values = [best.value for best in _minima(method, law, sizes, power)]
+    return fitted_exponent(sizes.values(), values)
 
 
-def _noise_multiplier(epsilon: float) -> float:
-    """τ of Theorem 4.1 without its constants and logarithms, 1 at a constant budget ε = 1."""
-    return float(np.sqrt((1 + epsilon) / 2)) / epsilon
-
-
-def _step_exponent(method: str, decay: Decay, sizes: np.ndarray) -> float:
+def _step_exponent(method: str, law: Law, sizes: q.SizeAxis) -> float:
     """Exponent of N in the step size at which the bound is least."""
-    steps = [best.step_size for best in _minima(method, decay, sizes)]
-    return float(np.polyfit(np.log(sizes), np.log(steps), 1)[0])
+    steps = [best.step_size for best in _minima(method, law, sizes)]
+    return float(np.polyfit(np.log(sizes.values()), np.log(steps), 1)[0])
 
 
-def _minima(method: str, decay: Decay, sizes: np.ndarray, *, power: float = 0.0) -> list[Minimum]:
-    from privreg.theory.shaped_noise.bounds import (
-        designed_bound,
-        identity_bound,
-        minimise_over_step_size,
-    )
-    from privreg.theory.shaped_noise.decay import effective_dimension
-
+@cache
+def _minima(method: str, law: Law, sizes: q.SizeAxis, power: float = 0.0) -> list[Minimum]:
+    """At ε = N^power, with the noise of Theorem 4.1 without its constants and logarithms."""
     found = []
-    for size in map(float, sizes):
-        noise = 0.0 if method == "non-private" else _noise_multiplier(size**power)
-
-        def total(eta: np.ndarray, size: float = size, noise: float = noise) -> np.ndarray:
-            if method == "designed":
-                return designed_bound(
-                    decay, sample_size=size, step_size=eta, noise_multiplier=noise
-                ).total
-            isotropic = method != "weighted"
-            plain = identity_bound(
-                decay, sample_size=size, step_size=eta, noise_multiplier=noise if isotropic else 0.0
-            ).total
-            if isotropic:
-                return plain
-            # Parts c psi^2 and psi^2 / c of a cross term, the best c > 0, psi^2 of order D.
-            dimension = effective_dimension(decay, size * eta)
-            private = 1 / size + 2 * eta * np.sqrt(decay.squared_trace / size)
-            return plain + (noise * dimension) ** 2 * private
-
-        found.append(minimise_over_step_size(total, sample_size=size))
+    for size in map(float, sizes.values()):
+        epsilon = size**power
+        multiplier = float(np.sqrt((1 + epsilon) / 2)) / epsilon
+        found.append(least_bound(method, law, size, multiplier))
     return found

@@ -7,158 +7,187 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.quantities import Count, LogAxis, Positive, Some
-from reproduction.papers.anon2024.setting import Problem
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
+from reproduction.experiment.identities import above, below, identity
+from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, SHAPES
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from reproduction.experiment.trials import Trial
 
 PLACE = "Sections 3.1 and B.2.1, Lemmas B.2, B.3, B.13 and B.16"
-# The squared sub-Gaussian norm of a standard normal.
-GAUSSIAN_SCALE = 8 / 3
-SHAPES = ("identity", "population")
 
 
-class Parameters(Problem):
+class Parameters(setting.Problem):
     """A problem, and the grids of the tail bounds."""
 
-    estimating_rows: Count = Field(description="Public labelled rows m of the estimate.")
-    degrees: Some[Count] = Field(description="Ranks of the identity in the bounds.")
-    failures: LogAxis = Field(description="beta, at most 1/2.")
-    public_rows: Some[Count] = Field(description="Public rows M.")
-    horizon: Positive = Field(description="N eta of the design in Lemma B.16.")
-
-    @property
-    def cap(self) -> float:
-        trace = float(self.eigenvalues.sum())
-        return 1 / (16 * (1 + GAUSSIAN_SCALE**2) * trace * np.log2(self.sample_size))
-
-    def constant(self, shape: np.ndarray) -> float:
-        """C of Theorem 4.2."""
-        trace = float(np.sum(self.eigenvalues / shape))
-        scale = GAUSSIAN_SCALE * (1 + GAUSSIAN_SCALE) * trace
-        return float(6 * np.sqrt(scale) * np.log(self.sample_size))
+    estimating_rows: q.Count = Field(description="Public labelled rows m of the estimate.")
+    degrees: q.Some[q.Count] = Field(description="Ranks of the identity in the bounds.")
+    failures: q.LogAxis = Field(description="beta, at most 1/2.")
+    public_rows: q.Some[q.Count] = Field(description="Public rows M.")
+    horizon: q.Positive = Field(description="N eta of the design in Lemma B.16.")
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Exact tails of forms of the identity over the printed probabilities."""
-    import xarray as xr
+AXES = {
+    "noise_shape": setting.AXES["noise_shape"],
+    "public_rows": Axis("public rows M", "public_rows"),
+    "failure": Axis("failure probability beta", "failures"),
+}
+
+
+@identity(
+    id="norm-of-features-b2",
+    where="Lemma B.2",
+    states="The norm of a feature exceeds the first bound with probability at most a constant "
+    "times beta.",
+    ours=["c_1 = 1", "forms of the identity of 1 to 1024 dimensions"],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+)
+def norm_constant(parameters: Parameters) -> float:
+    """Least c_1 of Lemma B.2 for the norm."""
+    return max(_tail(parameters, 2 * GAUSSIAN_SCALE, d).max() for d in parameters.degrees)
+
+
+@identity(
+    id="product-with-features-b2",
+    where="Lemma B.2",
+    states="A squared product with a fixed vector exceeds the second bound with probability at "
+    "most a constant times beta.",
+    ours=["c_2 = 2", "as in the proof"],
+    holds=below(2.0),
+    refuses=[2.01, 3.0],
+)
+def product_constant(parameters: Parameters) -> float:
+    """Least c_2 of Lemma B.2 for the product."""
+    return _tail(parameters, GAUSSIAN_SCALE, 1).max()
+
+
+@identity(
+    id="label-noise-with-its-norm",
+    where="Lemma B.2",
+    compares="The tail of squared label noise beyond K^2 sigma_zeta^2 log(1/beta), K^2 = 8/3, "
+    "with 2 beta.",
+    holds=below(2.0),
+    refuses=[2.01, 3.0],
+)
+def scaled_label_constant(parameters: Parameters) -> float:
+    """Least c_3 with K^2 in gamma_3."""
+    return _tail(parameters, GAUSSIAN_SCALE, 1).max()
+
+
+@per(
+    "failure",
+    label_constant="least c_3 of Lemma B.2 for the label noise, gamma_3 as printed",
+)
+def label_constant(parameters: Parameters) -> np.ndarray:
+    return _tail(parameters, 1.0, 1)
+
+
+@identity(
+    id="label-noise-b2",
+    where="Lemma B.2",
+    states="Squared label noise exceeds sigma_zeta^2 log(1/beta) with probability at most a "
+    "constant times beta.",
+    ours=["beta = 1e-12, where 0.9 of the power of beta counts as 1", "Gaussian label noise"],
+    holds=above(0.9),
+    refuses=[0.85, 0.5],
+    expect="contradicted",
+    finding="label-norm-in-b2",
+)
+def label_exponent(parameters: Parameters) -> float:
+    """Local power of beta in that probability at the least beta."""
+    failures, label = parameters.failures.values(), _tail(parameters, 1.0, 1)
+    return 1 + np.log(label[0] / label[1]) / np.log(failures[0] / failures[1])
+
+
+@identity(
+    id="tail-of-a-form-b13",
+    where="Lemma B.13",
+    states="Squared norms of sub-Gaussian vectors have the printed exponential tail.",
+    ours=["c = 1", "forms of the identity of 1 to 1024 dimensions"],
+    holds=above(1.0),
+    refuses=[0.99, 0.5],
+)
+def tail_constant(parameters: Parameters) -> float:
+    """Least c of Lemma B.13 over ranks and t."""
+    from scipy.stats import chi2
+
+    excess = np.geomspace(1e-2, 1e4, 400)
+    return min(
+        (-chi2.logsf(GAUSSIAN_SCALE * d + excess, d) * GAUSSIAN_SCALE / excess).min()
+        for d in parameters.degrees
+    )
+
+
+@per(
+    largest_gradient=Quantity("largest gradient over its clip norm", "noise_shape"),
+    product_error="distance of the gradient's norm from its two factors",
+    least_estimate="least squared residual estimate over the true mean square",
+    least_form=Quantity("least form of Lemma B.16 over its bound at C = 1", "public_rows"),
+)
+def run(parameters: Parameters, trial: Trial) -> dict:
+    """Gradients of runs without private noise over their clip norms, and Lemma B.16's forms."""
+    rows = parameters.model.sample(parameters.sample_size, trial.rng)
+    estimating = parameters.model.sample(parameters.estimating_rows, trial.rng)
+    runs = [_watched_run(parameters, name, rows, estimating) for name in SHAPES]
+    gradients, errors, estimates = zip(*runs, strict=True)
+    return {
+        "largest_gradient": gradients,
+        "product_error": max(errors),
+        "least_estimate": estimates[-1],
+        "least_form": [_least_form(parameters, m, trial.rng) for m in parameters.public_rows],
+    }
+
+
+@per(
+    "noise_shape",
+    clipped_runs="share of runs that clip a gradient, over 1/N",
+    largest_gradient="largest gradient over its clip norm in all runs",
+)
+def gradients(parameters: Parameters, simulation: xr.Dataset) -> dict:
+    largest = trials_last(simulation.largest_gradient)
+    return {
+        "clipped_runs": (largest > 1).mean(axis=-1) * parameters.sample_size,
+        "largest_gradient": largest.max(axis=-1),
+    }
+
+
+@per(
+    product_error="largest distance of a gradient's norm from its two factors",
+    underestimates="share of runs in which an estimate is below the truth",
+    least_form=Quantity("least form of Lemma B.16 over its bound at C = 1", "public_rows"),
+)
+def worst(simulation: xr.Dataset) -> dict:
+    return {
+        "product_error": simulation.product_error.values.max(),
+        "underestimates": (simulation.least_estimate.values < 1).mean(),
+        "least_form": trials_last(simulation.least_form).min(axis=-1),
+    }
+
+
+theory = stage(
+    AXES,
+    norm_constant,
+    product_constant,
+    scaled_label_constant,
+    label_constant,
+    label_exponent,
+    tail_constant,
+)
+simulate = stage(AXES, run)
+summarise = stage(AXES, gradients, worst)
+
+
+def _tail(parameters: Parameters, factor: float, degrees: int) -> np.ndarray:
+    """Chance that a chi-square exceeds factor log(1/beta), over beta."""
     from scipy.stats import chi2
 
     failures = parameters.failures.values()
-    logarithm = np.log(1 / failures)
-    norm = max(
-        float((chi2.sf(2 * GAUSSIAN_SCALE * d * logarithm, d) / failures).max())
-        for d in parameters.degrees
-    )
-    excess = np.geomspace(1e-2, 1e4, 400)
-    tail = min(
-        float((-chi2.logsf(GAUSSIAN_SCALE * d + excess, d) * GAUSSIAN_SCALE / excess).min())
-        for d in parameters.degrees
-    )
-    label = chi2.sf(logarithm, 1) / failures
-    return xr.Dataset(
-        {
-            "norm_constant": variable((), norm, "least c_1 of Lemma B.2 for the norm"),
-            "product_constant": variable(
-                (),
-                float((chi2.sf(GAUSSIAN_SCALE * logarithm, 1) / failures).max()),
-                "least c_2 of Lemma B.2 for the product",
-            ),
-            "label_constant": variable(
-                "failure", label, "least c_3 of Lemma B.2 for the label noise, gamma_3 as printed"
-            ),
-            "label_exponent": variable(
-                (),
-                1 + np.log(label[0] / label[1]) / np.log(failures[0] / failures[1]),
-                "local power of beta in that probability at the least beta",
-            ),
-            "scaled_label_constant": variable(
-                (),
-                float((chi2.sf(GAUSSIAN_SCALE * logarithm, 1) / failures).max()),
-                "least c_3 with K^2 in gamma_3",
-            ),
-            "tail_constant": variable((), tail, "least c of Lemma B.13 over ranks and t"),
-        },
-        coords={"failure": variable("failure", failures, "failure probability beta")},
-    )
-
-
-def simulate(parameters: Parameters, trials: Trials) -> xr.Dataset:
-    """Gradients of runs without private noise over their clip norms, and Lemma B.16's forms."""
-    import xarray as xr
-
-    from reproduction.experiment.progress import track
-
-    largest = np.zeros((len(SHAPES), len(trials)))
-    product, estimate = np.zeros(len(trials)), np.zeros(len(trials))
-    forms = np.zeros((len(parameters.public_rows), len(trials)))
-    for at, trial in enumerate(track(trials, total=len(trials), label="gradients")):
-        rows = parameters.model.sample(parameters.sample_size, trial.rng)
-        estimating = parameters.model.sample(parameters.estimating_rows, trial.rng)
-        for place, name in enumerate(SHAPES):
-            found = _watched_run(parameters, name, rows, estimating)
-            largest[place, at] = found[0]
-            product[at], estimate[at] = max(product[at], found[1]), found[2]
-        for place, count in enumerate(parameters.public_rows):
-            forms[place, at] = _least_form(parameters, count, trial.rng)
-    return xr.Dataset(
-        {
-            "largest_gradient": variable(
-                ("noise_shape", "trial"), largest, "largest gradient over its clip norm"
-            ),
-            "product_error": variable(
-                "trial", product, "distance of the gradient's norm from its two factors"
-            ),
-            "least_estimate": variable(
-                "trial", estimate, "least squared residual estimate over the true mean square"
-            ),
-            "least_form": variable(
-                ("public_rows", "trial"), forms, "least form of Lemma B.16 over its bound at C = 1"
-            ),
-        },
-        coords=_coordinates(parameters),
-    )
-
-
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Shares of runs, and the worst of all."""
-    import xarray as xr
-
-    clipped = (simulation.largest_gradient.values > 1).mean(axis=-1)
-    return xr.Dataset(
-        {
-            "clipped_runs": variable(
-                "noise_shape",
-                clipped * parameters.sample_size,
-                "share of runs that clip a gradient, over 1/N",
-            ),
-            "largest_gradient": variable(
-                "noise_shape",
-                simulation.largest_gradient.values.max(axis=-1),
-                "largest gradient over its clip norm in all runs",
-            ),
-            "product_error": variable(
-                (),
-                simulation.product_error.values.max(),
-                "largest distance of a gradient's norm from its two factors",
-            ),
-            "underestimates": variable(
-                (),
-                (simulation.least_estimate.values < 1).mean(),
-                "share of runs in which an estimate is below the truth",
-            ),
-            "least_form": variable(
-                "public_rows",
-                simulation.least_form.values.min(axis=-1),
-                "least form of Lemma B.16 over its bound at C = 1",
-            ),
-        },
-        coords=_coordinates(parameters) | {"trial": simulation.trial.variable},
-    )
+    return chi2.sf(factor * degrees * np.log(1 / failures), degrees) / failures
 
 
 def _watched_run(
@@ -170,9 +199,9 @@ def _watched_run(
     """Algorithm 1 without noise, at the theorem's constant and step size."""
     from privreg.algorithms.residual_estimate import public_residual_scale
 
-    eta = parameters.cap
+    eta = parameters.step_cap
     shape = parameters.shape(name, eta)
-    constant, lam = parameters.constant(shape), parameters.eigenvalues
+    constant, lam = parameters.clip_constant(shape), parameters.eigenvalues
     iterate, largest, error, least = np.zeros(parameters.dimension), 0.0, 0.0, np.inf
     for x, y in zip(*rows, strict=True):
         scale = public_residual_scale(*estimating, iterate)
@@ -201,10 +230,3 @@ def _least_form(parameters: Parameters, count: int, rng: np.random.Generator) ->
     inside = np.append(lam, 0.0) * count <= ridge + tail_from
     place = int(np.argmax(inside))
     return float(forms.min() * (ridge + tail_from[place]) / (ridge * count))
-
-
-def _coordinates(parameters: Parameters) -> dict[str, tuple]:
-    return {
-        "noise_shape": variable("noise_shape", list(SHAPES), "noise covariance"),
-        "public_rows": variable("public_rows", parameters.public_rows, "public rows M"),
-    }

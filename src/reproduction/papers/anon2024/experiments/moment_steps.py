@@ -1,154 +1,54 @@
-"""The matrix inequalities of Appendix B beside exact second moments of Gaussian features.
-
-All matrices are diagonal in H's eigenbasis, where second moments of Gaussian features move by
-themselves: 𝔼[xxᵀAxxᵀ] = 2HAH + tr(HA)H.
-"""
+"""The matrix inequalities of Appendix B beside exact second moments of Gaussian features."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
-from reproduction.experiment.quantities import LogAxis, SampleSize
-from reproduction.papers.anon2024.setting import Problem
-
-if TYPE_CHECKING:
-    import xarray as xr
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import above, below, every, identity
+from reproduction.papers.anon2024 import gaussian_moments as exact
+from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024.gaussian_moments import BETA
+from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, generator
 
 PLACE = "Assumption 2.1, Definition B.4, Theorem B.5, Lemmas B.6 to B.9, B.12, B.14 and B.15"
-# The squared sub-Gaussian norm of a standard normal: 𝔼 exp(z²/σ²) = 2.
-GAUSSIAN_SCALE = 8 / 3
-SHAPES = ("identity", "population")
+AT_MOST: dict[str, Any] = {"holds": every(below(1.0)), "refuses": [1.01, 1.5]}
 
 
-class Parameters(Problem):
+class Parameters(setting.Problem):
     """A problem, with step sizes in units of the largest that Theorem 4.2 allows."""
 
-    relative_steps: LogAxis = Field(description="Step sizes over that largest one.")
-    large_size: Annotated[SampleSize, Field(ge=2)] = Field(
+    relative_steps: q.LogAxis = Field(description="Step sizes over that largest one.")
+    large_size: Annotated[q.SampleSize, Field(ge=2)] = Field(
         description="N at which Lemma B.15 is read for its first step."
     )
 
     @property
-    def beta(self) -> float:
-        """16 σ_z⁴."""
-        return 16 * GAUSSIAN_SCALE**2
-
-    @property
-    def cap(self) -> float:
-        trace = float(self.eigenvalues.sum())
-        return 1 / (16 * (1 + GAUSSIAN_SCALE**2) * trace * np.log2(self.sample_size))
+    def step_sizes(self) -> np.ndarray:
+        return self.step_cap * self.relative_steps.values()
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Largest ratio of the exact left side to the printed right side."""
-    import xarray as xr
-
-    lam, beta, size = parameters.eigenvalues, parameters.beta, parameters.sample_size
-    steps = parameters.cap * parameters.relative_steps.values()
-    printed_step = 1 / (lam.sum() * np.log(size))
-    rows = [_bounds(parameters, float(eta)) for eta in steps]
-    moments = _fourth_moments()
-    with_square, without = _operator_identity()
-    late, early = _quoted_lemma(parameters, float(steps[-1]))
-    return xr.Dataset(
-        {
-            "gaussian_norm_error": variable(
-                (), _gaussian_norm_error(), "distance of E exp(z^2/s^2) at s^2 = 8/3 from 2"
-            ),
-            "fourth_moment_ratio": variable(
-                (), moments[0], "largest fourth moment over 16 s^4 tr(HA) H"
-            ),
-            "printed_moment_gap": variable(
-                (), moments[1], "least eigenvalue of 16 s^2 tr(HA) A less the fourth moment"
-            ),
-            "operator_error": variable((), with_square, "error of Definition B.4 with eta^2"),
-            "printed_operator_error": variable((), without, "error of Definition B.4 as printed"),
-            "covariance_ratio": variable(
-                ("noise_shape", "step_size"),
-                np.array([row["covariance"] for row in rows]).T,
-                "largest second moment of the iterates over the recursion of Theorem B.5",
-            ),
-            "average_ratio": variable(
-                ("source", "step_size"),
-                np.array([row["average"] for row in rows]).T,
-                "risk of the average over Lemma B.6 with the exact second moments",
-            ),
-            "rough_ratio": variable(
-                "step_size",
-                [row["rough"] for row in rows],
-                "largest second moment after N steps over Lemma B.7",
-            ),
-            "rough_denominator": variable(
-                (),
-                1 - beta * printed_step * lam.sum(),
-                "1 - beta eta tr(H) at the step size that Lemmas B.7 and B.8 allow",
-            ),
-            "variance_ratio": variable(
-                ("noise_shape", "step_size"),
-                np.array([row["variance"] for row in rows]).T,
-                "exact variance over the least bound of Lemma B.8 over k",
-            ),
-            "bias_ratio": variable(
-                "step_size",
-                [row["bias"] for row in rows],
-                "exact bias over the least bound of Lemma B.9 over k",
-            ),
-            "product_ratio": variable(
-                "noise_shape",
-                [_product_ratio(parameters, name) for name in SHAPES],
-                "largest second moment of a product of steps over Lemma B.12's bound",
-            ),
-            "inverse_ratio": variable(
-                "step_size",
-                [_inverse_ratio(lam, float(eta), beta) for eta in steps],
-                "largest (M - HH) T^-1 A over beta tr(A) H / (1 - beta eta tr H)",
-            ),
-            "chain_factor": variable(
-                "step_size",
-                1 / (1 - beta * steps * lam.sum()),
-                "the middle of Lemma B.14's chain over its end",
-            ),
-            "late_ratio": variable(
-                (), late, "largest tr(H M_t) over 4 tr(H Sigma), Lemma B.15 at k = 0"
-            ),
-            "early_ratio": variable(
-                (), early, "tr(H M_0) over the bound of Lemma B.15, the worst k"
-            ),
-            "vanishing_ridge_trace": variable(
-                (),
-                float(np.sum(lam / (1e-9 * lam.min() + lam))) / lam.size,
-                "tr(Sigma^-1 H) as the ridge vanishes, over d",
-            ),
-            "growing_ridge_shape": variable(
-                (),
-                float(np.max(np.abs((1e9 + lam) / 1e9 - 1))),
-                "largest distance of Sigma over its ridge from the identity as the ridge grows",
-            ),
-            "head_ratio": variable(
-                (),
-                max(_head_ratio(lam, float(eta), size) for eta in steps),
-                "largest 1 - (1 - eta x)^N over min(1, N eta x)",
-            ),
-        },
-        coords={
-            "noise_shape": variable("noise_shape", list(SHAPES), "noise covariance"),
-            "source": variable("source", ["label noise", "tree"], "where the variance comes from"),
-            "step_size": variable("step_size", steps, "step size"),
-        },
-        attrs={"cap": parameters.cap},
-    )
+AXES = {
+    "noise_shape": setting.AXES["noise_shape"],
+    "source": Axis("where the variance comes from", ("label noise", "tree")),
+    "step_size": setting.AXES["step_size"],
+}
 
 
-def _transport(moments: np.ndarray, lam: np.ndarray, eta: float) -> np.ndarray:
-    shrunk = (1 - 2 * eta * lam + 2 * (eta * lam) ** 2) * moments
-    return shrunk + eta**2 * lam * (moments @ lam)[..., None]
-
-
-def _gaussian_norm_error() -> float:
+@identity(
+    id="gaussian-meets-assumption-2-1",
+    where="Assumption 2.1, Assumption 2.2, Assumption 2.3",
+    kind="prose",
+    states="A standard normal meets the moment condition with a finite norm, sigma_z^2 = 8/3.",
+    holds=below(1e-8),
+    refuses=[1e-3, 0.1],
+)
+def gaussian_norm_error() -> float:
+    """Distance of E exp(z^2/s^2) at s^2 = 8/3 from 2."""
     from scipy.integrate import quad
 
     def density(z: float) -> float:
@@ -157,216 +57,328 @@ def _gaussian_norm_error() -> float:
     return abs(quad(density, -np.inf, np.inf)[0] - 2)
 
 
-def _fourth_moments() -> tuple[float, float]:
-    """Of random matrices A, nearly of rank one in turn, that do not commute with H."""
-    rng = np.random.Generator(np.random.SFC64(0))
-    lam = np.array([1.0, 0.3, 0.1])
-    covariance, ratio, gap = np.diag(lam), 0.0, np.inf
-    for _ in range(100):
-        root = rng.standard_normal((3, 3))
-        matrix = root @ np.diag([1.0, *(rng.exponential(size=2) ** 4)]) @ root.T
-        moment = 2 * covariance @ matrix @ covariance
-        moment += np.trace(covariance @ matrix) * covariance
-        whitened = moment / np.sqrt(np.outer(lam, lam))
-        scale = 16 * np.trace(covariance @ matrix)
-        ratio = max(ratio, float(np.linalg.eigvalsh(whitened)[-1] / (scale * GAUSSIAN_SCALE**2)))
-        difference = scale * GAUSSIAN_SCALE * matrix - moment
-        gap = min(gap, float(np.linalg.eigvalsh(difference)[0] / np.linalg.norm(moment, 2)))
-    return ratio, gap
-
-
-def _operator_identity() -> tuple[float, float]:
-    """Definition B.4's identity between the operators, for a matrix that does not commute."""
-    rng = np.random.Generator(np.random.SFC64(1))
-    root, eta = rng.standard_normal((3, 3)), 0.1
-    matrix, covariance = root @ root.T, np.diag([1.0, 0.5, 0.2])
-    fourth = 2 * covariance @ matrix @ covariance + np.trace(covariance @ matrix) * covariance
-    mixed = covariance @ matrix + matrix @ covariance
-    left = matrix - eta * mixed + eta**2 * fourth
-    shrink = np.eye(3) - eta * covariance
-    fluctuation = fourth - covariance @ matrix @ covariance
-    size = np.abs(left).max()
-    return tuple(
-        float(np.abs(shrink @ matrix @ shrink + factor * fluctuation - left).max() / size)
-        for factor in (eta**2, 1.0)
-    )  # type: ignore[return-value]
-
-
-def _bounds(parameters: Parameters, eta: float) -> dict[str, Any]:
-    """One step size: Theorem B.5 and Lemmas B.6 to B.9, with tau = psi = 1 and unit label noise."""
-    from privreg.theory.shaped_noise.second_moments import private_risk, sgd_risk
-
-    lam, size = parameters.eigenvalues, parameters.sample_size
-    zeta = parameters.label_noise_std
-    label = _label_moments(lam, eta, zeta, size)
-    plain = sgd_risk(
-        lam, target=parameters.target, label_noise_std=zeta, step_size=eta, sample_size=size
+@identity(
+    id="fourth-moment-corrected",
+    where="Assumption 2.1",
+    compares="The fourth moments with 16 sigma_z^4 tr(HA) H.",
+    holds=below(1.0),
+    refuses=[1.01, 1.5],
+)
+def fourth_moment_ratio() -> float:
+    """Largest fourth moment over 16 s^4 tr(HA) H."""
+    root = np.sqrt(np.diag(exact.SPECTRUM))
+    return max(
+        np.linalg.eigvalsh(moment / np.outer(root, root))[-1] / (scale * GAUSSIAN_SCALE**2)
+        for _, moment, scale in exact.fourth_moments()
     )
-    covariance, variance = [], []
-    for name in SHAPES:
-        shape = parameters.shape(name, eta)
-        private = _tree_moments(lam, shape, eta, size)
-        recursion = _recursion(parameters, shape, eta)
-        covariance.append(float(np.max((private + label)[1:] / recursion[1:])))
-        risk = private_risk(lam, covariance=shape, noise_std=1.0, step_size=eta, sample_size=size)
-        variance.append((risk + plain.label_noise) / _variance_bound(parameters, shape, eta))
-    shape = parameters.shape("population", eta)
-    tree = _tree_moments(lam, shape, eta, size)
-    tree_risk = private_risk(lam, covariance=shape, noise_std=1.0, step_size=eta, sample_size=size)
-    return {
-        "covariance": covariance,
-        "average": [
-            plain.label_noise / _by_averages(lam, eta, label),
-            tree_risk / _by_averages(lam, eta, tree),
-        ],
-        "rough": _rough_ratio(parameters, eta),
-        "variance": variance,
-        "bias": plain.bias / _bias_bound(parameters, eta),
-    }
 
 
-def _label_moments(lam: np.ndarray, eta: float, zeta: float, size: int) -> np.ndarray:
-    moments = [np.zeros_like(lam)]
-    for _ in range(size - 1):
-        moments.append(_transport(moments[-1], lam, eta) + eta**2 * zeta**2 * lam)
-    return np.array(moments)
+@identity(
+    id="fourth-moment-consequence",
+    where="Assumption 2.1, Section 2",
+    kind="prose",
+    states="The moment condition implies that the fourth moment E[xx'Axx'] is at most "
+    "16 sigma_z^2 tr(HA) A for every A.",
+    ours=["100 random matrices in three dimensions"],
+    holds=above(0.0),
+    refuses=[-0.001, -0.5],
+    expect="contradicted",
+    finding="fourth-moment-order",
+)
+def printed_moment_gap() -> float:
+    """Least eigenvalue of 16 s^2 tr(HA) A less the fourth moment."""
+    return min(
+        np.linalg.eigvalsh(scale * GAUSSIAN_SCALE * matrix - moment)[0] / np.linalg.norm(moment, 2)
+        for matrix, moment, scale in exact.fourth_moments()
+    )
 
 
-def _tree_moments(lam: np.ndarray, shape: np.ndarray, eta: float, size: int) -> np.ndarray:
-    """Second moments of the iterates that the tree's noise makes, node by node."""
-    total = np.zeros((size, lam.size))
-    steps = size - 1
-    for height in range(steps.bit_length()):
-        span = 1 << height
-        # A node of this height enters at its completion and is taken back one span later.
-        square, with_node = np.zeros_like(lam), np.zeros_like(lam)
-        path = np.zeros((size, lam.size))
-        for age in range(size - 1):
-            kick = -eta * (1.0 if age == 0 else -1.0 if age == span else 0.0)
-            square = _transport(square, lam, eta)
-            carried = (1 - eta * lam) * with_node
-            square = square + 2 * kick * carried + kick**2 * shape
-            with_node = carried + kick * shape
-            path[age + 1] = square
-        for entry in range(span, steps + 1, 2 * span):
-            total[entry:] += path[1 : size - entry + 1]
-    return total
+@identity(
+    id="operators-with-eta-squared",
+    where="Definition B.4",
+    compares="The two operators of Definition B.4 with the factor eta^2 on their difference.",
+    holds=below(1e-12),
+    refuses=[1e-6, 1.0],
+)
+def operator_error() -> float:
+    """Error of Definition B.4 with eta^2."""
+    return exact.operator_error(exact.STEP**2)
 
 
-def _recursion(parameters: Parameters, shape: np.ndarray, eta: float) -> np.ndarray:
-    """C_t of Theorem B.5 with constants 1, without its sum over shared steps, which only adds."""
-    lam, size, beta = parameters.eigenvalues, parameters.sample_size, 16 * GAUSSIAN_SCALE
-    log = np.log2(size)
-    lost = 1 - (1 - eta * lam) ** size
-    source = parameters.label_noise_std**2 * lam + 2 * log * shape
-    source = source + log * eta * beta * log * (lam @ shape) * lost
-    moments = [np.zeros_like(lam)]
-    for _ in range(size - 1):
-        moments.append(_transport(moments[-1], lam, eta) + eta**2 * source)
-    return np.array(moments)
+@identity(
+    id="operators-of-definition-b4",
+    where="Definition B.4",
+    states="The two operators differ by (M - M~) A.",
+    holds=below(1e-10),
+    refuses=[1e-6, 1.0],
+    expect="contradicted",
+    finding="operators-without-eta-squared",
+)
+def printed_operator_error() -> float:
+    """Error of Definition B.4 as printed."""
+    return exact.operator_error(1.0)
 
 
-def _by_averages(lam: np.ndarray, eta: float, moments: np.ndarray) -> float:
-    """Lemma B.6: the sum over t and k of (1 - eta lambda)^(k - t) lambda, over N^2."""
-    size = len(moments)
-    left = size - np.arange(size)
-    weights = (1 - (1 - eta * lam) ** left[:, None]) / eta
-    return float(np.sum(weights * moments) / size**2)
+@identity(
+    "noise_shape",
+    "step_size",
+    id="second-moments-of-the-iterates-b5",
+    where="Theorem B.5",
+    kind="theorem",
+    states="The variance part of the iterates' second moment follows the printed recursion at "
+    "most.",
+    ours=["constants 1", "the sum over shared steps left out"],
+    note="The left side is exact, node by node of the tree.",
+    **AT_MOST,
+)
+def covariance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -> float:
+    """Largest second moment of the iterates over the recursion of Theorem B.5."""
+    lam, shape = parameters.eigenvalues, parameters.shape(noise_shape, step_size)
+    private = exact.tree_moments(lam, shape, step_size, parameters.sample_size)
+    found = private + exact.label_moments(parameters, step_size)
+    return np.max(found[1:] / exact.recursion(parameters, shape, step_size)[1:])
 
 
-def _rough_ratio(parameters: Parameters, eta: float) -> float:
-    """Lemma B.7 for random sources."""
-    rng = np.random.Generator(np.random.SFC64(0))
-    lam, size, beta = parameters.eigenvalues, parameters.sample_size, parameters.beta
+@identity(
+    "source",
+    "step_size",
+    id="risk-by-second-moments-b6",
+    where="Lemma B.6",
+    states="The risk of the average is at most the printed sum of the second moments.",
+    note="The lemma is for noise that is new in every step; for the tree, whose increments take "
+    "back, it is looser still.",
+    **AT_MOST,
+)
+def average_ratio(parameters: Parameters, source: str, step_size: float) -> float:
+    """Risk of the average over Lemma B.6 with the exact second moments."""
+    lam, size = parameters.eigenvalues, parameters.sample_size
+    if source == "tree":
+        shape = parameters.shape("population", step_size)
+        moments = exact.tree_moments(lam, shape, step_size, size)
+        risk = parameters.noise_risk(shape, step_size)
+    else:
+        moments = exact.label_moments(parameters, step_size)
+        risk = parameters.plain_risk(step_size).label_noise
+    return risk / exact.by_averages(lam, step_size, moments)
+
+
+@identity(
+    "step_size",
+    id="rough-bound-b7",
+    where="Lemma B.7, Theorem 4.2",
+    states="The second moment after N steps is at most the printed bound, at the step sizes of "
+    "Theorem 4.2.",
+    ours=["random sources"],
+    **AT_MOST,
+)
+def rough_ratio(parameters: Parameters, step_size: float) -> float:
+    """Largest second moment after N steps over Lemma B.7."""
+    rng, eta = generator(0), step_size
+    lam, size = parameters.eigenvalues, parameters.sample_size
     lost = 1 - (1 - eta * lam) ** size
     worst = 0.0
     for _ in range(3):
         source = rng.exponential(size=lam.size) * lam ** rng.uniform(0, 1)
-        exact, linear = np.zeros_like(lam), np.zeros_like(lam)
+        moments = exact.driven(lam, source, eta, size + 1)[-1]
+        linear = np.zeros_like(lam)
         for _ in range(size):
-            exact = _transport(exact, lam, eta) + eta**2 * source
             linear = (1 - eta * lam) ** 2 * linear + eta**2 * source
-        first = beta * eta**2 / (1 - beta * eta * lam.sum()) * (lost @ source) * lost
-        worst = max(worst, float((exact / (first + linear)).max()))
+        first = BETA * eta**2 / (1 - BETA * eta * lam.sum()) * (lost @ source) * lost
+        worst = max(worst, float((moments / (first + linear)).max()))
     return worst
 
 
-def _heads(parameters: Parameters, eta: float) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each k: 1 then N eta lambda, and 1/lambda then N^2 eta^2 lambda."""
-    lam, horizon = parameters.eigenvalues, parameters.sample_size * eta
-    places = np.arange(lam.size)
-    return [
-        (np.where(places < k, 1.0, horizon * lam), np.where(places < k, 1 / lam, horizon**2 * lam))
-        for k in range(1, lam.size + 1)
-    ]
+@identity(
+    id="step-size-of-b7",
+    where="Lemma B.7, Lemma B.8",
+    states="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / (tr(H) log N).",
+    holds=above(0.0),
+    refuses=[-0.01, -1.0],
+    expect="contradicted",
+    finding="step-size-without-beta",
+)
+def rough_denominator(parameters: Parameters) -> float:
+    """1 - beta eta tr(H) at the step size that Lemmas B.7 and B.8 allow."""
+    trace = parameters.eigenvalues.sum()
+    return 1 - BETA * (1 / (trace * np.log(parameters.sample_size))) * trace
 
 
-def _variance_bound(parameters: Parameters, shape: np.ndarray, eta: float) -> float:
-    lam, size, beta = parameters.eigenvalues, parameters.sample_size, 16 * GAUSSIAN_SCALE
-    log, least = np.log2(size), np.inf
-    for head, weight in _heads(parameters, eta):
-        source = parameters.label_noise_std**2 * lam + 3 * log * shape
-        source = source + beta * log**2 * eta * (lam @ shape) * head
-        spread = float(np.sum(head**2))
-        least = min(
-            least, float(beta * eta / size * (head @ source) * spread + weight @ source / size)
-        )
-    return least
+@identity(
+    "noise_shape",
+    "step_size",
+    id="variance-bound-b8",
+    where="Lemma B.8",
+    states="The variance is at most the printed bound for every k.",
+    **AT_MOST,
+)
+def variance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -> float:
+    """Exact variance over the least bound of Lemma B.8 over k."""
+    shape = parameters.shape(noise_shape, step_size)
+    variance = parameters.noise_risk(shape, step_size)
+    variance += parameters.plain_risk(step_size).label_noise
+    return variance / exact.variance_bound(parameters, shape, step_size)
 
 
-def _bias_bound(parameters: Parameters, eta: float) -> float:
-    lam, size, beta = parameters.eigenvalues, parameters.sample_size, 16 * GAUSSIAN_SCALE
-    squares, least = parameters.target**2, np.inf
-    for k, (head, _) in enumerate(_heads(parameters, eta), start=1):
-        first = squares[:k] @ (1 / lam[:k]) / (eta * size) ** 2 + squares[k:] @ lam[k:]
-        spread = k / size + size * eta**2 * np.sum(lam[k:] ** 2)
-        rest = 2 * beta * (head @ squares) / (size * eta * (1 - beta * eta * lam.sum())) * spread
-        least = min(least, float(first + rest))
-    return least
+@identity(
+    "step_size",
+    id="bias-bound-b9",
+    where="Lemma B.9",
+    states="The bias is at most the printed bound for every k.",
+    **AT_MOST,
+)
+def bias_ratio(parameters: Parameters, step_size: float) -> float:
+    """Exact bias over the least bound of Lemma B.9 over k."""
+    bias = parameters.plain_risk(step_size).bias
+    return bias / exact.bias_bound(parameters, step_size)
 
 
-def _product_ratio(parameters: Parameters, name: str) -> float:
-    lam, size, beta = parameters.eigenvalues, parameters.sample_size, parameters.beta
-    eta = 1 / (4 * beta * lam.sum() * np.log(size))
-    shape = parameters.shape(name, eta)
+@identity(
+    "noise_shape",
+    id="products-of-steps-b12",
+    where="Lemma B.12",
+    states="The second moment of a product of random steps is at most that of mean steps and the "
+    "printed excess.",
+    ours=["the constant 4 of the proof"],
+    **AT_MOST,
+)
+def product_ratio(parameters: Parameters, noise_shape: str) -> float:
+    """Largest second moment of a product of steps over Lemma B.12's bound."""
+    lam, size = parameters.eigenvalues, parameters.sample_size
+    eta = 1 / (4 * BETA * lam.sum() * np.log(size))
+    shape = parameters.shape(noise_shape, eta)
     lost = 1 - (1 - eta * lam) ** size
-    exact, linear, worst = shape, shape, 0.0
+    moments, linear, worst = shape, shape, 0.0
     for _ in range(size):
-        exact, linear = _transport(exact, lam, eta), (1 - eta * lam) ** 2 * linear
-        worst = max(worst, float((exact / (linear + 4 * beta * eta * (lam @ shape) * lost)).max()))
+        moments, linear = exact.transport(moments, lam, eta), (1 - eta * lam) ** 2 * linear
+        bound = linear + 4 * BETA * eta * (lam @ shape) * lost
+        worst = max(worst, float((moments / bound).max()))
     return worst
 
 
-def _inverse_ratio(lam: np.ndarray, eta: float, beta: float) -> float:
-    """Lemma B.14: T inverted on diagonals, for random A."""
-    rng = np.random.Generator(np.random.SFC64(2))
+@identity(
+    "step_size",
+    id="inverse-operator-b14",
+    where="Lemma B.14",
+    states="M T^-1 A is at most beta tr(A) / (1 - beta eta tr(H)) H.",
+    ours=["50 random diagonal matrices"],
+    **AT_MOST,
+)
+def inverse_ratio(parameters: Parameters, step_size: float) -> float:
+    """Largest (M - HH) T^-1 A over beta tr(A) H / (1 - beta eta tr H)."""
+    rng, lam, eta = generator(2), parameters.eigenvalues, step_size
     operator = np.diag(2 * lam - 2 * eta * lam**2) - eta * np.outer(lam, lam)
     worst = 0.0
     for _ in range(50):
         source = rng.exponential(size=lam.size) ** 4
         moved = np.linalg.solve(operator, source)
         fourth = 2 * lam**2 * moved + lam * (lam @ moved)
-        bound = beta * source.sum() / (1 - beta * eta * lam.sum()) * lam
+        bound = BETA * source.sum() / (1 - BETA * eta * lam.sum()) * lam
         worst = max(worst, float((fourth / bound).max()))
     return worst
 
 
-def _quoted_lemma(parameters: Parameters, eta: float) -> tuple[float, float]:
-    """Lemma B.15 at k = 0 over all t, and for many rows at t = 0 over all k, for the identity."""
-    lam, size = parameters.eigenvalues, parameters.sample_size
-    shape, late = np.ones_like(lam), 0.0
-    moments = shape
-    for _ in range(size + 1):
-        late = max(late, float(lam @ moments) / (4 * float(lam @ shape)))
-        moments = _transport(moments, lam, eta)
+@identity(
+    "step_size",
+    id="end-of-the-chain-b14",
+    where="Lemma B.14",
+    states="beta tr(A) / (1 - beta eta tr(H)) H is at most beta tr(A) H.",
+    holds=every(below(1.0)),
+    refuses=[1.0001, 1.5],
+    expect="contradicted",
+    finding="end-of-the-chain",
+)
+def chain_factor(parameters: Parameters, step_size: float) -> float:
+    """The middle of Lemma B.14's chain over its end."""
+    return 1 / (1 - BETA * step_size * parameters.eigenvalues.sum())
+
+
+@identity(
+    id="decay-of-products-b15-at-zero",
+    where="Lemma B.15, Lemma B.12",
+    states="At k = 0 tr(H M_t) is at most 4 tr(H Sigma) for every t, which is what the proof of "
+    "Lemma B.12 uses.",
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+)
+def late_ratio(parameters: Parameters) -> float:
+    """Largest tr(H M_t) over 4 tr(H Sigma), Lemma B.15 at k = 0."""
+    lam, eta = parameters.eigenvalues, float(parameters.step_sizes[-1])
+    moments, late = np.ones_like(lam), 0.0
+    for _ in range(parameters.sample_size + 1):
+        late = max(late, float(lam @ moments) / (4 * float(lam @ np.ones_like(lam))))
+        moments = exact.transport(moments, lam, eta)
+    return late
+
+
+@identity(
+    id="decay-of-products-b15",
+    where="Lemma B.15",
+    states="tr(H M_t) is at most the printed bound for every t from 0 to N and every k.",
+    ours=["t = 0, N = 1000000, Sigma = I, the worst k"],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+    expect="contradicted",
+    finding="quoted-lemma-at-early-steps",
+)
+def early_ratio(parameters: Parameters) -> float:
+    """tr(H M_0) over the bound of Lemma B.15, the worst k."""
+    lam, many, shape = parameters.eigenvalues, parameters.large_size, np.ones(parameters.dimension)
     # The lemma's largest step size.
-    many = parameters.large_size
-    horizon = many / (4 * parameters.beta * lam.sum() * np.log(many))
-    bounds = [4 * np.where(np.arange(lam.size) < k, 1 / horizon, lam) @ shape
-              for k in range(1, lam.size + 1)]  # fmt: skip
-    return late, float(lam @ shape / min(bounds))
+    horizon = many / (4 * BETA * lam.sum() * np.log(many))
+    places = np.arange(lam.size)
+    heads = [np.where(places < k, 1 / horizon, lam) for k in range(1, lam.size + 1)]
+    return float(lam @ shape / min(4 * head @ shape for head in heads))
 
 
-def _head_ratio(lam: np.ndarray, eta: float, size: int) -> float:
-    lost = -np.expm1(size * np.log1p(-eta * lam))
-    return float((lost / np.minimum(1.0, size * eta * lam)).max())
+@per(
+    vanishing_ridge_trace="tr(Sigma^-1 H) as the ridge vanishes, over d",
+    growing_ridge_shape="largest distance of Sigma over its ridge from the identity as the ridge "
+    "grows",
+)
+def ridges(parameters: Parameters) -> dict:
+    lam = parameters.eigenvalues
+    return {
+        "vanishing_ridge_trace": np.sum(lam / (1e-9 * lam.min() + lam)) / lam.size,
+        "growing_ridge_shape": np.max(np.abs((1e9 + lam) / 1e9 - 1)),
+    }
+
+
+@identity(
+    id="elementary-head-bound",
+    where="Section B.5.5",
+    states="1 - (1 - eta x)^N is at most the smaller of 1 and N eta x.",
+    holds=below(1.0),
+    refuses=[1.01, 1.5],
+)
+def head_ratio(parameters: Parameters) -> float:
+    """Largest 1 - (1 - eta x)^N over min(1, N eta x)."""
+    size, shrinkage = (
+        parameters.sample_size,
+        np.outer(parameters.step_sizes, parameters.eigenvalues),
+    )
+    lost = -np.expm1(size * np.log1p(-shrinkage))
+    return (lost / np.minimum(1.0, size * shrinkage)).max()
+
+
+theory = stage(
+    AXES,
+    gaussian_norm_error,
+    fourth_moment_ratio,
+    printed_moment_gap,
+    operator_error,
+    printed_operator_error,
+    covariance_ratio,
+    average_ratio,
+    rough_ratio,
+    rough_denominator,
+    variance_ratio,
+    bias_ratio,
+    product_ratio,
+    inverse_ratio,
+    chain_factor,
+    late_ratio,
+    early_ratio,
+    ridges,
+    head_ratio,
+    attributes=lambda parameters: {"cap": parameters.step_cap},
+)

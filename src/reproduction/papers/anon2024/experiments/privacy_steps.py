@@ -2,95 +2,238 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from itertools import product
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from reproduction.experiment.datasets import variable
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import Stated, above, below, every, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import (
-    Count,
-    Epsilon,
-    Positive,
-    Probability,
-    RenyiOrder,
-    SampleSize,
-    Some,
-)
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Definition 2.5, Lemmas 2.6, B.1 and B.3, Theorem 4.1, Algorithm 2"
+HISTOGRAM_EPSILON, HISTOGRAM_DELTA = 1.0, 1e-6
 
 
 class Parameters(Strict):
     """Orders, targets and sizes."""
 
-    orders: Some[RenyiOrder] = Field(description="alpha, above 1.")
-    epsilons: Some[Epsilon] = Field(description="Promised epsilon.")
-    deltas: Some[Probability] = Field(description="delta.")
-    sample_sizes: Some[SampleSize] = Field(description="Calls N of the residual estimate.")
-    sensitivities: Some[Positive] = Field(
+    orders: q.Some[q.RenyiOrder] = Field(description="alpha, above 1.")
+    epsilons: q.Some[q.Epsilon] = Field(description="Promised epsilon.")
+    deltas: q.Some[q.Probability] = Field(description="delta.")
+    sample_sizes: q.Some[q.SampleSize] = Field(description="Calls N of the residual estimate.")
+    sensitivities: q.Some[q.Positive] = Field(
         description="Sensitivities at the same ratio to the noise."
     )
-    groups: Annotated[Count, Field(ge=2)] = Field(description="Groups of the histogram.")
+    groups: Annotated[q.Count, Field(ge=2)] = Field(description="Groups of the histogram.")
+
+    @property
+    def targets(self) -> list[tuple[float, float]]:
+        """All pairs of epsilon and delta."""
+        return list(product(self.epsilons, self.deltas))
 
 
-def theory(parameters: Parameters) -> xr.Dataset:
-    """Exact values over what is printed."""
-    import xarray as xr
+AXES = {
+    "order": Axis("order alpha", "orders"),
+    "sensitivity": Axis("sensitivity Delta", "sensitivities"),
+    "reading": Axis("reading of lines 9 to 12", ("printed", "corrected")),
+}
 
-    orders = np.asarray(parameters.orders)
-    quadrature = np.array([_divergence(alpha) for alpha in orders])
-    closed = orders / 2 * _SQUARED_SHIFT
-    epsilons, deltas = parameters.epsilons, parameters.deltas
-    conversion, closed_form, squares = _conversions(epsilons, deltas)
-    printed, corrected = _histogram(parameters.groups, epsilon=1.0, delta=1e-6)
-    return xr.Dataset(
-        {
-            "divergence_error": variable(
-                "order",
-                np.abs(quadrature / closed - 1),
-                "relative distance of the shaped Gaussian mechanism's divergence from Lemma 2.6",
-            ),
-            "printed_divergence_ratio": variable(
-                "order",
-                (orders - 1) * quadrature / closed,
-                "Definition 2.5's divergence over the one stated for the Gaussian mechanism",
-            ),
-            "gaussian_epsilon_ratio": variable(
-                "sensitivity",
-                [_over_printed_gaussian(s) for s in parameters.sensitivities],
-                "exact epsilon over (1.25 Delta log(2/delta))^(1/2) / sigma",
-            ),
-            "conversion_ratio": variable(
-                (), conversion, "least epsilon by Lemma B.1 over the exact one"
-            ),
-            "best_order_error": variable(
-                (), closed_form, "distance of the least conversion from rho + 2 (rho log)^(1/2)"
-            ),
-            "multiplier_ratio": variable(
-                (), squares, "largest k / rho over 4 k (log(1/delta) + epsilon) / epsilon^2"
-            ),
-            "composed_epsilon_ratio": variable(
-                (),
-                max(_composed(e, d, n) for e in epsilons for d in deltas
-                    for n in parameters.sample_sizes),
-                "largest epsilon of N residual estimates by advanced composition over the promise",
-            ),
-            "histogram_failure": variable(
-                "reading", [printed, corrected], "delta of one histogram at its epsilon = 1"
-            ),
+
+@identity(
+    "order",
+    id="shaped-gaussian-mechanism-2-6",
+    where="Lemma 2.6",
+    kind="theorem",
+    states="The Gaussian mechanism with covariance sigma^2 Sigma has Renyi divergence "
+    "alpha Delta^2 / (2 sigma^2), with Delta in the norm of the inverse of Sigma.",
+    ours=["quadrature in two dimensions at orders 1.5 to 16"],
+    holds=every(below(1e-9)),
+    refuses=[1e-6, 0.1],
+)
+def divergence_error(order: float) -> float:
+    """Relative distance of the shaped Gaussian mechanism's divergence from Lemma 2.6."""
+    return abs(_divergence(order) / (order / 2 * _SQUARED_SHIFT) - 1)
+
+
+@identity(
+    "order",
+    id="gaussian-mechanism-in-definition-2-5",
+    where="Definition 2.5, Section 2",
+    kind="prose",
+    states="With the divergence of Definition 2.5 the Gaussian mechanism is "
+    "(alpha, alpha Delta^2 / (2 sigma^2))-RDP.",
+    holds=every(below(1.0000001)),
+    refuses=[1.01, 3.0],
+    expect="contradicted",
+    finding="renyi-factor",
+)
+def printed_divergence_ratio(order: float) -> float:
+    """Divergence of Definition 2.5 over the one stated for the Gaussian mechanism."""
+    return (order - 1) * _divergence(order) / (order / 2 * _SQUARED_SHIFT)
+
+
+@identity(
+    "sensitivity",
+    id="gaussian-mechanism-epsilon",
+    where="Section 2",
+    kind="prose",
+    states="Isotropic Gaussian noise of deviation sigma keeps "
+    "epsilon = (1.25 Delta log(2/delta))^(1/2) / sigma.",
+    ours=["delta = 1e-5, sigma = 10 Delta, Delta = 0.01 to 10"],
+    holds=every(below(1.0)),
+    refuses=[1.01, 2.0],
+    expect="contradicted",
+    finding="gaussian-mechanism-formula",
+)
+def gaussian_epsilon_ratio(sensitivity: float) -> float:
+    """Exact epsilon over (1.25 Delta log(2/delta))^(1/2) / sigma."""
+    from privreg.algorithms.shaped_accounting import gaussian_epsilon
+
+    delta, noise_std = 1e-5, 10 * sensitivity
+    printed = np.sqrt(1.25 * sensitivity * np.log(2 / delta)) / noise_std
+    return gaussian_epsilon(0.5 / 100, delta=delta) / printed
+
+
+@identity(
+    id="conversion-b1",
+    where="Lemma B.1",
+    kind="theorem",
+    states="(alpha, rho)-RDP implies (rho + log(1/delta)/(alpha - 1), delta)-DP.",
+    ours=[
+        "the exact trade-off of the Gaussian mechanism, epsilon = 0.1 to 8, delta = 1e-8 to 1e-3"
+    ],
+    holds=above(1.0),
+    refuses=[0.999, 0.9],
+)
+def conversion_ratio(parameters: Parameters) -> float:
+    """Least epsilon by Lemma B.1 over the exact one."""
+    from privreg.algorithms.shaped_accounting import gaussian_epsilon
+
+    return min(
+        _least_conversion(rho, delta) / gaussian_epsilon(rho, delta=delta)
+        for rho, delta in ((_printed_rho(*target), target[1]) for target in parameters.targets)
+    )
+
+
+@identity(
+    id="best-order-of-the-conversion",
+    where="Section B.1, Theorem 4.1",
+    states="The least conversion is rho + 2 (rho log(1/delta))^(1/2), which the printed rho makes "
+    "epsilon.",
+    holds=below(1e-6),
+    refuses=[1e-3, 0.1],
+)
+def best_order_error(parameters: Parameters) -> float:
+    """Distance of the least conversion from rho + 2 (rho log)^(1/2)."""
+    errors = []
+    for epsilon, delta in parameters.targets:
+        rho = _printed_rho(epsilon, delta)
+        value = _least_conversion(rho, delta)
+        closed = rho + 2 * np.sqrt(rho * np.log(1 / delta))
+        errors += [abs(value / closed - 1), abs(value / epsilon - 1)]
+    return max(errors)
+
+
+@identity(
+    id="noise-is-large-enough-for-rho",
+    where="Section B.1, Theorem 4.1",
+    states="k / rho is at most 4 k (log(1/delta) + epsilon) / epsilon^2.",
+    holds=below(1.0),
+    refuses=[1.01, 1.5],
+)
+def multiplier_ratio(parameters: Parameters) -> float:
+    """Largest k / rho over 4 k (log(1/delta) + epsilon) / epsilon^2."""
+    return max(
+        epsilon**2 / (4 * _printed_rho(epsilon, delta) * (np.log(1 / delta) + epsilon))
+        for epsilon, delta in parameters.targets
+    )
+
+
+@identity(
+    id="residual-estimates-compose",
+    where="Section B.1, Theorem 4.1",
+    states="N residual estimates at the printed shares of the budget are (epsilon, delta)-DP "
+    "together.",
+    ours=[
+        "advanced composition with half of delta",
+        "epsilon up to 8, N = 10 to 1000000",
+    ],
+    holds=below(1.0),
+    refuses=[1.01, 1.5],
+)
+def composed_epsilon_ratio(parameters: Parameters) -> float:
+    """Largest epsilon of N residual estimates by advanced composition over the promise."""
+    from privreg.algorithms.residual_estimate import private_share
+
+    ratios = []
+    for (epsilon, delta), calls in product(parameters.targets, parameters.sample_sizes):
+        share, _ = private_share(epsilon=epsilon, delta=delta, calls=calls)
+        total = share * np.sqrt(2 * calls * np.log(2 / delta)) + calls * share * np.expm1(share)
+        ratios.append(total / epsilon)
+    return max(ratios)
+
+
+@per(
+    "reading",
+    histogram_failure=Stated(
+        "delta of one histogram at its epsilon = 1",
+        where="Lemma B.3, Algorithm 2",
+        states="Option 2 of Algorithm 2, with its lines 9 to 12 as printed, is private at its "
+        "share of the budget.",
+        select={"reading": "printed"},
+        holds=below(1e-6),
+        refuses=[1e-5, 0.5],
+        entry={
+            "id": "histogram-is-private-b3",
+            "kind": "theorem",
+            "ours": ["epsilon = 1, delta = 1e-6, 50 groups in two bins"],
+            "expect": "contradicted",
+            "finding": "histogram-lines",
         },
-        coords={
-            "order": variable("order", orders, "order alpha"),
-            "sensitivity": variable("sensitivity", parameters.sensitivities, "sensitivity Delta"),
-            "reading": variable("reading", ["printed", "corrected"], "reading of lines 9 to 12"),
-        },
-        attrs={"histogram_delta": 1e-6},
-    )  # fmt: skip
+    ),
+)
+def histogram_failure(parameters: Parameters, reading: str) -> float:
+    """Where the fuller bin of two moves by one group: over the threshold, or anywhere."""
+    groups = parameters.groups
+    if reading == "corrected":
+        return max(
+            _failure(_chance(k, groups - k), _chance(k + 1, groups - k - 1))
+            for k in range(groups // 2, groups - 1)
+        )
+    threshold = 2 * np.log(1 / HISTOGRAM_DELTA) / HISTOGRAM_EPSILON + 1
+    last = int(np.ceil(threshold)) - 1
+    # Above it the fuller bin is set to 0 and chosen only if the other's noisy share is negative.
+    dropped = 0.5 * float(np.exp(-(groups - last - 1) * HISTOGRAM_EPSILON / 2))
+    return _failure(_chance(last, groups - last), dropped)
+
+
+theory = stage(
+    AXES,
+    divergence_error,
+    printed_divergence_ratio,
+    gaussian_epsilon_ratio,
+    conversion_ratio,
+    best_order_error,
+    multiplier_ratio,
+    composed_epsilon_ratio,
+    histogram_failure,
+    attributes=lambda _: {"histogram_delta": HISTOGRAM_DELTA},
+)
+
+
+def _printed_rho(epsilon: float, delta: float) -> float:
+    log = np.log(1 / delta)
+    return float((np.sqrt(log + epsilon) - np.sqrt(log)) ** 2)
+
+
+def _least_conversion(rho: float, delta: float) -> float:
+    """Lemma B.1's epsilon at the best order, searched for around the closed form."""
+    log = np.log(1 / delta)
+    orders = 1 + np.sqrt(log / rho) * np.geomspace(0.01, 100, 20001)
+    return float((rho * orders + log / (orders - 1)).min())
 
 
 _SHAPE = np.array([[2.0, 0.6], [0.6, 0.5]])
@@ -116,69 +259,14 @@ def _divergence(order: float) -> float:
     return float(np.log(np.sum(mass * density)) / (order - 1))
 
 
-def _over_printed_gaussian(sensitivity: float) -> float:
-    """At a noise of ten times the sensitivity and delta = 1e-5."""
-    from privreg.algorithms.shaped_accounting import gaussian_epsilon
-
-    delta, noise_std = 1e-5, 10 * sensitivity
-    printed = np.sqrt(1.25 * sensitivity * np.log(2 / delta)) / noise_std
-    return float(gaussian_epsilon(0.5 / 100, delta=delta) / printed)
-
-
-def _conversions(epsilons: list[float], deltas: list[float]) -> tuple[float, float, float]:
-    from privreg.algorithms.shaped_accounting import gaussian_epsilon
-
-    ratio, error, squares = np.inf, 0.0, 0.0
-    for epsilon in epsilons:
-        for delta in deltas:
-            log = np.log(1 / delta)
-            rho = (np.sqrt(log + epsilon) - np.sqrt(log)) ** 2
-            least = 1 + np.sqrt(log / rho)
-            orders = 1 + (least - 1) * np.geomspace(0.01, 100, 20001)
-            value = float((rho * orders + log / (orders - 1)).min())
-            ratio = min(ratio, value / gaussian_epsilon(rho, delta=delta))
-            error = max(error, abs(value / (rho + 2 * np.sqrt(rho * log)) - 1))
-            error = max(error, abs(value / epsilon - 1))
-            squares = max(squares, epsilon**2 / (4 * rho * (log + epsilon)))
-    return float(ratio), float(error), float(squares)
-
-
-def _composed(epsilon: float, delta: float, calls: int) -> float:
-    """Advanced composition of N calls with half of delta to spare, over epsilon."""
-    from privreg.algorithms.residual_estimate import private_share
-
-    share, _ = private_share(epsilon=epsilon, delta=delta, calls=calls)
-    total = share * np.sqrt(2 * calls * np.log(2 / delta)) + calls * share * np.expm1(share)
-    return float(total / epsilon)
-
-
-def _histogram(groups: int, *, epsilon: float, delta: float) -> tuple[float, float]:
-    """delta at which the chosen bin of two is epsilon-private, as printed and corrected.
-
-    The fuller bin's share moves by one group across the printed threshold, or across any other.
-    """
-    threshold = 2 * np.log(1 / delta) / epsilon + 1
-    below = int(np.floor(threshold))
-    while below >= threshold:
-        below -= 1
-    # Above it the fuller bin is set to 0 and chosen only if the other's noisy share is negative.
-    dropped = 0.5 * float(np.exp(-(groups - below - 1) * epsilon / 2))
-    printed = _failure(_chance(below, groups - below, epsilon), dropped, epsilon)
-    corrected = max(
-        _failure(_chance(k, groups - k, epsilon), _chance(k + 1, groups - k - 1, epsilon), epsilon)
-        for k in range(groups // 2, groups - 1)
-    )
-    return printed, corrected
-
-
-def _chance(first: int, second: int, epsilon: float) -> float:
+def _chance(first: int, second: int, epsilon: float = HISTOGRAM_EPSILON) -> float:
     """Chance that the first count is the larger after Laplace noise of scale 2/epsilon on both."""
     gap, scale = (first - second) * epsilon / 2, 1.0
     tail = 0.5 * np.exp(-abs(gap) / scale) * (1 + abs(gap) / (2 * scale))
     return float(1 - tail if gap > 0 else tail)
 
 
-def _failure(one: float, other: float, epsilon: float) -> float:
+def _failure(one: float, other: float, epsilon: float = HISTOGRAM_EPSILON) -> float:
     """Least delta for an event of these chances and its complement, both ways."""
     grow = np.exp(epsilon)
     pairs = ((one, other), (other, one), (1 - one, 1 - other), (1 - other, 1 - one))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
+from reproduction.papers.anon2024.figures.risks import APART, bars, ticks
 from reproduction.papers.anon2024.figures.risks import clip_feedback as clip_feedback
 from reproduction.papers.anon2024.figures.risks import dimensions as dimensions
 from reproduction.papers.anon2024.figures.risks import noise_errors as noise_errors
@@ -159,42 +160,28 @@ def tree_covariance(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
 def effective_dimension(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     """Effective dimension and shaped trace against the horizon, and the public features' share."""
     figure, axes = panels(1, 2, height=2.6)
-    for colour, decay in zip((BLUE, ORANGE, GREEN), theory.decay.values, strict=False):
-        at = theory.sel(decay=decay)
-        axes[0].plot(
-            theory.horizon, at.effective_dimension, color=colour, label=f"$r = {float(decay):g}$"
-        )
+    lines = dict(zip(simulation.public_ratio.values, ("o-", "s--"), strict=False))
+    for apart, colour, decay in zip(
+        APART, (BLUE, ORANGE, GREEN), theory.decay.values, strict=False
+    ):
+        at, label = theory.sel(decay=decay), f"$r = {float(decay):g}$"
+        axes[0].plot(theory.horizon, at.effective_dimension, color=colour, label=label)
         axes[0].plot(theory.horizon, at.shaped_trace, "--", color=colour)
-        for marker, ratio in zip("os", simulation.public_ratio.values, strict=False):
+        for ratio, line in lines.items():
             point = simulation.sel(decay=decay, public_ratio=ratio)
-            axes[1].errorbar(
-                simulation.sampled_horizon,
-                point.inverse_ratio,
-                2 * point.inverse_ratio_standard_error,
-                fmt=f"{marker}-",
-                ms=3,
-                lw=0.8,
-                color=colour,
-                label=f"$M = {int(ratio)} N$" if decay == theory.decay.values[0] else None,
-            )
+            x = apart * simulation.sampled_horizon
+            bars(axes[1], x, point, "inverse_ratio", fmt=line, color=colour)
     axes[0].plot([], [], "--", color="0.4", label=r"$\mathrm{tr}(\Sigma^{-1} H)$")
-    axes[0].set(
-        xscale="log",
-        yscale="log",
-        xlabel=r"steps times step size, $N\eta$",
-        ylabel="effective dimension",
-    )
-    axes[0].legend()
+    axes[0].set(xscale="log", yscale="log", ylabel="effective dimension")
+    for ratio, line in lines.items():
+        rows = "N" if ratio == 1 else f"{int(ratio)} N"
+        axes[1].plot([], [], line, ms=3, lw=0.9, color="0.4", label=f"$M = {rows}$ public rows")
     axes[1].axhline(1, color=RED, lw=0.6, ls=":")
-    axes[1].set(
-        xscale="log",
-        xlabel=r"steps times step size, $N\eta$",
-        ylabel=r"$\mathrm{tr}(\Sigma^{-1} H)$, public over population",
-    )
-    horizons = simulation.sampled_horizon.values
-    axes[1].set_xticks(horizons, [f"{a:g}" for a in horizons])
-    axes[1].minorticks_off()
-    axes[1].legend()
+    axes[1].set(ylabel=r"$\mathrm{tr}(\Sigma^{-1} H)$, public over population")
+    ticks(axes[1], simulation.sampled_horizon.values)
+    for panel in axes:
+        panel.set(xlabel=r"steps times step size, $N\eta$")
+        panel.legend()
     return figure
 
 

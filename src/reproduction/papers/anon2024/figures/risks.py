@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,73 +10,80 @@ from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE,
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SHAPES = {
-    "identity": (BLUE, "$I$"),
-    "population": (ORANGE, r"$H + I/(N\eta)$"),
-    "public x1": (GREEN, "public, $M = N$"),
-    "public x4": (PURPLE, "public, $M = 4N$"),
-}
+SHAPES = {"identity": (BLUE, "$I$"), "population": (ORANGE, r"$H + I/(N\eta)$")}
 CORRELATIONS = {
-    "tree": "tree (Algorithm 3)",
-    "independent": "independent (one-pass DP-SGD)",
-    "square root": "square root (choquettechoo2024)",
+    "tree": (BLUE, "tree (Algorithm 3)"),
+    "independent": (RED, "independent (one-pass DP-SGD)"),
+    "square root": (PURPLE, "square root (choquettechoo2024)"),
 }
+# Factors on a logarithmic axis that keep points of equal settings apart.
+APART = (0.93, 1.07, 1.0)
+
+
+def bars(panel: Axes, x: Any, dataset: xr.Dataset, name: str, **style: Any) -> None:
+    """A quantity with two standard errors."""
+    error = 2 * dataset[f"{name}_standard_error"]
+    given: dict[str, Any] = {"fmt": "o-", "ms": 3, "lw": 0.9} | style
+    panel.errorbar(x, dataset[name], error, **given)
+
+
+def ticks(panel: Axes, values: Any) -> None:
+    """These values as the only ticks of a logarithmic axis."""
+    panel.set(xscale="log")
+    panel.set_xticks(values, [f"{value:g}" for value in values])
+    panel.minorticks_off()
 
 
 def tuned_risk(slow: xr.Dataset, middle: xr.Dataset, steep: xr.Dataset) -> Figure:
-    """Tuned excess risk against epsilon; one row a decay, one column a correlation."""
-    figure, axes = panels(3, 3, height=1.9, sharex=True, sharey="row")
-    for row, simulation in enumerate((slow, middle, steep)):
-        arms = simulation.arm.values.tolist()
-        for column, (correlation, title) in enumerate(CORRELATIONS.items()):
-            panel = axes[row, column]
-            for shape, (colour, name) in SHAPES.items():
-                arm = f"{correlation}, {shape}"
-                if arm not in arms:
-                    continue
-                at = simulation.sel(arm=arm)
-                panel.errorbar(
-                    simulation.epsilon,
-                    at.tuned,
-                    2 * at.tuned_standard_error,
-                    fmt="o-",
-                    ms=2.5,
-                    color=colour,
-                    label=rf"$\Sigma$: {name}",
-                )
-            panel.axhline(
-                float(simulation.tuned_nonprivate), color=BLACK, lw=0.8, ls="--",
-                label="without privacy",
-            )  # fmt: skip
-            panel.set(xscale="log", yscale="log")
-            if row == 0:
-                panel.set_title(title)
-            if row == 2:
-                panel.set_xlabel(r"privacy budget $\varepsilon$")
-        axes[row, 0].set_ylabel(f"tuned excess risk\ndecay $r = {simulation.attrs['decay']:g}$")
-    handles, labels = axes[1, 0].get_legend_handles_labels()
-    axes[0, 2].legend(handles, labels, fontsize=6, loc="upper right")
+    """Tuned excess risk with isotropic noise, and ratios to it; one row a decay."""
+    figure, axes = panels(3, 4, height=1.8, sharex=True)
+    designs = {"population": (ORANGE, r"$H + I/(N\eta)$"), "public": (GREEN, "public, $M = N$")}
+    for row, simulation in zip(axes, (slow, middle, steep), strict=True):
+        for correlation, (colour, title) in CORRELATIONS.items():
+            at = simulation.sel(arm=f"{correlation}, identity")
+            label = title.partition(" (")[0]
+            bars(row[0], simulation.epsilon, at, "tuned", color=colour, label=label)
+        plain = float(simulation.tuned_nonprivate)
+        row[0].axhline(plain, color=BLACK, lw=0.8, ls="--", label="without privacy")
+        row[0].set(yscale="log", ylabel=f"decay $r = {simulation.attrs['decay']:g}$")
+        for panel, correlation in zip(row[1:], CORRELATIONS, strict=True):
+            for apart, (design, (colour, name)) in zip(APART, designs.items(), strict=False):
+                at = simulation.sel(comparison=f"{correlation}: {design} over identity")
+                x, label = apart * simulation.epsilon, rf"$\Sigma$: {name}"
+                bars(panel, x, at, "ratio", color=colour, label=label)
+            panel.axhline(1.0, color="0.5", lw=0.6)
+            panel.set(ylim=(0.45, 1.35))
+    titles = ["tuned excess risk, $\\Sigma = I$", *(name for _, name in CORRELATIONS.values())]
+    for panel, title in zip(axes[0], titles, strict=True):
+        above = "" if panel is axes[0, 0] else "risk over that of $\\Sigma = I$:\n"
+        panel.set_title(above + title, fontsize=6)
+    for panel in axes[2]:
+        panel.set_xlabel(r"budget $\varepsilon$")
+        ticks(panel, (1, 10, 100))
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    designed, names = axes[0, 1].get_legend_handles_labels()
+    figure.legend(handles + designed, labels + names, loc="outside lower center", ncols=6)
     return figure
 
 
 def simulation_below_bound(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     """Simulated risk, exact risk and Theorem 4.2 against the step size, for the tree."""
     figure, axes = panels(1, 2, height=2.7, sharey=True)
-    for panel, shape in zip(axes, ("identity", "population"), strict=True):
-        for colour, epsilon in zip((RED, ORANGE, SKY), (1.0, 8.0, 128.0), strict=True):
-            if epsilon not in simulation.epsilon.values:
-                continue
+    colours = {1.0: RED, 8.0: ORANGE, 128.0: SKY}
+    for panel, (shape, (_, name)) in zip(axes, SHAPES.items(), strict=True):
+        for epsilon in np.intersect1d(list(colours), simulation.epsilon):
+            colour, label = colours[epsilon], rf"simulated, $\varepsilon = {epsilon:g}$"
             at = simulation.sel(arm=f"tree, {shape}", epsilon=epsilon)
-            exact = theory.sel(diagonal_arm=f"tree, {shape}", epsilon=epsilon)
+            exact = theory.risk.sel(diagonal_arm=f"tree, {shape}", epsilon=epsilon)
             bound = theory.bound.sel(noise_shape=shape, epsilon=epsilon)
-            panel.plot(at.step_size, at.risk, "o", ms=2.5, color=colour,
-                       label=rf"simulated, $\varepsilon = {epsilon:g}$")  # fmt: skip
-            panel.plot(at.step_size, exact.risk, color=colour, lw=0.8)
+            panel.plot(at.step_size, at.risk, "o", ms=2.5, color=colour, label=label)
+            panel.plot(at.step_size, exact, color=colour, lw=0.8)
             panel.plot(at.step_size, bound, "--", color=colour)
         panel.set(xscale="log", yscale="log", xlabel=r"step size $\eta$")
-        panel.set_title(rf"tree, $\Sigma$: {SHAPES[shape][1]}")
+        panel.set_title(rf"tree, $\Sigma$: {name}")
     axes[0].plot([], [], color="0.4", lw=0.8, label="exact, unclipped")
     axes[0].plot([], [], "--", color="0.4", label="Theorem 4.2, constants 1")
     axes[0].set_ylabel("excess risk")
@@ -88,26 +95,14 @@ def simulation_below_bound(theory: xr.Dataset, simulation: xr.Dataset) -> Figure
 def noise_errors(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     """Simulated error of the noise over both formulas."""
     figure, axes = panels(1, 3, height=2.3, sharey=True)
-    for panel, (correlation, title) in zip(axes, CORRELATIONS.items(), strict=True):
-        for shape in ("identity", "population"):
-            colour, name = SHAPES[shape]
-            at = simulation.sel(correlation=correlation, noise_shape=shape)
-            panel.errorbar(
-                simulation.step_size,
-                at.ratio_to_exact,
-                2 * at.ratio_to_exact_standard_error,
-                fmt="o",
-                ms=3,
-                color=colour,
-                label=rf"$\Sigma$: {name}",
-            )
-            linear = theory.linear / theory.exact
-            panel.plot(
-                simulation.step_size,
-                linear.sel(correlation=correlation, noise_shape=shape),
-                "--",
-                color=colour,
-            )
+    linear = theory.linear / theory.exact
+    for panel, (correlation, (_, title)) in zip(axes, CORRELATIONS.items(), strict=True):
+        for apart, (shape, (colour, name)) in zip(APART, SHAPES.items(), strict=False):
+            cell = {"correlation": correlation, "noise_shape": shape}
+            style = {"fmt": "o", "color": colour, "label": rf"$\Sigma$: {name}"}
+            x = apart * simulation.step_size
+            bars(panel, x, simulation.sel(cell), "ratio_to_exact", **style)
+            panel.plot(simulation.step_size, linear.sel(cell), "--", color=colour)
         panel.axhline(1, color="0.5", lw=0.6)
         panel.set(xscale="log", xlabel=r"step size $\eta$", title=title)
     axes[0].plot([], [], "--", color="0.4", label="mean gradients, exact")
@@ -117,76 +112,57 @@ def noise_errors(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
 
 
 def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
-    """Median excess risk with adaptive clipping; runs that overflow sit on the upper edge."""
-    figure, axes = panels(1, 2, height=2.6, sharey=True)
-    finite = simulation.median_risk.values[np.isfinite(simulation.median_risk.values)]
-    top, bottom = 1e3 * float(simulation.risk_at_start), 0.5 * float(np.min(finite))
-    # The two shapes nearly coincide: open rings around filled points keep both visible.
-    marks = {"identity": (6, "none"), "population": (3, None)}
-    for panel, constant in zip(axes, ("paper", "practical"), strict=True):
-        for shape in ("identity", "population"):
-            colour, name = SHAPES[shape]
-            at = simulation.sel(noise_shape=shape, constant=constant)
-            steps, risk = at.relative_step.values, at.median_risk.values
-            size, face = marks[shape]
-            panel.plot(
-                steps,
-                np.where(risk < top, risk, np.nan),
-                "o-",
-                color=colour,
-                ms=size,
-                mfc=face,
-                label=rf"$\Sigma$: {name}",
-            )
-            above = risk >= top
-            overflow = at.diverged.values >= 0.5
-            panel.plot(steps[above & ~overflow], np.full(np.sum(above & ~overflow), top), "^",
-                       ms=4, mfc="white", color=colour)  # fmt: skip
-            panel.plot(steps[overflow], np.full(np.sum(overflow), 2 * top), "x", color=colour)
-            gain = theory.gain.sel(noise_shape=shape, constant=constant).values
+    """Median excess risk with adaptive clipping; diverged settings lie in a band of their own."""
+    figure, axes = panels(1, 2, height=2.7, sharey=True)
+    start = float(simulation.risk_at_start)
+    top = 1e3 * start
+    steps = simulation.relative_step.values
+    titles = {
+        "paper": "$C$ of Theorem 4.2",
+        "practical": r"$C = 2\,(\mathrm{tr}\,\Sigma^{-1}H)^{1/2}$",
+    }
+    for panel, (constant, title) in zip(axes, titles.items(), strict=True):
+        panel.axhspan(top, 100 * top, color="0.92", lw=0)
+        shapes = zip(APART, SHAPES.items(), "os", strict=False)
+        for apart, (shape, (colour, name)), marker in shapes:
+            cell = {"noise_shape": shape, "constant": constant}
+            risk = simulation.median_risk.sel(cell).values
+            shown = np.where(risk < top, risk, np.nan)
+            style = {"color": colour, "marker": marker, "ms": 3}
+            panel.plot(apart * steps, shown, lw=0.9, **style, label=rf"$\Sigma$: {name}")
+            lost = risk >= top
+            panel.plot(apart * steps[lost], np.full(lost.sum(), 10 * top), ls="", **style)
+            gain = theory.gain.sel(cell).values
             crossing = np.exp(np.interp(0.0, np.log(gain), np.log(steps)))
-            panel.axvline(crossing, color=colour, lw=0.7, ls=":")
-        start = panel.axhline(float(simulation.risk_at_start), color="0.5", lw=0.6)
-        cap = panel.axvline(1.0, color=RED, lw=0.8)
-        panel.set(xscale="log", yscale="log", xlabel="step size over the cap of Theorem 4.2")
-        panel.set_ylim(bottom, 5 * top)
-        panel.set_title(f"{constant} constant $C$")
-    # The right panel has room above its curves.
-    start.set_label("risk at the start")
-    cap.set_label("largest step of Theorem 4.2")
-    axes[1].plot([], [], "^", mfc="white", color="0.4", label="median off the scale")
-    axes[1].plot([], [], "x", color="0.4", label="median infinite")
-    axes[1].plot([], [], ":", color="0.4", label="the loop of clip norm and noise has gain 1")
-    axes[0].set_ylabel("median excess risk")
-    axes[1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(0.0, 0.97))
+            panel.axvline(apart * crossing, color=colour, lw=0.9, ls=":")
+        panel.axhline(start, color="0.5", lw=0.6, label="risk at the start")
+        panel.axvline(1.0, color=RED, lw=0.8, label="largest step of Theorem 4.2")
+        panel.plot([], [], ":", color="0.4", label="feedback of clip norm and noise has gain 1")
+        panel.set(xscale="log", yscale="log", title=title)
+        panel.set_xlabel("step size over the largest of Theorem 4.2")
+        panel.text(steps[0], 10 * top, "diverged", va="center", fontsize=7, color="0.3")
+    axes[0].set(ylabel="median excess risk", ylim=(0.3 * start, 100 * top))
+    axes[1].legend(fontsize=6, loc="upper left", bbox_to_anchor=(0.0, 0.64))
     return figure
 
 
 def dimensions(simulation: xr.Dataset) -> Figure:
-    """Tuned excess risk against the dimension."""
+    """Tuned excess risk against the dimension, and its change in per cent."""
     figure, axes = panels(1, 2, height=2.5)
-    styles = {
-        "non-private": (BLACK, "without privacy"),
-        "tree, identity": (BLUE, rf"tree, $\Sigma$: {SHAPES['identity'][1]}"),
-        "tree, population": (ORANGE, rf"tree, $\Sigma$: {SHAPES['population'][1]}"),
+    arms = {"non-private": (BLACK, "without privacy")} | {
+        f"tree, {shape}": (colour, rf"tree, $\Sigma$: {name}")
+        for shape, (colour, name) in SHAPES.items()
     }
-    for arm, (colour, name) in styles.items():
-        at = simulation.sel(arm=arm)
-        for panel, quantity in zip(axes, ("tuned", "relative"), strict=True):
-            panel.errorbar(
-                simulation.ratio,
-                at[quantity],
-                2 * at[f"{quantity}_standard_error"],
-                fmt="o-",
-                ms=3,
-                color=colour,
-                label=name,
-            )
+    for apart, (arm, (colour, name)) in zip((1.0, *APART), arms.items(), strict=False):
+        at, x = simulation.sel(arm=arm), apart * simulation.ratio
+        bars(axes[0], x, at, "tuned", color=colour, label=name)
+        change, error = at.relative - 1, at.relative_standard_error
+        axes[1].errorbar(x, 100 * change, 200 * error, fmt="o-", ms=3, lw=0.9, color=colour)
     for panel in axes:
-        panel.set(xscale="log", xlabel="dimension over sample size, $d / N$")
-        panel.set_xticks(simulation.ratio.values, [f"{int(r)}" for r in simulation.ratio.values])
-        panel.minorticks_off()
-    axes[0].set(yscale="log", ylabel="tuned excess risk")
-    axes[1].set_ylabel("tuned excess risk over that at $d = N$")
-    axes[0].legend(fontsize=6)
+        ticks(panel, simulation.ratio.values)
+        panel.set(xlabel="dimension over sample size, $d / N$")
+    axes[0].set(ylabel="tuned excess risk", ylim=(0, None))
+    axes[0].legend(fontsize=6, loc="center right")
+    axes[1].axhline(0, color="0.5", lw=0.6, zorder=0)
+    axes[1].set(ylabel="change from $d = N$ (%)", ylim=(-3, 3))
     return figure

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import close, identity, plus, times
+from reproduction.experiment.identities import Stated, below, close, identity, plus, times
 from reproduction.experiment.parameters import Strict
 
 PLACE = "Definition 2, Theorem 3.1, Lemma A.1, equations (29), (30) and (37)"
@@ -86,7 +86,7 @@ class _Case(NamedTuple):
     law: _Law
     error: np.ndarray
     form: _Quadratic
-    wander: np.ndarray
+    displacement: np.ndarray
 
 
 def _cases(parameters: Parameters) -> Iterator[_Case]:
@@ -110,10 +110,36 @@ def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
 
 
 @per(
-    decomposition_printed="largest distance of Lemma A.1's sum to the increment, over the largest "
-    "mean square of the sampling term",
-    decomposition_corrected="the same without the square of the sampling term's mean",
-    martingale_mean="largest conditional mean of a martingale difference of Lemma A.1",
+    decomposition_printed=Stated(
+        "largest distance of Lemma A.1's sum to the increment, over the largest mean square of "
+        "the sampling term",
+        where="Lemma A.1",
+        states="The increment of a quadratic along noisy SGD is the sum of the six terms of the "
+        "lemma.",
+        holds=below(1e-10),
+        refuses=[1e-6],
+        entry={
+            "id": "doob-decomposition-as-printed",
+            "finding": "doob-decomposition-counts-a-term-twice",
+            "expect": "contradicted",
+        },
+    ),
+    decomposition_corrected=Stated(
+        "the same without the square of the sampling term's mean",
+        where="Lemma A.1",
+        compares="The increment with the six terms less the square of the sampling term's mean.",
+        holds=below(1e-12),
+        refuses=[1e-6],
+        entry={"id": "doob-decomposition"},
+    ),
+    martingale_mean=Stated(
+        "largest conditional mean of a martingale difference of Lemma A.1",
+        where="Lemma A.1",
+        states="Four of the terms of Lemma A.1 have the conditional mean zero.",
+        holds=below(1e-12),
+        refuses=[1e-6],
+        entry={"id": "martingale-differences"},
+    ),
 )
 @_largest
 def decomposition(case: _Case) -> dict:
@@ -158,7 +184,17 @@ def decomposition(case: _Case) -> dict:
     }
 
 
-@per(predictable_error="largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1")
+@per(
+    predictable_error=Stated(
+        "largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1",
+        where="Appendix A, equations (29) and (30)",
+        states="The predictable part of noisy SGD is that of the diffusion with the change of "
+        "time.",
+        holds=below(1e-12),
+        refuses=[1e-6],
+        entry={"id": "predictable-parts-agree"},
+    ),
+)
 @_largest
 def predictable_error(case: _Case) -> float:
     """The leading predictable term of Lemma A.1, of (30), and of the diffusion's (29) times 1/d."""
@@ -184,7 +220,15 @@ def predictable_error(case: _Case) -> float:
 
 
 @per(
-    quadratic_risk_error="largest relative distance of the risks to their quadratics, Definition 2"
+    quadratic_risk_error=Stated(
+        "largest relative distance of the risks to their quadratics, Definition 2",
+        where="Definition 2; Section 3",
+        compares="The mean losses over records with x' T x / 2 + u' x + c, where T is the second "
+        "moment and the penalty.",
+        holds=below(1e-12),
+        refuses=[1e-6],
+        entry={"id": "risks-are-quadratics"},
+    ),
 )
 @_largest
 def quadratic_risk_error(case: _Case) -> float:
@@ -202,19 +246,41 @@ def quadratic_risk_error(case: _Case) -> float:
 
 
 @per(
-    expansion_printed="largest relative distance of (37) to the risk",
-    expansion_corrected="the same with the root of the second moment in place of its inverse",
+    expansion_printed=Stated(
+        "largest relative distance of (37) to the risk",
+        where="Appendix B, equation (37)",
+        states="The last term of the risk's expansion round the gradient flow has the root of the "
+        "inverse second moment.",
+        holds=below(1e-10),
+        refuses=[1e-6],
+        entry={
+            "id": "expansion-as-printed",
+            "finding": "expansion-has-an-inverse-root",
+            "expect": "contradicted",
+        },
+    ),
+    expansion_corrected=Stated(
+        "the same with the root of the second moment in place of its inverse",
+        where="Appendix B, equation (37)",
+        compares="The risk with its expansion, with the root of the second moment in the last "
+        "term.",
+        holds=below(1e-12),
+        refuses=[1e-6],
+        entry={"id": "expansion"},
+    ),
 )
 @_largest
 def expansion(case: _Case) -> dict:
     """P at the flow plus a displacement, expanded as in (37)."""
-    _, law, flow, _, wander = case
-    whole = law.risk(flow + wander)
-    start = law.risk(flow) + (law.moment @ flow) @ wander
+    _, law, flow, _, displacement = case
+    whole = law.risk(flow + displacement)
+    start = law.risk(flow) + (law.moment @ flow) @ displacement
     inverse = np.linalg.pinv(law.moment, hermitian=True)
     return {
-        "expansion_printed": abs((start + wander @ inverse @ wander / 2) / whole - 1.0),
-        "expansion_corrected": abs((start + wander @ law.moment @ wander / 2) / whole - 1.0),
+        "expansion_printed": abs((start + displacement @ inverse @ displacement / 2) / whole - 1.0),
+        "expansion_corrected": abs(
+            (start + displacement @ law.moment @ displacement / 2) / whole - 1.0
+        ),
     }
 
 

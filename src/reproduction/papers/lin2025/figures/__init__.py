@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels
+from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels
 from reproduction.papers.lin2025.figures.added import (
     NO_GUARANTEE,
     NOISE_COLOURS,
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-CLIP_COLOURS = {1.0: PURPLE, 2.0: RED, 3.0: ORANGE, 5.0: GREEN, 7.0: SKY, np.inf: BLACK}
+CLIP_COLOURS = {1.0: PURPLE, 2.0: RED, 3.0: ORANGE, 5.0: GREEN, 7.0: BLUE}
+PAPER_NORMS = (3.0, 5.0, 7.0)
 PROXY_NAMES = {
     "ones": r"$\|g\|$ as printed, at $\mathbf{1}_d$",
     "mean": r"$\|g_m\|$, at the mean $m(s)$",
@@ -84,7 +85,7 @@ def fig2a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
     for panel, dataset, reading in zip(
         axes, (centred, literal), ("centred", "literal"), strict=True
     ):
-        risk_panel(panel, dataset)
+        risk_panel(panel, dataset, log=reading == "literal")
         panel.set_title(READING_NAMES[reading])
     axes[0].set_ylabel(r"population risk $\mathcal{P}$")
     axes[0].legend(loc="upper right", ncols=2)
@@ -135,50 +136,53 @@ def fig2b(simulation: xr.Dataset) -> Figure:
 
 def fig3a(simulation: xr.Dataset) -> Figure:
     """Population risk with clipped gradients: the paper's thresholds and two smaller ones."""
-    figure, axes = panels(1, 2, height=2.4)
+    figure, axes = panels(1, 3, height=2.4)
     steps = simulation.step.values
-    at = simulation.isel(gradient_noise_std=-1)
-    for panel, shown in ((axes[0], (3.0, 5.0, 7.0, np.inf)), (axes[1], (1.0, 2.0, 3.0, np.inf))):
-        for clip_norm, colour in CLIP_COLOURS.items():
-            if clip_norm not in shown or clip_norm not in at["clip_norm"].values:
-                continue
-            name = "no clipping" if np.isinf(clip_norm) else f"$c = {clip_norm:g}$"
-            # Curves that coincide stay visible as dashes of different length.
-            dashes: Any = {np.inf: (0, (1, 2)), 7.0: (0, (4, 4)), 5.0: (0, (8, 4))}.get(
-                clip_norm, "-"
-            )
-            panel.plot(
-                steps, at.risk_run.sel(clip_norm=clip_norm), color=colour, ls=dashes, label=name
-            )
-        panel.set(xlabel="iteration $k$")
+    risk = simulation.risk_run.isel(gradient_noise_std=-1)
+    unclipped = risk.sel(clip_norm=np.inf)
+    for panel, shown in ((axes[0], PAPER_NORMS), (axes[2], (1.0, 2.0, 3.0))):
+        panel.plot(steps, unclipped, color="0.75", lw=4, label="no clipping")
+        for clip_norm in np.intersect1d(shown, risk.clip_norm):
+            label, colour = f"$c = {clip_norm:g}$", CLIP_COLOURS[clip_norm]
+            panel.plot(steps, risk.sel(clip_norm=clip_norm), color=colour, lw=0.9, label=label)
+        panel.legend(loc="upper right" if panel is axes[0] else "upper left", fontsize=6)
+    for clip_norm in np.intersect1d(PAPER_NORMS, risk.clip_norm):
+        excess = 100 * (risk.sel(clip_norm=clip_norm) / unclipped - 1)
+        line, colour = "--" if clip_norm == max(PAPER_NORMS) else "-", CLIP_COLOURS[clip_norm]
+        axes[1].plot(steps, excess, line, color=colour, label=f"$c = {clip_norm:g}$")
+    axes[1].legend(loc="upper right", fontsize=6)
     axes[0].set(ylabel=r"population risk $\mathcal{P}$", title="thresholds of the paper")
-    axes[0].legend(loc="upper right")
-    axes[1].set(title="added: thresholds that bite", ylim=(0, None))
-    axes[1].legend(loc="upper left")
+    axes[1].set(title="the same, over no clipping", ylabel="excess of the risk (%)")
+    axes[2].set(title="added: smaller thresholds", ylim=(0, None))
+    for panel in axes:
+        panel.set_xlabel("iteration $k$")
     return figure
 
 
 def fig3b(bounds: xr.Dataset, losses: xr.Dataset) -> Figure:
     """Hidden-state bounds of clipped runs and the approximate loss of the unclipped one."""
-    figure, panel = panels(1, 1, height=2.8)
-    steps = bounds.step.values
-    for clip_norm in bounds["clip_norm"].values:
-        for bound, line in (("reconstruction", "-"), ("contraction", ":")):
-            label = f"reconstructed bound, $c = {clip_norm:g}$" if line == "-" else None
-            panel.plot(
-                steps[1:],
-                bounds.loss.sel(bound=bound, clip_norm=clip_norm)[1:],
-                line,
-                color=CLIP_COLOURS[float(clip_norm)],
-                label=label,
-            )
-    panel.plot([], [], ":", color="0.4", label="best bound by contraction")
-    noisiest = losses.isel(gradient_noise_std=-1)
-    for selection, line, name in (
-        ("ones", "-", r"unclipped, pairs by $\|g\|$"),
-        ("candidates", "--", "unclipped, worst of search"),
-    ):
-        curve = noisiest.loss.sel(selection=selection)
+    figure, panel = panels(1, 1, height=2.9)
+    steps = bounds.step.values[1:]
+    kinds = {
+        "reconstruction": ("-", "clipped, reconstructed bound"),
+        "contraction": (":", "clipped, best bound by contraction"),
+    }
+    for bound, (line, name) in kinds.items():
+        for clip_norm, colour in CLIP_COLOURS.items():
+            if clip_norm in bounds["clip_norm"]:
+                curve = bounds.loss.sel(bound=bound, clip_norm=clip_norm)[1:]
+                panel.plot(steps, curve, line, color=colour)
+                if line == "-":
+                    place = (1.15 * steps[-1], float(curve[-1]))
+                    panel.text(*place, f"$c = {clip_norm:g}$", color=colour, va="center")
+        panel.plot([], [], line, color="0.4", label=name)
+    noisiest = losses.loss.isel(gradient_noise_std=-1)
+    selections = {
+        "ones": ("-", r"unclipped, pairs by $\|g\|$"),
+        "candidates": ("--", "unclipped, worst of search"),
+    }
+    for selection, (line, name) in selections.items():
+        curve = noisiest.sel(selection=selection)
         panel.plot(losses.step, curve, line, color=BLACK, label=name)
     panel.set(
         xscale="log",
@@ -186,7 +190,8 @@ def fig3b(bounds: xr.Dataset, losses: xr.Dataset) -> Figure:
         xlabel="iteration $k$",
         ylabel=f"Rényi loss of order {bounds.attrs['order']:g}",
     )
-    figure.legend(loc="outside right center")
+    panel.set_ylim(1e-5, None)
+    panel.legend(loc="lower left", ncols=2)
     figure.suptitle(
         "Reconstruction of Ye and Shokri (2022); " + NO_GUARANTEE[0].lower() + NO_GUARANTEE[1:],
         fontsize=7,

@@ -30,7 +30,7 @@ def readings(
     figure, axes = panels(1, 4, height=2.1)
     datasets = {"centred": centred, "literal": literal, "symmetric": symmetric, "wide": wide}
     for panel, (reading, dataset) in zip(axes, datasets.items(), strict=True):
-        risk_panel(panel, dataset)
+        risk_panel(panel, dataset, log=reading == "literal")
         panel.set_title(
             f"{READING_NAMES[reading]}\nlargest gap {100 * float(dataset.gap[-1]):.0f} %",
             fontsize=7,
@@ -99,25 +99,23 @@ def release_strategies(simulation: xr.Dataset) -> Figure:
     )
     axes[0].legend(loc="upper right", fontsize=6.5, ncols=2)
     places = np.arange(len(colours))
-    for offset, variant, hatch in ((-0.2, "exact", ""), (0.2, "paper", "////")):
-        at = simulation.loss.sel(variant=variant)
-        error = simulation.loss_standard_error.sel(variant=variant)
-        axes[1].bar(
-            places + offset,
-            at,
-            0.38,
-            yerr=error,
-            color=list(colours.values()) if not hatch else "white",
-            edgecolor=list(colours.values()),
-            hatch=hatch,
-            error_kw={"lw": 0.6, "ecolor": "0.5"},
-            label="exact" if not hatch else "as printed",
-        )
+    for apart, variant, face, label in (
+        (-0.1, "exact", None, "exact"),
+        (0.1, "paper", "white", "as printed"),
+    ):
+        at = simulation.sel(variant=variant)
+        for place, (strategy, colour) in zip(places, colours.items(), strict=True):
+            value = at.loss.sel(strategy=strategy)
+            error = 2 * at.loss_standard_error.sel(strategy=strategy)
+            axes[1].errorbar(place + apart, value, error, fmt="o", ms=5, color=colour, mfc=face)
+        axes[1].plot([], [], "o", ms=5, color="0.3", mfc=face, label=label)
     names = [str(name).replace(" ", "\n") for name in colours]
     axes[1].set_xticks(places, names)
-    axes[1].set(yscale="log", ylabel=r"$\varepsilon$, position random")
+    axes[1].set(
+        yscale="log", ylabel=r"$\varepsilon$, position random", xlim=(-0.5, len(colours) - 0.5)
+    )
     axes[1].legend(loc="upper left")
-    axes[1].set_ylim(2e-4, 8e-3)
+    axes[1].set_ylim(1e-4, 1e-2)
     axes[0].set_ylim(5e-7, 5.0)
     figure.suptitle(NO_GUARANTEE, fontsize=7)
     return figure
@@ -176,15 +174,19 @@ def fixed_order(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def risk_panel(panel: Axes, dataset: xr.Dataset) -> None:
+def risk_panel(panel: Axes, dataset: xr.Dataset, *, log: bool = False) -> None:
     """One unclipped run and the theory for its own start, each noise scale."""
     steps = dataset.step.values
-    for colour, gradient_noise_std in zip(
-        NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False
-    ):
-        at = dataset.sel(gradient_noise_std=gradient_noise_std)
-        label = f"SGD, $\\sigma = {gradient_noise_std:g}$"
-        panel.plot(steps, at.risk_run.isel(clip_norm=-1), color=colour, lw=0.7, label=label)
-        name = "Volterra" if colour == NOISE_COLOURS[0] else None
-        panel.plot(steps, at.law_run, color=BLACK, lw=1.0, ls="--", label=name)
-    panel.set(xlabel="iteration $k$", ylim=(0, None))
+    for colour, std in zip(NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False):
+        at = dataset.sel(gradient_noise_std=std)
+        run = at.risk_run.isel(clip_norm=-1)
+        # Where runs are far from the theory they are drawn pale behind it.
+        panel.plot(steps, run, color=colour, lw=0.7, alpha=0.4 if log else 1.0)
+        panel.plot([], [], color=colour, lw=0.9, label=f"SGD, $\\sigma = {std:g}$")
+        panel.plot(steps, at.law_run, color=colour if log else BLACK, lw=1.0, ls="--")
+    panel.plot([], [], color=BLACK, lw=1.0, ls="--", label="Volterra")
+    panel.set_xlabel("iteration $k$")
+    if log:
+        panel.set_yscale("log")
+    else:
+        panel.set_ylim(0, None)
