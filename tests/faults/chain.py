@@ -54,7 +54,7 @@ def chain_checkout(folder: Path) -> Path:
         [
             sys.executable,
             "-m",
-            "privreg",
+            "reproduction",
             "scales",
             "--output",
             "workflow/schemas/paper_scale.json",

@@ -17,6 +17,7 @@ import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -73,12 +74,14 @@ def recipes(paper: str) -> tuple[str, ...]:
 
 
 def paper_files(config: Mapping[str, Any]) -> list[str]:
-    """Configuration files of the papers that a configuration lists, and of the studies."""
+    """Configuration files of the papers that a configuration lists, and of studies if any."""
     listed = config.get("papers")
     if not isinstance(listed, list):
         raise ConfigError(f"config.papers must be a list of citation keys, got {listed!r}")
     keys = [choose(paper, known_papers(), "config.papers") for paper in listed]
-    files = [*(f"config/papers/{key}.yaml" for key in keys), f"config/{STUDIES}.yaml"]
+    studies = Path(f"config/{STUDIES}.yaml")
+    files = [f"config/papers/{key}.yaml" for key in keys]
+    files += [studies.as_posix()] if studies.is_file() else []
     for file in files:
         # What is no YAML is said better here than by who reads it next.
         read_mapping(file)
