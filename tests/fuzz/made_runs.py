@@ -351,6 +351,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "name": "adassp",
         "starts": [ADASSP],
         "settings": lambda point: point,
+        "clip": None,
     },
     "candidates.Candidates.best": {"values": lambda tried: [1.0 for _ in tried]},
     "candidates.Candidates.zoomed": {
