@@ -41,7 +41,8 @@ RECORDS = {
     "total",
     "vectors",
 }
-# Released counts and matrices, declared bounds and columns, coefficients, and rows that are public.
+# Released counts and matrices, declared bounds and columns, coefficients, rows that are public, and
+# groups that a run looks at.
 NONE = {
     ("bounds.Frame", "features"),
     ("covariance.PublicCovariance", "features"),
@@ -49,6 +50,7 @@ NONE = {
     ("huber_scales.residual_scale", "counts"),
     ("low_rank.combine", "first"),
     ("low_rank.combine", "second"),
+    ("method.Declared", "groups"),
     ("no_clipping.no_clipping_demand", "features"),
     ("tables.TableSamples", "features"),
     ("toeplitz.product_coefficients", "first"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from math import isinf
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -98,7 +98,7 @@ class Declared:
 
     bounds: Bounds | None = None
     sample_size: float | None = None
-    groups: ArrayLike | Persons | None = None
+    groups: ArrayLike | Persons | None = field(default=None, repr=False)
     intercept: bool = False
     threads: int = 1
 
