@@ -20,7 +20,8 @@ from privreg.inference.population_intervals import (
     population_intervals,
 )
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Method
+from privreg.methods.method import Method
+from privreg.methods.runs import Declared
 from privreg.prediction import huber
 from privreg.prediction.problem import Problem
 from privreg.prediction.regimes import too_few_rows
