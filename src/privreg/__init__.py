@@ -57,9 +57,10 @@ if TYPE_CHECKING:
     from privreg.methods.adassp import AdaSSP
     from privreg.methods.correlated_noise import CorrelatedNoise
     from privreg.methods.full_batch_dpgd import FullBatchDPGD
-    from privreg.methods.method import Declared, Method
+    from privreg.methods.method import Method
     from privreg.methods.one_pass_dpgd import OnePassDPGD
     from privreg.methods.private_regression import PrivateRegression
+    from privreg.methods.runs import Declared
     from privreg.models import LinearModel
     from privreg.planning.least_budget import least_budget
     from privreg.planning.plan import plan_run
@@ -92,7 +93,7 @@ _HOMES = {
     "CoefficientIntervals": "privreg.inference.population_intervals",
     "ConstantRate": "privreg.schedules",
     "CorrelatedNoise": "privreg.methods.correlated_noise",
-    "Declared": "privreg.methods.method",
+    "Declared": "privreg.methods.runs",
     "Diagnostic": "privreg.privacy.release",
     "FTRLMechanism": "privreg.algorithms.dp_ftrl",
     "FixedClip": "privreg.algorithms.shaped_dp_ftrl",

@@ -20,9 +20,9 @@ from privreg.methods.adassp import AdaSSP
 from privreg.methods.candidates import Candidates
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.method import Declared
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.private_regression import PrivateRegression
+from privreg.methods.runs import Declared
 from privreg.noise.source import Ongoing, Seeded
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Regime
@@ -351,6 +351,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "name": "adassp",
         "starts": [ADASSP],
         "settings": lambda point: point,
+        "clip": None,
     },
     "candidates.Candidates.best": {"values": lambda tried: [1.0 for _ in tried]},
     "candidates.Candidates.zoomed": {
@@ -361,8 +362,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "clip": None,
     },
     "full_batch_dpgd.FullBatchDPGD.simulate": RUN,
-    "method.Declared": {"bounds": Bounds(2.0, 2.0), "sample_size": 50.0, "groups": None},
-    "method.Declared.of": {"problem": PROBLEM},
+    "runs.Declared": {"bounds": Bounds(2.0, 2.0), "sample_size": 50.0, "groups": None},
+    "runs.Declared.of": {"problem": PROBLEM},
     "method.Method.predict": PREDICTED,
     "method.Method.run": RUN,
     "method.Method.simulate": RUN,
@@ -479,7 +480,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 RESULTS = {
-    "method.Fit",
+    "runs.Fit",
     "huber.Outcome",
     "gram_rounds.Whitening",
     "huber_fit.HuberFit",

@@ -41,7 +41,8 @@ RECORDS = {
     "total",
     "vectors",
 }
-# Released counts and matrices, declared bounds and columns, coefficients, and rows that are public.
+# Released counts and matrices, declared bounds and columns, coefficients, rows that are public, and
+# groups that a run looks at.
 NONE = {
     ("bounds.Frame", "features"),
     ("covariance.PublicCovariance", "features"),
@@ -50,6 +51,7 @@ NONE = {
     ("low_rank.combine", "first"),
     ("low_rank.combine", "second"),
     ("no_clipping.no_clipping_demand", "features"),
+    ("runs.Declared", "groups"),
     ("tables.TableSamples", "features"),
     ("toeplitz.product_coefficients", "first"),
     ("toeplitz.product_coefficients", "second"),

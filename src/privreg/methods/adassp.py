@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Fit, Method
+from privreg.methods.method import Method
+from privreg.methods.runs import Declared, Fit
 from privreg.prediction.clipping import noise_moments
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem

@@ -18,7 +18,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Fit, Method
+from privreg.methods.method import Method
+from privreg.methods.runs import Declared, Fit
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.prediction.clipping import clipped_residual, finite
 from privreg.prediction.misfit import squared_shift

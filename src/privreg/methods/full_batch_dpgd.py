@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import NOTHING, Declared, Fit, Method
+from privreg.methods.method import NOTHING, Method
+from privreg.methods.runs import Declared, Fit
 from privreg.prediction.clipping import clipped_residual, finite, noise_moments
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Declared, Fit, Method, require_names
+from privreg.methods.method import Method, require_names
+from privreg.methods.runs import Declared, Fit
 from privreg.prediction.clipping import clipped_residual, finite
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments

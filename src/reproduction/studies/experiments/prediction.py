@@ -110,7 +110,7 @@ def simulate(parameters: Parameters, trials: Trials, theory: xr.Dataset) -> xr.D
     import xarray as xr
 
     from privreg.algorithms.samples import ArraySamples
-    from privreg.methods.method import Declared
+    from privreg.methods.runs import Declared
     from reproduction.studies.private_runs import draw, excess_risk
     from reproduction.studies.written_methods import from_text
 
