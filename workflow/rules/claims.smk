@@ -188,7 +188,9 @@ rule docs:
         code=lambda w: code_of(plan.claim_sources("docs")),
         ledgers=assignments(plan.ledgers.folders(*plan.config.blocks)),
         drawings=plan.drawings(*plan.config.blocks),
-        images=[path for path in plan.images(*plan.config.blocks) if Path(path).is_file()],
+        images=[
+            path for path in plan.images(*plan.config.blocks) if Path(path).is_file()
+        ],
     message:
         "Docs from the ledgers"
     shell:
