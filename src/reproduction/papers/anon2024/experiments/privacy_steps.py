@@ -220,7 +220,7 @@ theory = stage(
     multiplier_ratio,
     composed_epsilon_ratio,
     histogram_failure,
-    attributes=lambda _: {"histogram_delta": HISTOGRAM_DELTA},
+    attributes=lambda: {"histogram_delta": HISTOGRAM_DELTA},
 )
 
 
