@@ -16,6 +16,7 @@ from reproduction.experiment.parameters import Strict
 PLACE = "Figure 9, Lemmas B.1 and B.2"
 WIDE = np.geomspace(1e-4, 20, 2001)
 TINY = 1e-6
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(120)
 
 
 class Parameters(Strict):
@@ -226,10 +227,9 @@ def _variance(ratio: np.ndarray | float) -> np.ndarray:
 
 def _expectation(function: Callable[[np.ndarray], np.ndarray], ratio: float) -> float:
     """Over |r|, by Gauss-Legendre on either side of the clipping point, as in (4.6)."""
-    points, weights = np.polynomial.legendre.leggauss(120)
     total, split = 0.0, min(ratio, 12.0)
     for low, high in ((0.0, split), (split, 12.0)):
-        nodes = low + (high - low) * (points + 1) / 2
+        nodes = low + (high - low) * (POINTS + 1) / 2
         density = np.exp(-(nodes**2) / 2) * np.sqrt(2 / np.pi)
-        total += (high - low) / 2 * np.sum(weights * density * function(nodes))
+        total += (high - low) / 2 * np.sum(WEIGHTS * density * function(nodes))
     return float(total)
