@@ -57,7 +57,7 @@ class Parameters(Strict):
     **EQUAL,
 )
 def quadrature_error(parameters: Parameters) -> float:
-    """Relative difference of the divergence (corrected Lemma C.2) and its integral, one dimension."""
+    """Relative difference of the divergence (corrected Lemma C.2) and its integral in 1-D."""
     from privreg.privacy.gaussian import renyi_divergence
 
     laws = [(0.0, 1.0), (0.7, 1.1), (-0.4, 0.95), (0.1, 1.3)]
@@ -79,7 +79,7 @@ def quadrature_error(parameters: Parameters) -> float:
     **EQUAL,
 )
 def cubature_error(parameters: Parameters) -> float:
-    """Relative difference of the divergence (corrected Lemma C.2) and its integral, 3 dimensions.
+    """Relative difference of the divergence (corrected Lemma C.2) and its integral in 3-D.
 
     Against a product Gauss-Hermite rule under Q, correlated covariances.
     """
