@@ -1,4 +1,4 @@
-"""The minimised bounds at sample sizes that people have, where logarithms are not small."""
+"""The minimised bounds at sample sizes from 1e3 to 1e6, where logarithms are not small."""
 
 from __future__ import annotations
 

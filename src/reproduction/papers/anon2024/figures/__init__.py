@@ -112,7 +112,7 @@ def bound_curves(theory: xr.Dataset) -> Figure:
             else:
                 panel.set_xlabel("sample size $N$")
         axes[row, 0].set_ylabel(f"least bound\n{titles[str(noise)]}")
-        # Room above the curves for the slopes.
+        # Space above the curves for the slopes.
         axes[row, 0].set_ylim(None, 50 * float(theory.bound.sel(noise=noise).max()))
     axes[0, 0].legend(loc="lower left", fontsize=6)
     return figure

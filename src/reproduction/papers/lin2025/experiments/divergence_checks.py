@@ -10,18 +10,25 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
+from reproduction.experiment.identities import Stated, above, below, close, identity
 from reproduction.experiment.parameters import Strict
+from reproduction.papers.lin2025.dense_laws import (
+    Normal,
+    apart,
+    dense_divergence,
+    normal_divergence,
+    record_pair,
+    small_case,
+    stacked_law,
+)
 from reproduction.papers.lin2025.setting import Design
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-    from privreg.theory.noisy_sgd.renyi_loss import Record
-
-    Pair = tuple[Record, Record]
-
-Normal = tuple[float, float]  # mean and variance
+    from reproduction.papers.lin2025.dense_laws import Pair
 
 PLACE = "Lemmas C.2 and C.3, Theorems 4.3-4.5, equations (14)-(24)"
+EQUAL: dict[str, Any] = {"holds": below(1e-9), "refuses": [2e-9]}
 # Positions and release times of the small case, over the horizon.
 EARLY, BETWEEN, RELEASES = 0.2, 0.5, np.array([0.3, 0.6, 0.9])
 # Two mixtures over two positions: the law given each.
@@ -38,12 +45,19 @@ class Parameters(Strict):
         description="Dimension of the stacked dense laws."
     )
 
+    @property
+    def small_case(self) -> tuple[HomogenisedSGD, Pair]:
+        return small_case(self.design, self.small_dimension, self.gradient_noise_std)
 
-@per(
-    quadrature_error="relative difference of the Gaussian divergence (Lemma C.2, corrected) and "
-    "its integral in one dimension"
+
+@identity(
+    id="gaussian-divergence-quadrature",
+    where="Lemma C.2, in the right direction",
+    compares="The divergence of two Gaussian laws equals its integral in one dimension.",
+    **EQUAL,
 )
 def quadrature_error(parameters: Parameters) -> float:
+    """Relative difference of the divergence (corrected Lemma C.2) and its integral in 1-D."""
     from privreg.privacy.gaussian import renyi_divergence
 
     laws = [(0.0, 1.0), (0.7, 1.1), (-0.4, 0.95), (0.1, 1.3)]
@@ -53,16 +67,22 @@ def quadrature_error(parameters: Parameters) -> float:
             continue
         shift = [first[0] - second[0]]
         formula = renyi_divergence(shift, [first[1]], [second[1]], order=order)
-        errors.append(_apart(formula, _integral(first, second, order)))
+        errors.append(apart(formula, normal_divergence(first, second, order)))
     return max(errors)
 
 
-@per(
-    cubature_error="relative difference of the Gaussian divergence (Lemma C.2, corrected) and its "
-    "integral in three dimensions"
+@identity(
+    id="gaussian-divergence-cubature",
+    where="Lemma C.2, in the right direction",
+    compares="The divergence of two correlated Gaussian laws equals its integral in three "
+    "dimensions.",
+    **EQUAL,
 )
 def cubature_error(parameters: Parameters) -> float:
-    """Against a product Gauss-Hermite rule under Q, correlated covariances."""
+    """Relative difference of the divergence (corrected Lemma C.2) and its integral in 3-D.
+
+    Against a product Gauss-Hermite rule under Q, correlated covariances.
+    """
     from privreg.privacy.gaussian import renyi_divergence
 
     shift = np.array([0.3, -0.2, 0.4])
@@ -85,15 +105,43 @@ def cubature_error(parameters: Parameters) -> float:
         return np.log(mass @ np.exp(order * log_ratio)) / (order - 1.0)
 
     return max(
-        _apart(renyi_divergence(shift, first, second, order=order), integral(order))
+        apart(renyi_divergence(shift, first, second, order=order), integral(order))
         for order in parameters.orders
     )
 
 
 @per(
-    lemma_printed="Lemma C.2 as printed, N(0, 1) against N(0.5, 1.5)",
+    lemma_printed=Stated(
+        "Lemma C.2 as printed, N(0, 1) against N(0.5, 1.5)",
+        where="Lemma C.2",
+        states="The printed formula is the divergence of the first law from the second.",
+        holds=close(
+            {"artifact": "theory/divergence_checks", "variable": "lemma_function"}, absolute=1e-9
+        ),
+        refuses=[0.6438410362],
+        entry={
+            "id": "lemma-c2-direction",
+            "kind": "theorem",
+            "ours": ["the example N(0, 1) and N(0.5, 1.5) at order 2"],
+            "finding": "divergence-direction",
+            "expect": "contradicted",
+            "note": "It is 0.6438 where the divergence is 0.1839. One example refutes a formula.",
+        },
+    ),
     lemma_reverse="the divergence by quadrature, reverse direction",
-    lemma_function="the library's divergence",
+    lemma_function=Stated(
+        "the library's divergence",
+        where="Lemma C.2",
+        compares="The library's divergence of N(0, 1) from N(0.5, 1.5) at order 2 is "
+        "1/8 - ln(8/9) / 2.",
+        holds=close(0.18389151782819, absolute=1e-9),
+        refuses=[0.6438410362, 0.1839],
+        entry={
+            "id": "lemma-c2-corrected",
+            "note": "By completing the square in the integral of p^2 / q; the printed formula with "
+            "the covariances exchanged.",
+        },
+    ),
 )
 def lemma() -> dict:
     """Printed formula and D(Q||P) by quadrature, order 2, for P = N(0, 1) and Q = N(0.5, 1.5)."""
@@ -102,16 +150,24 @@ def lemma() -> dict:
     mixture = 2.0 * 1.0 - 1.5
     return {
         "lemma_printed": 0.5**2 / mixture + 0.5 * np.log(1.0**2 / 1.5 / mixture),
-        "lemma_reverse": _integral((0.5, 1.5), (0.0, 1.0), 2.0),
+        "lemma_reverse": normal_divergence((0.5, 1.5), (0.0, 1.0), 2.0),
         "lemma_function": renyi_divergence([0.5], [1.0], [1.5], order=2.0),
     }
 
 
-@per(
-    low_rank_error="relative difference of the low-rank and the dense divergence (Theorem 4.3) at "
-    "full dimension"
+@identity(
+    id="low-rank-equals-dense",
+    where="Theorem 4.3, equations (12) to (14); Lemma C.1",
+    kind="theorem",
+    states="The affine step and the linear diffusion give Gaussian laws with the stated means and "
+    "covariances, and the divergence between them is the formula's.",
+    ours=["the paper's dimensions", "one pair", "order 2"],
+    note="The formula by its low rank, in the right direction, against dense laws that are "
+    "stacked from independent noises.",
+    **EQUAL,
 )
 def low_rank_error(parameters: Parameters) -> float:
+    """Relative difference of the low-rank and the dense divergence (Theorem 4.3)."""
     from privreg.theory.noisy_sgd.renyi_loss import last_iterate_divergence
 
     design = parameters.design
@@ -119,24 +175,31 @@ def low_rank_error(parameters: Parameters) -> float:
     instance = design.draw(rng)
     law = design.law(instance.problem, parameters.gradient_noise_std)
     rows, labels = instance.records.sample(2, rng)
-    pair = _pair(instance.basis.coordinates(rows), labels)
+    pair = record_pair(instance.basis.coordinates(rows), labels)
     time, position = 0.5 * design.horizon, 0.45 * design.horizon
     fast = last_iterate_divergence(law, *pair, time=time, position=position, order=2.0)
-    return _apart(fast, _dense(law, pair, [time], position))
+    return apart(fast, dense_divergence(law, pair, [time], position))
 
 
-@per(
-    gap_decay_error="relative difference of the gaps of means and covariances and the propagated "
-    "ones"
+@identity(
+    id="gaps-decay",
+    where="Section 4.2, equation (13); Lemma C.1",
+    kind="prose",
+    states="After the differing step the gaps of the means and of the covariances decay as the "
+    "transition matrix and its two-sided product.",
+    ours=["30 dimensions", "a constant rate", "one pair"],
+    **EQUAL,
 )
 def gap_decay_error(parameters: Parameters) -> float:
-    """Gaps at a later time of the dense laws against those right after the step, both propagated.
+    """Relative difference of the gaps of means and covariances and the propagated ones.
+
+    Gaps at a later time of the dense laws against those right after the step, both propagated.
 
     The transition matrix is exp(-A (Gamma(t) - Gamma(s))) for a constant rate.
     """
-    law, pair = _small_case(parameters)
+    law, pair = parameters.small_case
     d, position, time = law.problem.initial.size, EARLY * law.horizon, RELEASES[-1] * law.horizon
-    laws = [_stacked(law, record, [position, time], position) for record in pair]
+    laws = [stacked_law(law, record, [position, time], position) for record in pair]
     mean, covariance = laws[0][0] - laws[1][0], laws[0][1] - laws[1][1]
     rate = float(law.schedule.rate(position))
     decay = np.exp(-rate * (law.problem.eigenvalues + law.problem.ridge) * (time - position))
@@ -148,54 +211,118 @@ def gap_decay_error(parameters: Parameters) -> float:
 
 
 @per(
-    first_release_error="relative difference of the joint divergence, all released after the "
-    "differing step, and that of the first release, Theorem 4.4",
-    joint_error="relative difference of the joint divergence and the dense one, one released "
-    "before, Theorem 4.4",
-    suffix_ratio="divergence of the suffix alone over the joint one, same direction",
+    first_release_error=Stated(
+        "relative difference of the joint divergence, all released after the differing step, and "
+        "that of the first release, Theorem 4.4",
+        where="Theorem 4.4",
+        compares="If all iterates are released after the differing step, their dense joint "
+        "divergence is that of the first of them, since both processes move on alike.",
+        entry={"id": "later-releases-add-nothing", "figure": "release_strategies"},
+        **EQUAL,
+    ),
+    joint_error=Stated(
+        "relative difference of the joint divergence and the dense one, one released before, "
+        "Theorem 4.4",
+        where="Theorem 4.4",
+        compares="With the last release before the step kept, the divergence equals that of the "
+        "dense joint laws.",
+        entry={"id": "prefix-counts", "figure": "release_strategies"},
+        **EQUAL,
+    ),
+    suffix_ratio=Stated(
+        "divergence of the suffix alone over the joint one, same direction",
+        where="Theorem 4.4, equation (20)",
+        states="The divergence of the released iterates equals that of those after the differing "
+        "step alone.",
+        holds=close(1.0, absolute=1e-6),
+        refuses=[0.9, 0.999],
+        entry={
+            "id": "prefix-adds-nothing",
+            "kind": "theorem",
+            "figure": "release_strategies",
+            "ours": ["three releases in 30 dimensions", "one of them before the step", "order 2"],
+            "finding": "releases-before-the-step-count",
+            "expect": "contradicted",
+            "note": "0.905 of it, against the dense joint laws. The iterates before the step have "
+            "the same law in both processes but predict the state that the step meets.",
+        },
+    ),
 )
 def joint(parameters: Parameters) -> dict:
     """All iterates, released after the differing step and on both sides of it."""
     from privreg.theory.noisy_sgd.renyi_loss import iterates_divergence, last_iterate_divergence
 
-    law, pair = _small_case(parameters)
+    law, pair = parameters.small_case
     times, early, between = RELEASES * law.horizon, EARLY * law.horizon, BETWEEN * law.horizon
     first = last_iterate_divergence(law, *pair, time=times[0], position=early, order=2.0)
     exact = iterates_divergence(law, *pair, times=times, position=between, order=2.0)
     suffix = last_iterate_divergence(law, *pair[::-1], time=times[1], position=between, order=2.0)
-    dense = _dense(law, pair, times, between)
+    dense = dense_divergence(law, pair, times, between)
     return {
-        "first_release_error": _apart(first, _dense(law, pair, times, early)),
-        "joint_error": _apart(exact, dense),
+        "first_release_error": apart(first, dense_divergence(law, pair, times, early)),
+        "joint_error": apart(exact, dense),
         "suffix_ratio": suffix / dense,
     }
 
 
 @per(
-    average_error="relative difference of the average's divergence, Theorem 4.5, and the dense one",
-    average_printed_ratio="divergence of the average with the printed blocks over the dense one",
+    average_error=Stated(
+        "relative difference of the average's divergence, Theorem 4.5, and the dense one",
+        where="Theorem 4.5",
+        compares="With the step's matrix in the cross-covariance the divergence equals that of "
+        "the dense laws.",
+        entry={"id": "average-corrected", "figure": "release_strategies"},
+        **EQUAL,
+    ),
+    average_printed_ratio=Stated(
+        "divergence of the average with the printed blocks over the dense one",
+        where="Theorem 4.5, equations (18), (22) and (23)",
+        states="The divergence of an average is that of the law with the printed "
+        "cross-covariances.",
+        holds=close(1.0, absolute=1e-6),
+        refuses=[0.5, 0.999],
+        entry={
+            "id": "average-cross-covariance",
+            "kind": "theorem",
+            "figure": "release_strategies",
+            "ours": ["three iterates in 30 dimensions", "one of them before the step", "order 2"],
+            "finding": "cross-covariance-lacks-the-step",
+            "expect": "contradicted",
+            "note": "The covariance of an iterate before the differing step with one after it "
+            "lacks the step's own matrix.",
+        },
+    ),
 )
 def average(parameters: Parameters) -> dict:
     """The mean of the iterates, released after the differing step and on both sides of it."""
     from privreg.theory.noisy_sgd.renyi_loss import average_divergence
 
-    law, pair = _small_case(parameters)
+    law, pair = parameters.small_case
     options: dict[str, Any] = {"times": RELEASES * law.horizon, "order": 2.0}
     positions = [EARLY * law.horizon, BETWEEN * law.horizon]
     found = [average_divergence(law, *pair, position=at, **options) for at in positions]
-    dense = [_dense(law, pair, options["times"], at, average=True) for at in positions]
+    dense = [dense_divergence(law, pair, options["times"], at, average=True) for at in positions]
     printed = average_divergence(
         law, *pair[::-1], position=positions[1], variant="paper", **options
     )
     return {
-        "average_error": max(map(_apart, found, dense)),
+        "average_error": max(map(apart, found, dense)),
         "average_printed_ratio": printed / dense[1],
     }
 
 
-@per(mixture_ratio="divergence of mixtures over its bound, Lemma C.3")
+@identity(
+    id="mixture-bound-holds",
+    where="Lemma C.3",
+    kind="theorem",
+    states="The divergence of mixtures over the position stays below the bound.",
+    holds=below(1.0),
+    refuses=[1.01],
+    ours=["two pairs of normal laws", "order 2"],
+    note="One dimension, by quadrature.",
+)
 def mixture_ratio() -> float:
-    """Order 2 in one dimension."""
+    """Divergence of mixtures over its bound, Lemma C.3."""
     from scipy.integrate import quad
 
     from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
@@ -209,14 +336,38 @@ def mixture_ratio() -> float:
         lambda x: mixture(x, FIRST) ** 2.0 * mixture(x, SECOND) ** (1.0 - 2.0),
         -30.0, 30.0, points=[0.0], epsabs=0, epsrel=1e-11, limit=400,
     )[0]  # fmt: skip
-    each = [_integral(first, second, 2.0) for first, second in zip(FIRST, SECOND, strict=True)]
+    each = [
+        normal_divergence(first, second, 2.0) for first, second in zip(FIRST, SECOND, strict=True)
+    ]
     return np.log(integral) / float(shuffled_loss(each, [0.5, 0.5], horizon=1.0, order=2.0))
 
 
 @per(
-    loss_without_plus="equation (21) as printed, last release half way, divergence 0.001 "
-    "everywhere",
-    loss_with_plus="the same with the plus",
+    loss_without_plus=Stated(
+        "equation (21) as printed, last release half way, divergence 0.001 everywhere",
+        where="Theorem 4.4, equation (21)",
+        states="The right-hand side bounds a Rényi loss, hence is not negative.",
+        holds=above(0.0),
+        refuses=[-0.1],
+        entry={
+            "id": "joint-loss-without-plus",
+            "kind": "theorem",
+            "ours": ["a divergence of 0.001 everywhere", "the last release half way", "order 2"],
+            "finding": "joint-loss-lacks-a-plus",
+            "expect": "contradicted",
+            "note": "As printed it is -1.39, and minus infinity once the last iterate is among "
+            "those released.",
+        },
+    ),
+    loss_with_plus=Stated(
+        "the same with the plus",
+        where="Equation (21)",
+        compares="With the plus, half the positions released and a divergence of 0.001 there, the "
+        "loss is 0.0005.",
+        holds=close(5.0012499e-4, absolute=1e-9),
+        refuses=[1e-3, 0.0],
+        entry={"id": "joint-loss-with-plus"},
+    ),
 )
 def plus() -> dict:
     from privreg.theory.noisy_sgd.shuffled_position import (
@@ -243,95 +394,3 @@ theory = stage(
     mixture_ratio,
     plus,
 )
-
-
-def _apart(found: float, reference: float) -> float:
-    return abs(found / reference - 1.0)
-
-
-def _integral(first: Normal, second: Normal, order: float) -> float:
-    """Divergence of two normal laws in one dimension, by quadrature."""
-    from scipy.integrate import quad
-
-    def integrand(x: float) -> float:
-        logs = [-0.5 * (x - m) ** 2 / v - 0.5 * np.log(2.0 * np.pi * v) for m, v in (first, second)]
-        return float(np.exp(order * logs[0] + (1.0 - order) * logs[1]))
-
-    value = quad(integrand, -60.0, 60.0, points=[-3.0, 0.0, 3.0], epsabs=0, epsrel=1e-12, limit=400)
-    return float(np.log(value[0]) / (order - 1.0))
-
-
-def _dense(
-    law: HomogenisedSGD,
-    pair: Pair,
-    times: list[float] | np.ndarray,
-    position: float,
-    *,
-    average: bool = False,
-) -> float:
-    """Divergence of order 2 of the stacked iterates, or of their average."""
-    from privreg.privacy.gaussian import renyi_divergence
-
-    (mean, covariance), (other_mean, other) = (
-        _stacked(law, record, times, position) for record in pair
-    )
-    shift = mean - other_mean
-    if average:
-        fold = np.kron(np.full((1, len(times)), 1.0 / len(times)), np.eye(len(law.problem.initial)))
-        shift, covariance, other = fold @ shift, fold @ covariance @ fold.T, fold @ other @ fold.T
-    return renyi_divergence(shift, covariance, other, order=2.0)
-
-
-def _small_case(parameters: Parameters) -> tuple[HomogenisedSGD, Pair]:
-    from privreg.schedules import ConstantRate
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-
-    d = parameters.small_dimension
-    rng = np.random.Generator(np.random.SFC64(d))
-    problem = RidgeRegression(
-        np.linspace(0.2, 1.8, d) / d,
-        rng.standard_normal(d) / np.sqrt(d),
-        rng.standard_normal(d),
-        label_noise_std=parameters.design.label_noise_std,
-        ridge=parameters.design.ridge,
-    )
-    rate = ConstantRate(d * parameters.design.step_size)
-    law = HomogenisedSGD(
-        problem, rate, gradient_noise_std=parameters.gradient_noise_std, horizon=9.0
-    )
-    rows = np.sqrt(problem.eigenvalues) * rng.standard_normal((2, d))
-    return law, _pair(rows, rows @ problem.target)
-
-
-def _pair(rows: np.ndarray, labels: np.ndarray) -> Pair:
-    from privreg.theory.noisy_sgd.renyi_loss import Record
-
-    return Record(rows[0], float(labels[0])), Record(rows[1], float(labels[1]))
-
-
-def _stacked(
-    law: HomogenisedSGD, record: Record, times: list[float] | np.ndarray, position: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Dense mean and covariance of the stacked iterates, as a linear map of independent noises."""
-    d = law.problem.initial.size
-    step = float(law.schedule.rate(position)) / d
-    matrix = (1.0 - step * law.problem.ridge) * np.eye(d)
-    matrix -= step * np.outer(record.features, record.features)
-    mean, factor, now = law.problem.initial, np.zeros((d, 0)), 0.0
-    means, factors = [], []
-    for time, is_release in sorted([*((float(t), True) for t in times), (position, False)]):
-        decay = law.transition(time, now)
-        fresh = law.variance(time) - decay**2 * law.variance(now)
-        noise = np.diag(np.sqrt(np.maximum(fresh, 0.0)))
-        mean = law.problem.minimiser + decay * (mean - law.problem.minimiser)
-        factor = np.hstack([decay[:, None] * factor, noise])
-        now = time
-        if is_release:
-            means.append(mean)
-            factors.append(factor)
-        else:
-            mean = matrix @ mean + step * record.label * record.features
-            factor = np.hstack([matrix @ factor, step * law.gradient_noise_std * np.eye(d)])
-    width = factors[-1].shape[1]
-    stacked = np.vstack([np.pad(f, ((0, 0), (0, width - f.shape[1]))) for f in factors])
-    return np.concatenate(means), stacked @ stacked.T

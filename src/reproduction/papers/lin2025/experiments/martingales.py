@@ -146,9 +146,9 @@ def _diffusion(
         state = problem.minimiser + decay * (state - problem.minimiser) + kick
         flow = problem.minimiser + decay * (flow - problem.minimiser)
         variance = decay**2 * variance + scale[1]
-        wander = state[1] - flow
-        first = (eigenvalues * (flow - target)) @ wander
-        second = 0.5 * eigenvalues @ (wander**2 - variance)
+        displacement = state[1] - flow
+        first = (eigenvalues * (flow - target)) @ displacement
+        second = 0.5 * eigenvalues @ (displacement**2 - variance)
         expansion[k] = abs(first) + abs(second)
         level = 0.5 * ((state - target) ** 2 @ eigenvalues + problem.label_noise_std**2)
         risk[:, k] = level
