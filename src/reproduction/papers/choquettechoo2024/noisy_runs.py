@@ -37,13 +37,40 @@ class _State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NoisyRun:
-    """Noisy-FTRL without clipping, from a distance of 1."""
+class _Run:
+    """What both kinds of runs are told; they start at a distance of 1 from the target."""
 
     covariance: Covariance
     steps: int
     failure_probability: float
     label_noise_std: float
+
+    @cached_property
+    def logarithm(self) -> float:
+        return float(np.log(self.steps / self.failure_probability))
+
+    @cached_property
+    def moment(self) -> float:
+        return self.covariance.moment
+
+    @cached_property
+    def eigenvalues(self) -> np.ndarray:
+        return self.covariance.eigenvalues
+
+    @property
+    def least(self) -> float:
+        return float(self.eigenvalues.min())
+
+    @property
+    def distance(self) -> np.ndarray:
+        d = self.covariance.dimension
+        return np.full(d, d**-0.5)
+
+
+@dataclass(frozen=True)
+class NoisyRun(_Run):
+    """Noisy-FTRL without clipping."""
+
     gradient_noise_std: float
 
     def largest_ratios(self, normals: np.ndarray) -> dict[str, np.ndarray]:
@@ -52,7 +79,7 @@ class NoisyRun:
             {
                 "event": self._events(at),
                 "bound": self._sizes(at) / self._limits,
-                "start": max(1.0, float(np.linalg.norm(at.start) / np.linalg.norm(self._first))),
+                "start": max(1.0, float(np.linalg.norm(at.start) / np.linalg.norm(self.distance))),
                 "absolute": float((at.noise_responses / self._absolute(at)).max()),
             }
             for at in self._states(normals)
@@ -60,24 +87,12 @@ class NoisyRun:
         return {name: np.max([each[name] for each in found], axis=0) for name in found[0]}
 
     @cached_property
-    def logarithm(self) -> float:
-        return float(np.log(self.steps / self.failure_probability))
-
-    @cached_property
     def step_size(self) -> float:
-        return 1 / (CONSTANT * self.covariance.moment * self.logarithm)
-
-    @cached_property
-    def _eigenvalues(self) -> np.ndarray:
-        return self.covariance.eigenvalues
-
-    @cached_property
-    def _moment(self) -> float:
-        return self.covariance.moment
+        return 1 / (CONSTANT * self.moment * self.logarithm)
 
     @cached_property
     def _damping(self) -> float:
-        return self.step_size * float(self._eigenvalues.min())
+        return self.step_size * self.least
 
     @cached_property
     def _coefficients(self) -> np.ndarray:
@@ -94,17 +109,12 @@ class NoisyRun:
         halves = (1 - self._damping) ** (np.arange(self.steps) / 2)
         return np.convolve(np.abs(self._coefficients), halves)[: self.steps]
 
-    @property
-    def _first(self) -> np.ndarray:
-        d = self._eigenvalues.size
-        return np.full(d, d**-0.5)
-
     def _states(self, normals: np.ndarray) -> Iterator[_State]:
-        d, eta, beta = self._eigenvalues.size, self.step_size, self._coefficients
-        features = normals[:, :d] * np.sqrt(self._eigenvalues)
+        d, eta, beta = self.eigenvalues.size, self.step_size, self._coefficients
+        features = normals[:, :d] * np.sqrt(self.eigenvalues)
         labels = self.label_noise_std * normals[:, d]
         white = self.gradient_noise_std * normals[:, d + 1 :]
-        start, label, noise = self._first, np.zeros(d), np.zeros(d)
+        start, label, noise = self.distance, np.zeros(d), np.zeros(d)
         # Responses of the label part to each label, of the noise part to each draw.
         moved, answers = np.zeros((self.steps, d)), np.zeros((self.steps, d, d))
         for t, x in enumerate(features):
@@ -129,10 +139,10 @@ class NoisyRun:
         ages = np.arange(len(traces))[::-1]
         label_limit = CONSTANT * eta**2 * zeta**2 * traces.sum() * log
         noise_limit = CONSTANT * eta**2 * sigma**2 * responses.sum() * log
-        label_rows = self.steps**2 * self._moment / p * (1 - self._damping) ** ages
-        noise_rows = self.steps**2 * self._eigenvalues.size / p * self._decayed_sums[ages]
+        label_rows = self.steps**2 * self.moment / p * (1 - self._damping) ** ages
+        noise_rows = self.steps**2 * self.eigenvalues.size / p * self._decayed_sums[ages]
         return [
-            at.features @ at.features / (CONSTANT * self._moment * log),
+            at.features @ at.features / (CONSTANT * self.moment * log),
             at.drawn_label**2 / (2 * zeta**2 * np.log(2 * self.steps / p)),
             at.label @ at.label / label_limit,
             float((traces / label_rows).max()),
@@ -147,13 +157,13 @@ class NoisyRun:
     def _absolute(self, at: _State) -> np.ndarray:
         """Lemma D.10 with absolute coefficients, by age of the draw."""
         ages = np.arange(len(at.noise_responses))[::-1]
-        return self._eigenvalues.size * self._sums[ages] ** 2
+        return self.eigenvalues.size * self._sums[ages] ** 2
 
     @cached_property
     def _limits(self) -> np.ndarray:
         """Right sides of Theorem D.4 and Propositions D.7 and D.8, with constant 1."""
-        moment, log, zeta = self._moment, self.logarithm, self.label_noise_std
-        eta, mu, d = self.step_size, float(self._eigenvalues.min()), self._eigenvalues.size
+        moment, log, zeta = self.moment, self.logarithm, self.label_noise_std
+        eta, mu, d = self.step_size, self.least, self.eigenvalues.size
         label = eta * moment * zeta**2 / mu
         noise = eta**2 * self.gradient_noise_std**2 * d * float(self._sums[-1]) ** 2
         noise /= eta * mu
@@ -163,13 +173,9 @@ class NoisyRun:
 
 
 @dataclass(frozen=True)
-class PrivateRun:
-    """DP-FTRL with the clip norm and the step size of Theorem D.13, from a distance of 1."""
+class PrivateRun(_Run):
+    """DP-FTRL with the clip norm and the step size of Theorem D.13."""
 
-    covariance: Covariance
-    steps: int
-    failure_probability: float
-    label_noise_std: float
     rho: float
 
     def outcome(self, rng: np.random.Generator) -> dict[str, float]:
@@ -177,9 +183,8 @@ class PrivateRun:
         from privreg.algorithms.dp_ftrl import dp_ftrl
         from privreg.algorithms.samples import ArraySamples
 
-        d, eigenvalues = self.covariance.dimension, self.covariance.eigenvalues
+        d, eigenvalues, target = self.covariance.dimension, self.eigenvalues, self.distance
         features = rng.standard_normal((self.steps, d)) * np.sqrt(eigenvalues)
-        target = np.full(d, d**-0.5)
         labels = features @ target + self.label_noise_std * rng.standard_normal(self.steps)
         samples = ArraySamples(features, labels)
         run = dp_ftrl(samples, mechanism=self._mechanism, step_size=self.step_size, rng=rng)
@@ -194,8 +199,7 @@ class PrivateRun:
         from privreg.theory.correlated_noise.linear_regression import stationary_error
         from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
-        eigenvalues = self.covariance.eigenvalues
-        low, high = float(eigenvalues.min()), float(eigenvalues.max())
+        eigenvalues, low = self.eigenvalues, self.least
         noise = StationaryNoise.damped_square_root(self.step_size * low)
         limit = stationary_error(
             eigenvalues,
@@ -205,20 +209,15 @@ class PrivateRun:
             label_noise_std=self.label_noise_std,
         ).excess_risk
         first = 0.5 * eigenvalues.sum() / eigenvalues.size
-        return float(
-            2 * high / low * np.exp(-self.step_size * low * self.steps) * first + 2 * limit
-        )
-
-    @cached_property
-    def logarithm(self) -> float:
-        return float(np.log(self.steps / self.failure_probability))
+        start = 2 * float(eigenvalues.max()) / low
+        start *= np.exp(-self.step_size * low * self.steps) * first
+        return float(start + 2 * limit)
 
     @cached_property
     def step_size(self) -> float:
         from privreg.noise.sensitivity import damped_square_root_limit
 
-        moment, d, log = self.covariance.moment, self.covariance.dimension, self.logarithm
-        mu = float(self.covariance.eigenvalues.min())
+        moment, d, log, mu = self.moment, self.covariance.dimension, self.logarithm, self.least
         eta = 1 / (CONSTANT * moment * log)
         # The second limit holds the sensitivity at the step size itself: a few rounds settle it.
         for _ in range(20):
@@ -229,9 +228,8 @@ class PrivateRun:
 
     @cached_property
     def clip_norm(self) -> float:
-        moment, zeta = self.covariance.moment, self.label_noise_std
-        mu = float(self.covariance.eigenvalues.min())
-        sizes = (1.0, (self.step_size * moment * zeta**2 / mu) ** 0.5, zeta / moment**0.5)
+        moment, zeta = self.moment, self.label_noise_std
+        sizes = (1.0, (self.step_size * moment * zeta**2 / self.least) ** 0.5, zeta / moment**0.5)
         return 4 * CONSTANT * moment * max(sizes) * self.logarithm**2.5
 
     @property
@@ -240,9 +238,8 @@ class PrivateRun:
         from privreg.noise.toeplitz import damped_square_root
         from privreg.privacy.budget import Budget
 
-        mu = float(self.covariance.eigenvalues.min())
         return FTRLMechanism.for_budget(
-            damped_square_root(self.steps, damping=self.step_size * mu),
+            damped_square_root(self.steps, damping=self.step_size * self.least),
             clip_norm=self.clip_norm,
             budget=Budget.zcdp(self.rho, neighbours="zero-out"),
             sample_size=self.steps,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,6 @@ from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
 from reproduction.papers.choquettechoo2024.training import (
     Floats,
-    Schedule,
     Settings,
     accuracy,
     train,
@@ -22,35 +21,13 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from reproduction.experiment.trials import Trials
-    from reproduction.papers.choquettechoo2024.mechanisms import Participation
+    from reproduction.papers.choquettechoo2024.experiments.private_training import Parameters
 
 FloatArray = NDArray[np.float64]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
 CLASSES = 10
 # The generator that rates are chosen with; reported trials count from 0.
 TUNING_TRIAL = 1_000_000
-
-
-class Plan(Protocol):
-    """What the runs need of an experiment's parameters."""
-
-    dataset: Literal["mnist_digits", "cifar10"]
-    sample_size: int
-    validation: int
-    test: int
-    steps_per_epoch: int
-    clip_norm: float
-    momentum: float
-    rate_factors: list[float]
-    noiseless_rates: list[float]
-
-    @property
-    def participation(self) -> Participation: ...
-
-    @property
-    def noise_multipliers(self) -> FloatArray: ...
-
-    def schedule(self, batch_size: int) -> Schedule: ...
 
 
 class _Mechanism(NamedTuple):
@@ -80,7 +57,7 @@ class Runs:
     """Settings of one experiment, with everything that its trials share."""
 
     def __init__(
-        self, parameters: Plan, trials: Trials, theory: xr.Dataset, data: xr.Dataset
+        self, parameters: Parameters, trials: Trials, theory: xr.Dataset, data: xr.Dataset
     ) -> None:
         from privreg.data.splits import sizes_that_fit
         from reproduction.experiment.tables import from_dataset
