@@ -35,12 +35,8 @@ if TYPE_CHECKING:
     from privreg.algorithms.noisy_sgd import LinearRecords, run_noisy_sgd, simulate_noisy_sgd
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import ArraySamples, GaussianSamples
-    from privreg.algorithms.shaped_dp_ftrl import (
-        FixedClip,
-        ResidualClip,
-        ShapedMechanism,
-        shaped_dp_ftrl,
-    )
+    from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+    from privreg.algorithms.shaped_mechanism import FixedClip, ResidualClip, ShapedMechanism
     from privreg.algorithms.sound_adassp import sound_adassp
     from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd
     from privreg.auditing import audit, audit_mechanism
@@ -96,7 +92,7 @@ _HOMES = {
     "Declared": "privreg.methods.runs",
     "Diagnostic": "privreg.privacy.release",
     "FTRLMechanism": "privreg.algorithms.dp_ftrl",
-    "FixedClip": "privreg.algorithms.shaped_dp_ftrl",
+    "FixedClip": "privreg.algorithms.shaped_mechanism",
     "FullBatchDPGD": "privreg.methods.full_batch_dpgd",
     "GaussianSamples": "privreg.algorithms.samples",
     "GradientDescentLaw": "privreg.theory.full_batch_dpgd.law",
@@ -117,9 +113,9 @@ _HOMES = {
     "PrivateRegression": "privreg.methods.private_regression",
     "Problem": "privreg.prediction.problem",
     "Release": "privreg.privacy.release",
-    "ResidualClip": "privreg.algorithms.shaped_dp_ftrl",
+    "ResidualClip": "privreg.algorithms.shaped_mechanism",
     "RidgeRegression": "privreg.theory.noisy_sgd.diffusion",
-    "ShapedMechanism": "privreg.algorithms.shaped_dp_ftrl",
+    "ShapedMechanism": "privreg.algorithms.shaped_mechanism",
     "Spectrum": "privreg.spectra",
     "__version__": "privreg.version",
     "adassp": "privreg.algorithms.adassp",

@@ -12,7 +12,7 @@ import numpy as np
 
 from privreg import auditing, models, schedules, spectra
 from privreg.algorithms import adassp
-from privreg.algorithms.shaped_dp_ftrl import ResidualClip
+from privreg.algorithms.shaped_mechanism import ResidualClip
 from privreg.inference import intervals
 from privreg.noise import correlations, covariance, streams
 from privreg.noise.source import Secret, Seeded
@@ -326,8 +326,8 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "schedules.InverseSquareRootRate": lambda: schedules.InverseSquareRootRate(0.5),
     "schedules.Polynomial": lambda: schedules.Polynomial(1.0, 0.5),
     "screening.ScreenedSamples": made.screened,
-    "shaped_dp_ftrl.ResidualClip": lambda: ResidualClip(1.5, made.FEATURES, made.LABELS),
-    "shaped_dp_ftrl.ShapedMechanism": made.shaped_mechanism,
+    "shaped_mechanism.ResidualClip": lambda: ResidualClip(1.5, made.FEATURES, made.LABELS),
+    "shaped_mechanism.ShapedMechanism": made.shaped_mechanism,
     "source.Secret": Secret,
     "source.Seeded": lambda: Seeded(3),
     "stationary_noise.StationaryNoise": made.stationary_noise,

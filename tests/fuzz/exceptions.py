@@ -10,7 +10,7 @@ import numpy as np
 
 from privreg import schedules
 from privreg.algorithms.adassp import Bounds
-from privreg.algorithms.shaped_dp_ftrl import FixedClip
+from privreg.algorithms.shaped_mechanism import FixedClip
 from privreg.noise.source import Seeded
 from privreg.privacy.neighbours import Neighbours
 from privreg.theory.shaped_noise.rates import LinearFraction
@@ -120,8 +120,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "noisy_sgd.LinearRecords": {"std": made.EIGENVALUES},
     "noisy_sgd.LinearRecords.uniform": {"mean": 0.2},
     "noisy_sgd.clipped_normal_variance": {},
-    "one_pass_dpgd.Mechanism": {"clip_norm": np.array([1.0, 1.5]), "privacy": 2.0},
-    "one_pass_dpgd.Mechanism.from_schedule": {"sample_size": made.N},
+    "one_pass_mechanism.Mechanism": {"clip_norm": np.array([1.0, 1.5]), "privacy": 2.0},
+    "one_pass_mechanism.Mechanism.from_schedule": {"sample_size": made.N},
     "optimal_harmonic.least_risk": {"start": 0.5},
     "optimal_harmonic.explicit_constants": {"start": 0.5, "smallest": 0.5, "largest": 1.5},
     "pair_proxies.candidate_records": {"references": made.FEATURES[:2]},
@@ -253,8 +253,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "finest": 0.5,
     },
     "second_moments.private_risk": {"covariance": made.EIGENVALUES, "decoder": None},
-    "shaped_dp_ftrl.ShapedMechanism": {"covariance": made.SHAPE, "clipping": FixedClip(1.5)},
-    "shaped_dp_ftrl.ShapedMechanism.for_budget": {
+    "shaped_mechanism.ShapedMechanism": {"covariance": made.SHAPE, "clipping": FixedClip(1.5)},
+    "shaped_mechanism.ShapedMechanism.for_budget": {
         "covariance": made.SHAPE,
         "clipping": FixedClip(1.5),
     },

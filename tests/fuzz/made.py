@@ -18,6 +18,7 @@ from privreg.algorithms import (
     samples,
     shaped_dp_ftrl,
 )
+from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
 from privreg.noise import buffered, correlations, covariance, toeplitz
 from privreg.privacy import low_rank
 from privreg.privacy.budget import Budget
@@ -138,7 +139,7 @@ def ftrl_mechanism() -> Any:
 
 
 def shaped_mechanism() -> Any:
-    return shaped_dp_ftrl.ShapedMechanism(SHAPE, TREE, shaped_dp_ftrl.FixedClip(1.5), 1.2, N)
+    return ShapedMechanism(SHAPE, TREE, FixedClip(1.5), 1.2, N)
 
 
 def buffered_mechanism() -> Any:

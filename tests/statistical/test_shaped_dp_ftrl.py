@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
 from privreg.algorithms.shaped_settings import run_settings
 from privreg.noise.correlations import (
     IndependentCorrelation,

@@ -26,7 +26,8 @@ from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.ftrl_simulation import simulate_ftrl
 from privreg.algorithms.noisy_sgd import LinearRecords, simulate_noisy_sgd
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
 from privreg.models import LinearModel
 from privreg.noise import discrete, toeplitz
 from privreg.noise.buffered import buffered_square_root

@@ -16,7 +16,8 @@ from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
 from privreg.auditing import audit
 from privreg.noise.correlations import (
     IndependentCorrelation,

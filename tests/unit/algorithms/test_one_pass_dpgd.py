@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.algorithms.one_pass_dpgd import (
-    LARGEST,
-    LARGEST_STEP,
-    Mechanism,
-    isotropic_risk_path,
-)
+from privreg.algorithms.one_pass_dpgd import isotropic_risk_path
+from privreg.algorithms.one_pass_mechanism import LARGEST, LARGEST_STEP, Mechanism
 from privreg.privacy.budget import Budget
 from privreg.schedules import Polynomial
 

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import (
-    FixedClip,
-    ResidualClip,
-    ShapedMechanism,
-    shaped_dp_ftrl,
-)
+from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+from privreg.algorithms.shaped_mechanism import FixedClip, ResidualClip, ShapedMechanism
 from privreg.algorithms.shaped_settings import run_settings
 from privreg.noise.correlations import (
     IndependentCorrelation,

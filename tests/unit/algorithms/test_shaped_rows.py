@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 from privreg.algorithms.samples import ArraySamples, Chunk
-from privreg.algorithms.shaped_dp_ftrl import (
-    FixedClip,
-    ResidualClip,
-    ShapedMechanism,
-    _rows_but_last,
-    shaped_dp_ftrl,
-)
+from privreg.algorithms.shaped_dp_ftrl import _rows_but_last, shaped_dp_ftrl
+from privreg.algorithms.shaped_mechanism import FixedClip, ResidualClip, ShapedMechanism
 from privreg.noise.correlations import IndependentCorrelation, TreeCorrelation
 from privreg.noise.covariance import identity_covariance
 

@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
 from privreg.noise.covariance import DiagonalCovariance
 from privreg.privacy.budget import Budget
 from reproduction.experiment.trials import shard_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from reproduction.experiment.trials import Trials
-    from reproduction.papers.choquettechoo2024.experiments.private_training import Parameters
 
 FloatArray = NDArray[np.float64]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
@@ -54,10 +53,10 @@ class _Parts(NamedTuple):
 
 
 class Runs:
-    """Settings of one experiment, with everything that its trials share."""
+    """Settings of one experiment (`private_training.Parameters`), and what its trials share."""
 
     def __init__(
-        self, parameters: Parameters, trials: Trials, theory: xr.Dataset, data: xr.Dataset
+        self, parameters: Any, trials: Trials, theory: xr.Dataset, data: xr.Dataset
     ) -> None:
         from privreg.data.splits import sizes_that_fit
         from reproduction.experiment.tables import from_dataset

@@ -66,7 +66,8 @@ AXES = {
 def runs(parameters: Parameters, noise_shape: str) -> dict:
     """Distances of the library's run from the printed lines."""
     from privreg.algorithms.samples import ArraySamples
-    from privreg.algorithms.shaped_dp_ftrl import FixedClip, ShapedMechanism, shaped_dp_ftrl
+    from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+    from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
     from privreg.noise.correlations import TreeCorrelation
 
     size, d = parameters.sample_size, parameters.dimension

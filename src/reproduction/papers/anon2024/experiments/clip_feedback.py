@@ -15,7 +15,7 @@ from reproduction.papers.anon2024.setting import SHAPES
 if TYPE_CHECKING:
     import xarray as xr
 
-    from privreg.algorithms.shaped_dp_ftrl import ShapedMechanism
+    from privreg.algorithms.shaped_mechanism import ShapedMechanism
     from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 4.2, Algorithm 1; the paper runs no experiment"
@@ -147,7 +147,7 @@ summarise = stage(AXES, shares, at_cap, start)
 def _mechanism(
     parameters: Parameters, constant: str, shape: np.ndarray, estimating: tuple
 ) -> ShapedMechanism:
-    from privreg.algorithms.shaped_dp_ftrl import ResidualClip, ShapedMechanism
+    from privreg.algorithms.shaped_mechanism import ResidualClip, ShapedMechanism
     from privreg.noise.correlations import TreeCorrelation
     from privreg.noise.covariance import DiagonalCovariance
 
