@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable
+from privreg.noise.normals import standard_normal
 from privreg.validation import (
     require_array,
     require_count,
@@ -96,6 +97,6 @@ class LinearModel(Immutable):
         """
         sample_size = require_count("sample_size", sample_size)
         require_rng("rng", rng)
-        features = rng.standard_normal((sample_size, self.dimension)) * np.sqrt(self.eigenvalues)
-        noise = self.label_noise_std * rng.standard_normal(sample_size)
+        features = standard_normal(rng, (sample_size, self.dimension)) * np.sqrt(self.eigenvalues)
+        noise = self.label_noise_std * standard_normal(rng, sample_size)
         return features, features @ self.target + noise

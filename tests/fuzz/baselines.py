@@ -264,6 +264,7 @@ INTERNALS = {
     "clipping.noise_moments",
     "inverse.forward_substitution",
     "misfit.squared_shift",
+    "normals.standard_normal",
     "clipping.variance_of",
     "clipped_gradient.sum_clipped",
     "clipped_gradient.rescale_chunks",

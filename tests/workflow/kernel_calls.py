@@ -29,7 +29,7 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
 from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
 from privreg.models import LinearModel
-from privreg.noise import discrete, toeplitz
+from privreg.noise import discrete, normals_kernel, toeplitz
 from privreg.noise.buffered import buffered_square_root
 from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.covariance import population_covariance
@@ -208,6 +208,13 @@ def buffered() -> Any:
     return noise.encoder(), noise.decoder(), block
 
 
+def many_normals() -> Any:
+    # Below the public function, which loads the kernel only after many draws.
+    numbers = np.empty(SIZE)
+    normals_kernel.fill(generator(), numbers)
+    return numbers
+
+
 CALLS: dict[str, Callable[[], Any]] = {
     "one-pass DP-GD, noise on the output": partial(drawn, 0.0),
     "one-pass DP-GD, noise on every step": partial(drawn, 0.5),
@@ -229,6 +236,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "DP-FTRL, simulated": ftrl_risks,
     "shaped DP-FTRL": shaped,
     "integer gradients": integer_gradients,
+    "many normals": many_normals,
     "grid": lambda: discrete.round_to_grid(data()[0], norm=1.0),
     "buffered noise": buffered,
     "inverse coefficients": lambda: toeplitz.inverse_coefficients(

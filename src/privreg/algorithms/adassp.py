@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.immutable import Immutable, frozen
+from privreg.noise.normals import standard_normal
 from privreg.noise.source import SECRET, NoiseSource, require_source
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
@@ -333,7 +334,7 @@ def _fit(
     )
     ridge = multiplier * limits.gram * np.sqrt(p * (np.log(2 * p**2) - np.log(ridge_failure)))
     ridge = max(0.0, ridge - max(0.0, eigenvalue))
-    upper = np.triu(rng.standard_normal((p, p)))
+    upper = np.triu(standard_normal(rng, (p, p)))
     symmetric = upper + np.triu(upper, 1).T
     noisy_gram = gram + multiplier * limits.gram * symmetric + ridge * np.eye(p)
     noisy_moment = moment + multiplier * limits.moment * rng.standard_normal(p)

@@ -26,6 +26,7 @@ from privreg.algorithms.dp_ftrl_kernels import step_rows
 from privreg.algorithms.dp_ftrl_sensitivity import LARGEST, _sensitivity
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.immutable import Immutable
+from privreg.noise.normals import standard_normal
 from privreg.noise.streams import ToeplitzNoise
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
@@ -374,7 +375,7 @@ def _noise_source(
     if decoder.ndim == 1:
         stream = ToeplitzNoise(decoder, dimension=dimension, rng=rng, std=std)
         return lambda count: stream.draw(count) if count else np.zeros((0, dimension))
-    rows = iter(decoder @ (std * rng.standard_normal((len(decoder), dimension))))
+    rows = iter(decoder @ (std * standard_normal(rng, (len(decoder), dimension))))
     return lambda count: np.array([next(rows) for _ in range(count)]).reshape(count, dimension)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.clipped_gradient import LARGEST_PARAMETER, require_clip_norm
 from privreg.algorithms.dp_ftrl_kernels import draw_and_step
+from privreg.noise.normals import standard_normal
 from privreg.noise.streams import correlate_noise
 from privreg.validation import (
     require_array,
@@ -137,7 +138,7 @@ def _fill_noise(
     steps, d = noise.shape
     kernel = np.trim_zeros(decoder, "b")
     for left in range(0, d, COLUMNS):
-        block = std * rng.standard_normal((steps, min(COLUMNS, d - left)))
+        block = std * standard_normal(rng, (steps, min(COLUMNS, d - left)))
         if kernel.size:
             noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
 

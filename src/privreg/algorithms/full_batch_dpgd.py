@@ -17,6 +17,7 @@ from privreg.algorithms.clipped_gradient import (
 from privreg.algorithms.samples import Samples, as_samples
 from privreg.algorithms.screening import ScreenedSamples, screen_rows
 from privreg.immutable import Rebuilt, frozen
+from privreg.noise.normals import standard_normal
 from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, shared_sample_size, sum_sensitivity
@@ -305,7 +306,7 @@ def full_batch_dpgd(
                 descent, clipped = screened.clipped_gradient_sum(theta, clip_norm=lane_clip_norm)
             else:
                 descent, clipped = sum_clipped(rescaled.chunks(), theta, lane_clip_norm)
-            normals = rng.standard_normal((runs, p)).T[:, None, :]
+            normals = standard_normal(rng, (runs, p)).T[:, None, :]
             theta += (step_size / n) * descent + (scale * normals).reshape(p, lanes)
             # Larger ones would leave double precision inside a sum; NaN compares as too large.
             if not np.maximum.reduce(np.abs(theta), axis=None) <= LARGEST_PARAMETER:

@@ -14,6 +14,7 @@ from privreg.algorithms.noisy_sgd_kernel import one_pass
 from privreg.algorithms.noisy_sgd_runs import NoisySGDRuns
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
 from privreg.immutable import Immutable
+from privreg.noise.normals import standard_normal
 from privreg.privacy.one_of_many import OneOfMany
 from privreg.privacy.release import Diagnostic
 from privreg.validation import (
@@ -161,9 +162,9 @@ class LinearRecords(Immutable):
         if self.shape == "uniform":
             standard = sqrt(3.0) * (2.0 * rng.random(size) - 1.0)
         else:
-            standard = rng.standard_normal(size)
+            standard = standard_normal(rng, size)
         features = self.mean + self.std * standard
-        noise = np.clip(rng.standard_normal(count), -self.label_noise_clip, self.label_noise_clip)
+        noise = np.clip(standard_normal(rng, count), -self.label_noise_clip, self.label_noise_clip)
         return features, features @ self.target + self.label_noise_std * noise
 
 

@@ -21,6 +21,7 @@ from privreg.algorithms.one_pass_mechanism import LARGEST
 from privreg.algorithms.one_pass_mechanism import Mechanism as Mechanism
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
 from privreg.models import LinearModel
+from privreg.noise.normals import standard_normal
 from privreg.noise.source import SECRET, NoiseSource, require_source
 from privreg.privacy import assumptions
 from privreg.privacy.release import Release
@@ -84,7 +85,7 @@ def fit(
             block = slice(start, start + CHUNK)
             rows, noise = features[block], mechanism.noise_shape[block]
             noisy = bool(adds_noise[block].any())
-            directions = rng.standard_normal(rows.shape) if noisy else np.zeros((0, dimension))
+            directions = standard_normal(rng, rows.shape) if noisy else np.zeros((0, dimension))
             steps = np.empty((len(rows), mechanism.settings))
             targets = labels[block]
             # A row that is beyond the range is rare, and found where its square is formed anyhow.
@@ -276,7 +277,7 @@ def _fit_one(
         drawn = noisy.repeat(CHUNK)[: len(noise)]
         directions = np.zeros(rows.shape if drawn.any() else (0, dimension))
         if len(directions):
-            directions[drawn] = rng.standard_normal((np.count_nonzero(drawn), dimension))
+            directions[drawn] = standard_normal(rng, (int(np.count_nonzero(drawn)), dimension))
         for in_range in (False, True):
             if kernels.step_rows(
                 rows,

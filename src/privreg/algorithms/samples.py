@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable, Rebuilt, frozen
+from privreg.noise.normals import standard_normal
 from privreg.validation import (
     require_answer,
     require_count,
@@ -173,9 +174,8 @@ class GaussianSamples(Rebuilt):
             child = np.random.SeedSequence(
                 self.seed.entropy, spawn_key=(*self.seed.spawn_key, number)
             )
-            draws = np.random.Generator(np.random.SFC64(child)).standard_normal(
-                (rows, self.dimension + 1)
-            )
+            rng = np.random.Generator(np.random.SFC64(child))
+            draws = standard_normal(rng, (rows, self.dimension + 1))
             features = np.ascontiguousarray(draws[:, :-1])
             if self.covariance_root is not None:
                 features = features @ np.asarray(self.covariance_root).T

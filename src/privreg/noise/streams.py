@@ -17,6 +17,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.immutable import Uncopied
 from privreg.noise.buffered import BufferedToeplitz
+from privreg.noise.normals import standard_normal
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -82,7 +83,7 @@ class NoiseStream(Uncopied, ABC):
         """Write the next steps into the rows of a block of zeros."""
 
     def _white(self, count: int) -> FloatArray:
-        noise = self._rng.standard_normal((count, self.dimension))
+        noise = standard_normal(self._rng, (count, self.dimension))
         noise *= self._std
         return noise
 

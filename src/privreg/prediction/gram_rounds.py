@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.huber_scales import QUANTILE_ABOVE, length_cap, length_edges, white_cap
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.immutable import frozen
+from privreg.noise.normals import standard_normal
 from privreg.prediction.gram_nodes import sample_nodes
 from privreg.prediction.problem import Problem
 from privreg.prediction.rows import Rows, require_setting
@@ -176,4 +177,4 @@ def _caps(
 @lru_cache(maxsize=4)
 def _noises(bins: int) -> FloatArray:
     rng = np.random.Generator(np.random.SFC64(SEED))
-    return frozen(rng.standard_normal((HISTOGRAMS, bins)))
+    return frozen(standard_normal(rng, (HISTOGRAMS, bins)))

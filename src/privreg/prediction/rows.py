@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.immutable import frozen
+from privreg.noise.normals import standard_normal
 from privreg.prediction.problem import FeatureLaw, Problem
 from privreg.privacy.budget import Budget
 from privreg.validation import require_count, require_instance
@@ -126,4 +127,4 @@ def _coordinates(law: FeatureLaw, shape: tuple[int, int], rng: np.random.Generat
         return rng.uniform(-np.sqrt(3), np.sqrt(3), shape)
     if law == "student_t5":
         return np.sqrt(3 / 5) * rng.standard_t(5, shape)
-    return rng.standard_normal(shape)
+    return standard_normal(rng, shape)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.noise.normals import standard_normal
 from privreg.validation import require_array, require_count, require_number, require_rng
 
 FloatArray = NDArray[np.float64]
@@ -45,7 +46,7 @@ def symmetric_noise(
     """
     p = require_count("dimension", dimension)
     std = require_number("noise_std", noise_std, least=0, most=1e300)
-    normals = require_rng("rng", rng).standard_normal((p, p))
+    normals = standard_normal(require_rng("rng", rng), (p, p))
     return std * (normals + normals.T) / 2
 
 
