@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Below this, handing a generator over costs more than the compiled loop saves.
-FEWEST = 4096
+FEWEST = 8000
 # After as many, what NumPy has lost would have paid for loading the compiler, some 0.3 s.
 WORTH_LOADING = 50_000_000
 TESTED = {
