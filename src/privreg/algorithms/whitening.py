@@ -48,3 +48,56 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
     root = inverse_root(shrunk.matrix, floor=0.3 * mean)
     return root @ root
+
+
+def shrunk_curvature(curvature: NoisyValue) -> FloatArray:
+    """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
+
+    Parameters
+    ----------
+    curvature : NoisyValue
+        Of at most 1 along typical directions: rows that a clip leaves alone.
+    """
+    matrix = require_instance("curvature", curvature, NoisyValue).value
+    mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25, 1.5))
+    shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
+    values, vectors = np.linalg.eigh(shrunk.matrix)
+    return np.asarray((vectors * np.maximum(values, 0.3 * mean)) @ vectors.T)
+
+
+def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -> FloatArray:
+    r"""A curvature raised to that of longer rows, along directions in which it is seen to be more.
+
+    .. math::
+        v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
+
+    for eigenvectors v of A, and for those of A₂ with eigenvalue λ.
+
+    Parameters
+    ----------
+    curvature : ndarray, shape (p, p)
+        A, symmetric.
+    longer : NoisyValue
+        A₂, with noise s₂.
+    caution : float
+        Deviations s₂ below what is seen up to which A is raised.
+    """
+    found = require_instance("longer", longer, NoisyValue)
+    std = found.noise_std
+    edge = 1.05 + noise_edge(len(found.value), noise_std=std)
+    first, second = np.linalg.eigh(curvature)[1], np.linalg.eigh(found.value)
+    lifted = np.array(curvature)
+    for direction in first.T:
+        seen = float(direction @ found.value @ direction)
+        if seen - 1.5 * std > float(direction @ curvature @ direction):
+            lifted = _lifted_along(lifted, direction, seen - caution * std)
+    for value, direction in zip(second.eigenvalues, second.eigenvectors.T, strict=True):
+        if value > edge:
+            lifted = _lifted_along(lifted, direction, float(value) - caution * std)
+    return lifted
+
+
+def _lifted_along(matrix: FloatArray, direction: FloatArray, least: float) -> FloatArray:
+    missing = least - float(direction @ matrix @ direction)
+    lifted: FloatArray = matrix + max(missing, 0.0) * np.outer(direction, direction)
+    return lifted

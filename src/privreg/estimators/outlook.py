@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
+from privreg.algorithms.least_squares_settings import LeastSquaresSettings, with_start_of
 from privreg.planning.grid_edges import beyond, next_on
 from privreg.planning.search import CAREFUL, DOUBT, WORTH
 from privreg.prediction.clipping import clipped_moments
+from privreg.prediction.least_squares import predicted_fit
 from privreg.prediction.predict import predict_many
 from privreg.prediction.problem import Problem
 from privreg.prediction.regimes import MOST_RATIO
@@ -26,7 +28,7 @@ from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
-from privreg.validation import require_count, require_flag, require_instance
+from privreg.validation import require_choice, require_count, require_flag, require_instance
 
 # Share of the labels' variance that is explained: where settings are compared, and the range.
 MIDDLE, RANGE = 0.65, (0.4, 0.9)
@@ -51,13 +53,13 @@ class Outlook:
 
     Attributes
     ----------
-    settings : HuberSettings
+    settings : HuberSettings or LeastSquaresSettings
         What is run.
     predictions : tuple of Prediction
         One for each end of the range, in units of the label's bounds.
     """
 
-    settings: HuberSettings
+    settings: HuberSettings | LeastSquaresSettings
     predictions: tuple[Prediction, ...]
 
     @property
@@ -136,6 +138,76 @@ def outlook(
     return _outlook(n, p, budget, intercept, settings)
 
 
+def least_squares_outlook(
+    sample_size: int,
+    dimension: int,
+    budget: Budget,
+    *,
+    intercept: bool = True,
+    settings: LeastSquaresSettings | None = None,
+) -> Outlook:
+    """Settings for a least-squares fit, unless they are given, with their prediction.
+
+    Its start is that of a robust fit, whose prediction says whether it comes near; the error is
+    that of the wide steps (`prediction.least_squares`) under Gaussian errors, of the variance that
+    the start leaves.
+
+    Parameters
+    ----------
+    sample_size, dimension, budget, intercept
+        As for `outlook`.
+    settings : LeastSquaresSettings, optional
+        Those of the caller.
+    """
+    start: HuberSettings | None = None
+    if settings is not None:
+        require_instance("settings", settings, LeastSquaresSettings)
+        start = _start_of(settings)
+    robust = outlook(sample_size, dimension, budget, intercept=intercept, settings=start)
+    assert isinstance(robust.settings, HuberSettings)
+    chosen = with_start_of(robust.settings) if settings is None else settings
+    predictions = tuple(
+        _wide(each, share, sample_size, dimension, budget, chosen)
+        for each, share in zip(robust.predictions, RANGE, strict=False)
+    )
+    return Outlook(chosen, predictions)
+
+
+def _start_of(settings: LeastSquaresSettings) -> HuberSettings:
+    """A robust fit with the same start, and defaults for the rest."""
+    names = ("clip_width", "warm_up_steps", "gram_rounds", "norm_share", "gram_share")
+    same = {name: getattr(settings, name) for name in (*names, "scale_share", "warm_up_share")}
+    left = 1 - sum(same[name] for name in same if name.endswith("share"))
+    return HuberSettings(**same, mean_share=0.02 * left, moment_share=0.1 * left)
+
+
+def _wide(
+    robust: Prediction,
+    share: float,
+    sample_size: int,
+    dimension: int,
+    budget: Budget,
+    settings: LeastSquaresSettings,
+) -> Prediction:
+    """The prediction of a robust fit, with the error of wide steps from where it ends."""
+    noise = (1 - share) * DEVIATIONS**-2
+    # Two digits: the labels' bound only says how far the histogram reaches.
+    variance = noise + 2 * min(robust.excess_risk, 1e3)
+    bound = float(f"{1 / np.sqrt(variance):.2g}")
+    found = predicted_fit(sample_size, dimension, budget, settings, label_bound=bound)
+    if not np.isfinite(found.error):
+        return robust.with_doubt("noise hides the tail of the residuals")
+    per_coefficient = variance * found.error / sample_size
+    risk = max(per_coefficient * dimension / 2, 0.0)
+    return replace(
+        robust,
+        excess_risk=risk,
+        excess_risk_std=robust.excess_risk_std * risk / max(robust.excess_risk, 1e-300),
+        parameter_error=robust.parameter_error * risk / max(robust.excess_risk, 1e-300),
+        interval_length=robust.interval_length * np.sqrt(risk / max(robust.excess_risk, 1e-300)),
+    )
+
+
 @lru_cache(maxsize=256)
 def _outlook(
     n: int, p: int, budget: Budget, intercept: bool, settings: HuberSettings | None
@@ -151,23 +223,33 @@ def _outlook(
     )
 
 
-def advice(sample_size: int, dimension: int, budget: Budget, *, intercept: bool = True) -> str:
+def advice(
+    sample_size: int,
+    dimension: int,
+    budget: Budget,
+    *,
+    intercept: bool = True,
+    target: str = "robust",
+) -> str:
     """What to do where a fit is predicted to be no better than predicting the mean.
 
     Parameters
     ----------
     sample_size, dimension, budget, intercept
         As for `outlook`.
+    target : {"least_squares", "robust"}
+        Whose fit.
     """
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
     require_instance("budget", budget, Budget)
     require_flag("intercept", intercept)
-    found = _least_budget(n, p, budget, intercept)
+    require_choice("target", target, ("least_squares", "robust"))
+    found = _least_budget(n, p, budget, intercept, target)
     fewer = "declare fewer features or coarser categories, or bring more records"
     if found is None:
         return f"no larger budget changes that: {fewer}"
-    epsilon = found.epsilon(delta=1e-6)
+    epsilon = found.gaussian_epsilon(delta=1e-6)
     return f"it takes rho = {found.rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6), or {fewer}"
 
 
@@ -229,12 +311,13 @@ def _changed(
     return replace(changed, clip_width=best_clip_width(price))
 
 
-def _least_budget(n: int, p: int, budget: Budget, intercept: bool) -> Budget | None:
+def _least_budget(n: int, p: int, budget: Budget, intercept: bool, target: str) -> Budget | None:
     """The least of a few doublings of a budget at which a fit is worth it, if one is."""
 
     def worth(doublings: int) -> bool:
         larger = Budget(budget.rho * 2.0**doublings, budget.neighbours)
-        return _outlook(n, p, larger, intercept, None).worthwhile
+        foresee = outlook if target == "robust" else least_squares_outlook
+        return foresee(n, p, larger, intercept=intercept).worthwhile
 
     if p > MOST_RATIO * n or not worth(DOUBLINGS):
         return None

@@ -72,15 +72,15 @@ class PrivacyStatement:
         return self.budget.root
 
     def epsilon(self, delta: float = DELTA) -> float:
-        """Least ε known at δ."""
-        return self.budget.epsilon(delta=delta)
+        """Exact ε at δ of mechanisms that only add Gaussian noise."""
+        return inf if self.seeded else self.with_secret_noise.gaussian_epsilon(delta=delta)
 
     @property
     def sentence(self) -> str:
         """The guarantee at δ = 1e-6 in one sentence."""
         known = self.with_secret_noise
         promise = (
-            f"{known.epsilon(delta=DELTA):.4g}-differentially private but for a chance of "
+            f"{known.gaussian_epsilon(delta=DELTA):.4g}-differentially private but for a chance of "
             f"{DELTA:g}, for data sets that differ in one {self.unit} ({known.neighbours.value})"
         )
         return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
@@ -91,6 +91,7 @@ def write_report(
     *,
     names: Sequence[str],
     intervals: CoefficientIntervals,
+    target: Sequence[str],
     privacy: PrivacyStatement,
     outlook: Outlook,
     bounds: FloatArray,
@@ -105,6 +106,8 @@ def write_report(
     names : list of str
         Of the coefficients, the intercept last.
     intervals : CoefficientIntervals
+    target : list of str
+        What the coefficients are, a sentence each.
     privacy : PrivacyStatement
     outlook : Outlook
         Settings, and the error that was predicted before the fit.
@@ -150,7 +153,7 @@ def write_report(
     ]
     settings = outlook.settings
     chosen = [
-        f"{settings.warm_up_steps} + {settings.final_steps} steps, "
+        f"{settings.warm_up_steps} + {settings.steps - settings.warm_up_steps} steps, "
         f"clip width {settings.clip_width:.3g}",
         f"label within [{label_bounds[0]:g}, {label_bounds[1]:g}]",
         *(
@@ -158,9 +161,8 @@ def write_report(
             for name, (low, high) in zip(names, bounds, strict=False)
         ),
     ]
-    target = f"Intervals are for the {intervals.target} coefficients; all noise is counted."
     parts: list[Part] = [
-        ("Coefficients", head, coefficients, [target]),
+        ("Coefficients", head, coefficients, list(target)),
         ("Predicted before the fit", None, [], outlook.sentences),
         *([] if quality is None else [_quality(quality)]),
         ("Privacy", None, [], guarantee),

@@ -39,6 +39,7 @@ def empty_tables(estimator):
         PrivateLinearRegression(BUDGET, **WIDE),
         PrivateLinearRegression(BUDGET, **WIDE, fit_intercept=False, release="all"),
         PrivateLinearRegression(Budget.zcdp(1.0, neighbours="add-remove"), **WIDE),
+        PrivateLinearRegression(BUDGET, **WIDE, target="robust"),
     ],
     expected_failed_checks=empty_tables,
 )
@@ -108,7 +109,10 @@ def test_bounds_are_enforced(rng):
         ({"random_state": -1}, "random_state must be"),
         ({"random_state": np.random.RandomState(1)}, "random_state must be"),
         ({"random_state": np.random.default_rng(1)}, "random_state must be a whole number"),
-        ({"settings": 3}, "settings must be a HuberSettings"),
+        ({"settings": 3}, "settings must be a LeastSquaresSettings"),
+        ({"settings": HuberSettings()}, "settings must be a LeastSquaresSettings"),
+        ({"settings": 3, "target": "robust"}, "settings must be a HuberSettings"),
+        ({"target": "median"}, "target must be one of 'least_squares', 'robust'"),
         ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
         ({"fit_intercept": float("nan")}, "fit_intercept must be True or False"),
     ],
@@ -177,7 +181,8 @@ def test_the_report_says_what_was_found_and_what_it_cost(rng):
     model.fit(*table(rng))
     text, page, foreseen = model.report(), model.report("html"), model.outlook_.missed[0]
     for words in (
-        *("x0", "(intercept)", "95 % from", "1-differentially private", "final steps"),
+        *("x0", "(intercept)", "95 % from", "1-differentially private", "wide steps"),
+        *("Target: least squares", "The clip touches about", "A robust fit", "no heavier than"),
         *(
             "Predicted before the fit",
             "40% of the labels",

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from sklearn.base import clone
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms import huber_descent as descent
+from privreg.algorithms import least_squares_descent as descent
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.split_budget import SplitBudget
 from privreg.command_line import fit as command
@@ -85,7 +85,7 @@ def test_an_interrupt_is_a_failure_too(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(descent, "averaging_step_sizes", interrupted)
+    monkeypatch.setattr(descent, "product_edges", interrupted)
     with pytest.raises(KeyboardInterrupt) as refused:
         found.fit(OTHER, OTHER[:, 0])
     assert state(found) == before
