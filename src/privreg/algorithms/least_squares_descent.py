@@ -22,7 +22,13 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
-from privreg.validation import require_count, require_flag, require_instance, require_rng
+from privreg.validation import (
+    require_count,
+    require_flag,
+    require_instance,
+    require_number,
+    require_rng,
+)
 
 FloatArray = NDArray[np.float64]
 # Caps of long rows are so much more generous than those of short ones at the same noise.
@@ -246,9 +252,14 @@ def product_edges(scale: float, label_bound: float, *, cap: float, dimension: in
     Parameters
     ----------
     scale, label_bound, cap : float
-        Residual scale, largest label and largest row, each more than 0.
+        Residual scale, largest label and largest row, each in [1e-90, 1e90].
     dimension : int
     """
+    limits = {"least": 1e-90, "most": 1e90}
+    scale = require_number("scale", scale, **limits)
+    label_bound = require_number("label_bound", label_bound, **limits)
+    cap = require_number("cap", cap, **limits)
+    dimension = require_count("dimension", dimension)
     lowest = LOWEST * scale
     highest = max(2 * label_bound * cap / np.sqrt(dimension), HIGHEST * scale)
     bins = int(np.ceil(2 * np.log2(highest / lowest)))

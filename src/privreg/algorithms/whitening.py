@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.theory.huber_descent.known_noise import inverse_root, noise_edge, shrink_to_identity
-from privreg.validation import require_instance, require_number
+from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -76,13 +76,16 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
     Parameters
     ----------
     curvature : ndarray, shape (p, p)
-        A, symmetric.
+        A, symmetric, of entries up to 1e100.
     longer : NoisyValue
         A₂, with noise s₂.
     caution : float
-        Deviations s₂ below what is seen up to which A is raised.
+        Deviations s₂ below what is seen up to which A is raised, at least 0 and at most 1e100.
     """
     found = require_instance("longer", longer, NoisyValue)
+    caution = require_number("caution", caution, least=0, most=1e100)
+    shape = found.value.shape
+    curvature = require_array("curvature", curvature, shape=shape, least=-1e100, most=1e100)
     std = found.noise_std
     edge = 1.05 + noise_edge(len(found.value), noise_std=std)
     first, second = np.linalg.eigh(curvature)[1], np.linalg.eigh(found.value)

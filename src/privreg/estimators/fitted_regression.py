@@ -24,7 +24,7 @@ from privreg.inference.population_intervals import (
     Target,
     population_intervals,
 )
-from privreg.validation import require_answer, require_unmasked
+from privreg.validation import require_answer, require_array, require_unmasked
 
 FloatArray = NDArray[np.float64]
 
@@ -100,8 +100,8 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p), optional
-            Rows that are public; the private mean of the features by default, of a fit with an
-            intercept.
+            Rows that are public, of up to 1e80 widths of the bounds; the private mean of the
+            features by default, of a fit with an intercept.
         level, target
             As for `confidence_intervals`.
         """
@@ -115,6 +115,8 @@ class FittedRegression(RegressorMixin, BaseEstimator):
             require_unmasked("X", X)
             options = {"dtype": np.float64, "reset": False}
             rows = unquoted(lambda: validate_data(self, X, **options), X=X)
+            scale = np.ptp(self.feature_bounds_, axis=1) / 2 + np.ptp(self.label_bounds_)
+            require_array("X", rows / scale, shape=rows.shape, least=-1e80, most=1e80)
         if self.fit_intercept:
             rows = np.column_stack([rows, np.ones(len(rows))])
         return self._intervals(rows, level, target)

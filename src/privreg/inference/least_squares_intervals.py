@@ -8,7 +8,7 @@ post-processing and costs no privacy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from privreg.inference.shrunk_moments import LIMIT, VISIBLE
 from privreg.theory.bias_aware import bias_aware_quantile
 from privreg.theory.huber_descent.known_noise import shrink_to
 from privreg.theory.huber_descent.last_iterate import privacy_covariance
-from privreg.validation import require_instance, require_number
+from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 # Deviations of its own noise by which aᵀBa may lie below what is seen of it.
@@ -89,8 +89,9 @@ class LeastSquaresLaw:
         Parameters
         ----------
         slope : ndarray, shape (p,)
-            a = A⁻¹u.
+            a = A⁻¹u, of entries up to 1e200.
         """
+        slope = require_array("slope", slope, shape=self.constant.shape, least=-1e200, most=1e200)
         if not np.any(self.constant):
             return self.excess * float(np.linalg.norm(slope))
         along = float(self.constant @ slope)
@@ -120,11 +121,6 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     expected = fit.curvature.noise_std * np.sqrt(p * (p + 1) / 2)
     weight = max(0.0, 1 - (expected / spread) ** 2) if spread > 0 else 0.0
     noise = fit.curvature.noise_std * float(np.sqrt(max(weight, hidden)))
-    left = np.eye(p)
-    for matrix in fit.step_matrices:
-        left = left - matrix @ (curvature @ left)
-    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
-    whole = np.linalg.lstsq(np.eye(p) - left, moved, rcond=1e-3)[0]
     constant = np.zeros(p)
     if fit.centre is not None:
         constant = np.linalg.solve(fit.whitening, np.eye(p)[0])
@@ -132,13 +128,7 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     return LeastSquaresLaw(
         curvature=curvature,
         second_moment=second,
-        privacy=privacy_covariance(
-            curvature,
-            list(fit.step_matrices),
-            fit.gradient_noise_stds,
-            start_covariance=np.outer(whole, whole),
-            curvature_noise=noise,
-        ),
+        privacy=_privacy(fit, curvature, noise),
         curvature_noise=noise,
         excess=fit.tail.excess(fit.clip_width),
         constant=constant,
@@ -203,24 +193,24 @@ def least_squares_intervals(
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
             continue
-        seen = _along(fit, law, direction)
-        reasons[k] = UNSEEN if unseen else "" if seen is not None else _why(fit, row)
-        if seen is None or reasons[k]:
+        own = _along(fit, law, direction)
+        reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
+        if own is None or reasons[k]:
             half[k] = error[k] = np.inf
             continue
-        slope = np.linalg.solve(seen, direction)
+        slope = np.linalg.solve(own.curvature, direction)
         length = float(slope @ slope)
         noise = fit.second_moment.noise_std * length
         middle = max(
-            float(slope @ law.second_moment @ slope),
+            float(slope @ own.second_moment @ slope),
             float(slope @ fit.second_moment.value @ slope) - BELOW * noise,
         )
         sampling = n / (n - p) * middle / n if target == "population" else 0.0
-        private = float(direction @ law.privacy @ direction)
+        private = float(direction @ own.privacy @ direction)
         variance = sampling + private
         error[k], bias[k] = np.sqrt(variance), law.largest_bias(slope)
         # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
-        noisy = 2 * law.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
+        noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
         share = (noise / n / variance) if target == "population" else 0.0
         relative = float(np.hypot(noisy, share))
         degrees[k] = 2 / max(relative, 1e-6) ** 2
@@ -279,8 +269,27 @@ def _mean_square(fit: LeastSquaresFit) -> float:
     return float(np.clip(found, min(0.25 * fit.residual_scale**2, bound), bound))
 
 
-def _along(fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray) -> FloatArray | None:
-    """A for what is asked along a direction; None where it cannot be seen.
+def _privacy(fit: LeastSquaresFit, curvature: FloatArray, noise: float) -> FloatArray:
+    """V, from the start's error: what the wide steps have covered of it, and noise after that."""
+    identity = np.eye(len(curvature))
+    left = identity
+    for matrix in fit.step_matrices:
+        left = left - matrix @ (curvature @ left)
+    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
+    whole = np.linalg.lstsq(identity - left, moved, rcond=1e-3)[0]
+    return privacy_covariance(
+        curvature,
+        list(fit.step_matrices),
+        fit.gradient_noise_stds,
+        start_covariance=np.outer(whole, whole),
+        curvature_noise=noise,
+    )
+
+
+def _along(
+    fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray
+) -> LeastSquaresLaw | None:
+    """The law for what is asked along a direction; None where it cannot be seen.
 
     Shrinkage looks at all entries at once and can hide a single thin direction: the value along
     this one stays within a deviation of its own noisy one, or of that of long rows where that is
@@ -294,10 +303,18 @@ def _along(fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray) ->
     limited = max(value + LIMIT * std, long)
     shrunk = float(unit @ law.curvature @ unit)
     if limited >= shrunk:
-        return law.curvature
+        return law
     lowered = law.curvature - (shrunk - limited) * np.outer(unit, unit)
     values, vectors = np.linalg.eigh(lowered)
-    return np.asarray((vectors * np.maximum(values, 0.5 * limited)) @ vectors.T)
+    curvature = np.asarray((vectors * np.maximum(values, 0.5 * limited)) @ vectors.T)
+    scaling = np.eye(len(unit)) + (np.sqrt(limited / shrunk) - 1) * np.outer(unit, unit)
+    return replace(
+        law,
+        curvature=curvature,
+        second_moment=scaling @ law.second_moment @ scaling,
+        privacy=_privacy(fit, curvature, std),
+        curvature_noise=std,
+    )
 
 
 def _why(fit: LeastSquaresFit, row: FloatArray) -> str:
