@@ -106,7 +106,7 @@ def gaussian_rho(epsilon: float, *, delta: float) -> float:
     failure = require_number("delta", delta, least=1e-100, below=1)
 
     def excess(log_rho: float) -> float:
-        return gaussian_epsilon(float(np.exp(log_rho)), delta=failure) - target
+        return gaussian_epsilon(min(float(np.exp(log_rho)), LARGEST), delta=failure) - target
 
     # ε = 0 is kept up to a total variation of δ, and ε is at most ρ + 2 √(ρ ln(1/δ)).
     low = log(failure**2) - 2.0
@@ -117,4 +117,4 @@ def gaussian_rho(epsilon: float, *, delta: float) -> float:
     root = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
     while excess(root) > 0:
         root -= 1e-13 * max(1.0, abs(root))
-    return float(np.exp(root))
+    return min(float(np.exp(root)), LARGEST)
