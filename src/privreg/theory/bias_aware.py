@@ -32,7 +32,7 @@ def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
     Examples
     --------
     >>> bias_aware_quantile([0.0, 1.0, 10.0]).round(3).tolist()
-    [1.96, 2.651, 11.645]
+    [1.96, 2.646, 11.645]
 
     Source
     ------
