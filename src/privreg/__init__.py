@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
     from privreg.algorithms.huber_descent import huber_descent
     from privreg.algorithms.huber_settings import HuberSettings, default_settings
+    from privreg.algorithms.least_squares_descent import least_squares_descent
+    from privreg.algorithms.least_squares_settings import LeastSquaresSettings
     from privreg.algorithms.noisy_sgd import LinearRecords, run_noisy_sgd, simulate_noisy_sgd
     from privreg.algorithms.ols import ols
     from privreg.algorithms.samples import ArraySamples, GaussianSamples
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from privreg.planning.least_budget import least_budget
     from privreg.planning.plan import plan_run
     from privreg.planning.result import Plan
+    from privreg.prediction.least_squares import predicted_length
     from privreg.prediction.methods import AdaSSP, CorrelatedNoise, FullBatch, OnePass
     from privreg.prediction.predict import predict_risk
     from privreg.prediction.problem import Problem
@@ -99,6 +102,7 @@ _HOMES = {
     "HuberSettings": "privreg.algorithms.huber_settings",
     "Interval": "privreg.inference.intervals",
     "InverseSquareRootRate": "privreg.schedules",
+    "LeastSquaresSettings": "privreg.algorithms.least_squares_settings",
     "LinearModel": "privreg.models",
     "LinearRecords": "privreg.algorithms.noisy_sgd",
     "Neighbours": "privreg.privacy.neighbours",
@@ -133,10 +137,12 @@ _HOMES = {
     "interval_quality": "privreg.inference.quality",
     "interval_quality_of_data": "privreg.inference.quality",
     "least_budget": "privreg.planning.least_budget",
+    "least_squares_descent": "privreg.algorithms.least_squares_descent",
     "ols": "privreg.algorithms.ols",
     "plan_run": "privreg.planning.plan",
     "population_intervals": "privreg.inference.population_intervals",
     "predict_risk": "privreg.prediction.predict",
+    "predicted_length": "privreg.prediction.least_squares",
     "release_loss": "privreg.theory.noisy_sgd.release_loss",
     "replicate_interval": "privreg.inference.intervals",
     "run_noisy_sgd": "privreg.algorithms.noisy_sgd",
@@ -183,6 +189,7 @@ __all__ = [
     "HuberSettings",
     "Interval",
     "InverseSquareRootRate",
+    "LeastSquaresSettings",
     "LinearModel",
     "LinearRecords",
     "Neighbours",
@@ -223,6 +230,7 @@ __all__ = [
     "interval_quality",
     "interval_quality_of_data",
     "least_budget",
+    "least_squares_descent",
     "models",
     "noise",
     "ols",
@@ -231,6 +239,7 @@ __all__ = [
     "planning",
     "population_intervals",
     "predict_risk",
+    "predicted_length",
     "prediction",
     "privacy",
     "rate_search",
