@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.huber_scales import require_edges
 from privreg.algorithms.split_budget import NoisyValue
-from privreg.immutable import Rebuilt
+from privreg.immutable import Rebuilt, frozen
 from privreg.theory.bias_aware import bias_aware_quantile
 from privreg.validation import require_array, require_instance, require_number
 
@@ -60,7 +60,7 @@ class ProductTail(Rebuilt):
     _shares: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        ends = require_edges(self.edges)
+        ends = frozen(require_edges(self.edges))
         if ends.size < 5:
             raise ValueError(f"edges must be five or more, got {ends.size}")
         noisy = require_instance("counts", self.counts, NoisyValue)
@@ -74,10 +74,15 @@ class ProductTail(Rebuilt):
         places = (np.arange(PARTS) + 0.5) / PARTS
         weights = np.exp(np.clip(slopes, -60, 60)[:, None] * (places - 0.5))
         weights /= weights.sum(axis=1, keepdims=True)
-        object.__setattr__(self, "smoothed", smoothed)
-        object.__setattr__(self, "_covariance", covariance)
-        object.__setattr__(self, "_points", ends[:, None] * 2.0 ** (places / 2))
-        object.__setattr__(self, "_shares", weights)
+        for name, array in {
+            "edges": ends,
+            "smoothed": smoothed,
+            "_covariance": covariance,
+            "_points": ends[:, None] * 2.0 ** (places / 2),
+            "_shares": weights,
+        }.items():
+            object.__setattr__(self, name, frozen(array))
+        object.__setattr__(self, "counts", NoisyValue(frozen(counts), noisy.noise_std))
 
     def excess(self, width: float) -> float:
         """m₁: mean of (q/√p - t)₊ at t = `width`, and a quarter of its own deviation more."""

@@ -73,7 +73,7 @@ class PrivacyStatement:
 
     def epsilon(self, delta: float = DELTA) -> float:
         """Exact ε at δ of mechanisms that only add Gaussian noise."""
-        return inf if self.seeded else self.with_secret_noise.gaussian_epsilon(delta=delta)
+        return self.budget.gaussian_epsilon(delta=delta)
 
     @property
     def sentence(self) -> str:
