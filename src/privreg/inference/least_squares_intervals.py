@@ -217,7 +217,9 @@ def least_squares_intervals(
         if degrees[k] <= LEAST_DEGREES:
             half[k], reasons[k] = np.inf, UNCERTAIN
             continue
-        quantile = float(stdtrit(degrees[k], (1 + level) / 2)) / normal
+        # Below a level of 1e-16 both quantiles are 0.
+        wide = float(stdtrit(degrees[k], (1 + level) / 2))
+        quantile = wide / normal if normal > 0 else 1.0
         ratio = min(bias[k] / error[k], 1e100) if error[k] > 0 else 0.0
         half[k] = quantile * float(bias_aware_quantile(ratio, level=level)) * error[k]
     return CoefficientIntervals(
