@@ -55,12 +55,14 @@ if TYPE_CHECKING:
     from privreg.methods.full_batch_dpgd import FullBatchDPGD
     from privreg.methods.method import Method
     from privreg.methods.one_pass_dpgd import OnePassDPGD
+    from privreg.methods.private_least_squares import PrivateLeastSquares
     from privreg.methods.private_regression import PrivateRegression
     from privreg.methods.runs import Declared
     from privreg.models import LinearModel
     from privreg.planning.least_budget import least_budget
     from privreg.planning.plan import plan_run
     from privreg.planning.result import Plan
+    from privreg.prediction.least_squares import predicted_length
     from privreg.prediction.problem import Problem
     from privreg.prediction.result import Prediction
     from privreg.privacy.budget import Budget
@@ -110,6 +112,7 @@ _HOMES = {
     "Population": "privreg.theory.noisy_sgd.population",
     "Prediction": "privreg.prediction.result",
     "PrivateLinearRegression": "privreg.estimators.linear_regression",
+    "PrivateLeastSquares": "privreg.methods.private_least_squares",
     "PrivateRegression": "privreg.methods.private_regression",
     "Problem": "privreg.prediction.problem",
     "Release": "privreg.privacy.release",
@@ -136,6 +139,7 @@ _HOMES = {
     "ols": "privreg.algorithms.ols",
     "plan_run": "privreg.planning.plan",
     "population_intervals": "privreg.inference.population_intervals",
+    "predicted_length": "privreg.prediction.least_squares",
     "release_loss": "privreg.theory.noisy_sgd.release_loss",
     "replicate_interval": "privreg.inference.intervals",
     "run_noisy_sgd": "privreg.algorithms.noisy_sgd",
@@ -192,6 +196,7 @@ __all__ = [
     "Polynomial",
     "Population",
     "Prediction",
+    "PrivateLeastSquares",
     "PrivateLinearRegression",
     "PrivateRegression",
     "Problem",
@@ -230,6 +235,7 @@ __all__ = [
     "plan_run",
     "planning",
     "population_intervals",
+    "predicted_length",
     "prediction",
     "privacy",
     "rate_search",

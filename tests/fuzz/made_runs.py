@@ -12,7 +12,7 @@ import made
 import numpy as np
 from made import Made
 
-from privreg.algorithms import huber_scales, records, split_budget
+from privreg.algorithms import huber_scales, product_tail, records, split_budget
 from privreg.algorithms.adassp import Bounds
 from privreg.algorithms.samples import ArraySamples
 from privreg.estimators import bounds, columns, csv_table, outlook, parquet_table, tables
@@ -21,6 +21,7 @@ from privreg.methods.candidates import Candidates
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression
 from privreg.methods.runs import Declared
 from privreg.noise.source import Ongoing, Seeded
@@ -35,6 +36,7 @@ _draws = np.random.Generator(np.random.SFC64(11))
 FEATURES = _draws.uniform(-1, 1, (ROWS, P))
 LABELS = FEATURES @ made.VECTOR + 0.2 * _draws.standard_normal(ROWS)
 SETTINGS = PrivateRegression()
+LEAST_SQUARES = PrivateLeastSquares()
 FULL_BATCH = FullBatchDPGD(steps=4, step_size=0.5, clip_norm=4.0)
 ONE_PASS = OnePassDPGD(Harmonic(1.0, 0.5), 2.0)
 CORRELATED = CorrelatedNoise(10, 0.1, 2.0, 0.1)
@@ -48,6 +50,8 @@ FRAME = bounds.Frame(BOUNDS, LABEL_BOUNDS, True)
 COLUMNS = ("a", "b", "c", "y")
 FEATURE_BOUNDS = {"a": (-1, 1), "b": (-1, 1), "c": ["x", "z"]}
 EDGES = huber_scales.scale_edges(2.0)
+COUNTS = split_budget.NoisyValue(np.array([60.0, 50.0, 40.0, 30.0, 15.0, 4.0, 1.0]), 2.0)
+TAIL = product_tail.ProductTail(2.0 ** (np.arange(6) / 2), COUNTS, 200.0)
 
 
 @lru_cache
@@ -77,6 +81,26 @@ def fit() -> Any:
         settings=SETTINGS,
         rng=made.RNG.make(),
     ).value
+
+
+@lru_cache
+def least_squares_fit() -> Any:
+    from privreg.algorithms.least_squares_descent import least_squares_descent
+
+    return least_squares_descent(
+        ArraySamples(FEATURES, LABELS),
+        feature_norm=2.0,
+        label_bound=2.0,
+        budget=BUDGET,
+        settings=LEAST_SQUARES,
+        rng=made.RNG.make(),
+    ).value
+
+
+def least_squares_law() -> Any:
+    from privreg.inference.least_squares_intervals import least_squares_law as law
+
+    return law(least_squares_fit())
 
 
 def moments() -> Any:
@@ -139,6 +163,7 @@ def fitted_at_once(
     feature_bounds: Any,
     label_bounds: Any,
     fit_intercept: Any,
+    target: Any,
     settings: Any,
     release: Any,
     random_state: Any,
@@ -151,6 +176,7 @@ def fitted_at_once(
         feature_bounds=feature_bounds,
         label_bounds=label_bounds,
         fit_intercept=fit_intercept,
+        target=target,
         settings=settings,
         release=release,
         random_state=random_state,
@@ -222,6 +248,9 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "method.Method": lambda: ADASSP,
     "source.Ongoing": lambda: Ongoing(made.RNG.make(), Seeded(1)),
     "bounds.Frame": lambda: FRAME,
+    "fitted_regression.FittedRegression": fitted,
+    "least_squares_intervals.LeastSquaresLaw": least_squares_law,
+    "product_tail.ProductTail": lambda: TAIL,
     "linear_regression.PrivateLinearRegression": fitted,
     "linear_regression.PrivateLinearRegression.fit": regression,
     "linear_regression.PrivateLinearRegression.fit_table": table_regression,
@@ -264,6 +293,68 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "settings": SETTINGS,
         "groups": None,
         "sample_size": float(ROWS),
+    },
+    "least_squares_descent.least_squares_descent": {
+        "samples": ArraySamples(FEATURES, LABELS),
+        "feature_norm": 2.0,
+        "label_bound": 2.0,
+        "budget": BUDGET,
+        "settings": LEAST_SQUARES,
+        "groups": None,
+        "sample_size": float(ROWS),
+    },
+    "least_squares_descent.product_edges": {"scale": 0.2, "label_bound": 2.0, "cap": 3.0},
+    **{
+        f"least_squares_sums.{name}": {
+            "records": Made(people),
+            "whitening": np.eye(P),
+            "clip_norm": 0.5,
+            "cap": 2.0,
+            "short_cap": 1.0,
+        }
+        for name in ("kept_curvatures", "last_sums", "product_gradient_sum")
+    },
+    "least_squares_sums.product_histogram": {
+        "records": Made(people),
+        "whitening": np.eye(P),
+        "cap": 2.0,
+        "edges": EDGES,
+    },
+    "product_tail.ProductTail": {
+        "edges": 2.0 ** (np.arange(6) / 2),
+        "counts": COUNTS,
+        "sample_size": 200.0,
+    },
+    **{
+        f"product_tail.ProductTail.{name}": {"width": 2.0}
+        for name in ("excess", "mean_square", "share_beyond")
+    },
+    "product_tail.ProductTail.best_width": {"noise": 0.01},
+    "bias_aware.bias_aware_quantile": {"bias": made.VECTOR**2},
+    "gaussian_dp.gaussian_epsilon": {"rho": 0.1, "delta": 1e-5},
+    "gaussian_dp.gaussian_rho": {"epsilon": 1.0, "delta": 1e-5},
+    "whitening.raised": {"curvature": np.eye(P), "longer": NOISY},
+    "whitening.shrunk_curvature": {"curvature": NOISY},
+    "least_squares.predicted_length": {
+        "problem": PROBLEM,
+        "budget": BUDGET,
+        "errors": "gaussian",
+        "settings": LEAST_SQUARES,
+    },
+    "least_squares.predicted_fit": {
+        "budget": BUDGET,
+        "errors": "gaussian",
+        "settings": LEAST_SQUARES,
+        "label_bound": 4.0,
+    },
+    "least_squares_intervals.least_squares_law": {"fit": Made(least_squares_fit)},
+    "least_squares_intervals.robust_difference": {"fit": Made(least_squares_fit)},
+    "least_squares_intervals.LeastSquaresLaw.largest_bias": {"slope": made.VECTOR},
+    "least_squares_intervals.least_squares_intervals": {
+        "fit": Made(least_squares_fit),
+        "target": "population",
+        "functionals": np.eye(P),
+        "offset": made.VECTOR,
     },
     "huber_scales.length_cap": {
         "counts": np.array([3.0, 50.0, 20.0, 1.0]),
@@ -331,21 +422,24 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "bounds.Frame": {"features": BOUNDS, "label": LABEL_BOUNDS, "intercept": True},
     "bounds.Frame.rows": {"features": FEATURES},
     "bounds.Frame.labels": {"labels": LABELS},
+    "bounds.Frame.features_of": {"rows": FEATURES},
     "bounds.declared": {"name": "bounds", "bounds": (-1.0, 2.0), "columns": 3, "names": None},
     "linear_regression.PrivateLinearRegression": {
         "budget": BUDGET,
         "feature_bounds": [-1.0, 1.0],
         "label_bounds": [-2.0, 2.0],
         "fit_intercept": True,
+        "target": "least_squares",
         "settings": None,
         "release": "last",
         "random_state": 1,
     },
-    "linear_regression.PrivateLinearRegression.confidence_intervals": {"target": "population"},
+    "fitted_regression.FittedRegression.confidence_intervals": {"target": "population"},
+    "fitted_regression.FittedRegression.intervals_at": {"X": FEATURES, "target": "population"},
+    "fitted_regression.FittedRegression.predict": FITTED,
+    "fitted_regression.FittedRegression.score": {"X": FEATURES, "y": LABELS},
     "linear_regression.PrivateLinearRegression.fit": FITTED,
     "linear_regression.PrivateLinearRegression.fit_table": {"table": Made(table), "label": "y"},
-    "linear_regression.PrivateLinearRegression.predict": FITTED,
-    "linear_regression.PrivateLinearRegression.score": {"X": FEATURES, "y": LABELS},
     "outlook.problem_in_bounds": {"sample_size": 50, "dimension": 3, "share": 0.5},
     "candidates.Candidates": {
         "name": "adassp",
@@ -368,13 +462,19 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "method.Method.run": RUN,
     "method.Method.simulate": RUN,
     "source.Ongoing": {"source": Seeded(1)},
-    "outlook.outlook": {"sample_size": 50, "dimension": 3, "settings": SETTINGS},
-    "outlook.advice": {"sample_size": 50, "dimension": 3},
+    "outlook.outlook": {
+        "sample_size": 50,
+        "dimension": 3,
+        "target": "robust",
+        "settings": SETTINGS,
+    },
+    "outlook.advice": {"sample_size": 50, "dimension": 3, "target": "robust"},
     "report.PrivacyStatement.epsilon": {"delta": 1e-6},
     "report.write_report": {
         "format": "text",
         "names": ["a", "b", "c"],
         "intervals": Made(intervals),
+        "target": ["Least squares."],
         "privacy": Made(statement),
         "outlook": Made(lambda: outlook.outlook(50, 3, BUDGET, settings=SETTINGS)),
         "bounds": BOUNDS,

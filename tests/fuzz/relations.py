@@ -20,6 +20,7 @@ import numpy as np
 
 from privreg.algorithms import (
     huber_descent,
+    least_squares_descent,
     noisy_sgd,
     one_pass_dpgd,
     sound_adassp,
@@ -29,6 +30,7 @@ from privreg.algorithms.adassp import Bounds, adassp_zcdp, clipped_sums, sensiti
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.least_squares_settings import LeastSquaresSettings
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
 from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
@@ -140,14 +142,33 @@ def huber(
     settings = HuberSettings(
         warm_up_steps=2, final_steps=1, gram_rounds=2, common_width=common_width
     )
+    return descent(
+        pair, huber_descent, huber_descent.huber_descent, settings=settings, intercept=intercept
+    )
+
+
+def least_squares(pair: NeighbouringTables, *, intercept: bool = False) -> list[float]:
+    return descent(
+        pair,
+        least_squares_descent,
+        least_squares_descent.least_squares_descent,
+        settings=LeastSquaresSettings(warm_up_steps=2, gram_rounds=2),
+        intercept=intercept,
+    )
+
+
+def descent(
+    pair: NeighbouringTables, module: Any, fit: Any, *, settings: Any, intercept: bool
+) -> list[float]:
+    """A fit that starts by whitening; its split budget is written down."""
     budget = Budget(RHO, pair.neighbours)
 
     def run(table: Table, transcript: Transcript) -> Any:
         def watched(total: Budget, rng: np.random.Generator) -> SplitBudget:
             return Watched(total, rng, transcript)
 
-        with patch.object(huber_descent, "SplitBudget", watched):
-            return huber_descent.huber_descent(
+        with patch.object(module, "SplitBudget", watched):
+            return fit(
                 ArraySamples(table.features, table.labels),
                 feature_norm=2.0,
                 label_bound=1.5,
@@ -358,6 +379,7 @@ SAME_PLACES = (REPLACE, ZERO)
 ALGORITHMS: Mapping[str, tuple[Callable[[NeighbouringTables], list[float]], Any]] = {
     "huber": (huber, EVERY),
     "huber, own widths": (lambda pair: huber(pair, common_width=False), EVERY),
+    "least squares": (least_squares, EVERY),
     "full batch": (full_batch, EVERY),
     "full batch on integers": (sound_full_batch, EVERY),
     "AdaSSP": (sufficient_statistics, EVERY),

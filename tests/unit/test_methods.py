@@ -16,6 +16,8 @@ from privreg.methods import registry
 from privreg.methods.candidates import Candidates
 from privreg.methods.method import Method
 from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_least_squares import PrivateLeastSquares
+from privreg.methods.private_regression import PrivateRegression
 from privreg.methods.runs import Declared, Fit
 from privreg.noise.source import Seeded
 from privreg.planning.least_budget import least_budget
@@ -166,6 +168,7 @@ KINDS = (
     "one_pass_root",
     "correlated_noise",
     "adassp",
+    "least_squares",
 )
 
 
@@ -284,12 +287,40 @@ def test_where_no_gaussian_guarantee_is_known_mu_is_infinite(rng):
     ).fit(features, features @ [1.0, -1.0])
     assert model.privacy_.rho == BUDGET.rho
     assert model.privacy_.mu == np.inf
-    assert np.isfinite(model.privacy_.epsilon())
+    assert model.privacy_.epsilon(1e-6) == BUDGET.epsilon(delta=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:the fit is not predicted")
+def test_exact_accounting_is_for_methods_that_only_add_gaussian_noise(rng):
+    features, stated = rng.standard_normal((2000, 2)), Budget.approximate(2.0, 1e-6)
+    for method, exact in ((OnePassDPGD(Harmonic(20.0, 0.1), 0.2), False), (None, True)):
+        privacy = (
+            PrivateLinearRegression(
+                stated, feature_bounds=(-4, 4), label_bounds=(-8, 8), settings=method
+            )
+            .fit(features, features @ [1.0, -1.0])
+            .privacy_
+        )
+        assert privacy.rho == (stated.gaussian().rho if exact else stated.rho)
+        assert privacy.epsilon(1e-6) == pytest.approx(2.0, rel=1e-9)
+        assert "2-differentially private" in privacy.sentence
+
+
+def test_the_method_that_is_given_decides(rng):
+    features = rng.standard_normal((2000, 2))
+    given = {"robust": PrivateLeastSquares(), "least_squares": PrivateRegression()}
+    for target, method in given.items():
+        model = PrivateLinearRegression(
+            BUDGET, feature_bounds=(-4, 4), label_bounds=(-8, 8), target=target, settings=method
+        ).fit(features, features @ [1.0, -1.0])
+        assert model.settings_ is method
+        named = "Target: least squares" if target == "robust" else "Target: a robust fit"
+        assert named in model.report()
 
 
 def test_bounds_and_a_finite_budget_are_needed(rng):
     samples = gaussian_rows(PROBLEM, rng)
-    for name in ("huber", "adassp"):
+    for name in ("huber", "least_squares", "adassp"):
         first = next(iter(registry.by_name()[name].candidates(PROBLEM, BUDGET)))
         with pytest.raises(ValueError, match=f"bounds must be declared with {name}"):
             first.starts[0].run(samples, BUDGET)

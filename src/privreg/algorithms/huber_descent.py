@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,20 +10,12 @@ from scipy.special import ndtr
 
 from privreg.algorithms import huber_sums
 from privreg.algorithms.huber_fit import HuberFit
-from privreg.algorithms.huber_scales import (
-    length_cap,
-    length_edges,
-    residual_scale,
-    scale_edges,
-    scale_is_hidden,
-    white_cap,
-)
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.records import Persons, Records
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import NoisyValue, SplitBudget, require_budget
-from privreg.algorithms.whitening import Whitening, newton_matrix, whiten
-from privreg.privacy.assumptions import SECRET_STREAM
+from privreg.algorithms.warm_up import ASSUMPTIONS, Path, Start
+from privreg.algorithms.whitening import newton_matrix
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import shared_sample_size
 from privreg.privacy.release import Release
@@ -36,16 +28,7 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-# Growth of the private residual scale beyond which a warm-up step was noise.
-EXCURSION = 1.25
-# Scale over the label bound where noise hides it: bounds hold four deviations of the label.
-UNSEEN_SCALE = 0.25
 MOMENTS, MEANS = "second moments for intervals", "means for intervals"
-ASSUMPTIONS = (
-    "feature_norm, label_bound and the settings are chosen without looking at the data",
-    "noise is drawn in floating point, so that the guarantee is one about real numbers",
-    SECRET_STREAM,
-)
 
 
 def huber_descent(
@@ -168,25 +151,19 @@ class _Run:
     sample_size: float
     intercept: bool
 
+    def __post_init__(self) -> None:
+        self.start = Start(
+            self.records, self.purse, self.settings, self.sample_size, self.intercept
+        )
+
     def fit(self) -> HuberFit:
         settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        whitening, gram, last = self._whiten()
+        whitening, gram, last, centre = self.start.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         sizes = averaging_step_sizes(settings.warm_up_steps, settings.final_steps)
-        path = _Path(np.zeros(p))
-        # Residuals at 0 are labels.
-        most = self.records.label_bound
-        scale = start = min(self._scale(path.theta, whitening) or UNSEEN_SCALE * most, most)
-        for size in sizes[: settings.warm_up_steps]:
-            share = settings.warm_up_share / settings.warm_up_steps
-            matrix = size / slope * np.eye(p)
-            self._step(path, whitening, matrix, scale, "warm-up steps", share)
-            found = self._scale(path.theta, whitening)
-            if found is None or found > EXCURSION * scale:
-                path.take_back()
-            else:
-                scale = found
-        clip_norm = self._clip_norm(scale)
+        path = Path(np.zeros(p))
+        start, scale = self.start.warm_up(path, whitening, slope)
+        clip_norm = self.start.clip_norm(scale)
         curvature, second = None, None
         newton = np.eye(p) / slope
         if settings.moment_share > 0:
@@ -194,7 +171,7 @@ class _Run:
             newton = newton_matrix(curvature, slope)
         for size in sizes[settings.warm_up_steps :]:
             share = settings.final_share / settings.final_steps
-            self._step(path, whitening, size * newton, scale, "final steps", share)
+            self.start.huber_step(path, whitening, size * newton, scale, "final steps", share)
         if settings.moment_share > 0:
             total = huber_sums.second_moment_sum(
                 self.records, path.theta, whitening, clip_norm=clip_norm
@@ -222,85 +199,12 @@ class _Run:
             symmetric=self.records.groups is None,
             settings=settings,
             spending=self.purse.spending(),
+            centre=centre,
         )
-
-    def _whiten(self) -> tuple[FloatArray, NoisyValue, Whitening]:
-        settings, purse, records = self.settings, self.purse, self.records
-        whitening = self._centring()
-        lengths = length_edges(records.feature_norm)
-        counts = purse.histogram(
-            "centre and length of rows",
-            settings.norm_share / (2 if self.intercept else 1),
-            huber_sums.length_histogram(records, whitening, lengths),
-        )
-        cap = length_cap(
-            counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
-        )
-        for number, share in enumerate(settings.gram_shares):
-            cap = self._white_cap(share) if number else cap
-            total = huber_sums.gram_sum(records, whitening, cap=cap)
-            gram = purse.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
-            last = whiten(gram)
-            whitening = _moderate(whitening @ last.root)
-        return whitening, gram, last
-
-    def _centring(self) -> FloatArray:
-        """Map of rows (1, x) to (1, x - m) with a private mean m; the identity without intercept.
-
-        Rows that are short after it need less noise: those of many rare categories, or of a column
-        that lies far from the middle of its bounds.
-        """
-        centring = np.eye(self.records.samples.dimension)
-        if self.intercept:
-            mean = self.purse.vector(
-                "centre and length of rows",
-                self.settings.norm_share / 2,
-                huber_sums.row_sum(self.records),
-                self.records.feature_norm,
-                self.sample_size,
-            )
-            centring[0, 1:] = -mean.value[1:]
-        return centring
-
-    def _white_cap(self, share: float) -> float:
-        return white_cap(
-            self.records.samples.dimension,
-            sample_size=self.sample_size,
-            rho=share * self.purse.budget.rho,
-        )
-
-    def _clip_norm(self, scale: float) -> float:
-        return float(self.settings.clip_width * scale * np.sqrt(self.records.samples.dimension))
-
-    def _scale(self, theta: FloatArray, whitening: FloatArray) -> float | None:
-        edges = scale_edges(self.records.label_bound)
-        share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
-        counts = huber_sums.residual_histogram(self.records, theta, whitening, edges)
-        noisy = self.purse.histogram("residual scales", share, counts)
-        if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.sample_size):
-            return None
-        return residual_scale(noisy.value, edges, sample_size=self.sample_size)
-
-    def _step(
-        self,
-        path: _Path,
-        whitening: FloatArray,
-        matrix: FloatArray,
-        scale: float,
-        what: str,
-        share: float,
-    ) -> None:
-        clip_norm = self._clip_norm(scale)
-        total = huber_sums.gradient_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
-        gradient = self.purse.vector(what, share, total, clip_norm, self.sample_size)
-        path.theta = _moderate(path.theta + whitening @ (matrix @ gradient.value))
-        path.iterates.append(path.theta)
-        path.matrices.append(matrix)
-        path.noise_stds.append(gradient.noise_std)
 
     def _curvature(self, theta: FloatArray, whitening: FloatArray, clip_norm: float) -> NoisyValue:
         share = self.settings.moment_share / 2
-        cap = self._white_cap(share)
+        cap = self.start.white_cap(share)
         total = huber_sums.curvature_sum(
             self.records, theta, whitening, clip_norm=clip_norm, cap=cap
         )
@@ -320,29 +224,3 @@ class _Run:
             self.purse.number(MEANS, share, curvature / p, cap**2 / p, self.sample_size),
             self.purse.number(MEANS, share, square / p, clip_norm**2 / p, self.sample_size),
         )
-
-
-@dataclass
-class _Path:
-    theta: FloatArray
-    iterates: list[FloatArray] = field(default_factory=list)
-    matrices: list[FloatArray] = field(default_factory=list)
-    noise_stds: list[float] = field(default_factory=list)
-
-    def take_back(self) -> None:
-        """Undo the last step: one of size 0, as far as the law of the iterates goes."""
-        start = np.zeros_like(self.theta)
-        self.iterates[-1] = self.iterates[-2] if len(self.iterates) > 1 else start
-        self.matrices[-1] = 0 * self.matrices[-1]
-        self.theta = self.iterates[-1]
-
-
-def _moderate(released: FloatArray) -> FloatArray:
-    """Private values with which sums over rows can go on; refusing them tells nothing more."""
-    largest = float(np.max(np.abs(released)))
-    if not largest <= huber_sums.LARGEST:
-        raise ValueError(
-            "budget must leave iterates and their scales below 1e+90 between these bounds, "
-            f"got {largest:g}"
-        )
-    return released

@@ -53,6 +53,8 @@ class HuberFit:
     settings : HuberSettings
     spending : tuple of (str, Budget)
         What was spent on what; the sum is the whole budget.
+    centre : NoisyValue or None
+        Mean row (p,), where there is an intercept.
     """
 
     iterates: FloatArray
@@ -73,6 +75,7 @@ class HuberFit:
     symmetric: bool
     settings: HuberSettings
     spending: tuple[tuple[str, Budget], ...]
+    centre: NoisyValue | None = None
 
     @property
     def parameters(self) -> FloatArray:

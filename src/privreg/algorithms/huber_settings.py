@@ -103,8 +103,8 @@ class HuberSettings:
         require_flag("common_width", self.common_width)
         if not self.final_share > 0:
             raise ValueError(
-                f"shares must leave something for the final steps, got {1 - self.final_share:g} "
-                "of the budget before them"
+                "norm_share and the other shares must leave something for the final steps, got "
+                f"{1 - self.final_share:g} of the budget before them"
             )
 
     @property
@@ -114,9 +114,7 @@ class HuberSettings:
     @property
     def gram_shares(self) -> list[float]:
         """Share of each round of the Gram matrix: later ones decide, the first only prepare."""
-        rounds = self.gram_rounds
-        shares = self.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
-        return [float(share) for share in shares]
+        return round_shares(self.gram_share, self.gram_rounds)
 
     @property
     def final_share(self) -> float:
@@ -128,6 +126,12 @@ class HuberSettings:
             + self.mean_share
             + self.moment_share
         )
+
+
+def round_shares(share: float, rounds: int) -> list[float]:
+    """A share by rounds, in proportion to 1, 2, 3, ..."""
+    shares = share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
+    return [float(each) for each in shares]
 
 
 def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:

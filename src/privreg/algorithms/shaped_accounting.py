@@ -17,6 +17,7 @@ import numpy as np
 
 from privreg.noise.correlations import Correlation
 from privreg.privacy.budget import Budget
+from privreg.privacy.gaussian_dp import gaussian_epsilon
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.privacy.zcdp import to_approximate
 from privreg.validation import require_count, require_instance, require_number
@@ -150,60 +151,6 @@ def published_readings(*, epsilon: float, delta: float) -> PublishedReadings:
     closed = to_approximate(budgets, delta=delta)
     exact = [gaussian_epsilon(rho, delta=delta) for rho in budgets]
     return PublishedReadings(*map(float, closed), *exact)
-
-
-def gaussian_epsilon(rho: float, *, delta: float) -> float:
-    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ.
-
-    .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
-        - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
-
-    Parameters
-    ----------
-    rho : float
-        At least 1e-250 and at most 1e100.
-    delta : float
-        In (0, 1).
-
-    Guarantee
-    ---------
-    It holds for prefix sums of fixed gradients and, as Gaussian noise on adaptive queries is no
-    worse, for those of a run.
-
-    Source
-    ------
-    Balle and Wang (2018), Theorem 8.
-    """
-    from scipy.optimize import brentq
-    from scipy.special import ndtri
-
-    mu = sqrt(2 * require_number("rho", rho, least=1e-250, most=1e100))
-    wanted = require_number("delta", delta, above=0, below=1)
-    # At ε = μ²/2 + μt nothing large cancels; Φ(40) is 1, and δ is at most Φ(-t).
-    low, high = max(-mu / 2, -40.0), 1e-6 - float(ndtri(wanted))
-    if _gaussian_delta(mu, low) <= wanted:
-        return 0.0
-    shift = brentq(
-        lambda t: _gaussian_delta(mu, t) - wanted, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
-    )
-    return float(mu * (mu / 2 + shift))
-
-
-def _gaussian_delta(mu: float, shift: float) -> float:
-    """δ of one Gaussian mechanism at ε = μ²/2 + μt.
-
-    It is e^(-t²/2) (F(t) - F(t + μ)) / 2 with F(x) = erfcx(x/√2).
-    """
-    from scipy.special import erfcx, ndtr
-
-    gauss = np.exp(-(shift**2) / 2)
-    if mu > 0.5:
-        return float(ndtr(-shift) - gauss * erfcx((mu + shift) / sqrt(2)) / 2)
-    # The difference is small: the integral of -F' keeps its digits.
-    nodes, weights = np.polynomial.legendre.leggauss(16)
-    inside = (shift + mu * (nodes + 1) / 2) / sqrt(2)
-    slope = 2 / sqrt(np.pi) - 2 * inside * erfcx(inside)
-    return float(gauss * mu * (weights @ slope) / (4 * sqrt(2)))
 
 
 def _sensitivity(neighbours: Neighbours, correlation: Correlation, steps: int) -> float:

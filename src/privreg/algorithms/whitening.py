@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.theory.huber_descent.known_noise import inverse_root, noise_edge, shrink_to_identity
-from privreg.validation import require_instance, require_number
+from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 
@@ -48,3 +48,59 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
     root = inverse_root(shrunk.matrix, floor=0.3 * mean)
     return root @ root
+
+
+def shrunk_curvature(curvature: NoisyValue) -> FloatArray:
+    """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
+
+    Parameters
+    ----------
+    curvature : NoisyValue
+        Of at most 1 along typical directions: rows that a clip leaves alone.
+    """
+    matrix = require_instance("curvature", curvature, NoisyValue).value
+    mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25, 1.5))
+    shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
+    values, vectors = np.linalg.eigh(shrunk.matrix)
+    return np.asarray((vectors * np.maximum(values, 0.3 * mean)) @ vectors.T)
+
+
+def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -> FloatArray:
+    r"""A curvature raised to that of longer rows, along directions in which it is seen to be more.
+
+    .. math::
+        v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
+
+    for eigenvectors v of A, and for those of A₂ with eigenvalue λ.
+
+    Parameters
+    ----------
+    curvature : ndarray, shape (p, p)
+        A, symmetric, of entries up to 1e100.
+    longer : NoisyValue
+        A₂, with noise s₂.
+    caution : float
+        Deviations s₂ below what is seen up to which A is raised, at least 0 and at most 1e100.
+    """
+    found = require_instance("longer", longer, NoisyValue)
+    caution = require_number("caution", caution, least=0, most=1e100)
+    shape = found.value.shape
+    curvature = require_array("curvature", curvature, shape=shape, least=-1e100, most=1e100)
+    std = found.noise_std
+    edge = 1.05 + noise_edge(len(found.value), noise_std=std)
+    first, second = np.linalg.eigh(curvature)[1], np.linalg.eigh(found.value)
+    lifted = np.array(curvature)
+    for direction in first.T:
+        seen = float(direction @ found.value @ direction)
+        if seen - 1.5 * std > float(direction @ curvature @ direction):
+            lifted = _lifted_along(lifted, direction, seen - caution * std)
+    for value, direction in zip(second.eigenvalues, second.eigenvectors.T, strict=True):
+        if value > edge:
+            lifted = _lifted_along(lifted, direction, float(value) - caution * std)
+    return lifted
+
+
+def _lifted_along(matrix: FloatArray, direction: FloatArray, least: float) -> FloatArray:
+    missing = least - float(direction @ matrix @ direction)
+    lifted: FloatArray = matrix + max(missing, 0.0) * np.outer(direction, direction)
+    return lifted

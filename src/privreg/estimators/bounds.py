@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from privreg.immutable import Immutable
 from privreg.validation import (
+    require_array,
     require_count,
     require_flag,
     require_frozen,
@@ -108,6 +109,12 @@ class Frame(Immutable):
         clipped = np.clip(labels, *self.label)
         _require_present("labels", clipped)
         return np.asarray((clipped - centre) / half, dtype=labels.dtype)
+
+    def features_of(self, rows: FloatArray) -> FloatArray:
+        """Features (n, p) of mapped rows (n, p), without the column of ones."""
+        rows = require_array("rows", rows, shape=(None, len(self.features)))
+        centre, half = _scale(self.features, self.intercept)
+        return np.asarray(centre + half * rows)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
         """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""

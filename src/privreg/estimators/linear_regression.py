@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -12,31 +10,25 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from privreg.algorithms.adassp import Bounds
-from privreg.algorithms.records import Persons, require_groups
-from privreg.algorithms.samples import ArraySamples, Samples
-from privreg.algorithms.split_budget import private_count, require_budget
-from privreg.estimators.bounds import Frame, declared
+from privreg.algorithms.records import require_groups
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.split_budget import require_budget
+from privreg.estimators.bounds import declared
 from privreg.estimators.columns import table_columns
-from privreg.estimators.outlook import Outlook, advice, outlook
-from privreg.estimators.refits import counted, whole
-from privreg.estimators.report import PrivacyStatement, write_report
+from privreg.estimators.fitted_regression import FittedRegression
+from privreg.estimators.outlook import FIT_TARGETS, FitTarget
+from privreg.estimators.private_fit import Job, Quality, fit_privately
+from privreg.estimators.refits import whole
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
-from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.method import Method, require_method
-from privreg.methods.runs import Declared
-from privreg.noise.source import NOT_PRIVATE, SECRET, Ongoing, Secret, Seeded
+from privreg.noise.source import SECRET, Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
-from privreg.privacy.release import Release
 from privreg.validation import (
-    require_answer,
     require_choice,
     require_count,
     require_flag,
@@ -45,20 +37,18 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-COUNT_SHARE = 0.01
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
-CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 
 
-class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+class PrivateLinearRegression(FittedRegression):
     r"""Linear regression under differential privacy, with intervals that count all noise.
 
     .. math:: y \approx \beta_0 + x^\top\beta
 
-    fitted by private Huber regression (`PrivateRegression`), unless another method is given, in the
-    units of declared bounds. Nothing is read from the data without noise: values outside the bounds
-    are clipped.
+    fitted in the units of declared bounds. Nothing is read from the data without noise: values
+    outside the bounds are clipped. By default β is what least squares has in the population, the
+    best linear prediction of the mean, whatever the errors are (`PrivateLeastSquares`).
 
     Parameters
     ----------
@@ -71,11 +61,16 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Bounds of the label, likewise.
     fit_intercept : bool
         Whether to fit β_0.
+    target : {"least_squares", "robust"}
+        Which method is fitted where `settings` names none. "robust" is private Huber regression
+        (`PrivateRegression`): shorter intervals, for those who say that errors are symmetric given
+        the features, or independent of them; else its slopes are others than those of least
+        squares.
     settings : Method, optional
-        The method with its settings, chosen without looking at the data: the best of a plan,
-        `plan_run(problem, budget).best.method`, for a problem in the units of the bounds
-        (`estimators.outlook.problem_in_bounds`). By default a `PrivateRegression`, planned from the
-        budget, the number of records and the number of features.
+        The method with its settings, chosen without looking at the data; it decides, whatever
+        `target` says. The best of a plan, `plan_run(problem, budget).best.method`, is for a problem
+        in the units of the bounds (`estimators.outlook.problem_in_bounds`). By default that of
+        `target`, planned from the budget, the number of records and the number of features.
     release : {"last", "all"}
         Whether the fitted object keeps the last iterate or all of them; both cost the same.
     random_state : int, optional
@@ -106,8 +101,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     Guarantee
     ---------
-    The fitted object, all of its attributes together, is ρ-zCDP under the budget's relation, of
-    rows, or of persons with all their rows where `groups` are given. Under replace-one and zero-out
+    The fitted object, all of its attributes together, keeps the budget under its relation, of rows,
+    or of persons with all their rows where `groups` are given: ρ-zCDP with the ρ of `privacy_`, and
+    √(2ρ)-Gaussian DP where its μ is finite. All noise is Gaussian then, its shares fixed
+    beforehand: a stated (ε, δ) is met exactly, by more ρ than zCDP alone would allow
+    (`Budget.gaussian`). Under replace-one and zero-out
     neighbours the number of records is public; the blank record of zero-out is a row of zeros in
     the units of the bounds, its entry for the intercept included, and no row of zeros of the table.
     Under add-remove the number of rows is private, from none on. An exception depends on the data
@@ -139,6 +137,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         feature_bounds: Any = None,
         label_bounds: Any = None,
         fit_intercept: bool = True,
+        target: FitTarget = "least_squares",
         settings: Method | None = None,
         release: Literal["last", "all"] = "last",
         random_state: int | None = None,
@@ -147,6 +146,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.feature_bounds = feature_bounds
         self.label_bounds = label_bounds
         self.fit_intercept = fit_intercept
+        self.target = target
         self.settings = settings
         self.release = release
         self.random_state = random_state
@@ -184,7 +184,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
         samples = ArraySamples(frame.rows(features), frame.labels(labels))
-        return self._fit(samples, frame, len(labels) if persons is None else persons.count, persons)
+        records = len(labels) if persons is None else persons.count
+        return self._fit(Job(samples, frame, records, persons))
 
     @whole
     def fit_table(
@@ -238,91 +239,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if share > 0:
             counts = samples.counts(threads=threads) if counts is None else counts
             bounded = {column.name: column.clips for column in samples.columns}
-            quality = partial(private_quality, counts, bounded)
-        self._fit(rows, frame, source.row_count, None, threads, quality, share)
+            quality = Quality(partial(private_quality, counts, bounded), share)
+        self._fit(Job(rows, frame, source.row_count, threads=threads, quality=quality))
         if quality is None:
             self.quality_ = TableQuality({}, {}, 0.0)
         return self
-
-    def predict(self, X: Any) -> FloatArray:
-        """Predicted labels, shape (n,), of features (n, p)."""
-        check_is_fitted(self)
-        require_unmasked("X", X)
-        options = {"dtype": np.float64, "reset": False}
-        features = unquoted(lambda: validate_data(self, X, **options), X=X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return require_answer("X", np.asarray(features @ self.coef_ + self.intercept_))
-
-    def score(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> float:
-        """R² of the predictions of these rows, as in scikit-learn. Not private.
-
-        Parameters
-        ----------
-        X : array_like or DataFrame, shape (n, p)
-            Features.
-        y : array_like, shape (n,)
-            Labels.
-        sample_weight : array_like, shape (n,), optional
-            Weights of the rows.
-
-        Raises
-        ------
-        ValueError
-            If R² is no number: of one row, or of labels beyond double precision.
-        """
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        for name, value in {"y": y, **weights}.items():
-            require_unmasked(name, value)
-        predicted = self.predict(X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = unquoted(lambda: r2_score(y, predicted, **weights), y=y, **weights)
-        return float(require_answer("y", np.asarray(found)))
-
-    def confidence_intervals(
-        self, level: float = 0.95, target: Target = "population"
-    ) -> CoefficientIntervals:
-        """Intervals for the coefficients, and after them for the intercept if there is one.
-
-        Parameters
-        ----------
-        level : float
-            Nominal coverage in (0, 1).
-        target : {"population", "empirical"}
-            The coefficients in the population that the records come from, or the ones that the same
-            loss has on these records without noise; `population_intervals` says what is assumed.
-
-        Returns
-        -------
-        CoefficientIntervals
-            At no further cost; infinite where none are known for the method.
-        """
-        check_is_fitted(self)
-        matrix, offset = self._frame().functionals()
-        return self.settings_.intervals(
-            self._fitted, level=level, target=target, functionals=matrix, offset=offset
-        )
-
-    def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
-        """Coefficients with their intervals, and what privacy they were bought with.
-
-        Parameters
-        ----------
-        format : {"text", "html"}
-        level : float
-            Nominal coverage of the intervals.
-        """
-        check_is_fitted(self)
-        names = self._names()
-        return write_report(
-            format,
-            names=names,
-            intervals=self.confidence_intervals(level),
-            privacy=self.privacy_,
-            outlook=self.outlook_,
-            bounds=self.feature_bounds_,
-            label_bounds=self.label_bounds_,
-            quality=self.quality_,
-        )
 
     def _numbers(self, X: Any, y: Any) -> tuple[FloatArray, FloatArray]:
         # Under add-remove the number of rows is private: no table is refused for it.
@@ -332,92 +253,28 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         )
         return features, np.asarray(labels, dtype=np.float64)
 
-    def _fit(
-        self,
-        samples: Samples,
-        frame: Frame,
-        records: int,
-        persons: Persons | None,
-        threads: int = 1,
-        quality: Callable[..., Release[TableQuality]] | None = None,
-        quality_share: float = 0.0,
-    ) -> Self:
+    def _fit(self, job: Job) -> Self:
         """Draw noise, and set all attributes that depend on it."""
-        budget = left = self._require_budget()
-        source = self._source()
-        rng, count = source.generator(), float(records)
-        spent: dict[str, Release[Any]] = {}
-        if isinstance(source, Seeded):
-            warnings.warn(f"{NOT_PRIVATE}, since random_state is given", UserWarning, stacklevel=4)
-        with counted(budget, seeded=isinstance(source, Seeded)):
-            if budget.neighbours is Neighbours.ADD_REMOVE:
-                counting = private_count(records, budget=left.share(COUNT_SHARE), rng=rng)
-                count, left = counting.value, left.share(1 - COUNT_SHARE)
-                spent["number of records"] = counting
-            self.quality_ = None
-            if quality is not None:
-                found = quality(sample_size=count, budget=left.share(quality_share), rng=rng)
-                self.quality_, left = found.value, left.share(1 - quality_share)
-                spent["incomplete and clipped records"] = found
-            self.outlook_ = self._foreseen(max(1, round(count)), frame, left)
-            declared = Declared(
-                Bounds(frame.feature_norm, 1.0),
-                sample_size=count,
-                groups=persons,
-                intercept=frame.intercept,
-                threads=threads,
-            )
-            method = self.outlook_.settings
-            release = method.run(samples, left, declared=declared, noise=Ongoing(rng, source))
-            self._keep(release, frame, spent, source, by_person=persons is not None)
-        return self
-
-    def _keep(
-        self,
-        release: Release[Any],
-        frame: Frame,
-        spent: dict[str, Release[Any]],
-        source: Secret | Seeded,
-        by_person: bool,
-    ) -> None:
-        fit, every = release.value, self.release == "all"
+        done = fit_privately(
+            job,
+            budget=self._require_budget(),
+            target=self.target,
+            settings=self.settings,
+            source=self._source(),
+        )
+        fit: Any = done.fit
+        every = self.release == "all"
         self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
-        self.settings_ = self.outlook_.settings
-        matrix, offset = frame.functionals()
+        self.settings_, self.outlook_ = done.method, done.outlook
+        self.quality_, self.privacy_ = done.quality, done.privacy
+        matrix, offset = job.frame.functionals()
         iterates = fit.iterates @ matrix.T + offset
-        p = len(frame.features)
+        p = len(job.frame.features)
         self.coef_ = iterates[-1, :p]
         self.intercept_ = float(iterates[-1, p]) if self.fit_intercept else 0.0
         if every:
             self.iterates_ = iterates
-        texts = (text for each in (*spent.values(), release) for text in each.assumptions)
-        self.privacy_ = PrivacyStatement(
-            with_secret_noise=self._require_budget(),
-            unit="person" if by_person else "row",
-            spending=(*((what, each.budget) for what, each in spent.items()), *fit.spending),
-            assumptions=tuple(dict.fromkeys((CLIPPED, *texts, *source.assumptions))),
-            seeded=isinstance(source, Seeded),
-            gaussian_dp=self.settings_.gaussian_dp,
-        )
-
-    def _foreseen(self, sample_size: int, frame: Frame, budget: Budget) -> Outlook:
-        if budget.neighbours is Neighbours.ADD_REMOVE:
-            # A noisy number: a plan for two digits of it serves many fits.
-            sample_size = max(1, int(float(f"{sample_size:.2g}")))
-        size = sample_size, frame.dimension, budget
-        found = outlook(*size, intercept=frame.intercept, settings=self.settings)
-        if found.predictions and not found.worthwhile:
-            what_to_do = advice(*size, intercept=frame.intercept)
-            warnings.warn(f"{found.doubt}: {what_to_do}", UserWarning, stacklevel=5)
-        return found
-
-    def _frame(self) -> Frame:
-        return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))
-
-    def _names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        listed = [f"x{k}" for k in range(self.n_features_in_)] if names is None else list(names)
-        return [*map(str, listed), *(["(intercept)"] if self.fit_intercept else [])]
+        return self
 
     def _require_budget(self) -> Budget:
         if self.budget is None:
@@ -431,6 +288,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self._require_budget()
         require_flag("fit_intercept", self.fit_intercept)
         require_choice("release", self.release, ("last", "all"))
+        require_choice("target", self.target, FIT_TARGETS)
         if self.settings is not None:
             require_method("settings", self.settings)
             self.settings.require_relation(self._require_budget())

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from privreg.algorithms.huber_settings import best_clip_width
 from privreg.methods.method import Method, require_method
+from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import CAREFUL, PrivateRegression
 from privreg.planning.grid_edges import beyond, next_on
 from privreg.planning.search import DOUBT, WORTH
@@ -27,7 +28,16 @@ from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
-from privreg.validation import require_count, require_flag, require_instance, require_number
+from privreg.validation import (
+    require_choice,
+    require_count,
+    require_flag,
+    require_instance,
+    require_number,
+)
+
+FitTarget = Literal["least_squares", "robust"]
+FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
 
 # Share of the labels' variance that is explained: where settings are compared, and the range.
 MIDDLE, RANGE = 0.65, (0.4, 0.9)
@@ -107,6 +117,7 @@ def outlook(
     budget: Budget,
     *,
     intercept: bool = True,
+    target: FitTarget = "least_squares",
     settings: Method | None = None,
 ) -> Outlook:
     """Settings for a fit, unless they are given, with their prediction.
@@ -125,6 +136,9 @@ def outlook(
         What the fit may spend.
     intercept : bool
         Whether the first column is one of ones.
+    target : {"least_squares", "robust"}
+        Which method has its settings chosen: `PrivateLeastSquares`, whose start is that of the
+        `PrivateRegression` which is chosen for "robust".
     settings : Method, optional
         Those of the caller, for rows in the units of the bounds, which are predicted alone.
     """
@@ -132,19 +146,22 @@ def outlook(
     p = require_count("dimension", dimension)
     require_instance("budget", budget, Budget)
     require_flag("intercept", intercept)
+    require_choice("target", target, FIT_TARGETS)
     if settings is None:
-        return _outlook(n, p, budget, intercept)
+        return _outlook(n, p, budget, intercept, target)
     require_method("settings", settings)
     settings.require_relation(budget)
     return _foreseen(n, p, budget, intercept, settings)
 
 
 @lru_cache(maxsize=256)
-def _outlook(n: int, p: int, budget: Budget, intercept: bool) -> Outlook:
-    if not _has_theory(n, budget):
-        default = PrivateRegression.default(sample_size=n, dimension=p, budget=budget)
-        return Outlook(default, ())
-    return _foreseen(n, p, budget, intercept, _chosen(n, p, budget, intercept))
+def _outlook(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget) -> Outlook:
+    if _has_theory(n, budget):
+        robust = _chosen(n, p, budget, intercept)
+    else:
+        robust = PrivateRegression.default(sample_size=n, dimension=p, budget=budget)
+    chosen = robust if target == "robust" else PrivateLeastSquares.with_start_of(robust)
+    return _foreseen(n, p, budget, intercept, chosen)
 
 
 def _foreseen(n: int, p: int, budget: Budget, intercept: bool, settings: Method) -> Outlook:
@@ -159,23 +176,31 @@ def _has_theory(n: int, budget: Budget) -> bool:
     return n >= 2 and 1e-12 <= budget.rho <= 1e12
 
 
-def advice(sample_size: int, dimension: int, budget: Budget, *, intercept: bool = True) -> str:
+def advice(
+    sample_size: int,
+    dimension: int,
+    budget: Budget,
+    *,
+    intercept: bool = True,
+    target: FitTarget = "least_squares",
+) -> str:
     """What to do where a fit is predicted to be no better than predicting the mean.
 
     Parameters
     ----------
-    sample_size, dimension, budget, intercept
+    sample_size, dimension, budget, intercept, target
         As for `outlook`.
     """
     n = require_count("sample_size", sample_size)
     p = require_count("dimension", dimension)
     require_instance("budget", budget, Budget)
     require_flag("intercept", intercept)
-    found = _least_budget(n, p, budget, intercept)
+    require_choice("target", target, FIT_TARGETS)
+    found = _least_budget(n, p, budget, intercept, target)
     fewer = "declare fewer features or coarser categories, or bring more records"
     if found is None:
         return f"no larger budget changes that: {fewer}"
-    epsilon = found.epsilon(delta=1e-6)
+    epsilon = found.gaussian_epsilon(delta=1e-6)
     return f"it takes rho = {found.rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6), or {fewer}"
 
 
@@ -242,12 +267,14 @@ def _changed(
     return replace(changed, clip_width=best_clip_width(price))
 
 
-def _least_budget(n: int, p: int, budget: Budget, intercept: bool) -> Budget | None:
+def _least_budget(
+    n: int, p: int, budget: Budget, intercept: bool, target: FitTarget
+) -> Budget | None:
     """The least of a few doublings of a budget at which a fit is worth it, if one is."""
 
     def worth(doublings: int) -> bool:
         larger = Budget(budget.rho * 2.0**doublings, budget.neighbours)
-        return _outlook(n, p, larger, intercept).worthwhile
+        return _outlook(n, p, larger, intercept, target).worthwhile
 
     if p > MOST_RATIO * n or not worth(DOUBLINGS):
         return None

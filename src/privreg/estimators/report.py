@@ -75,18 +75,23 @@ class PrivacyStatement:
         return self.budget.root if self.gaussian_dp else inf
 
     def epsilon(self, delta: float = DELTA) -> float:
-        """Least ε known at δ."""
-        return self.budget.epsilon(delta=delta)
+        """Least ε known at δ: exact where the method only adds Gaussian noise."""
+        return self._epsilon(self.budget, delta)
 
     @property
     def sentence(self) -> str:
         """The guarantee at δ = 1e-6 in one sentence."""
         known = self.with_secret_noise
+        epsilon = self._epsilon(known, DELTA)
         promise = (
-            f"{known.epsilon(delta=DELTA):.4g}-differentially private but for a chance of "
+            f"{epsilon:.4g}-differentially private but for a chance of "
             f"{DELTA:g}, for data sets that differ in one {self.unit} ({known.neighbours.value})"
         )
         return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
+
+    def _epsilon(self, budget: Budget, delta: float) -> float:
+        known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
+        return known(delta=delta)
 
 
 def write_report(
@@ -94,6 +99,7 @@ def write_report(
     *,
     names: Sequence[str],
     intervals: CoefficientIntervals,
+    target: Sequence[str],
     privacy: PrivacyStatement,
     outlook: Outlook,
     bounds: FloatArray,
@@ -108,6 +114,8 @@ def write_report(
     names : list of str
         Of the coefficients, the intercept last.
     intervals : CoefficientIntervals
+    target : list of str
+        What the coefficients are, a sentence each.
     privacy : PrivacyStatement
     outlook : Outlook
         Settings, and the error that was predicted before the fit.
@@ -162,11 +170,8 @@ def write_report(
             for name, (low, high) in zip(names, bounds, strict=False)
         ),
     ]
-    target = f"Intervals are for the {intervals.target} coefficients; all noise is counted."
-    if not settings.has_intervals:
-        target = f"No intervals are known for {settings.name.replace('_', ' ')}: they are infinite."
     parts: list[Part] = [
-        ("Coefficients", head, coefficients, [target]),
+        ("Coefficients", head, coefficients, list(target)),
         ("Predicted before the fit", None, [], outlook.sentences),
         *([] if quality is None else [_quality(quality)]),
         ("Privacy", None, [], guarantee),

@@ -47,6 +47,10 @@ class CoefficientIntervals:
         Nominal coverage of the target.
     target : str
         "population": what the rows were drawn from; "empirical": the minimiser on these rows.
+    bias : ndarray, shape (k,), optional
+        Largest bias that the half-width allows for; None where there is none.
+    reasons : tuple of str
+        Why an interval is infinite, an empty text where it is not; empty where no reason is known.
     """
 
     centre: FloatArray
@@ -55,6 +59,8 @@ class CoefficientIntervals:
     degrees_of_freedom: FloatArray
     level: float
     target: Target
+    bias: FloatArray | None = None
+    reasons: tuple[str, ...] = ()
 
     def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
         """Whether each interval contains the target, shape (k,)."""
@@ -180,15 +186,9 @@ def population_intervals(
     symmetric given the features, or, but for the intercept, independent of them.
     """
     require_instance("fit", fit, HuberFit)
-    require_choice("target", target, TARGETS)
+    require_target(target)
     level = require_number("level", level, above=0, below=1)
-    p = fit.parameters.size
-    rows = np.eye(p)
-    if functionals is not None:
-        rows = require_array("functionals", functionals, shape=(None, p), least=-1e100, most=1e100)
-    shift = require_real("offset", offset)
-    if shift.shape not in ((), (len(rows),)):
-        raise ValueError(f"offset must have shape ({len(rows)},), got {shift.shape}")
+    rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
     directions = rows @ fit.whitening
     error, noise = np.zeros(len(rows)), np.zeros(len(rows))
     common = shrunk_moments(fit)
@@ -216,6 +216,25 @@ def population_intervals(
         level=level,
         target=target,
     )
+
+
+def require_target(target: Target) -> None:
+    """What is to be covered."""
+    require_choice("target", target, TARGETS)
+
+
+def require_functionals(
+    functionals: ArrayLike | None, offset: ArrayLike, *, dimension: int
+) -> tuple[FloatArray, FloatArray]:
+    """Rows (k, p) of functionals, the coefficients by default, and their offset."""
+    rows = np.eye(dimension)
+    if functionals is not None:
+        shape = (None, dimension)
+        rows = require_array("functionals", functionals, shape=shape, least=-1e100, most=1e100)
+    shift = require_real("offset", offset)
+    if shift.shape not in ((), (len(rows),)):
+        raise ValueError(f"offset must have shape ({len(rows)},), got {shift.shape}")
+    return rows, shift
 
 
 def _start_error(fit: HuberFit, moments: ShrunkMoments) -> FloatArray:

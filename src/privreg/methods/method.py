@@ -55,6 +55,8 @@ class Method(ABC):
         Whether what it releases gives intervals.
     gaussian_dp : bool
         Whether a run of budget ρ is known to be √(2ρ)-Gaussian-DP as well.
+    planned : bool
+        Whether plans that name no methods search it.
     assumptions : tuple of str
         What its guarantee rests on, besides the source of the noise.
     """
@@ -64,6 +66,7 @@ class Method(ABC):
     takes_groups: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
     gaussian_dp: ClassVar[bool] = False
+    planned: ClassVar[bool] = True
     assumptions: ClassVar[tuple[str, ...]] = assumptions.BESIDES_THE_STREAM
 
     def run(

@@ -10,6 +10,7 @@ from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.method import Method
 from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression
 
 METHODS: tuple[type[Method], ...] = (
@@ -18,6 +19,7 @@ METHODS: tuple[type[Method], ...] = (
     OnePassDPGD,
     CorrelatedNoise,
     AdaSSP,
+    PrivateLeastSquares,
 )
 
 
@@ -27,7 +29,7 @@ def by_name() -> dict[str, type[Method]]:
     Examples
     --------
     >>> list(by_name())
-    ['huber', 'full_batch', 'one_pass', 'correlated_noise', 'adassp']
+    ['huber', 'full_batch', 'one_pass', 'correlated_noise', 'adassp', 'least_squares']
     """
     return {method.name: method for method in METHODS}
 

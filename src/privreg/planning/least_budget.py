@@ -47,7 +47,7 @@ def least_budget(
     neighbours : Neighbours
         Of the budget.
     methods : iterable of str, optional
-        Names of methods; all by default.
+        Names of methods, as for `plan_run`.
 
     Returns
     -------

@@ -48,7 +48,8 @@ def plan_run(
     budget : Budget
         What the run may cost, and the neighbouring relation.
     methods : iterable of str, optional
-        Names under which methods list their candidates (`Method.searched`); all by default.
+        Names under which methods list their candidates (`Method.searched`); all but
+        "least_squares" by default, which has another target.
     objective : {"excess_risk", "parameter_error", "interval_length"}
         What is to be small.
     intervals : bool
@@ -132,11 +133,11 @@ def names_of(methods: Any) -> list[str]:
     Parameters
     ----------
     methods : iterable of str, optional
-        All of them by default.
+        By default all that are `planned`.
     """
     known = registry.searched()
     if methods is None:
-        return list(known)
+        return [name for name, method in known.items() if method.planned]
     if not isinstance(methods, Iterable) or isinstance(methods, (str, bytes)):
         raise ValueError(f"methods must be a list of names, got {methods!r}")
     names = list(methods)

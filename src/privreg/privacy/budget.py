@@ -45,12 +45,14 @@ class Budget:
     rho: float
     neighbours: Neighbours = Neighbours.REPLACE_ONE
     root: float = field(init=False, compare=False)
+    _stated: tuple[float, float] | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         rho = require_number("rho", self.rho, above=0, infinite=True)
         object.__setattr__(self, "rho", rho)
         object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
         object.__setattr__(self, "root", sqrt(2.0 * rho))
+        object.__setattr__(self, "_stated", None)
 
     def __repr__(self) -> str:
         return f"Budget(rho={self.rho:g}, neighbours={self.neighbours.value!r})"
@@ -128,7 +130,43 @@ class Budget:
         rho = from_approximate_tight(
             require_number("epsilon", epsilon), delta=require_number("delta", delta)
         )
-        return cls(float(rho), Neighbours(neighbours))
+        budget = cls(float(rho), Neighbours(neighbours))
+        object.__setattr__(budget, "_stated", (float(epsilon), float(delta)))
+        return budget
+
+    def gaussian(self) -> Budget:
+        """What mechanisms may spend that only add Gaussian noise, in shares fixed beforehand.
+
+        Where (ε, δ) was stated, their exact trade-off keeps it with 11 to 16 % more ρ than zCDP's
+        conversion for ε up to 8 at δ = 1e-6; a budget stated otherwise is left alone.
+
+        Guarantee
+        ---------
+        Every such mechanism with the result is (ε, δ)-DP as stated (`gaussian_rho`).
+
+        Examples
+        --------
+        >>> stated = Budget.approximate(1.0, 1e-6)
+        >>> round(stated.rho, 4), round(stated.gaussian().rho, 4)
+        (0.0244, 0.028)
+        """
+        from privreg.privacy.gaussian_dp import gaussian_rho
+
+        if self._stated is None:
+            return self
+        epsilon, delta = self._stated
+        # Below 1e-100 both conversions agree to 1 %.
+        exact = gaussian_rho(epsilon, delta=delta) if delta >= 1e-100 else 0.0
+        return Budget(max(self.rho, exact), self.neighbours)
+
+    def gaussian_epsilon(self, *, delta: float) -> float:
+        """Exact ε of mechanisms that only add Gaussian noise; at most `epsilon`."""
+        from privreg.privacy.gaussian_dp import gaussian_epsilon
+
+        failure = require_number("delta", delta, above=0, below=1)
+        if not 1e-250 <= self.rho <= 1e100:
+            return self.epsilon(delta=failure)
+        return gaussian_epsilon(self.rho, delta=failure)
 
     def epsilon(self, *, delta: float) -> float:
         """Least ε known at which every mechanism with this budget is (ε, δ)-DP."""

@@ -86,6 +86,7 @@ def private_linear_regression(
         budget,
         feature_bounds=(low, high),
         label_bounds=tuple(declared.label_bounds),
+        target="robust",
         random_state=int(rng.integers(2**31)),
     ).fit(table.drawn.features, table.drawn.labels)
     lengths = model.confidence_intervals(level).length[:-1]

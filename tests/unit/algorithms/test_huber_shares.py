@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from privreg.algorithms import huber_descent as descent
-from privreg.algorithms import huber_sums
+from privreg.algorithms import huber_sums, warm_up
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_scales import white_cap
 from privreg.algorithms.huber_settings import HuberSettings
@@ -167,8 +166,8 @@ def steps_with_scales(monkeypatch, samples, scales):
         current[:] = [next(queue)]
         return current[0] is None
 
-    monkeypatch.setattr(descent, "scale_is_hidden", hidden)
-    monkeypatch.setattr(descent, "residual_scale", lambda *_, **__: current[0])
+    monkeypatch.setattr(warm_up, "scale_is_hidden", hidden)
+    monkeypatch.setattr(warm_up, "residual_scale", lambda *_, **__: current[0])
     return fit(samples, 1e4)
 
 
@@ -210,6 +209,6 @@ def test_values_beyond_what_sums_can_hold_are_refused(largest, refused):
     released = np.array([1.0, -largest])
     if refused:
         with pytest.raises(ValueError, match="budget must leave iterates"):
-            descent._moderate(released)
+            warm_up.moderate(released)
     else:
-        assert descent._moderate(released) is released
+        assert warm_up.moderate(released) is released

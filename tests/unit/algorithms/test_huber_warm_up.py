@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privreg.algorithms.huber_descent import EXCURSION, UNSEEN_SCALE, huber_descent
+from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_scales import HIDDEN, residual_scale, scale_edges, scale_is_hidden
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.warm_up import EXCURSION, UNSEEN_SCALE
 from privreg.privacy.budget import Budget
 
 LABEL_BOUND = 6.0

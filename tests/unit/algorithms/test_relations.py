@@ -17,16 +17,17 @@ import relations
 from relations import ADD, ALGORITHMS, REPLACE, ROUNDING, ZERO, Watched, compared
 
 from privreg import PrivateLinearRegression
-from privreg.algorithms import huber_descent, huber_sums, noisy_sgd
+from privreg.algorithms import huber_descent, huber_sums, least_squares_descent, noisy_sgd
 from privreg.algorithms.dp_ftrl import FTRLMechanism
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
-from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.one_pass_dpgd import Mechanism
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_accounting import shaped_noise_multiplier
 from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd
 from privreg.estimators.bounds import Frame
+from privreg.methods.private_least_squares import PrivateLeastSquares
+from privreg.methods.private_regression import PrivateRegression
 from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.toeplitz import identity
 from privreg.privacy.budget import Budget
@@ -98,13 +99,31 @@ def persons(relation: Neighbours, rng: np.random.Generator) -> Iterator[Neighbou
 
 
 @pytest.mark.parametrize("relation", relations.EVERY)
-def test_a_person_moves_as_much_as_a_row(rng, relation):
-    moved = [max(relations.huber(pair)) for pair in persons(relation, rng)]
+def test_an_intercept_is_blank_in_a_blank_record_of_least_squares(relation):
+    moved = [
+        max(relations.least_squares(pair, intercept=True))
+        for pair in relations.pairs(relation, [6, 4], intercept=True)
+    ]
     assert 0.9 < max(moved) <= ROUNDING
 
 
-def estimated(pair: NeighbouringTables, *, intercept: bool) -> list[float]:
+@pytest.mark.parametrize("compare", [relations.huber, relations.least_squares])
+@pytest.mark.parametrize("relation", relations.EVERY)
+def test_a_person_moves_as_much_as_a_row(rng, relation, compare):
+    moved = [max(compare(pair)) for pair in persons(relation, rng)]
+    assert 0.9 < max(moved) <= ROUNDING
+
+
+FITS = {
+    "robust": (huber_descent, PrivateRegression(warm_up_steps=1, final_steps=1, gram_rounds=1)),
+    "least_squares": (least_squares_descent, PrivateLeastSquares(warm_up_steps=1, gram_rounds=1)),
+}
+
+
+def estimated(pair: NeighbouringTables, *, intercept: bool, target: str) -> list[float]:
     """From the raw table on; the noisy number of rows is replaced by the same for both."""
+
+    fit_module, settings = FITS[target]
 
     def run(table, transcript):
         def watched(total, generator):
@@ -120,12 +139,13 @@ def estimated(pair: NeighbouringTables, *, intercept: bool) -> list[float]:
             feature_bounds=(-2, 3),
             label_bounds=(-1, 2),
             fit_intercept=intercept,
-            settings=HuberSettings(warm_up_steps=1, final_steps=1, gram_rounds=1),
+            target=target,
+            settings=settings,
             random_state=3,
         )
-        module = "privreg.estimators.linear_regression.private_count"
+        module = "privreg.estimators.private_fit.private_count"
         with (
-            patch.object(huber_descent, "SplitBudget", watched),
+            patch.object(fit_module, "SplitBudget", watched),
             patch(module, counted),
             warnings.catch_warnings(),
         ):
@@ -138,10 +158,14 @@ def estimated(pair: NeighbouringTables, *, intercept: bool) -> list[float]:
 
 @pytest.mark.parametrize("relation", [REPLACE, ADD])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_the_whole_estimator_from_no_row_on(rng, relation, intercept):
+@pytest.mark.parametrize("target", FITS)
+def test_the_whole_estimator_from_no_row_on(rng, relation, intercept, target):
     alone = [pair for others in ([], [6]) for pair in relations.pairs(relation, others)]
     together = list(persons(relation, rng))
-    moved = [max(estimated(pair, intercept=intercept)) for pair in alone[::3] + together[::3]]
+    moved = [
+        max(estimated(pair, intercept=intercept, target=target))
+        for pair in alone[::3] + together[::3]
+    ]
     assert 0.7 < max(moved) <= ROUNDING
 
 

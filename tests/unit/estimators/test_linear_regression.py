@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import records
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.privacy.neighbours import Neighbours
 
 BUDGET = Budget.zcdp(1.0)
@@ -39,6 +39,7 @@ def empty_tables(estimator):
         PrivateLinearRegression(BUDGET, **WIDE),
         PrivateLinearRegression(BUDGET, **WIDE, fit_intercept=False, release="all"),
         PrivateLinearRegression(Budget.zcdp(1.0, neighbours="add-remove"), **WIDE),
+        PrivateLinearRegression(BUDGET, **WIDE, target="robust"),
     ],
     expected_failed_checks=empty_tables,
 )
@@ -109,6 +110,8 @@ def test_bounds_are_enforced(rng):
         ({"random_state": np.random.RandomState(1)}, "random_state must be"),
         ({"random_state": np.random.default_rng(1)}, "random_state must be a whole number"),
         ({"settings": 3}, "settings must be a Method"),
+        ({"settings": 3, "target": "robust"}, "settings must be a Method"),
+        ({"target": "median"}, "target must be one of 'least_squares', 'robust'"),
         ({"fit_intercept": "no"}, "fit_intercept must be True or False"),
         ({"fit_intercept": float("nan")}, "fit_intercept must be True or False"),
     ],
@@ -177,7 +180,8 @@ def test_the_report_says_what_was_found_and_what_it_cost(rng):
     model.fit(*table(rng))
     text, page, foreseen = model.report(), model.report("html"), model.outlook_.missed[0]
     for words in (
-        *("x0", "(intercept)", "95 % from", "1-differentially private", "final steps"),
+        *("x0", "(intercept)", "95 % from", "1-differentially private", "wide steps"),
+        *("Target: least squares", "The clip touches about", "A robust fit", "no heavier than"),
         *(
             "Predicted before the fit",
             "40% of the labels",
@@ -199,7 +203,7 @@ def test_release_all_keeps_the_iterates_and_costs_the_same(rng):
     last = clone(model).fit(features, labels)
     every = clone(model).set_params(release="all").fit(features, labels)
     assert not hasattr(last, "iterates_")
-    assert every.iterates_.shape == (HuberSettings().steps, 3)
+    assert every.iterates_.shape == (PrivateLeastSquares().steps, 3)
     np.testing.assert_array_equal(every.iterates_[-1, :2], every.coef_)
     np.testing.assert_array_equal(last.coef_, every.coef_)
     assert last.privacy_.with_secret_noise == every.privacy_.with_secret_noise

@@ -7,6 +7,7 @@ import pytest
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.estimators.outlook import RANGE, Outlook, advice, outlook
+from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression
 from privreg.planning.search import WORTH
 
@@ -22,7 +23,7 @@ def drawn(rng, n, p):
 
 
 def test_the_default_is_kept_where_nothing_is_much_better():
-    found = outlook(10_000, 11, ENOUGH)
+    found = outlook(10_000, 11, ENOUGH, target="robust")
     assert found.settings == PrivateRegression.default(
         sample_size=10_000, dimension=11, budget=ENOUGH
     )
@@ -36,7 +37,7 @@ def test_another_choice_is_covered_by_theory_and_better():
     for n in (3000, 10_000, 30_000):
         for rho in np.geomspace(2e-5, 2e-3, 8):
             budget = Budget.zcdp(float(rho))
-            chosen = outlook(n, 4, budget)
+            chosen = outlook(n, 4, budget, target="robust")
             default = PrivateRegression.default(sample_size=n, dimension=4, budget=budget)
             if chosen.settings != default:
                 moved.append(rho)
@@ -92,16 +93,24 @@ def test_the_callers_settings_are_foreseen_as_they_are():
     found = outlook(10_000, 5, ENOUGH, settings=settings)
     assert found.settings is settings
     assert len(found.missed) == len(RANGE)
-    assert found.missed != outlook(10_000, 5, ENOUGH).missed
+    assert found.missed != outlook(10_000, 5, ENOUGH, target="robust").missed
 
 
 def test_beyond_all_use_there_is_no_prediction():
     least = Budget.zcdp(1e-18)
-    found = outlook(100, 2, least)
+    found = outlook(100, 2, least, target="robust")
     assert found == Outlook(
         PrivateRegression.default(sample_size=100, dimension=2, budget=least), ()
     )
     assert found.sentences == []
+
+
+def test_least_squares_takes_the_start_that_a_robust_fit_would_have():
+    for budget in (Budget.zcdp(2e-3), ENOUGH, Budget.zcdp(1e-18)):
+        robust = outlook(3000, 4, budget, target="robust")
+        found = outlook(3000, 4, budget)
+        assert found.settings == PrivateLeastSquares.with_start_of(robust.settings)
+        assert len(found.predictions) == len(robust.predictions)
 
 
 def test_wrong_arguments_are_refused():
@@ -109,5 +118,8 @@ def test_wrong_arguments_are_refused():
         outlook(0, 2, ENOUGH)
     with pytest.raises(ValueError, match="settings must be a Method"):
         outlook(10, 2, ENOUGH, settings="wide")
+    for refused in (outlook, advice):
+        with pytest.raises(ValueError, match="target must be one of"):
+            refused(10, 2, ENOUGH, target="median")
     with pytest.raises(ValueError, match="budget must be a Budget"):
         advice(10, 2, 1.0)

@@ -12,11 +12,11 @@ from pyarrow import parquet
 from sklearn.base import clone
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms import huber_descent as descent
-from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms import least_squares_descent as descent
 from privreg.algorithms.split_budget import SplitBudget
 from privreg.command_line import fit as command
 from privreg.command_line.main import main
+from privreg.methods.private_least_squares import PrivateLeastSquares
 
 BUDGET = Budget.zcdp(0.5)
 DRAWS = np.random.Generator(np.random.SFC64(8))
@@ -54,7 +54,7 @@ def broken_at(monkeypatch, number: int) -> None:
     monkeypatch.setattr(SplitBudget, "noise_std", fails)
 
 
-@pytest.mark.parametrize("number", range(0, HuberSettings().steps + 9, 3))
+@pytest.mark.parametrize("number", range(0, PrivateLeastSquares().steps + 9, 3))
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_a_refit_that_fails_changes_nothing_and_says_what_it_spent(monkeypatch, number, neighbours):
     found = model(release="all", budget=Budget.zcdp(0.5, neighbours=neighbours)).fit(X, Y)
@@ -85,7 +85,7 @@ def test_an_interrupt_is_a_failure_too(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(descent, "averaging_step_sizes", interrupted)
+    monkeypatch.setattr(descent, "product_edges", interrupted)
     with pytest.raises(KeyboardInterrupt) as refused:
         found.fit(OTHER, OTHER[:, 0])
     assert state(found) == before

@@ -43,7 +43,7 @@ def test_a_seeded_fit_is_not_private_and_says_so():
     privacy = model.privacy_
     assert privacy.seeded
     assert privacy.epsilon() == privacy.rho == privacy.mu == privacy.budget.rho == inf
-    assert privacy.with_secret_noise == BUDGET
+    assert privacy.with_secret_noise == BUDGET.gaussian()
     assert "random_state=4" in repr(model)
     for shown in (model.report(), model.report("html"), privacy.sentence.capitalize()):
         assert "Not private: seeded" in shown
@@ -57,7 +57,7 @@ def test_a_seeded_fit_is_not_private_and_says_so():
 def test_a_fit_with_secret_noise_is_private():
     privacy = fitted().privacy_
     assert not privacy.seeded
-    assert privacy.budget == privacy.with_secret_noise == BUDGET
+    assert privacy.budget == privacy.with_secret_noise == BUDGET.gaussian()
     assert privacy.epsilon() == pytest.approx(1.0)
     assert "seeded" not in fitted().report()
     plain = as_json(named(fitted()), level=0.9, delta=1e-6)["privacy"]

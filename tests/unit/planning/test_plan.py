@@ -28,7 +28,7 @@ def problem(n=5000, p=10, **changes):
 def test_the_best_comes_first_and_is_what_predict_says():
     case, budget = problem(), Budget.zcdp(0.2)
     plan = plan_run(case, budget)
-    assert {each.name for each in plan.alternatives} == set(registry.searched())
+    assert {each.name for each in plan.alternatives} == set(registry.searched()) - {"least_squares"}
     held = [each for each in plan.alternatives if each.holds]
     assert plan.alternatives[: len(held)] == tuple(held)
     assert [each.regret for each in held] == sorted(each.regret for each in held)

@@ -12,6 +12,7 @@ from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.method import predict_many
 from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression
 from privreg.prediction.problem import FEATURE_LAWS, Problem
 from privreg.prediction.result import Regime
@@ -29,6 +30,7 @@ METHODS = [
     OnePassDPGD(Polynomial(6.0, 0.5), clip_constant=0.8),
     CorrelatedNoise(batch_size=200, step_size=0.15, clip_norm=3.0, damping=0.1),
     AdaSSP(),
+    PrivateLeastSquares(),
 ]
 
 
@@ -128,11 +130,11 @@ def test_units_do_not_matter(method):
     }.get(type(method), lambda m: m)(method)
     other = scaled.predict(labels, BUDGET)
     # The private scale is looked for on a grid of 4 %.
-    within = 0.03 if isinstance(method, PrivateRegression) else 1e-6
+    within = 0.03 if isinstance(method, PrivateRegression | PrivateLeastSquares) else 1e-6
     assert other.excess_risk == pytest.approx(unit**2 * found.excess_risk, rel=within)
     if not isinstance(method, OnePassDPGD):
         features = problem(eigenvalues=np.full(10, unit**2), signal=1 / unit)
-        if not isinstance(method, PrivateRegression | AdaSSP):
+        if not isinstance(method, PrivateRegression | PrivateLeastSquares | AdaSSP):
             method = replace(
                 method,
                 clip_norm=unit * method.clip_norm,

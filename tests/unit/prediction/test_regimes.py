@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from privreg.algorithms.huber_descent import EXCURSION
 from privreg.algorithms.huber_scales import residual_scale, scale_edges
+from privreg.algorithms.warm_up import EXCURSION
 from privreg.methods import full_batch_dpgd, one_pass_dpgd, private_regression
 from privreg.prediction.huber import TALLEST_BIN
 from privreg.prediction.problem import Problem

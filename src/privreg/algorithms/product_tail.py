@@ -1,0 +1,181 @@
+"""The tail of the products that least squares sums, from a noisy histogram, and where to clip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms.huber_scales import require_edges
+from privreg.algorithms.split_budget import NoisyValue
+from privreg.immutable import Rebuilt, frozen
+from privreg.theory.bias_aware import bias_aware_quantile
+from privreg.validation import require_array, require_instance, require_number
+
+FloatArray = NDArray[np.float64]
+# What is assumed of the tail: standard deviation of the second difference of log counts where they
+# are convex, and where they are concave. Power laws continue, lighter tails are preferred.
+CONVEX, CONCAVE = 0.2, 1.0
+# Deviations of the tail's own estimate that are added to it.
+CAUTION = 0.25
+# Share of the largest bias that falls on one direction.
+LEAN = 0.7
+PARTS = 8
+
+
+@dataclass(frozen=True)
+class ProductTail(Rebuilt):
+    r"""Law of q/√p, q the length of a record's gradient, smoothed from a private histogram.
+
+    .. math::
+        \min_\eta\ \sum_k \frac{(h_k - e^{\eta_k})^2}{2(\sigma_h^2 + 1)}
+        + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
+
+    with a smaller τ where Δ²η is positive: lighter tails are believed sooner than heavier ones, and
+    power laws, straight lines in these bins, continue. Within bins log counts are linear. What lies
+    where counts drown in noise is assumed by that, and not bounded.
+
+    Parameters
+    ----------
+    edges : ndarray, shape (bins - 1,)
+        Upper ends of all bins but the last, factors √2 apart, five or more.
+    counts : NoisyValue
+        Noisy counts (bins,), in [-1e100, 1e100].
+    sample_size : float
+        n, at least 1 and at most 1e100.
+
+    Attributes
+    ----------
+    smoothed : ndarray, shape (bins,)
+        e^η; the first bin, which reaches to 0, keeps its own count.
+    """
+
+    edges: FloatArray
+    counts: NoisyValue
+    sample_size: float
+    smoothed: FloatArray = field(init=False)
+    _covariance: FloatArray = field(init=False, repr=False)
+    _points: FloatArray = field(init=False, repr=False)
+    _shares: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        ends = frozen(require_edges(self.edges))
+        if ends.size < 5:
+            raise ValueError(f"edges must be five or more, got {ends.size}")
+        noisy = require_instance("counts", self.counts, NoisyValue)
+        counts = require_array(
+            "counts", noisy.value, shape=(ends.size + 1,), least=-1e100, most=1e100
+        )
+        n = require_number("sample_size", self.sample_size, least=1, most=1e100)
+        log_counts, covariance = _smooth(counts[1:], noise_std=noisy.noise_std, sample_size=n)
+        smoothed = np.concatenate([[np.clip(counts[0], 0.0, n)], np.exp(log_counts)])
+        slopes = np.gradient(log_counts)
+        places = (np.arange(PARTS) + 0.5) / PARTS
+        weights = np.exp(np.clip(slopes, -60, 60)[:, None] * (places - 0.5))
+        weights /= weights.sum(axis=1, keepdims=True)
+        for name, array in {
+            "edges": ends,
+            "smoothed": smoothed,
+            "_covariance": covariance,
+            "_points": ends[:, None] * 2.0 ** (places / 2),
+            "_shares": weights,
+        }.items():
+            object.__setattr__(self, name, frozen(array))
+        object.__setattr__(self, "counts", NoisyValue(frozen(counts), noisy.noise_std))
+
+    def excess(self, width: float) -> float:
+        """m₁: mean of (q/√p - t)₊ at t = `width`, and a quarter of its own deviation more."""
+        t = require_number("width", width, least=0, most=1e100)
+        by_bin = np.sum(self._shares * np.maximum(self._points - t, 0.0), axis=1)
+        gradient = by_bin * self.smoothed[1:] / self.sample_size
+        deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
+        return float(gradient.sum()) + CAUTION * deviation
+
+    def mean_square(self, width: float) -> float:
+        """m₂: mean of min(q/√p, t)²."""
+        t = require_number("width", width, least=0, most=1e100)
+        by_bin = np.sum(self._shares * np.minimum(self._points, t) ** 2, axis=1)
+        first = min(self.edges[0], t) ** 2 / 3 * self.smoothed[0]
+        return float((by_bin @ self.smoothed[1:] + first) / self.sample_size)
+
+    def share_beyond(self, width: float) -> float:
+        """Share of the records with q/√p more than t, those that the clip touches."""
+        t = require_number("width", width, least=0, most=1e100)
+        by_bin = np.sum(self._shares * (self._points > t), axis=1)
+        return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
+
+    @property
+    def seen(self) -> float:
+        """Largest q/√p that counts tell from their noise, three deviations of a bin above 0."""
+        least = 3 * self.counts.noise_std
+        found = np.flatnonzero(self.counts.value[1:] > least)
+        return float(self.edges[found[-1]]) if found.size else 0.0
+
+    def best_width(self, *, noise: float) -> float:
+        r"""Clip t of the shortest interval, its allowance for bias included.
+
+        .. math::
+            \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
+
+        Parameters
+        ----------
+        noise : float
+            ν, standard deviation of the private noise of a coefficient at t = 1, more than 0 and
+            at most 1e100.
+        """
+        scale = require_number("noise", noise, above=0, most=1e100)
+        grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
+        points, shares = self._points, self._shares
+        beyond = np.maximum(points[None] - grid[:, None, None], 0.0)
+        gradient = np.sum(shares * beyond, axis=2) * self.smoothed[1:] / self.sample_size
+        deviation = np.sqrt(
+            np.maximum(np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient), 0.0)
+        )
+        bias = LEAN * (gradient.sum(axis=1) + CAUTION * deviation)
+        inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
+        second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
+        std = np.sqrt(second / self.sample_size**2 + (scale * grid) ** 2)
+        length = bias_aware_quantile(np.minimum(bias / std, 1e100)) * std
+        return float(grid[np.argmin(length)])
+
+
+def _smooth(
+    counts: FloatArray, *, noise_std: float, sample_size: float
+) -> tuple[FloatArray, FloatArray]:
+    """Log counts of least penalised squares, and their covariance by curvature.
+
+    Levenberg's damped Gauss-Newton steps; the penalty's weights follow the second differences.
+    """
+    size = len(counts)
+    variance = noise_std**2 + 1.0
+    second = np.diff(np.eye(size), 2, axis=0)
+    top = np.log(2 * sample_size)
+    eta = np.log(np.clip(counts, np.sqrt(variance), 2 * sample_size))
+
+    def value(log_counts: FloatArray) -> float:
+        bends = second @ log_counts
+        width = np.where(bends > 0, CONVEX, CONCAVE)
+        misfit = counts - np.exp(log_counts)
+        return float(misfit @ misfit / (2 * variance) + np.sum((bends / width) ** 2) / 2)
+
+    damping, now = 1.0, value(eta)
+    hessian = np.eye(size)
+    for _ in range(200):
+        mass = np.exp(eta)
+        weights = np.where(second @ eta > 0, CONVEX, CONCAVE) ** -2
+        penalty = second.T @ (weights[:, None] * second)
+        slope = -(counts - mass) * mass / variance + penalty @ eta
+        hessian = np.diag(mass**2 / variance) + penalty
+        moved = eta - np.linalg.solve(hessian + damping * np.eye(size), slope)
+        moved = np.clip(moved, -700.0, top)
+        after = value(moved)
+        if after < now:
+            gain, eta, now, damping = now - after, moved, after, max(damping / 5, 1e-9)
+            if gain < 1e-9 * (1 + now):
+                break
+        else:
+            damping *= 4
+            if damping > 1e12:
+                break
+    return eta, np.asarray(np.linalg.inv(hessian + 1e-9 * np.eye(size)), dtype=np.float64)

@@ -1,0 +1,141 @@
+"""Whitened rows, residuals and gradients of records, and the length at which each is clipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms.records import Records
+from privreg.algorithms.samples import row_norms
+from privreg.validation import require_array, require_instance, require_number
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[Any]
+# Entries of parameters and whitenings, and clips: products of all with rows stay numbers.
+LARGEST, NARROWEST, WIDEST = 1e90, 1e-100, 1e100
+
+
+@dataclass(frozen=True)
+class RecordGradients:
+    """Whitened rows (rows, p), residuals (rows,), and what is clipped of each record.
+
+    A row's gradient is leverage · residual · row; a record of several rows has its sum in `vectors`
+    instead. `lengths` is what the clip looks at; `norms` are 0 for absent records.
+    """
+
+    white: Rows
+    residuals: Rows
+    leverage: Rows
+    norms: Rows
+    lengths: Rows
+    vectors: Rows
+    grouped: bool
+
+    def sum_of(self, factors: Rows) -> FloatArray:
+        if self.grouped:
+            return np.asarray(factors @ self.vectors, dtype=np.float64)
+        weights = factors * self.residuals * self.leverage
+        return np.asarray(weights @ self.white, dtype=np.float64)
+
+    def clipped(self, factors: Rows) -> Rows:
+        if self.grouped:
+            return self.vectors * factors[:, None]
+        return self.white * (factors * self.residuals * self.leverage)[:, None]
+
+    def directions(self, clip_norm: float) -> Rows:
+        """Unit vectors along the persons' clipped gradients, 0 where a gradient is not clipped."""
+        clipped = self.lengths > clip_norm
+        return self.vectors * (clipped / np.where(clipped, self.lengths, 1.0))[:, None]
+
+
+def record_gradients(
+    records: Records,
+    features: Rows,
+    labels: Rows,
+    starts: NDArray[np.int64] | None,
+    parameters: FloatArray,
+    whitening: FloatArray,
+    cap: float | None = None,
+) -> RecordGradients:
+    """Gradients of a chunk's records.
+
+    Parameters
+    ----------
+    records : Records
+        Whose `common_width` says how a row's gradient is bounded where there is no cap.
+    features, labels, starts
+        The chunk.
+    parameters, whitening : ndarray, shape (p,) and (p, p)
+    cap : float, optional
+        Length to which a record's rows are shortened, together with their residuals: its gradient
+        is multiplied by min(1, cap²/Σ‖z‖²), and all of it is looked at by the clip.
+    """
+    white = whitened(features, whitening)
+    residuals = labels - features @ parameters.astype(features.dtype, copy=False)
+    if cap is not None:
+        weights, norms = trace_weights(white, starts, cap), record_lengths(white, starts)
+        if starts is None:
+            lengths = weights * norms * np.abs(residuals)
+            return RecordGradients(white, residuals, weights, norms, lengths, white[:0], False)
+        vectors = np.add.reduceat(white * (weights * residuals)[:, None], starts, axis=0)
+        return RecordGradients(white, residuals, weights, norms, row_norms(vectors), vectors, True)
+    if starts is not None:
+        vectors = np.add.reduceat(white * residuals[:, None], starts, axis=0)
+        ones, norms = np.ones_like(residuals), record_lengths(white, starts)
+        return RecordGradients(white, residuals, ones, norms, row_norms(vectors), vectors, True)
+    norms, absolute = np.sqrt(np.einsum("ij,ij->i", white, white)), np.abs(residuals)
+    if not records.common_width:
+        ones = np.ones_like(residuals)
+        return RecordGradients(white, residuals, ones, norms, norms * absolute, white[:0], False)
+    root = float(np.sqrt(len(parameters)))
+    leverage = root / np.maximum(norms, root)
+    return RecordGradients(white, residuals, leverage, norms, root * absolute, white[:0], False)
+
+
+def require_map(records: Records, whitening: FloatArray) -> FloatArray:
+    p = require_instance("records", records, Records).samples.dimension
+    return require_array("whitening", whitening, shape=(p, p), least=-LARGEST, most=LARGEST)
+
+
+def require_point(records: Records, parameters: FloatArray) -> FloatArray:
+    shape = (records.samples.dimension,)
+    return require_array("parameters", parameters, shape=shape, least=-LARGEST, most=LARGEST)
+
+
+def require_length(name: str, value: float) -> float:
+    return require_number(name, value, least=NARROWEST, most=WIDEST)
+
+
+def whitened(features: Rows, whitening: FloatArray) -> Rows:
+    return features @ whitening.astype(features.dtype, copy=False)
+
+
+def trace_weights(white: Rows, starts: NDArray[np.int64] | None, cap: float) -> Rows:
+    """What each row's outer product is multiplied by so that its record's trace is at most cap²."""
+    squares = by_record(np.einsum("ij,ij->i", white, white), starts)
+    weights = cap**2 / np.maximum(squares, cap**2)
+    if starts is None:
+        return weights
+    return np.repeat(weights, np.diff(starts, append=len(white)))
+
+
+def record_lengths(white: Rows, starts: NDArray[np.int64] | None) -> Rows:
+    """Root of the summed squares of each record's rows."""
+    return np.asarray(np.sqrt(by_record(np.einsum("ij,ij->i", white, white), starts)))
+
+
+def by_record(values: Rows, starts: NDArray[np.int64] | None) -> Rows:
+    return values if starts is None else np.add.reduceat(values, starts)
+
+
+def clip_factor(lengths: Rows, clip_norm: float) -> Rows:
+    factor: Rows = clip_norm / np.maximum(lengths, clip_norm)
+    return factor
+
+
+def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
+    bins = np.searchsorted(edges, values, side="left")
+    return np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)

@@ -1,0 +1,216 @@
+"""What private descents share: whitening, residual scales, and warm-up steps on a Huber loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privreg.algorithms import huber_sums
+from privreg.algorithms.huber_scales import (
+    length_cap,
+    length_edges,
+    residual_scale,
+    scale_edges,
+    scale_is_hidden,
+    white_cap,
+)
+from privreg.algorithms.record_gradients import LARGEST
+from privreg.algorithms.records import Records
+from privreg.algorithms.split_budget import NoisyValue, SplitBudget
+from privreg.algorithms.whitening import Whitening, whiten
+from privreg.privacy.assumptions import SECRET_STREAM
+
+FloatArray = NDArray[np.float64]
+# Growth of the private residual scale beyond which a warm-up step was noise.
+EXCURSION = 1.25
+# Scale over the label bound where noise hides it: bounds hold four deviations of the label.
+UNSEEN_SCALE = 0.25
+ASSUMPTIONS = (
+    "feature_norm, label_bound and the settings are chosen without looking at the data",
+    "noise is drawn in floating point, so that the guarantee is one about real numbers",
+    SECRET_STREAM,
+)
+
+
+class WarmUpSettings(Protocol):
+    """What the settings of a descent say of its start."""
+
+    @property
+    def clip_width(self) -> float: ...
+    @property
+    def warm_up_steps(self) -> int: ...
+    @property
+    def norm_share(self) -> float: ...
+    @property
+    def gram_shares(self) -> list[float]: ...
+    @property
+    def scale_share(self) -> float: ...
+    @property
+    def warm_up_share(self) -> float: ...
+
+
+class Coordinates(NamedTuple):
+    """W, the last round's second moment and root, and the private mean row of an intercept."""
+
+    whitening: FloatArray
+    gram: NoisyValue
+    last: Whitening
+    centre: NoisyValue | None
+
+
+class Scales(NamedTuple):
+    """Residual scales before the first step and after the warm-up."""
+
+    start: float
+    end: float
+
+
+@dataclass
+class Path:
+    """Iterates θ_t, step matrices and noise so far."""
+
+    theta: FloatArray
+    iterates: list[FloatArray] = field(default_factory=list)
+    matrices: list[FloatArray] = field(default_factory=list)
+    noise_stds: list[float] = field(default_factory=list)
+
+    def step(self, whitening: FloatArray, matrix: FloatArray, gradient: NoisyValue) -> None:
+        """One step θ ← θ + W S (gradient)."""
+        self.theta = moderate(self.theta + whitening @ (matrix @ gradient.value))
+        self.iterates.append(self.theta)
+        self.matrices.append(matrix)
+        self.noise_stds.append(gradient.noise_std)
+
+    def take_back(self) -> None:
+        """Undo the last step: one of size 0, as far as the law of the iterates goes."""
+        start = np.zeros_like(self.theta)
+        self.iterates[-1] = self.iterates[-2] if len(self.iterates) > 1 else start
+        self.matrices[-1] = 0 * self.matrices[-1]
+        self.theta = self.iterates[-1]
+
+
+@dataclass
+class Start:
+    """The start of a fit: the order in which the data are asked, and with what share."""
+
+    records: Records
+    purse: SplitBudget
+    settings: WarmUpSettings
+    sample_size: float
+    intercept: bool
+
+    def whiten(self) -> Coordinates:
+        """W from a few rounds of a private second moment, each in the last one's coordinates."""
+        settings, purse, records = self.settings, self.purse, self.records
+        whitening, centre = self._centring()
+        lengths = length_edges(records.feature_norm)
+        counts = purse.histogram(
+            "centre and length of rows",
+            settings.norm_share / (2 if self.intercept else 1),
+            huber_sums.length_histogram(records, whitening, lengths),
+        )
+        cap = length_cap(
+            counts.value, lengths, noise_std=counts.noise_std, sample_size=self.sample_size
+        )
+        for number, share in enumerate(settings.gram_shares):
+            cap = self.white_cap(share) if number else cap
+            total = huber_sums.gram_sum(records, whitening, cap=cap)
+            gram = purse.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
+            last = whiten(gram)
+            whitening = moderate(whitening @ last.root)
+        return Coordinates(whitening, gram, last, centre)
+
+    def warm_up(self, path: Path, whitening: FloatArray, slope: float) -> Scales:
+        """Steps at full length with a narrow clip; those that were noise are taken back.
+
+        Parameters
+        ----------
+        path : Path
+            Which the steps are added to.
+        whitening : ndarray, shape (p, p)
+        slope : float
+            Share of whole gradients under Gaussian residuals.
+        """
+        settings, p = self.settings, len(path.theta)
+        # Residuals at 0 are labels.
+        most = self.records.label_bound
+        scale = start = min(self._scale(path.theta, whitening) or UNSEEN_SCALE * most, most)
+        for _ in range(settings.warm_up_steps):
+            share = settings.warm_up_share / settings.warm_up_steps
+            self.huber_step(path, whitening, 1.0 / slope * np.eye(p), scale, "warm-up steps", share)
+            found = self._scale(path.theta, whitening)
+            if found is None or found > EXCURSION * scale:
+                path.take_back()
+            else:
+                scale = found
+        return Scales(start, scale)
+
+    def huber_step(
+        self,
+        path: Path,
+        whitening: FloatArray,
+        matrix: FloatArray,
+        scale: float,
+        what: str,
+        share: float,
+    ) -> None:
+        """One step on the Huber loss whose clip is `clip_width` scales."""
+        clip_norm = self.clip_norm(scale)
+        total = huber_sums.gradient_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
+        path.step(
+            whitening, matrix, self.purse.vector(what, share, total, clip_norm, self.sample_size)
+        )
+
+    def white_cap(self, share: float) -> float:
+        """Length at which whitened rows are shortened for a second moment of this share."""
+        return white_cap(
+            self.records.samples.dimension,
+            sample_size=self.sample_size,
+            rho=share * self.purse.budget.rho,
+        )
+
+    def clip_norm(self, scale: float) -> float:
+        """γ at a residual scale."""
+        return float(self.settings.clip_width * scale * np.sqrt(self.records.samples.dimension))
+
+    def _centring(self) -> tuple[FloatArray, NoisyValue | None]:
+        """Map of rows (1, x) to (1, x - m) with a private mean m; the identity without intercept.
+
+        Rows that are short after it need less noise: those of many rare categories, or of a column
+        that lies far from the middle of its bounds.
+        """
+        centring = np.eye(self.records.samples.dimension)
+        if not self.intercept:
+            return centring, None
+        mean = self.purse.vector(
+            "centre and length of rows",
+            self.settings.norm_share / 2,
+            huber_sums.row_sum(self.records),
+            self.records.feature_norm,
+            self.sample_size,
+        )
+        centring[0, 1:] = -mean.value[1:]
+        return centring, mean
+
+    def _scale(self, theta: FloatArray, whitening: FloatArray) -> float | None:
+        edges = scale_edges(self.records.label_bound)
+        share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
+        counts = huber_sums.residual_histogram(self.records, theta, whitening, edges)
+        noisy = self.purse.histogram("residual scales", share, counts)
+        if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.sample_size):
+            return None
+        return residual_scale(noisy.value, edges, sample_size=self.sample_size)
+
+
+def moderate(released: FloatArray) -> FloatArray:
+    """Private values with which sums over rows can go on; refusing them tells nothing more."""
+    largest = float(np.max(np.abs(released)))
+    if not largest <= LARGEST:
+        raise ValueError(
+            "budget must leave iterates and their scales below 1e+90 between these bounds, "
+            f"got {largest:g}"
+        )
+    return released

@@ -1,0 +1,149 @@
+"""One private fit by any method: what it spends in which order, and what it leaves."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from privreg.algorithms.adassp import Bounds
+from privreg.algorithms.records import Persons
+from privreg.algorithms.samples import Samples
+from privreg.algorithms.split_budget import private_count
+from privreg.estimators.bounds import Frame
+from privreg.estimators.outlook import FitTarget, Outlook, advice, outlook
+from privreg.estimators.refits import counted
+from privreg.estimators.report import PrivacyStatement
+from privreg.estimators.table_quality import TableQuality
+from privreg.methods.method import Method
+from privreg.methods.runs import Declared, Fitted
+from privreg.noise.source import NOT_PRIVATE, Ongoing, Secret, Seeded
+from privreg.privacy.budget import Budget
+from privreg.privacy.neighbours import Neighbours
+from privreg.privacy.release import Release
+
+COUNT_SHARE = 0.01
+CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What buys the shares of incomplete and clipped records: a release, and its share."""
+
+    release: Callable[..., Release[TableQuality]]
+    share: float
+
+
+@dataclass(frozen=True)
+class Job:
+    """A fit that has not happened.
+
+    Parameters
+    ----------
+    samples : Samples
+        Rows in the units of the frame.
+    frame : Frame
+    records : int
+        Number of rows or persons.
+    persons : Persons, optional
+    threads : int
+    quality : Quality, optional
+    """
+
+    samples: Samples
+    frame: Frame
+    records: int
+    persons: Persons | None = None
+    threads: int = 1
+    quality: Quality | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a fit leaves: all of it is private, and paid for."""
+
+    fit: Fitted
+    method: Method
+    outlook: Outlook
+    quality: TableQuality | None
+    privacy: PrivacyStatement
+
+
+def fit_privately(
+    job: Job,
+    *,
+    budget: Budget,
+    target: FitTarget,
+    settings: Method | None,
+    source: Secret | Seeded,
+) -> Done:
+    """Draw noise, and release.
+
+    Parameters
+    ----------
+    job : Job
+    budget : Budget
+        Of all together. A method that only adds Gaussian noise may spend `Budget.gaussian` of it.
+    target : {"least_squares", "robust"}
+        Which method is planned where none is given.
+    settings : Method, optional
+        Planned from public numbers by default.
+    source : Secret or Seeded
+    """
+    gaussian = settings is None or settings.gaussian_dp
+    budget = left = budget.gaussian() if gaussian else budget
+    rng, count = source.generator(), float(job.records)
+    spent: dict[str, Release[Any]] = {}
+    seeded = isinstance(source, Seeded)
+    if seeded:
+        warnings.warn(f"{NOT_PRIVATE}, since random_state is given", UserWarning, stacklevel=5)
+    with counted(budget, seeded=seeded):
+        if budget.neighbours is Neighbours.ADD_REMOVE:
+            counting = private_count(job.records, budget=left.share(COUNT_SHARE), rng=rng)
+            count, left = counting.value, left.share(1 - COUNT_SHARE)
+            spent["number of records"] = counting
+        quality = None
+        if job.quality is not None:
+            share = job.quality.share
+            found = job.quality.release(sample_size=count, budget=left.share(share), rng=rng)
+            quality, left = found.value, left.share(1 - share)
+            spent["incomplete and clipped records"] = found
+        foreseen = _foreseen(max(1, round(count)), job.frame, left, target, settings)
+        declared = Declared(
+            Bounds(job.frame.feature_norm, 1.0),
+            sample_size=count,
+            groups=job.persons,
+            intercept=job.frame.intercept,
+            threads=job.threads,
+        )
+        method = foreseen.settings
+        release = method.run(job.samples, left, declared=declared, noise=Ongoing(rng, source))
+    texts = (text for each in (*spent.values(), release) for text in each.assumptions)
+    statement = PrivacyStatement(
+        with_secret_noise=budget,
+        unit="row" if job.persons is None else "person",
+        spending=(*((what, each.budget) for what, each in spent.items()), *release.value.spending),
+        assumptions=tuple(dict.fromkeys((CLIPPED, *texts, *source.assumptions))),
+        seeded=seeded,
+        gaussian_dp=method.gaussian_dp,
+    )
+    return Done(release.value, method, foreseen, quality, statement)
+
+
+def _foreseen(
+    sample_size: int,
+    frame: Frame,
+    budget: Budget,
+    target: FitTarget,
+    settings: Method | None,
+) -> Outlook:
+    if budget.neighbours is Neighbours.ADD_REMOVE:
+        # A noisy number: a plan for two digits of it serves many fits.
+        sample_size = max(1, int(float(f"{sample_size:.2g}")))
+    size = sample_size, frame.dimension, budget
+    found = outlook(*size, intercept=frame.intercept, target=target, settings=settings)
+    if found.predictions and not found.worthwhile:
+        what_to_do = advice(*size, intercept=frame.intercept, target=target)
+        warnings.warn(f"{found.doubt}: {what_to_do}", UserWarning, stacklevel=6)
+    return found

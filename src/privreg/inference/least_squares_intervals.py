@@ -1,0 +1,326 @@
+"""Intervals for least-squares coefficients of a private fit, from what it released.
+
+The released coefficients differ from the population's by sampling, by private noise, and by what
+the clip leaves out of the tail. The first two have a law; the third has a bound, estimated from a
+private histogram, and widens the interval by a critical value that counts it. Everything here is
+post-processing and costs no privacy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtrc, ndtri, stdtrit
+
+from privreg.algorithms.huber_scales import scale_is_hidden
+from privreg.algorithms.least_squares_fit import LeastSquaresFit
+from privreg.algorithms.product_tail import LEAN
+from privreg.algorithms.whitening import raised, shrunk_curvature
+from privreg.inference.population_intervals import (
+    LEAST_DEGREES,
+    CoefficientIntervals,
+    Target,
+    require_functionals,
+    require_target,
+)
+from privreg.inference.shrunk_moments import LIMIT, VISIBLE
+from privreg.theory.bias_aware import bias_aware_quantile
+from privreg.theory.huber_descent.known_noise import shrink_to
+from privreg.theory.huber_descent.last_iterate import privacy_covariance
+from privreg.validation import require_array, require_instance, require_number
+
+FloatArray = NDArray[np.float64]
+# Deviations of its own noise by which aᵀBa may lie below what is seen of it.
+BELOW = 0.3
+HIDDEN = "the feature is hidden by the noise of the second moments"
+COLLINEAR = "the feature is collinear with others, as far as the noise shows"
+UNSEEN = "the rows are too few for this budget to show the tail of the residuals"
+UNCERTAIN = "the noise hides the standard error"
+
+
+class RobustDifference(NamedTuple):
+    """Whether a robust fit tells another story about the slopes.
+
+    Attributes
+    ----------
+    statistic : float
+        Squared whitened distance of the two fits' slopes over its variance where they agree.
+    degrees_of_freedom : int
+    p_value : float
+        Of the χ² law; it ignores what the clip leaves out.
+    """
+
+    statistic: float
+    degrees_of_freedom: int
+    p_value: float
+
+
+@dataclass(frozen=True)
+class LeastSquaresLaw:
+    r"""Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ.
+
+    Attributes
+    ----------
+    curvature, second_moment : ndarray, shape (p, p)
+        A and B.
+    privacy : ndarray, shape (p, p)
+        V, covariance of the last iterate about the minimiser on the same records.
+    curvature_noise : float
+        Standard deviation of the noise that is left in uᵀAu.
+    excess : float
+        m₁: bound on the mean of what the clip cuts off, of a gradient over √p.
+    constant : ndarray, shape (p,)
+        Unit vector m along the whitened mean row; 0 without intercept.
+    """
+
+    curvature: FloatArray
+    second_moment: FloatArray
+    privacy: FloatArray
+    curvature_noise: float
+    excess: float
+    constant: FloatArray
+
+    def largest_bias(self, slope: FloatArray) -> float:
+        r"""b = m₁(κ‖a - m mᵀa‖ + |mᵀa|) of aᵀ(gradient): what the clip may move.
+
+        Parameters
+        ----------
+        slope : ndarray, shape (p,)
+            a = A⁻¹u, of entries up to 1e200.
+        """
+        slope = require_array("slope", slope, shape=self.constant.shape, least=-1e200, most=1e200)
+        if not np.any(self.constant):
+            return self.excess * float(np.linalg.norm(slope))
+        along = float(self.constant @ slope)
+        rest = slope - along * self.constant
+        return self.excess * (LEAN * float(np.linalg.norm(rest)) + abs(along))
+
+
+def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
+    """Law of the last iterate from private statistics.
+
+    Parameters
+    ----------
+    fit : LeastSquaresFit
+    """
+    require_instance("fit", fit, LeastSquaresFit)
+    p = fit.parameters.size
+    curvature = raised(shrunk_curvature(fit.curvature), fit.long_curvature, caution=1.0)
+    typical = float(np.trace(curvature)) / p
+    ratio = _mean_square(fit) / typical
+    shrunk = shrink_to(
+        ratio * curvature, fit.second_moment.value, noise_std=fit.second_moment.noise_std
+    )
+    values, vectors = np.linalg.eigh(shrunk.matrix)
+    second = (vectors * np.maximum(values, 0.02 * ratio * typical)) @ vectors.T
+    hidden = min(1.0, 2 / np.sqrt(p * (p + 1)))
+    spread = np.linalg.norm(fit.curvature.value - np.eye(p) * np.trace(fit.curvature.value) / p)
+    expected = fit.curvature.noise_std * np.sqrt(p * (p + 1) / 2)
+    weight = max(0.0, 1 - (expected / spread) ** 2) if spread > 0 else 0.0
+    noise = fit.curvature.noise_std * float(np.sqrt(max(weight, hidden)))
+    constant = np.zeros(p)
+    if fit.centre is not None:
+        constant = np.linalg.solve(fit.whitening, np.eye(p)[0])
+        constant = constant / np.linalg.norm(constant)
+    return LeastSquaresLaw(
+        curvature=curvature,
+        second_moment=second,
+        privacy=_privacy(fit, curvature, noise),
+        curvature_noise=noise,
+        excess=fit.tail.excess(fit.clip_width),
+        constant=constant,
+    )
+
+
+def least_squares_intervals(
+    fit: LeastSquaresFit,
+    *,
+    level: float = 0.95,
+    target: Target = "population",
+    functionals: ArrayLike | None = None,
+    offset: ArrayLike = 0.0,
+) -> CoefficientIntervals:
+    r"""Intervals for least-squares coefficients, or for linear functionals of them.
+
+    .. math::
+        c^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
+        s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top c,\ a = \hat A^{-1}u
+
+    with c(·) the quantile of `bias_aware_quantile`, b what the clip may move the coefficient by
+    (`LeastSquaresLaw.largest_bias`), t and z Student's and the normal quantile, and ν what noise
+    in s² is worth.
+
+    Parameters
+    ----------
+    fit : LeastSquaresFit
+        What `least_squares_descent` released.
+    level : float
+        In (0, 1).
+    target : {"population", "empirical"}
+        Least squares in the population that the records are an independent sample of, or on these
+        records, for which sampling does not count.
+    functionals : array_like, shape (k, p), optional
+        Rows c of functionals cᵀθ + o, of entries up to 1e100; the coefficients by default.
+    offset : array_like, shape (k,) or ()
+        o, public.
+
+    Returns
+    -------
+    CoefficientIntervals
+        Of infinite width where nothing in the data bounds a coefficient, with the reason.
+
+    Notes
+    -----
+    Where counts drown in noise the tail is assumed to go on, no heavier than a power law; what
+    fewer rows than the noise hides do beyond is not bounded. The share κ of the largest bias that
+    falls on a slope is what was seen on tables, not a bound; 1 is used along the mean.
+    """
+    require_instance("fit", fit, LeastSquaresFit)
+    require_target(target)
+    level = require_number("level", level, above=0, below=1)
+    rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
+    p = fit.parameters.size
+    n = max(fit.sample_size, p + 1.0)
+    law = least_squares_law(fit)
+    normal = float(ndtri((1 + level) / 2))
+    size = len(rows)
+    half, error, degrees = np.zeros(size), np.zeros(size), np.full(size, np.inf)
+    bias, reasons = np.zeros(size), [""] * size
+    unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=fit.sample_size)
+    for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
+        if not np.any(direction):
+            continue
+        own = _along(fit, law, direction)
+        reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
+        if own is None or reasons[k]:
+            half[k] = error[k] = np.inf
+            continue
+        slope = np.linalg.solve(own.curvature, direction)
+        length = float(slope @ slope)
+        noise = fit.second_moment.noise_std * length
+        middle = max(
+            float(slope @ own.second_moment @ slope),
+            float(slope @ fit.second_moment.value @ slope) - BELOW * noise,
+        )
+        sampling = n / (n - p) * middle / n if target == "population" else 0.0
+        private = float(direction @ own.privacy @ direction)
+        variance = sampling + private
+        error[k], bias[k] = np.sqrt(variance), law.largest_bias(slope)
+        # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
+        noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
+        share = (noise / n / variance) if target == "population" else 0.0
+        relative = float(np.hypot(noisy, share))
+        degrees[k] = 2 / max(relative, 1e-6) ** 2
+        if degrees[k] <= LEAST_DEGREES:
+            half[k], reasons[k] = np.inf, UNCERTAIN
+            continue
+        # Below a level of 1e-16 both quantiles are 0.
+        wide = float(stdtrit(degrees[k], (1 + level) / 2))
+        quantile = wide / normal if normal > 0 else 1.0
+        ratio = min(bias[k] / error[k], 1e100) if error[k] > 0 else 0.0
+        half[k] = quantile * float(bias_aware_quantile(ratio, level=level)) * error[k]
+    return CoefficientIntervals(
+        centre=rows @ fit.parameters + shift,
+        half_width=half,
+        standard_error=error,
+        degrees_of_freedom=degrees,
+        level=level,
+        target=target,
+        bias=bias,
+        reasons=tuple(reasons),
+    )
+
+
+def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
+    r"""Test whether the warm-up's robust slopes differ from the least-squares ones.
+
+    .. math::
+        T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
+
+    against χ² with p - 1 degrees of freedom, where v_H and v are the two fits' noise and m₂ is the
+    mean square of a residual: the two fits share their rows, and half of a fit's sampling variance
+    stands for that of their difference.
+
+    Parameters
+    ----------
+    fit : LeastSquaresFit
+    """
+    law = least_squares_law(fit)
+    p = fit.parameters.size
+    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
+    moved = moved - law.constant * float(law.constant @ moved)
+    own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
+    variance = fit.start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
+    degrees = p - int(np.any(law.constant))
+    statistic = float(moved @ moved) / variance
+    tail = float(chdtrc(degrees, statistic)) if degrees else 1.0
+    return RobustDifference(statistic, degrees, tail)
+
+
+def _mean_square(fit: LeastSquaresFit) -> float:
+    """tr(B)/p, from the matrix and the number by their noise."""
+    p, bound = fit.parameters.size, fit.clip_width**2
+    first, second = fit.second_moment.noise_std**2 / p, fit.mean_square.noise_std**2
+    weight = second / (first + second) if first + second > 0 else 0.5
+    found = weight * np.trace(fit.second_moment.value) / p
+    found += (1 - weight) * float(fit.mean_square.value)
+    # The scale after the warm-up is that of most rows: least squares' is no less.
+    return float(np.clip(found, min(0.25 * fit.residual_scale**2, bound), bound))
+
+
+def _privacy(fit: LeastSquaresFit, curvature: FloatArray, noise: float) -> FloatArray:
+    """V, from the start's error: what the wide steps have covered of it, and noise after that."""
+    identity = np.eye(len(curvature))
+    left = identity
+    for matrix in fit.step_matrices:
+        left = left - matrix @ (curvature @ left)
+    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
+    whole = np.linalg.lstsq(identity - left, moved, rcond=1e-3)[0]
+    return privacy_covariance(
+        curvature,
+        list(fit.step_matrices),
+        fit.gradient_noise_stds,
+        start_covariance=np.outer(whole, whole),
+        curvature_noise=noise,
+    )
+
+
+def _along(
+    fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray
+) -> LeastSquaresLaw | None:
+    """The law for what is asked along a direction; None where it cannot be seen.
+
+    Shrinkage looks at all entries at once and can hide a single thin direction: the value along
+    this one stays within a deviation of its own noisy one, or of that of long rows where that is
+    more.
+    """
+    unit = direction / np.linalg.norm(direction)
+    value, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
+    if value <= VISIBLE * std:
+        return None
+    long = float(unit @ fit.long_curvature.value @ unit) - fit.long_curvature.noise_std
+    limited = max(value + LIMIT * std, long)
+    shrunk = float(unit @ law.curvature @ unit)
+    if limited >= shrunk:
+        return law
+    lowered = law.curvature - (shrunk - limited) * np.outer(unit, unit)
+    values, vectors = np.linalg.eigh(lowered)
+    curvature = np.asarray((vectors * np.maximum(values, 0.5 * limited)) @ vectors.T)
+    scaling = np.eye(len(unit)) + (np.sqrt(limited / shrunk) - 1) * np.outer(unit, unit)
+    return replace(
+        law,
+        curvature=curvature,
+        second_moment=scaling @ law.second_moment @ scaling,
+        privacy=_privacy(fit, curvature, std),
+        curvature_noise=std,
+    )
+
+
+def _why(fit: LeastSquaresFit, row: FloatArray) -> str:
+    """Why nothing bounds a coefficient: hidden itself, or only beside the others."""
+    own = np.linalg.solve(fit.whitening, row)
+    seen = float(own @ fit.curvature.value @ own)
+    return COLLINEAR if seen > VISIBLE * fit.curvature.noise_std * float(own @ own) else HIDDEN

@@ -1,0 +1,120 @@
+"""Exact trade-off of Gaussian mechanisms: adaptive compositions of them are one of them.
+
+A composition of mechanisms that only add Gaussian noise, whose shares of ρ are fixed beforehand, is
+μ-Gaussian DP with μ = √(2ρ), however each depends on the earlier ones' outputs (Dong, Roth and Su
+2022, Corollary 3.3). Its (ε, δ) are then those of a single Gaussian mechanism.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+import numpy as np
+
+from privreg.validation import require_number
+
+LARGEST = 1e100
+
+
+def gaussian_epsilon(rho: float, *, delta: float) -> float:
+    r"""Exact ε of one Gaussian mechanism whose zCDP budget is ρ.
+
+    .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
+        - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
+
+    Parameters
+    ----------
+    rho : float
+        At least 1e-250 and at most 1e100.
+    delta : float
+        In (0, 1).
+
+    Guarantee
+    ---------
+    It holds for prefix sums of fixed gradients and, as Gaussian noise on adaptive queries is no
+    worse, for those of a run.
+
+    Source
+    ------
+    Balle and Wang (2018), Theorem 8.
+    """
+    # Imported here: a budget that is stated in another unit needs none of it.
+    from scipy.optimize import brentq
+    from scipy.special import ndtri
+
+    mu = sqrt(2 * require_number("rho", rho, least=1e-250, most=LARGEST))
+    wanted = require_number("delta", delta, above=0, below=1)
+    # At ε = μ²/2 + μt nothing large cancels; Φ(40) is 1, and δ is at most Φ(-t).
+    low, high = max(-mu / 2, -40.0), 1e-6 - float(ndtri(wanted))
+    if _gaussian_delta(mu, low) <= wanted:
+        return 0.0
+    shift = brentq(
+        lambda t: _gaussian_delta(mu, t) - wanted, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
+    )
+    return float(mu * (mu / 2 + shift))
+
+
+def _gaussian_delta(mu: float, shift: float) -> float:
+    """δ of one Gaussian mechanism at ε = μ²/2 + μt.
+
+    It is e^(-t²/2) (F(t) - F(t + μ)) / 2 with F(x) = erfcx(x/√2).
+    """
+    from scipy.special import erfcx, ndtr
+
+    gauss = np.exp(-(shift**2) / 2)
+    if mu > 0.5:
+        return float(ndtr(-shift) - gauss * erfcx((mu + shift) / sqrt(2)) / 2)
+    # The difference is small: the integral of -F' keeps its digits.
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    inside = (shift + mu * (nodes + 1) / 2) / sqrt(2)
+    slope = 2 / sqrt(np.pi) - 2 * inside * erfcx(inside)
+    return float(gauss * mu * (weights @ slope) / (4 * sqrt(2)))
+
+
+def gaussian_rho(epsilon: float, *, delta: float) -> float:
+    r"""Largest ρ at which Gaussian mechanisms are exactly (ε, δ)-DP.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 1e-100 and at most 1e99.
+    delta : float
+        In (0, 1), at least 1e-100.
+
+    Returns
+    -------
+    float
+        ρ, the inverse of `gaussian_epsilon`, to a relative 1e-12 from below.
+
+    Guarantee
+    ---------
+    Every composition of Gaussian mechanisms with this budget, its shares fixed beforehand, is
+    (ε, δ)-DP. Other mechanisms of ρ-zCDP need `from_approximate_tight`.
+
+    Examples
+    --------
+    >>> round(gaussian_rho(1.0, delta=1e-6), 4)
+    0.028
+
+    Source
+    ------
+    Balle and Wang (2018), Theorem 8; Dong, Roth and Su (2022), Corollary 3.3.
+    """
+    from scipy.optimize import brentq
+
+    target = require_number("epsilon", epsilon, least=1e-100, most=1e99)
+    failure = require_number("delta", delta, least=1e-100, below=1)
+
+    def excess(log_rho: float) -> float:
+        return gaussian_epsilon(min(float(np.exp(log_rho)), LARGEST), delta=failure) - target
+
+    # ε = 0 is kept up to a total variation of δ, and ε is at most ρ + 2 √(ρ ln(1/δ)).
+    low = log(failure**2) - 2.0
+    high = log(4 * (target + 1 + failure)) + 5.0
+    while high < log(LARGEST) and excess(high) <= 0:
+        high += 5.0
+    high = min(high, log(LARGEST))
+    root = float(brentq(excess, low, high, xtol=1e-14, rtol=1e-14, maxiter=500))
+    while excess(root) > 0:
+        root -= 1e-13 * max(1.0, abs(root))
+    return min(float(np.exp(root)), LARGEST)

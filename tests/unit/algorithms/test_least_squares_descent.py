@@ -1,0 +1,143 @@
+"""Private least squares: shares, sums against loops, and where it ends without noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privreg.algorithms import least_squares_sums
+from privreg.algorithms.huber_settings import HuberSettings
+from privreg.algorithms.least_squares_descent import least_squares_descent, product_edges
+from privreg.algorithms.least_squares_settings import (
+    LeastSquaresSettings,
+    default_least_squares_settings,
+    with_start_of,
+)
+from privreg.algorithms.records import Records
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.split_budget import NoisyValue
+from privreg.algorithms.whitening import raised, shrunk_curvature
+from privreg.privacy.budget import Budget
+
+
+def table(rng, n=3000):
+    features = np.column_stack([np.ones(n), rng.uniform(-1, 1, (n, 3))])
+    errors = 2 * rng.random(n) ** 3 * (1.0 + features[:, 1])
+    return ArraySamples(features, 0.2 * (features @ [0.3, 1.0, -1.0, 0.5] + errors))
+
+
+def fit(samples, rho, seed=3, **more):
+    return least_squares_descent(
+        samples,
+        feature_norm=2.0,
+        label_bound=6.0,
+        budget=Budget.zcdp(rho),
+        settings=LeastSquaresSettings(),
+        rng=np.random.Generator(np.random.SFC64(seed)),
+        **more,
+    ).value
+
+
+def test_shares_add_up_and_are_spent_on_what_they_are_for(rng):
+    spent = {what: part.rho for what, part in fit(table(rng), 2.0, intercept=True).spending}
+    assert sum(spent.values()) == pytest.approx(2.0, rel=1e-12)
+    assert spent == pytest.approx(
+        {
+            "centre and length of rows": 0.02,
+            "Gram matrix": 0.16,
+            "residual scales": 0.04,
+            "warm-up steps": 0.096,
+            "tail of products": 0.176,
+            "curvature": 0.06,
+            "curvature of long rows": 0.04,
+            "wide steps": 1.288,
+            "second moment for intervals": 0.1,
+            "means for intervals": 0.02,
+        }
+    )
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_without_noise_it_ends_at_least_squares(rng, intercept):
+    """Skewed, bounded errors that vary with a feature, so that the robust start is elsewhere."""
+    samples = table(rng)
+    found = fit(samples, 1e9, intercept=intercept)
+    truth = np.linalg.lstsq(samples.features, samples.labels, rcond=None)[0]
+    robust = np.abs(found.start - truth).max()
+    assert robust > 0.02
+    assert np.abs(found.parameters - truth).max() < 0.02 * robust
+    assert found.tail.share_beyond(found.clip_width) < 5e-3
+
+
+@pytest.mark.parametrize("clip_norm", [0.05, 0.6, 1e3])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
+    features, labels = rng.standard_normal((60, 3)), rng.standard_normal(60)
+    groups = rng.integers(0, 12, 60) if grouped else np.arange(60)
+    theta, cap, short = rng.standard_normal(3), 1.9, 1.1
+    whitening = np.eye(3) + 0.2 * rng.standard_normal((3, 3))
+    gradient, second, curvatures = np.zeros(3), np.zeros((3, 3)), np.zeros((2, 3, 3))
+    traces, lengths = np.zeros(2), []
+    for person in np.unique(groups):
+        rows = features[groups == person] @ whitening
+        residuals = labels[groups == person] - features[groups == person] @ theta
+        whole = np.sum(rows**2)
+        own = min(1, cap**2 / whole) * rows.T @ residuals
+        q = np.linalg.norm(own)
+        lengths.append(q / np.sqrt(3))
+        clipped = own * min(1, clip_norm / q)
+        gradient += clipped
+        second += np.outer(clipped, clipped)
+        traces[1] += clipped @ clipped
+        if q <= clip_norm:
+            for place, most in enumerate((short, cap)):
+                curvatures[place] += min(1, most**2 / whole) * rows.T @ rows
+            traces[0] += min(short**2, whole)
+    records = Records(ArraySamples(features, labels), 1e3, 1e3, groups if grouped else None)
+    options = {"clip_norm": clip_norm, "cap": cap}
+    arguments = (records, theta, whitening)
+    close = {"rtol": 1e-10, "atol": 1e-12}
+    np.testing.assert_allclose(
+        least_squares_sums.product_gradient_sum(*arguments, **options), gradient, **close
+    )
+    kept = least_squares_sums.kept_curvatures(*arguments, **options, short_cap=short)
+    np.testing.assert_allclose(kept, curvatures, **close)
+    last = least_squares_sums.last_sums(*arguments, **options, short_cap=short)
+    np.testing.assert_allclose(last.second_moment, second, **close)
+    np.testing.assert_allclose([last.curvature, last.square], traces, **close)
+    edges = np.array([0.1, 0.4, 0.9, 2.0])
+    counts = least_squares_sums.product_histogram(*arguments, edges, cap=cap)
+    np.testing.assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))
+
+
+def test_settings_follow_a_planned_start():
+    assert with_start_of(HuberSettings()) == LeastSquaresSettings()
+    planned = with_start_of(HuberSettings(gram_share=0.3, scale_share=0.15, warm_up_share=0.2))
+    assert planned.gram_share == pytest.approx(0.24)
+    left = LeastSquaresSettings().final_share / LeastSquaresSettings().tail_share
+    assert planned.final_share / planned.tail_share == pytest.approx(left)
+    few = default_least_squares_settings(sample_size=500, dimension=20, budget=Budget.zcdp(0.01))
+    assert sum(few.wide_shares) == pytest.approx(few.final_share)
+    assert few.wide_sizes == pytest.approx((1, 2 / 3, 0.7))
+    with pytest.raises(ValueError, match="shares must leave something"):
+        replace(few, tail_share=0.9)
+
+
+def test_curvature_is_raised_where_long_rows_are_seen_to_have_more():
+    first = np.diag([1.0, 1.0, 0.5])
+    longer = NoisyValue(np.diag([1.0, 2.0, 0.55]), 0.05)
+    np.testing.assert_allclose(raised(first, longer), np.diag([1.0, 2.0, 0.5]), atol=1e-12)
+    cautious = raised(first, longer, caution=1.0)
+    np.testing.assert_allclose(cautious, np.diag([1.0, 1.95, 0.5]), atol=1e-12)
+    np.testing.assert_allclose(raised(first, replace(longer, noise_std=3.0)), first)
+    # A curvature that is noise is its mean, and no direction is far below that.
+    np.testing.assert_allclose(shrunk_curvature(NoisyValue(first, 9.0)), np.eye(3) * 2.5 / 3)
+
+
+def test_the_grid_reaches_what_labels_and_rows_allow():
+    edges = product_edges(0.1, 2.0, cap=6.0, dimension=4)
+    assert edges[0] == pytest.approx(0.05)
+    assert edges[-2] < 12.0 <= edges[-1] * (1 + 1e-12)
+    assert product_edges(3.0, 0.1, cap=1.0, dimension=4)[-1] >= 24.0
