@@ -139,6 +139,7 @@ def release(
 
     Examples
     --------
+    >>> from privreg.privacy.budget import Budget
     >>> from privreg.schedules import Polynomial
     >>> mechanism = Mechanism.from_schedule(
     ...     Polynomial(2.0, 0.5), sample_size=400, dimension=3, budget=Budget.zcdp(0.5),

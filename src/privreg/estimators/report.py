@@ -131,6 +131,9 @@ def write_report(
     if quality is not None:
         require_instance("quality", quality, TableQuality)
     require_instance("names", names, list)
+    require_instance("target", target, list)
+    if not target or not all(isinstance(each, str) for each in target):
+        raise ValueError(f"target must be texts, at least one, got {len(target)} others")
     if len(names) != intervals.centre.size or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names must be {intervals.centre.size} texts, got {names!r}")
     bounds = require_array("bounds", bounds, shape=(None, 2))

@@ -92,11 +92,16 @@ class LeastSquaresLaw:
             a = A⁻¹u, of entries up to 1e200.
         """
         slope = require_array("slope", slope, shape=self.constant.shape, least=-1e200, most=1e200)
+        size = float(np.max(np.abs(slope)))
+        if size == 0:
+            return 0.0
+        # Of entries at most 1, whose squares stay in range.
+        slope = slope / size
         if not np.any(self.constant):
-            return self.excess * float(np.linalg.norm(slope))
+            return self.excess * float(np.linalg.norm(slope)) * size
         along = float(self.constant @ slope)
         rest = slope - along * self.constant
-        return self.excess * (LEAN * float(np.linalg.norm(rest)) + abs(along))
+        return self.excess * (LEAN * float(np.linalg.norm(rest)) + abs(along)) * size
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
@@ -193,6 +198,9 @@ def least_squares_intervals(
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
             continue
+        # A power of two, so that nothing is rounded; squares of tiny or huge entries stay in range.
+        scale = float(np.ldexp(1.0, int(np.frexp(np.max(np.abs(direction)))[1])))
+        direction = direction / scale
         own = _along(fit, law, direction)
         reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
         if own is None or reasons[k]:
@@ -208,7 +216,7 @@ def least_squares_intervals(
         sampling = n / (n - p) * middle / n if target == "population" else 0.0
         private = float(direction @ own.privacy @ direction)
         variance = sampling + private
-        error[k], bias[k] = np.sqrt(variance), law.largest_bias(slope)
+        error[k], bias[k] = scale * np.sqrt(variance), scale * law.largest_bias(slope)
         # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
         noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
         share = (noise / n / variance) if target == "population" else 0.0

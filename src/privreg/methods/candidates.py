@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privreg.validation import require_array, require_callable, require_count, require_instance
 
@@ -28,9 +29,9 @@ class Candidates(Generic[Settings]):
     name : str
         Under which a plan lists the best of them.
     starts : sequence
-        Points that are tried first, at least one.
+        Points that are tried first, at least one, none of them a list.
     moves : sequence of callable
-        Each maps the best point so far to others that are tried next, in this order.
+        Each maps the best point so far to others that are tried next, in this order; may be empty.
     settings : callable
         From a point to settings; points are settings by default.
     clip : str, optional
@@ -53,6 +54,8 @@ class Candidates(Generic[Settings]):
         require_instance("name", self.name, str)
         if not isinstance(self.starts, (list, tuple)) or not self.starts:
             raise ValueError(f"starts must be a list of points, got {self.starts!r}")
+        if any(isinstance(point, list) for point in self.starts):
+            raise ValueError("starts must hold points, none of them a list")
         if not isinstance(self.moves, (list, tuple)):
             raise ValueError(f"moves must be a list of functions, got {self.moves!r}")
         for move in self.moves:
@@ -66,7 +69,7 @@ class Candidates(Generic[Settings]):
         cls,
         name: str,
         settings: Callable[[Any], Settings],
-        grids: Iterable[Any],
+        grids: Sequence[NDArray[np.float64]],
         *,
         zooms: int,
         clip: str | None = None,
@@ -77,7 +80,7 @@ class Candidates(Generic[Settings]):
         ----------
         name, settings, clip
             As for the class.
-        grids : iterable of array_like, shape (k,)
+        grids : list of ndarray, shape (k,)
             Values of each coordinate of a point.
         zooms : int
             Number of crosses, each half as wide as the one before, at least 0.
@@ -85,6 +88,8 @@ class Candidates(Generic[Settings]):
         require_count("zooms", zooms, least=0)
         if not isinstance(grids, (list, tuple)):
             raise ValueError(f"grids must be a list of arrays, got {grids!r}")
+        for grid in grids:
+            require_instance("grids", grid, np.ndarray)
         axes = [require_array("grids", grid, shape=(None,)) for grid in grids]
         widths = [float(np.max(np.diff(axis))) if axis.size > 1 else 0.0 for axis in axes]
         crosses = [

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.adassp import Bounds, require_bounds
+from privreg.algorithms.records import Persons
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
+from privreg.privacy.persons import require_names
 from privreg.validation import require_count, require_flag, require_instance, require_number
-
-if TYPE_CHECKING:
-    from privreg.algorithms.records import Persons
 
 FloatArray = NDArray[np.float64]
 
@@ -88,6 +87,9 @@ class Declared:
             require_bounds(self.bounds)
         if self.sample_size is not None:
             require_number("sample_size", self.sample_size, least=1, most=1e15)
+        if self.groups is not None and not isinstance(self.groups, Persons):
+            rows = np.shape(np.asarray(self.groups, dtype=object))[:1]
+            require_names(self.groups, require_count("groups", *rows or (0,)))
         require_flag("intercept", self.intercept)
         require_count("threads", self.threads)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from reproduction.claims.falsify import Patch, WrongVersion
 
-ALGORITHM = "privreg.algorithms.one_pass_dpgd"
+ALGORITHM = "privreg.algorithms.one_pass_mechanism"
 SCHEDULES = "privreg.schedules"
 CLIPPING = "privreg.theory.one_pass_dpgd.clipping"
 TRAJECTORIES = (
