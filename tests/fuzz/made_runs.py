@@ -65,7 +65,7 @@ def people() -> Any:
     return records.Records(ArraySamples(FEATURES, LABELS), 2.0, 2.0)
 
 
-def purse() -> Any:
+def shares() -> Any:
     return split_budget.SplitBudget(BUDGET, made.RNG.make())
 
 
@@ -263,7 +263,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "result.Prediction": prediction,
     "rows.Rows": rows,
     "shrunk_moments.ShrunkMoments": moments,
-    "split_budget.SplitBudget": purse,
+    "split_budget.SplitBudget": shares,
     "csv_table.CSVTable": table,
     "columns.Categories": lambda: columns.Categories("c", ("x", "z")),
     "columns.Numbers": lambda: columns.Numbers("a", -1.0, 1.0),

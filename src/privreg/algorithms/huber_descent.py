@@ -146,14 +146,14 @@ class _Run:
     """One fit: the order in which the data are asked, and with what share."""
 
     records: Records
-    purse: SplitBudget
+    shares: SplitBudget
     settings: HuberSettings
     sample_size: float
     intercept: bool
 
     def __post_init__(self) -> None:
         self.start = Start(
-            self.records, self.purse, self.settings, self.sample_size, self.intercept
+            self.records, self.shares, self.settings, self.sample_size, self.intercept
         )
 
     def fit(self) -> HuberFit:
@@ -176,7 +176,7 @@ class _Run:
             total = huber_sums.second_moment_sum(
                 self.records, path.theta, whitening, clip_norm=clip_norm
             )
-            second = self.purse.semidefinite(
+            second = self.shares.semidefinite(
                 MOMENTS, settings.moment_share / 2, total, clip_norm**2, n
             )
         mean_curvature, mean_square = self._means(path.theta, whitening, clip_norm)
@@ -198,7 +198,7 @@ class _Run:
             sample_size=n,
             symmetric=self.records.groups is None,
             settings=settings,
-            spending=self.purse.spending(),
+            spending=self.shares.spending(),
             centre=centre,
         )
 
@@ -208,19 +208,19 @@ class _Run:
         total = huber_sums.curvature_sum(
             self.records, theta, whitening, clip_norm=clip_norm, cap=cap
         )
-        release = self.purse.semidefinite if self.records.groups is None else self.purse.vector
+        release = self.shares.semidefinite if self.records.groups is None else self.shares.vector
         return release(MOMENTS, share, total, cap**2, self.sample_size)
 
     def _means(
         self, theta: FloatArray, whitening: FloatArray, clip_norm: float
     ) -> tuple[NoisyValue, NoisyValue]:
         p, share = len(theta), self.settings.mean_share / 2
-        affordable = 0.02 * self.sample_size * np.sqrt(2 * share * self.purse.budget.rho)
+        affordable = 0.02 * self.sample_size * np.sqrt(2 * share * self.shares.budget.rho)
         cap = float(np.sqrt(p * np.clip(affordable, 1.5, 20)))
         curvature, square = huber_sums.traces(
             self.records, theta, whitening, clip_norm=clip_norm, cap=cap
         )
         return (
-            self.purse.number(MEANS, share, curvature / p, cap**2 / p, self.sample_size),
-            self.purse.number(MEANS, share, square / p, clip_norm**2 / p, self.sample_size),
+            self.shares.number(MEANS, share, curvature / p, cap**2 / p, self.sample_size),
+            self.shares.number(MEANS, share, square / p, clip_norm**2 / p, self.sample_size),
         )

@@ -144,21 +144,21 @@ class _Run:
     """One fit: the order in which the data are asked, and with what share."""
 
     records: Records
-    purse: SplitBudget
+    shares: SplitBudget
     settings: LeastSquaresSettings
     sample_size: float
     intercept: bool
 
     def fit(self) -> LeastSquaresFit:
         settings, n, p = self.settings, self.sample_size, self.records.samples.dimension
-        begin = Start(self.records, self.purse, settings, n, self.intercept)
+        begin = Start(self.records, self.shares, settings, n, self.intercept)
         whitening, gram, _, centre = begin.whiten()
         slope = 2 * float(ndtr(settings.clip_width)) - 1
         path = Path(np.zeros(p))
         scale = begin.warm_up(path, whitening, slope).end
         start, start_variance = path.theta, _variance(path)
         short_cap = begin.white_cap(settings.curvature_share)
-        rho = settings.long_share * LONG**2 * self.purse.budget.rho
+        rho = settings.long_share * LONG**2 * self.shares.budget.rho
         cap = max(white_cap(p, sample_size=n, rho=rho), short_cap)
         tail = self._tail(start, whitening, scale, cap)
         clip_norm = tail.best_width(noise=self._unit_noise(settings.final_share)) * np.sqrt(p)
@@ -166,10 +166,10 @@ class _Run:
         kept = least_squares_sums.kept_curvatures(
             self.records, start, whitening, **caps, short_cap=short_cap
         )
-        curvature = self.purse.semidefinite(
+        curvature = self.shares.semidefinite(
             "curvature", settings.curvature_share, kept.short, short_cap**2, n
         )
-        long_curvature = self.purse.semidefinite(
+        long_curvature = self.shares.semidefinite(
             "curvature of long rows", settings.long_share, kept.long, cap**2, n
         )
         newton = np.asarray(
@@ -179,7 +179,7 @@ class _Run:
             total = least_squares_sums.product_gradient_sum(
                 self.records, path.theta, whitening, **caps
             )
-            gradient = self.purse.vector("wide steps", share, total, caps["clip_norm"], n)
+            gradient = self.shares.vector("wide steps", share, total, caps["clip_norm"], n)
             path.step(whitening, size * newton, gradient)
         second, mean_curvature, mean_square = self._last(path.theta, whitening, short_cap, caps)
         return LeastSquaresFit(
@@ -203,7 +203,7 @@ class _Run:
             mean_square=mean_square,
             sample_size=n,
             settings=settings,
-            spending=self.purse.spending(),
+            spending=self.shares.spending(),
         )
 
     def _tail(
@@ -213,12 +213,12 @@ class _Run:
         counts = least_squares_sums.product_histogram(
             self.records, theta, whitening, edges, cap=cap
         )
-        noisy = self.purse.histogram("tail of products", self.settings.tail_share, counts)
+        noisy = self.shares.histogram("tail of products", self.settings.tail_share, counts)
         return ProductTail(edges, noisy, self.sample_size)
 
     def _unit_noise(self, share: float) -> float:
         """Noise of a coordinate of the mean gradient at the clip √p."""
-        budget = self.purse.budget
+        budget = self.shares.budget
         change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
         root = np.sqrt(self.records.samples.dimension)
         std = gaussian_noise_std(sensitivity=change * root, rho=share * budget.rho)
@@ -231,18 +231,18 @@ class _Run:
         short_cap: float,
         caps: dict[str, float],
     ) -> tuple[NoisyValue, NoisyValue, NoisyValue]:
-        settings, n, p, purse = self.settings, self.sample_size, len(theta), self.purse
+        settings, n, p, shares = self.settings, self.sample_size, len(theta), self.shares
         found = least_squares_sums.last_sums(
             self.records, theta, whitening, **caps, short_cap=short_cap
         )
         square, half = caps["clip_norm"] ** 2, settings.mean_share / 2
         what = "means for intervals"
         return (
-            purse.semidefinite(
+            shares.semidefinite(
                 "second moment for intervals", settings.moment_share, found.second_moment, square, n
             ),
-            purse.number(what, half, found.curvature / p, short_cap**2 / p, n),
-            purse.number(what, half, found.square / p, square / p, n),
+            shares.number(what, half, found.curvature / p, short_cap**2 / p, n),
+            shares.number(what, half, found.square / p, square / p, n),
         )
 
 

@@ -97,17 +97,17 @@ class Start:
     """The start of a fit: the order in which the data are asked, and with what share."""
 
     records: Records
-    purse: SplitBudget
+    shares: SplitBudget
     settings: WarmUpSettings
     sample_size: float
     intercept: bool
 
     def whiten(self) -> Coordinates:
         """W from a few rounds of a private second moment, each in the last one's coordinates."""
-        settings, purse, records = self.settings, self.purse, self.records
+        settings, shares, records = self.settings, self.shares, self.records
         whitening, centre = self._centring()
         lengths = length_edges(records.feature_norm)
-        counts = purse.histogram(
+        counts = shares.histogram(
             "centre and length of rows",
             settings.norm_share / (2 if self.intercept else 1),
             huber_sums.length_histogram(records, whitening, lengths),
@@ -118,7 +118,7 @@ class Start:
         for number, share in enumerate(settings.gram_shares):
             cap = self.white_cap(share) if number else cap
             total = huber_sums.gram_sum(records, whitening, cap=cap)
-            gram = purse.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
+            gram = shares.semidefinite("Gram matrix", share, total, cap**2, self.sample_size)
             last = whiten(gram)
             whitening = moderate(whitening @ last.root)
         return Coordinates(whitening, gram, last, centre)
@@ -161,7 +161,7 @@ class Start:
         clip_norm = self.clip_norm(scale)
         total = huber_sums.gradient_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
         path.step(
-            whitening, matrix, self.purse.vector(what, share, total, clip_norm, self.sample_size)
+            whitening, matrix, self.shares.vector(what, share, total, clip_norm, self.sample_size)
         )
 
     def white_cap(self, share: float) -> float:
@@ -169,7 +169,7 @@ class Start:
         return white_cap(
             self.records.samples.dimension,
             sample_size=self.sample_size,
-            rho=share * self.purse.budget.rho,
+            rho=share * self.shares.budget.rho,
         )
 
     def clip_norm(self, scale: float) -> float:
@@ -185,7 +185,7 @@ class Start:
         centring = np.eye(self.records.samples.dimension)
         if not self.intercept:
             return centring, None
-        mean = self.purse.vector(
+        mean = self.shares.vector(
             "centre and length of rows",
             self.settings.norm_share / 2,
             huber_sums.row_sum(self.records),
@@ -199,7 +199,7 @@ class Start:
         edges = scale_edges(self.records.label_bound)
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
         counts = huber_sums.residual_histogram(self.records, theta, whitening, edges)
-        noisy = self.purse.histogram("residual scales", share, counts)
+        noisy = self.shares.histogram("residual scales", share, counts)
         if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.sample_size):
             return None
         return residual_scale(noisy.value, edges, sample_size=self.sample_size)

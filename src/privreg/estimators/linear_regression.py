@@ -76,7 +76,7 @@ class PrivateLinearRegression(FittedRegression):
     random_state : int, optional
         Seed of the noise, at least 0, for tests: such a fit is not private, since one who knows the
         seed can subtract the noise, and says so. By default the noise comes from the operating
-        system, anew at each fit, and nobody can repeat it.
+        system, anew at each fit, and cannot be repeated.
 
     Attributes
     ----------

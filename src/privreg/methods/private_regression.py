@@ -34,7 +34,7 @@ from privreg.privacy.neighbours import Neighbours
 FloatArray = NDArray[np.float64]
 # Derived in `_regime`.
 MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_THINNESS = 0.1, 0.2, 8.0
-MOST_ASTRAY, MOST_EXCURSION, MOST_ARRIVAL = 0.1, 1.3, 1.8
+MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL = 0.1, 1.3, 1.8
 # Shares for the Gram matrix and for scales where the budget is small.
 CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
 MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
@@ -229,7 +229,7 @@ def _regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Pred
       noise alone takes back 0.5 % of the steps; with twice that, 11 % of them.
     - Noise of variance v, relative and summed over a row, spreads the eigenvalues of a Gram matrix
       over 1 ± 2√v (Wigner): the lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at 1/4.
-    - Runs that go astray end near predicting the mean: `MOST_ASTRAY` of the mean error is the
+    - Runs that overshoot end near predicting the mean: `MOST_OVERSHOT` of the mean error is the
       stated accuracy.
     - A residual variance that grows by `MOST_EXCURSION` on the way is a scale 14 % larger; with a
       tenth of noise that is the quarter at which a step is taken back, which no mean follows.
@@ -254,7 +254,7 @@ def _regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Pred
         return found.with_doubt("the budget is too small for a private residual scale")
     if (
         outcome.whitening.variance > MOST_WHITENING_NOISE
-        or outcome.whitening.astray * problem.null_risk > MOST_ASTRAY * found.excess_risk
+        or outcome.whitening.overshooting * problem.null_risk > MOST_OVERSHOT * found.excess_risk
     ):
         return found.with_doubt("the budget is too small for a private Gram matrix")
     if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:

@@ -8,8 +8,8 @@ unless they are too far off. Whether they do is followed for each cap that the h
 .. math:: \Pr(c) = \Pr(\text{the first cap is } c), \qquad
     e(c) = \frac1p \operatorname{tr} W(c)^\top \Sigma\, W(c),
 
-and a run is counted as astray where e, the length of a step, leaves (1/2, 2): beyond 2 a full step
-leaves more error than it found.
+and a run counts as overshooting where e, the length of a step, leaves (1/2, 2): beyond 2 a full
+step leaves more error than it found.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 HISTOGRAMS, SEED = 256, 20250711
-# Length of a step beyond which, or below whose inverse, a run is astray.
+# Length of a step beyond which, or below whose inverse, a run counts as overshooting.
 FARTHEST = 2.0
 # Three points and weights of a Gauss rule for the noise of the first matrix's mean.
 DEVIATIONS = np.array([0.0, -sqrt(3), sqrt(3)])
@@ -55,7 +55,7 @@ class Whitening:
     variance : float
         Of the last matrix's noise, relative, summed over a row: that of its shape, and that of its
         mean eigenvalue, which sets the length of steps.
-    astray : float
+    overshooting : float
         Probability that the rounds leave steps more than twice too long or too short.
     thinness : float
         Edge of the first matrix's noise over the smallest eigenvalue in it.
@@ -64,7 +64,7 @@ class Whitening:
     squares: FloatArray
     weight: float
     variance: float
-    astray: float
+    overshooting: float
     thinness: float
 
 

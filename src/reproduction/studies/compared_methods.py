@@ -165,7 +165,7 @@ PRIVATE = ("PrivateLinearRegression", "AdaSSP", "noisy moments")
 def held_out_error(coefficients: FloatArray, drawn: Drawn, declared: Declared) -> float:
     """Mean squared error on held-out rows over the variance of their labels.
 
-    Predictions are clipped to the label's bounds, whoever makes them, so that a fit of noise is no
+    Predictions of every method are clipped to the label's bounds, so that a fit of noise is no
     worse than that.
     """
     low, high = declared.feature_bounds.T

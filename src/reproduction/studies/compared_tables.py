@@ -72,7 +72,7 @@ class Synthetic:
     """A population that is known: `private_tables`, or made-up flats and their rents.
 
     Flats have a size, a year and one of four places; errors of their rents are skewed, and the
-    bounds are as wide as they are when nobody has seen the table.
+    bounds are as wide as they are before the table is seen.
     """
 
     name: str

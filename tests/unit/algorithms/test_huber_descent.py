@@ -65,13 +65,13 @@ def test_what_is_spent_is_the_budget(table, neighbours, intercept, moment_share)
 def test_each_mechanism_has_the_noise_that_its_share_buys(rng):
     """A chi-square of at least 4,000 normals has a standard deviation of 2.3 %."""
     budget = Budget.zcdp(0.5)
-    purse = SplitBudget(budget, rng)
+    shares = SplitBudget(budget, rng)
     bound, n, share = 3.0, 10.0, 0.2
     rho = 0.1
-    vector = purse.vector("a", share, np.zeros(4000), bound, n)
-    histogram = purse.histogram("b", share, np.zeros(4000))
-    matrix = purse.semidefinite("c", share, np.zeros((90, 90)), bound, n)
-    numbers = [purse.number("d", 0.01, 0.0, bound, n) for _ in range(4000)]
+    vector = shares.vector("a", share, np.zeros(4000), bound, n)
+    histogram = shares.histogram("b", share, np.zeros(4000))
+    matrix = shares.semidefinite("c", share, np.zeros((90, 90)), bound, n)
+    numbers = [shares.number("d", 0.01, 0.0, bound, n) for _ in range(4000)]
     upper = (
         matrix.value[np.triu_indices(90)] * np.where(np.eye(90), 1, np.sqrt(2))[np.triu_indices(90)]
     )

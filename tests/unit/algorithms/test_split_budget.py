@@ -27,17 +27,17 @@ def generator() -> np.random.Generator:
 @pytest.mark.parametrize("name", list(SENSITIVITIES))
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
 def test_a_share_buys_noise_of_its_sensitivity(name: str, neighbours: str) -> None:
-    purse = SplitBudget(Budget.zcdp(RHO, neighbours=neighbours), generator())
+    shares = SplitBudget(Budget.zcdp(RHO, neighbours=neighbours), generator())
     exact = np.arange(6.0) if name == "histogram" else np.arange(4.0)
     if name == "semidefinite":
         exact = np.arange(9.0).reshape(3, 3)
     if name == "number":
         exact = np.array(7.0)
     if name == "histogram":
-        found = purse.histogram("it", SHARE, exact)
+        found = shares.histogram("it", SHARE, exact)
         mean = exact
     else:
-        found = getattr(purse, name)("it", SHARE, exact, BOUND, N)
+        found = getattr(shares, name)("it", SHARE, exact, BOUND, N)
         mean = (exact + exact.T) / (2 * N)
     sensitivity = SENSITIVITIES[name][neighbours != "replace-one"]
     assert found.noise_std == pytest.approx(sensitivity / np.sqrt(2 * SHARE * RHO), rel=1e-12)
@@ -49,17 +49,17 @@ def test_a_share_buys_noise_of_its_sensitivity(name: str, neighbours: str) -> No
 
 
 def test_shares_add_up_under_their_names() -> None:
-    purse = SplitBudget(Budget.zcdp(RHO), generator())
+    shares = SplitBudget(Budget.zcdp(RHO), generator())
     for what, share in (("moments", 0.25), ("steps", 0.5), ("moments", 0.125)):
-        purse.number(what, share, 1.0, BOUND, N)
-    assert purse.spent == {"moments": 0.375, "steps": 0.5}
-    assert purse.spending() == (
+        shares.number(what, share, 1.0, BOUND, N)
+    assert shares.spent == {"moments": 0.375, "steps": 0.5}
+    assert shares.spending() == (
         ("moments", Budget.zcdp(0.375 * RHO)),
         ("steps", Budget.zcdp(0.5 * RHO)),
     )
     # Rounding may leave a sum of shares a little above the whole.
-    purse.spent = {"all": 1.0 + 1e-16 + 2e-16}
-    assert purse.spending() == (("all", Budget.zcdp(RHO)),)
+    shares.spent = {"all": 1.0 + 1e-16 + 2e-16}
+    assert shares.spending() == (("all", Budget.zcdp(RHO)),)
 
 
 def test_a_private_count_is_the_count_and_noise_but_at_least_one() -> None:
@@ -79,22 +79,22 @@ def test_a_private_count_is_the_count_and_noise_but_at_least_one() -> None:
 def test_ranges_are_those_that_are_said() -> None:
     """The ends are taken, what is beyond them is refused by name."""
     for rho in (1e-20, 1e20):
-        purse = SplitBudget(Budget.zcdp(rho), generator())
-        assert purse.number("it", 1.0, 0.5, 0.5, 0.5).noise_std == pytest.approx(
+        shares = SplitBudget(Budget.zcdp(rho), generator())
+        assert shares.number("it", 1.0, 0.5, 0.5, 0.5).noise_std == pytest.approx(
             1 / np.sqrt(2 * rho)
         )
     for rho in (0.9e-20, 1.1e20):
         with pytest.raises(ValueError, match="budget must be finite"):
             SplitBudget(Budget.zcdp(rho), generator())
-    purse = SplitBudget(Budget.zcdp(RHO), generator())
-    assert purse.number("it", 1e-12, 0.0, 0.0, 1e-9).noise_std == 0
+    shares = SplitBudget(Budget.zcdp(RHO), generator())
+    assert shares.number("it", 1e-12, 0.0, 0.0, 1e-9).noise_std == 0
     for share in (0.9e-12, 1.5):
         with pytest.raises(ValueError, match="share must be"):
-            purse.number("it", share, 0.0, 1.0, 1.0)
+            shares.number("it", share, 0.0, 1.0, 1.0)
     with pytest.raises(ValueError, match="bound must be"):
-        purse.number("it", SHARE, 0.0, -1e-9, 1.0)
+        shares.number("it", SHARE, 0.0, -1e-9, 1.0)
     with pytest.raises(ValueError, match="n must be"):
-        purse.number("it", SHARE, 0.0, 1.0, 0.9e-9)
+        shares.number("it", SHARE, 0.0, 1.0, 0.9e-9)
 
 
 def test_nothing_is_spent_before_the_start() -> None:

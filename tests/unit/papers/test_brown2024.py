@@ -203,7 +203,7 @@ def test_divergence_of_replicates_is_the_textbook_formula():
 
 def test_literal_coverage_of_final_iterates_is_a_noncentral_t():
     parameters = intervals(dimension=1, sample_size=1000, literal_steps=[5, 12, 15])
-    found = literal_constructions.literal(parameters, "independent_runs")["literal_coverage"]
+    found = literal_constructions.exact_law(parameters, "independent_runs")["literal_coverage"]
     for value, steps in zip(found, (5, 12, 15), strict=True):
         noise = parameters.gradient_noise_std(10 * steps)
         spread = 0.25 * noise * np.sqrt((1 - 0.75 ** (2 * steps)) / (1 - 0.75**2))
@@ -300,8 +300,8 @@ def test_least_sample_size_solves_the_second_inequality():
 def test_gap_of_gaussians_bounds_their_distance():
     parameters = intervals(literal_steps=[10, 20, 30])
     runs, checkpoints = (
-        literal_constructions.literal(parameters, name)["literal_distance_over_gap"]
-        for name in literal_constructions.LITERAL.values
+        literal_constructions.exact_law(parameters, name)["literal_distance_over_gap"]
+        for name in literal_constructions.CONSTRUCTIONS
     )
     # With equal covariances Pinsker's bound is half of the gap of the means.
     assert runs == pytest.approx(0.5, abs=1e-3)

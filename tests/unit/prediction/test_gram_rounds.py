@@ -42,7 +42,7 @@ def step_lengths(settings, rho, runs):
 
 def test_with_budget_to_spare_nothing_goes_astray_and_steps_are_of_length_one():
     found = rounds(HuberSettings(gram_rounds=3), 10.0)
-    assert found.astray == 0
+    assert found.overshooting == 0
     # Rows beyond the last round's cap are shortened: a little too long, never too short.
     assert 1 <= found.squares @ VALUES / P < 1.2
     assert found.variance < 1e-3
@@ -56,15 +56,15 @@ def test_runs_go_astray_as_often_as_foreseen(rho, shares):
     )
     lengths = step_lengths(settings, rho, 250)
     seen = np.mean((lengths > FARTHEST) | (lengths < 1 / FARTHEST))
-    foreseen = rounds(settings, rho).astray
+    foreseen = rounds(settings, rho).overshooting
     assert foreseen < 3 * seen + 0.02
     assert foreseen > seen / 3 - 0.02
 
 
 def test_less_budget_leaves_runs_astray():
     settings = HuberSettings(gram_rounds=2, gram_share=0.05)
-    assert rounds(settings, 0.01).astray == 0
-    assert rounds(settings, 1e-4).astray > 0.05
+    assert rounds(settings, 0.01).overshooting == 0
+    assert rounds(settings, 1e-4).overshooting > 0.05
 
 
 def test_the_mean_of_the_last_matrix_has_its_noise_counted():

@@ -6,8 +6,6 @@ from typing import Protocol
 
 import numpy as np
 
-from reproduction.experiment.cells import Axis, Quantity, per
-
 COORDINATE_POINTS = 100
 
 
@@ -23,23 +21,10 @@ class Setting(Protocol):
     def gradient_noise_std(self, gradients: int) -> float: ...
 
 
-LITERAL = Axis("construction of Theorem 3.1", ["independent_runs", "checkpoints"])
+CONSTRUCTIONS = ("independent_runs", "checkpoints")
 
 
-@per(
-    "literal",
-    literal_coverage=Quantity("exact coverage of the minimiser", "steps"),
-    literal_distance=Quantity(
-        "Pinsker's bound on the distance to independent stationary replicates", "steps"
-    ),
-    literal_distance_over_gap=Quantity(
-        "that bound over the larger gap of mean and covariance, Claim C.11", "steps"
-    ),
-    literal_slack=Quantity("coverage less the level plus the bound on the distance", "steps"),
-    literal_rate="factor of that distance for each further step",
-    literal_bias=Quantity("norm of the replicates' bias, all features and replicates", "steps"),
-)
-def literal(parameters: Setting, literal: str) -> dict:
+def exact_law(parameters: Setting, literal: str) -> dict:
     """Exact coverage over T, and how far the replicates are from independent stationary draws.
 
     Identity covariance, a minimiser uniform on the unit sphere: coverage is averaged over the law
