@@ -216,22 +216,24 @@ def quiet() -> Iterator[None]:
             once[path] = topic_of(path)
         return once[path]
 
-    def parse_once(topic: Any, name: str, where: str) -> Any:
+    def parse_once(topic: Any, name: str, where: str, declared: Any = None) -> Any:
         # By identity: a topic that was changed is another object.
         key = (id(topic), where)
         if not any(topic is each for each in once.values()):
-            return parse(topic, name, where)
+            return parse(topic, name, where, declared)
         if key not in parsed:
-            parsed[key] = parse(topic, name, where)
+            parsed[key] = parse(topic, name, where, declared)
         return parsed[key]
 
-    handlers, show = logging.getLogger("privreg").handlers[:], warnings.showwarning
+    loggers = [logging.getLogger(name) for name in ("privreg", "reproduction")]
+    handlers, show = [each.handlers[:] for each in loggers], warnings.showwarning
     ledgers_read.read_mapping, ledgers_read.parse_topic = read, parse_once
     try:
         yield
     finally:
         ledgers_read.read_mapping, ledgers_read.parse_topic = topic_of, parse
-        logging.getLogger("privreg").handlers[:] = handlers
+        for each, before in zip(loggers, handlers, strict=True):
+            each.handlers[:] = before
         warnings.showwarning = show
 
 

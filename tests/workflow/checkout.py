@@ -96,6 +96,7 @@ def _keep_entries(topic: Path, kept: dict[str, list[str]]) -> None:
             {*artifacts} <= {*kept["experiments"]} and {*figures} <= {*kept["figures"]}
         )
 
+    declared = [name for name in block.pop("identities", []) if name in kept["experiments"]]
     for kind, entries in block.items():
         if isinstance(entries, list):
             block[kind] = [entry for entry in entries if stands(entry)]
@@ -103,6 +104,7 @@ def _keep_entries(topic: Path, kept: dict[str, list[str]]) -> None:
                 # What it rests on may have been left out.
                 entry.pop("requires", None)
     block.get("shared", {}).pop("requires", None)
+    block |= {"identities": declared} if declared else {}
     if any(isinstance(entries, list) and entries for entries in block.values()):
         topic.write_text(yaml.safe_dump(block, sort_keys=False))
     else:

@@ -181,7 +181,9 @@ def test_a_failed_job_leaves_a_traceback_in_its_log_and_no_artifact(built, tmp_p
     folder = tmp_path / "broken"
     shutil.copytree(built, folder)
     recipe = folder / "src/reproduction/papers/bombari2025/experiments/clipping_factors.py"
-    recipe.write_text(recipe.read_text().replace("import xarray as xr\n\n", "raise KeyError\n\n"))
+    text, call = recipe.read_text(), "def factors("
+    assert call in text
+    recipe.write_text(text.replace(call, "def factors(*none): raise KeyError\n\n\ndef unused("))
     artifact = folder / QUICK_RESULTS / "theory/bombari2025/clipping_factors.nc"
     output = snakemake(folder, str(artifact.relative_to(folder)), *QUICK, check=False)
     assert "KeyError" in output
