@@ -127,7 +127,8 @@ def parse_topic(raw: Any, name: str, where: str, declared: Declared | None = Non
         )
     for experiment in experiments:
         for key, entries in (declared(experiment) if declared else {}).items():
-            if entries:
+            # What is no list is refused below.
+            if entries and isinstance(values.get(key) or [], list):
                 values[key] = [*(values.get(key) or []), *entries]
     for key, passed_on in LISTS.items():
         if key in values:
