@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -14,20 +14,17 @@ from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.least_squares_descent import TAIL_ASSUMPTION, least_squares_descent
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.least_squares_settings import LeastSquaresSettings, with_start_of
-from privreg.algorithms.samples import Samples
 from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.least_squares_intervals import least_squares_intervals
 from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Method
 from privreg.methods.private_regression import PrivateRegression
-from privreg.methods.runs import Declared
+from privreg.methods.whitened_descent import WhitenedDescent
 from privreg.prediction.least_squares import predicted_fit
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
 
 FloatArray = NDArray[np.float64]
 START = ("clip_width", "warm_up_steps", "gram_rounds")
@@ -46,7 +43,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 
 @dataclass(frozen=True)
-class PrivateLeastSquares(LeastSquaresSettings, Method):
+class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     r"""Private least squares: budget shares of a start, a tail and three wide steps.
 
     It estimates the best linear prediction of the mean label, whatever the law of the errors is.
@@ -95,12 +92,9 @@ class PrivateLeastSquares(LeastSquaresSettings, Method):
     """
 
     name: ClassVar[str] = "least_squares"
-    relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
-    takes_groups: ClassVar[bool] = True
-    has_intervals: ClassVar[bool] = True
-    gaussian_dp: ClassVar[bool] = True
     planned: ClassVar[bool] = False
     assumptions: ClassVar[tuple[str, ...]] = (*ASSUMPTIONS, TAIL_ASSUMPTION)
+    _descent = staticmethod(least_squares_descent)
 
     @classmethod
     def with_start_of(cls, settings: HuberSettings) -> Self:
@@ -132,16 +126,8 @@ class PrivateLeastSquares(LeastSquaresSettings, Method):
     ) -> list[Candidates[Self]]:
         (robust,) = PrivateRegression.candidates(problem, budget, intervals=True)
         starts = [cls.with_start_of(each) for each in robust.starts]
-        moves = [partial(_moved, choices=choices) for choices in MOVES]
+        moves = [partial(cls._moved, choices=choices) for choices in MOVES]
         return [Candidates(cls.name, starts, 2 * moves)]
-
-    @classmethod
-    def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """As for every method; what is left out is that of `default`."""
-        start = cls.default(
-            sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
-        )
-        return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
     def intervals(
         self,
@@ -157,27 +143,6 @@ class PrivateLeastSquares(LeastSquaresSettings, Method):
             fit, level=level, target=target, functionals=functionals, offset=offset
         )
 
-    def _prepare(
-        self, samples: Samples, budget: Budget, declared: Declared
-    ) -> Callable[[np.random.Generator], LeastSquaresFit]:
-        bounds = declared.require_bounds(self.name)
-
-        def fit(rng: np.random.Generator) -> LeastSquaresFit:
-            return least_squares_descent(
-                samples,
-                feature_norm=bounds.feature_norm,
-                label_bound=bounds.label,
-                budget=budget,
-                settings=self,
-                rng=rng,
-                groups=declared.groups,
-                sample_size=declared.sample_size,
-                intercept=declared.intercept,
-                threads=declared.threads,
-            ).value
-
-        return fit
-
     @classmethod
     def _predict(
         cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
@@ -188,19 +153,6 @@ class PrivateLeastSquares(LeastSquaresSettings, Method):
             _wide(each, problem, budget, method)
             for each, method in zip(robust, settings, strict=True)
         ]
-
-
-def _moved(
-    best: PrivateLeastSquares, choices: Sequence[dict[str, Any]]
-) -> list[PrivateLeastSquares]:
-    found = []
-    for changes in choices:
-        try:
-            found.append(replace(best, **changes))
-        except ValueError:
-            # Shares that leave nothing for the wide steps.
-            found.append(best)
-    return found
 
 
 def _robust(method: PrivateLeastSquares) -> PrivateRegression:

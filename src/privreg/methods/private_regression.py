@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
-from privreg.algorithms.samples import Samples
 from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
@@ -21,15 +20,13 @@ from privreg.inference.population_intervals import (
     population_intervals,
 )
 from privreg.methods.candidates import Candidates
-from privreg.methods.method import Method
-from privreg.methods.runs import Declared
+from privreg.methods.whitened_descent import WhitenedDescent
 from privreg.prediction import huber
 from privreg.prediction.problem import Problem
 from privreg.prediction.regimes import too_few_rows
 from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
-from privreg.privacy.neighbours import Neighbours
 
 FloatArray = NDArray[np.float64]
 # Derived in `_regime`.
@@ -61,7 +58,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 
 @dataclass(frozen=True)
-class PrivateRegression(HuberSettings, Method):
+class PrivateRegression(HuberSettings, WhitenedDescent):
     r"""Private Huber regression: steps, clip and budget shares, chosen without the data.
 
     .. math::
@@ -106,11 +103,8 @@ class PrivateRegression(HuberSettings, Method):
     """
 
     name: ClassVar[str] = "huber"
-    relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
-    takes_groups: ClassVar[bool] = True
-    has_intervals: ClassVar[bool] = True
-    gaussian_dp: ClassVar[bool] = True
     assumptions: ClassVar[tuple[str, ...]] = ASSUMPTIONS
+    _descent = staticmethod(huber_descent)
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
@@ -152,16 +146,8 @@ class PrivateRegression(HuberSettings, Method):
             first,
             *(replace(first, gram_share=g, scale_share=s, **careful) for g, s in CAREFUL),
         ]
-        moves = [partial(_moved, choices=choices) for choices in MOVES]
+        moves = [partial(cls._moved, choices=choices) for choices in MOVES]
         return [Candidates(cls.name, starts, 2 * moves, clip="clip_width")]
-
-    @classmethod
-    def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """As for every method; what is left out is that of `default`."""
-        start = cls.default(
-            sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
-        )
-        return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
 
     def intervals(
         self,
@@ -177,27 +163,6 @@ class PrivateRegression(HuberSettings, Method):
             fit, level=level, target=target, functionals=functionals, offset=offset
         )
 
-    def _prepare(
-        self, samples: Samples, budget: Budget, declared: Declared
-    ) -> Callable[[np.random.Generator], HuberFit]:
-        bounds = declared.require_bounds(self.name)
-
-        def fit(rng: np.random.Generator) -> HuberFit:
-            return huber_descent(
-                samples,
-                feature_norm=bounds.feature_norm,
-                label_bound=bounds.label,
-                budget=budget,
-                settings=self,
-                rng=rng,
-                groups=declared.groups,
-                sample_size=declared.sample_size,
-                intercept=declared.intercept,
-                threads=declared.threads,
-            ).value
-
-        return fit
-
     @classmethod
     def _predict(
         cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
@@ -208,17 +173,6 @@ class PrivateRegression(HuberSettings, Method):
             (prediction,) = outcome.moments.predictions(problem, rows)
             found.append(_regime(problem, prediction, outcome))
         return found
-
-
-def _moved(best: PrivateRegression, choices: Sequence[dict[str, Any]]) -> list[PrivateRegression]:
-    found = []
-    for changes in choices:
-        try:
-            found.append(replace(best, **changes))
-        except ValueError:
-            # Shares that leave nothing for the final steps.
-            found.append(best)
-    return found
 
 
 def _regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Prediction:
