@@ -3,6 +3,7 @@
 # make quick, make quick-studies  both, made small
 # make test     set up, then the linters, the type checker and the tests
 # make test-all   the same, and the tests that take minutes, which make test-long runs alone
+# make docs     the documentation as a site, build/site
 # make cluster  brings what hands jobs to SLURM: docs/cluster.md
 # make archive    results and what Snakemake needs to trust them, for another checkout
 # make mutants  every small mistake in what keeps the promises, and which of them no test notices;
@@ -22,11 +23,10 @@ export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
 
-REFERENCE := build/reference
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: all studies quick quick-studies test test-all test-long cluster archive mutants peers twice setup lint schema reference costs lock benchmarks clean
+.PHONY: all studies quick quick-studies test test-all test-long docs cluster archive mutants peers twice setup lint schema costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -94,11 +94,15 @@ lint: setup
 schema: setup
 	python -m reproduction scales --output workflow/schemas/paper_scale.json
 
-reference: setup
-	python -m reproduction variables --output $(REFERENCE)/datasets.md
-	python -m reproduction api --output $(REFERENCE)/api.md
-	python -m reproduction schema --output $(REFERENCE)/config.schema.json
-	python -m reproduction imports --into docs/architecture.md
+docs: build/docs
+	PYTHONPATH=$(CURDIR)/build/docs:$(PYTHONPATH) JUPYTER_PATH=$(CURDIR)/build/docs/share/jupyter \
+		NO_MKDOCS_2_WARNING=1 python -m mkdocs build --quiet
+	@echo "Page to open: build/site/index.html"
+
+# Apart from the environment, which none of it concerns.
+build/docs: docs.lock | setup
+	$(INSTALL) --no-deps --require-hashes --upgrade --target $@ --requirement $<
+	touch $@
 
 costs: setup
 	python -m reproduction measure results/benchmarks --output workflow/costs.json
@@ -107,6 +111,8 @@ lock:
 	$(LOCK) pyproject.toml --extra workflow --extra dev --output-file requirements.lock
 	printf '%s\n' snakemake-executor-plugin-slurm snakemake-executor-plugin-slurm-jobstep | \
 		$(LOCK) - --no-deps --output-file cluster.lock
+	printf '%s\n' mkdocs-material mkdocstrings-python mkdocs-jupyter latex2mathml ipykernel | \
+		$(LOCK) - --constraint requirements.lock --output-file docs.lock
 
 benchmarks: setup
 	for file in benchmarks/*.py; do echo "$$file" && python "$$file" || exit 1; done

@@ -52,7 +52,7 @@ def calls(files: dict[str, str], raw: dict[str, Any]) -> Iterator[Call]:
         yield f"data {name!r}", ["data", name, "--output", out]
     for mirror in ("example.org", "ftp://example.org", "http://", "", "file:///etc", "http://a b"):
         yield f"mirror {mirror!r}", ["data", "mnist", "--mirrors", mirror, "--output", out]
-    for stage in ("schema", "scales", "api", "variables"):
+    for stage in ("schema", "scales"):
         yield f"{stage} into a folder", [stage, "--output", files["folder"]]
         yield f"{stage} below a file", [stage, "--output", f"{files['page.md']}/x"]
         yield f"{stage} with a word", [stage, "word", "--output", out]
@@ -76,7 +76,7 @@ def stages(files: dict[str, str]) -> Iterator[Call]:
         "gate",
         "crate",
     )
-    for stage in (*every, "docs", "places", "falsify", "caught", "variables", "schema"):
+    for stage in (*every, "docs", "places", "falsify", "caught", "schema"):
         yield f"{stage} alone", [stage]
         yield f"{stage}: an unknown option", [stage, "--colour", "red"]
         yield f"{stage}: an option cut short", [stage, "--outpu", files["out"]]

@@ -171,7 +171,7 @@ rule crate:
 
 
 rule docs:
-    """Write docs/results.md, docs/coverage and the README's counts; figures that are built."""
+    """Write docs/results.md and the README's counts; figures that are built."""
     input:
         ledgers=plan.ledgers.files(*plan.config.blocks),
     log:

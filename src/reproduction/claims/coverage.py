@@ -106,7 +106,7 @@ def render(coverage: Coverage, ledger: Ledger, *, title: str) -> str:
     lines = [
         f"# Coverage of {ledger.paper}",
         "",
-        f"{title}. Written by `snakemake docs` from `config/coverage/{ledger.paper}.yaml`.",
+        f"{title}. What is judged, from `config/coverage/{ledger.paper}.yaml`.",
         f"{len(coverage.items)} items, {judged} of them judged ({100 * coverage.judged:.0f} %).",
         "",
         "| item | says | tested by, or why not |",

@@ -173,7 +173,6 @@ def _parser() -> argparse.ArgumentParser:
     output(added)
     added = command("docs", "write what the repository says of the ledgers", "ledger_stages")
     ledgers(added)
-    added.add_argument("--coverage", type=Path, default=Path("config/coverage"), metavar="FOLDER")
     added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
     added.add_argument("--readme", type=Path, default=Path("README.md"))
@@ -193,10 +192,8 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("versions", type=Path, nargs="+", metavar="FILE")
     output(added)
 
-    added = command("imports", "draw which part of the packages imports which", "reference")
+    added = command("imports", "draw which part of the packages imports which", "imports")
     added.add_argument("--into", type=Path, metavar="PAGE", help="replace its Mermaid block")
-    output(command("api", "write the page of the library's names", "reference"))
-    output(command("variables", "write the page of the Datasets' variables", "variables"))
 
     output(command("schema", "write the JSON schema of the configuration"))
     output(command("scales", "write the digests of the paper's scale", "scales"))

@@ -5,9 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from reproduction.experiment import datasets
 from reproduction.pipeline import closure
 
 Graph = dict[str, set[str]]
+FENCE = "```"
+
+
+def imports(*, into: Path | None) -> None:
+    """Print which part imports which, or put it into the Mermaid block of a page."""
+    if into is None:
+        print(mermaid(), end="")
+        return
+    before, opening, rest = into.read_text(encoding="utf-8").partition(f"{FENCE}mermaid\n")
+    _, closing, after = rest.partition(FENCE)
+    if not (opening and closing):
+        raise ValueError(f"into must be a page with a Mermaid block, got {into}")
+    datasets.write_text(before + opening + mermaid() + closing + after, into, checksum=False)
 
 
 def parts() -> dict[str, Graph]:

@@ -137,7 +137,6 @@ def crate(ledger: Path, *, files: Mapping[str, str], published: str, output: Pat
 def docs(
     *,
     ledgers: Mapping[str, Path],
-    coverage: Path,
     drawings: Mapping[str, Mapping[str, Any]],
     images: Sequence[Path],
     readme: Path,
@@ -145,10 +144,9 @@ def docs(
 ) -> None:
     """Write what the repository says of the ledgers, into a folder.
 
-    That is `results.md`, `coverage/<paper>.md`, and small copies of the images given,
-    `<paper>/<figure>.png`, in `figures`; the table of counts in the README is brought up to date.
+    That is `results.md`, and small copies of the images given, `<paper>/<figure>.png`, in
+    `figures`; the table of counts in the README is brought up to date.
     """
-    from reproduction.claims import coverage as covered
     from reproduction.claims import summary
     from reproduction.pipeline.ledgers import read_ledger
 
@@ -160,13 +158,6 @@ def docs(
     pictured = {(path.parent.name, path.stem) for path in (output / "figures").glob("*/*.png")}
     text = summary.render(found, titles=titles, drawings=drawings, pictured=pictured)
     datasets.write_text(text, output / "results.md", checksum=False)
-    for ledger in found:
-        listed = coverage / f"{ledger.paper}.yaml"
-        if listed.is_file():
-            text = covered.render(
-                covered.load_coverage(listed, ledger), ledger, title=titles[ledger.paper]
-            )
-            datasets.write_text(text, output / "coverage" / f"{ledger.paper}.md", checksum=False)
     datasets.write_text(
         summary.with_counts(readme.read_text(encoding="utf-8"), found), readme, checksum=False
     )

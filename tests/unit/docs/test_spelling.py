@@ -29,6 +29,7 @@ OTHERS = {
     "ecolor",
     "edgecolor",
     "backgroundColor",
+    "unrecognized_links",
     "facecolor",
     "minimize",
     "minimize_scalar",

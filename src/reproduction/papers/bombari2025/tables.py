@@ -28,7 +28,7 @@ SUMMARISED = Axis(MEANING, lambda simulation: simulation.sample_size.values)
 class TableParameters(Strict):
     """One table, training sizes, schedules, initial rates."""
 
-    dataset: Literal["mnist", "california_housing"]
+    dataset: Literal["mnist", "california_housing"] = Field(description="The real table.")
     train: q.Rising[q.SampleSize] = Field(description="Training sizes n, increasing.")
     normalisation: Annotated[q.SampleSize, Field(ge=30)] = Field(
         description="Samples that set means and standard deviations."

@@ -21,7 +21,7 @@ PLACE = "Peers"
 class Parameters(Strict):
     """A table, budgets and the level of the intervals."""
 
-    dataset: Literal["mnist", "california_housing"]
+    dataset: Literal["mnist", "california_housing"] = Field(description="The real table.")
     rhos: Rising[Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
     level: Probability = Field(description="Nominal coverage.")
 

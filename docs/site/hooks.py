@@ -1,0 +1,64 @@
+"""Pages of the site that are made when it is built, and formulas as MathML."""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "src"))
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add what sources say already: start, configuration, coverage, parameters, reference."""
+    from reproduction.pipeline.registry import known_papers
+    from reproduction.pipeline.site import coverage_page, parameters_page, reference_page
+    from reproduction.pipeline.variables import variables_page
+
+    pages = {
+        "index.md": _moved(ROOT / "README.md", "docs/"),
+        "configuration.md": _moved(ROOT / "config/README.md", "../docs/"),
+        "parameters.md": parameters_page(),
+        "variables.md": variables_page(),
+        "reference.md": reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8")),
+    }
+    for paper in known_papers():
+        pages[f"coverage/{paper}.md"] = coverage_page(paper, ROOT / "config")
+    for name, text in pages.items():
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Name the files of the repository that a page links to, which the site does not hold."""
+    return re.sub(r"\[([^\]]+)\]\(\.\./(?!docs/)[^)]*\)", r"\1", markdown)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Typeset formulas in a way that browsers read without a script."""
+    return FORMULA.sub(_mathml, content)
+
+
+def _mathml(found: re.Match[str]) -> str:
+    display = "block" if found[1] == "div" else "inline"
+    return convert(html.unescape(found[2]).strip(), display=display)
+
+
+def _moved(page: Path, folder: str) -> str:
+    """A page from elsewhere, its links as seen from `docs/`."""
+    text = page.read_text(encoding="utf-8").replace(f"]({folder}", "](")
+    names = {"results/README.md": None, "../config/README.md": "configuration.md"}
+    for link, target in names.items():
+        text = re.sub(
+            rf"\[([^\]]+)\]\({re.escape(link)}\)",
+            r"\1" if target is None else rf"[\1]({target})",
+            text,
+        )
+    return text

@@ -1,0 +1,134 @@
+"""Pages of the documentation that follow from sources, for `docs/site/hooks.py`."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import privreg
+from reproduction.pipeline.config import load, read_configuration
+from reproduction.pipeline.ledgers import read_ledger
+from reproduction.pipeline.registry import Recipe, citation, known_keys
+
+FORMULA = re.compile(r"^\.\. math::(.*)\n+((?: {4}.*\n?|\n)*)", re.MULTILINE)
+INLINE = re.compile(r":math:`([^`]+)`")
+HEADING = re.compile(r"^([A-Z][\w ]+)\n-{3,}\n", re.MULTILINE)
+# What readers of numpydoc know; all else belongs to the text that comes before.
+SECTIONS = {"Parameters", "Returns", "Yields", "Raises", "Warns", "Attributes", "Examples"}
+HEAD = "| parameter | what it is | accepts | at the paper's scale |\n|---|---|---|---|"
+
+
+def coverage_page(paper: str, config: Path = Path("config")) -> str:
+    """What of a paper is judged, with the verdicts that its ledger expects, as Markdown."""
+    from reproduction.claims import coverage
+
+    ledger = read_ledger(config / "claims" / paper, paper)
+    listed = coverage.load_coverage(config / "coverage" / f"{paper}.yaml", ledger)
+    return coverage.render(listed, ledger, title=citation(paper).title)
+
+
+def parameters_page(config: Path = Path("config")) -> str:
+    """Every experiment with its parameters: meaning, what is accepted, value; as Markdown."""
+    parts = [
+        "# Parameters of the experiments",
+        "What stands under `experiments.<name>.parameters` of each paper and of the studies. "
+        "[Configuration](configuration.md) says how to change it.",
+    ]
+    for key, block in load(read_configuration(config), known_keys()).blocks.items():
+        parts.append(f"## {key}")
+        for name, experiment in block.experiments.items():
+            model = Recipe(key, experiment.recipe or name).module.Parameters
+            values = model(**experiment.parameters).model_dump(mode="json") | experiment.parameters
+            fields = model.model_json_schema()
+            rows = [
+                f"| `{field}` | {_cell(about.get('description', ''))} "
+                f"| {_cell(_accepted(about, fields))} | `{_cell(_short(values[field]))}` |"
+                for field, stated in fields.get("properties", {}).items()
+                for about in [_resolved(stated, fields)]
+            ]
+            trials = f" {experiment.trials:,} trials." if experiment.trials else ""
+            parts.append(f"### {key}/{name}")
+            parts.append(f"{_cell(model.__doc__ or '').strip()}{trials}")
+            parts += ["\n".join([HEAD, *rows])] if rows else []
+    return "\n\n".join(parts) + "\n"
+
+
+def reference_page(names: str) -> str:
+    """Directives that document each public name, in the sections of the page of examples."""
+    parts = ["# Public names", "Each has [an example that runs](names.md)."]
+    public = {name: getattr(privreg, name) for name in privreg.__all__ if name[0] != "_"}
+    modules = {name: found for name, found in public.items() if isinstance(found, ModuleType)}
+    left = public.keys() - modules.keys()
+    for title, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", names, re.MULTILINE | re.DOTALL):
+        here = sorted(name for name in left if re.search(rf"\b{name}\b", text))
+        left -= set(here)
+        if here:
+            parts += [f"## {title}", *(f"::: privreg.{name}" for name in here)]
+    parts += ["## Modules", "Their functions have short names, so that they are shown as they are."]
+    for found in modules.values():
+        if not hasattr(found, "__path__"):
+            parts.append(f"::: {found.__name__}\n    options: {{members: true}}")
+    return "\n\n".join(parts) + "\n"
+
+
+def as_markdown(docstring: str) -> str:
+    """A docstring with its formulas between dollar signs, and numpydoc's own sections last."""
+
+    def display(found: re.Match[str]) -> str:
+        formula = textwrap.dedent(f"{found[1].strip()}\n{textwrap.dedent(found[2])}").strip()
+        return f"$$\n{formula}\n$$\n\n"
+
+    text = INLINE.sub(r"$\1$", FORMULA.sub(display, f"{docstring}\n"))
+    opening, *rest = HEADING.split(text)
+    sections = list(zip(rest[::2], rest[1::2], strict=True))
+    told = [f"**{title}.** {body.strip()}" for title, body in sections if title not in SECTIONS]
+    known = [
+        f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections if title in SECTIONS
+    ]
+    return "\n\n".join([opening.strip(), *told, *known]).strip()
+
+
+def _accepted(about: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    """What a JSON schema says of a value, in a few words."""
+    about = _resolved(about, schema)
+    if "anyOf" in about:
+        return " or ".join(_accepted(each, schema) for each in about["anyOf"])
+    if "enum" in about:
+        return ", ".join(map(str, about["enum"]))
+    if "const" in about:
+        return str(about["const"])
+    kind = {"number": "number", "integer": "whole number", "null": "nothing", "string": "text"}
+    kind |= {"boolean": "true or false", "object": "mapping"}
+    if about.get("type") == "array":
+        items = _accepted(about.get("items", {}), schema)
+        return f"list of: {items}" if items else "list"
+    limits = [
+        f"{words} {about[key]:g}"
+        for key, words in (
+            ("minimum", "from"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "to"),
+            ("exclusiveMaximum", "below"),
+        )
+        if key in about
+    ]
+    return " ".join([kind.get(about.get("type", ""), ""), *limits]).strip()
+
+
+def _resolved(about: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = about.get("$ref", "").rpartition("/")[2]
+    return {**schema["$defs"][name], **about} if name else about
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|")

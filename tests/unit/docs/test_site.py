@@ -1,0 +1,55 @@
+"""What the site is made of follows from sources: names, parameters, coverage, docstrings."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import privreg
+from reproduction.pipeline.registry import Recipe, known_keys, known_papers, recipes
+from reproduction.pipeline.site import as_markdown, coverage_page, parameters_page, reference_page
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_reference_documents_every_public_name_once():
+    page = reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8"))
+    listed = re.findall(r"^::: ([\w.]+)", page, re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    modules = {
+        name: getattr(privreg, name)
+        for name in privreg.__all__
+        if isinstance(getattr(privreg, name), ModuleType)
+    }
+    wanted = {f"privreg.{name}" for name in {*privreg.__all__} - modules.keys() - {"__version__"}}
+    wanted |= {each.__name__ for each in modules.values() if not hasattr(each, "__path__")}
+    assert wanted == set(listed)
+
+
+def test_every_parameter_has_a_meaning_and_limits():
+    page = parameters_page(ROOT / "config")
+    for key in known_keys():
+        for recipe in recipes(key):
+            for field in Recipe(key, recipe).module.Parameters.model_fields:
+                assert f"| `{field}` |" in page, f"{key}/{recipe}: {field}"
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \| ", page, re.MULTILINE)
+    assert not [name for name, meaning, accepted in rows if not (meaning and accepted)]
+
+
+@pytest.mark.parametrize("paper", known_papers())
+def test_coverage_is_a_page(paper):
+    assert coverage_page(paper, ROOT / "config").startswith(f"# Coverage of {paper}\n")
+
+
+def test_docstrings_become_markdown():
+    text = (
+        "A sum.\n\n.. math:: a + b\n\nOf :math:`a`.\n\n.. math::\n    c\n    d\n\n"
+        "Parameters\n----------\na : float\n    One.\n\nGuarantee\n---------\nPrivate."
+    )
+    assert as_markdown(text) == (
+        "A sum.\n\n$$\na + b\n$$\n\nOf $a$.\n\n$$\nc\nd\n$$\n\n**Guarantee.** Private.\n\n"
+        "Parameters\n----------\na : float\n    One."
+    )
