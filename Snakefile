@@ -30,6 +30,7 @@ from reproduction.pipeline.plan import Plan, assignments, stop_in_one_line
 from reproduction.pipeline.registry import paper_files
 from reproduction.pipeline.sources import table_source
 from reproduction.pipeline.targets import checked
+from reproduction.pipeline.terminal import one_line_a_job
 
 # What is imported by here stays: the collector of garbage need not look at it time and again.
 gc.freeze()
@@ -69,6 +70,9 @@ include: "workflow/rules/intervals.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/peers.smk"
+
+
+one_line_a_job(workflow, needs.seconds)
 
 
 rule all:

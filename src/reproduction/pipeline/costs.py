@@ -43,6 +43,10 @@ class Needs:
             * 2 ** (attempt - 1)
         )
 
+    def seconds(self, stage: str, wildcards: Any) -> float:
+        """How long a stage's job is predicted to take, on the machine that was measured."""
+        return self._cost(stage, wildcards).longest
+
     def _cost(self, stage: str, wildcards: Any) -> Cost:
         # One at a time: the process of a job asks for its own alone.
         key = f"{stage}/{wildcards.paper}/{wildcards.experiment}"
