@@ -86,7 +86,9 @@ def test_a_run_ends_with_what_it_found(first_run):
 
 def test_the_studies_have_a_gate_and_a_page_of_their_own(built):
     output = snakemake(built, "studies", *QUICK)
-    assert set(re.findall(r"\[ *\d+/\d+\] (?:Simulation|Figure|Claims): (\w+)", output)) == {"studies"}
+    assert set(re.findall(r"\[ *\d+/\d+\] (?:Simulation|Figure|Claims): (\w+)", output)) == {
+        "studies"
+    }
     said = {line.partition(":")[0]: line for line in output.splitlines()}
     assert said["Gate of the studies"].count("cross-check")
     assert "Gate of the papers" not in said

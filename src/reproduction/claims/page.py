@@ -40,11 +40,12 @@ class Front:
     other: str
     other_target: str
     address: str
+    figures: str
 
 
 FRONTS = {
     "papers": Front(
-        title="The ledger: what five papers state and what this build finds",
+        title="The ledger",
         heading="The ledger",
         lead="What the papers state, what would refute it, and what this build finds. Only "
         "statements of a paper count for or against it; cross-checks guard this build. Each entry "
@@ -53,6 +54,7 @@ FRONTS = {
         other="What the library promises itself",
         other_target="studies",
         address="studies/index.html",
+        figures="figures",
     ),
     "studies": Front(
         title="The studies: what the library promises and what this build finds",
@@ -64,6 +66,7 @@ FRONTS = {
         other="What the papers state",
         other_target="claims",
         address="../index.html",
+        figures="../figures",
     ),
 }
 TEMPLATES = Path(__file__).parent / "templates"
@@ -77,6 +80,13 @@ MEANINGS = {
     "depends on our choice": "the paper leaves something open with which the verdict turns",
     "inconclusive": "too noisy to say",
     "untested": "no evidence of the paper's own kind",
+}
+# What stands first on a page that decides nothing, or not all.
+NOTICES = {
+    "Made small": "Every job ran at a reduced scale, to show that it runs. No verdict here says "
+    "anything about a paper.",
+    "Your own scale": "Entries on experiments with parameters of your own are marked; they decide "
+    "nothing about a paper.",
 }
 SEVERITY_MEANINGS = {
     "conclusion": "what is concluded is not so",
@@ -93,6 +103,7 @@ def render(
     drawings: Mapping[str, Mapping[str, Any]],
     images: Mapping[tuple[str, str], bytes],
     benchmarks: Path | None = None,
+    made_by: str = "",
 ) -> str:
     """Write the ledger as a page.
 
@@ -109,6 +120,8 @@ def render(
         Citation key and figure to a PNG.
     benchmarks : Path, optional
         Folder with the measured cost of each job.
+    made_by : str
+        Version and commit of the code.
 
     Returns
     -------
@@ -134,6 +147,10 @@ def render(
         book=book,
         front=FRONTS["studies" if tuple(book.papers) == ("studies",) else "papers"],
         by_key=by_key,
+        notice=_notice(book),
+        notices=NOTICES,
+        made_by=made_by,
+        has_stand_ins=any(record.stand_in for record in book.records),
         summary=summary(book),
         style=Markup(_template("page.css")),
         script=Markup(_template("page.js")),
@@ -163,6 +180,11 @@ def render(
         kinds=KINDS,
         severities=SEVERITIES,
     )
+
+
+def _notice(book: Book) -> str:
+    scales = {record.scale for record in book.records}
+    return "Made small" if "quick" in scales else "Your own scale" if "own" in scales else ""
 
 
 def slug(text: str) -> str:

@@ -57,6 +57,7 @@ class CheckResult(_Result):
     trials_needed: int | None = None
     artifact: str
     variable: str
+    meaning: str = ""
     select: str
     digests: dict[str, str]
 
@@ -217,8 +218,10 @@ def _check(
     seen: dict[str, Any] = {}
     if observation is not None:
         noise = np.zeros_like(observation.values) if decision.noise is None else decision.noise
+        variable = datasets[probe.evidence.artifact][probe.evidence.variable]
         allowed = checks.region(decision.check, observation.values, noise)
         seen = {
+            "meaning": str(variable.attrs.get("long_name", "")),
             "observed": _plain(observation.values),
             "standard_error": _plain(observation.standard_error),
             "labels": observation.labels if observation.values.size > 1 else (),

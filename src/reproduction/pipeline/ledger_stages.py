@@ -5,12 +5,14 @@ Each function is a command of `python -m reproduction`; its arguments are the op
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from reproduction.experiment import checksums, datasets
 from reproduction.experiment.parameters import choose
+from reproduction.pipeline.closure import SOURCE
 from reproduction.pipeline.provenance import NOTHING, Expectations, read_all
 
 Scale = Literal["paper", "quick"]
@@ -86,6 +88,7 @@ def page(
         drawings=drawings,
         images={(path.parent.name, path.stem): checksums.read_bytes(path) for path in images},
         benchmarks=benchmarks if benchmarks.is_dir() else None,
+        made_by=_version(),
     )
     datasets.write_text(text, output)
 
@@ -175,6 +178,20 @@ def places(paper: str, *, ledgers: Mapping[str, Path], text: Path) -> list[str]:
     from reproduction.pipeline.ledgers import read_ledger
 
     return problems(read_ledger(ledgers[paper], paper), text.read_text(encoding="utf-8"))
+
+
+def _version() -> str:
+    """Version and commit of this checkout; the version alone of a copy without its history."""
+    from privreg.version import __version__
+
+    # Named, since a copy may lie below the checkout of something else.
+    here = ["--git-dir", str(SOURCE.parent / ".git"), "--work-tree", str(SOURCE.parent)]
+    command = ["git", *here, "describe", "--always", "--dirty", "--exclude", "*"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return __version__
+    return f"{__version__}, commit {told}"
 
 
 def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -124,7 +124,11 @@ def test_the_page_is_self_contained_and_deterministic() -> None:
     assert not page.tags & {"link", "iframe", "object"}
     assert not re.search(r"url\(|@import|fetch\(", text)
     outside = [link for link in page.links if not link.startswith(("#", "data:image/png"))]
-    assert outside == ["studies/index.html", "https://arxiv.org/abs/2505.16329"]
+    assert sorted(outside) == [
+        "figures/bombari2025/fig1.pdf",
+        "https://arxiv.org/abs/2505.16329",
+        "studies/index.html",
+    ]
     assert drawn() == text
     # An image is there once, wherever its figure is looked at.
     assert text.count("data:image/png") == 1
@@ -251,3 +255,19 @@ def test_numbers_are_rounded_where_the_noise_begins() -> None:
     assert with_error(0.5, None) == "0.5"
     assert with_error((1.0, 2.0), (0.1, 0.2)) == "1.00 ± 0.10, 2.00 ± 0.20"
     assert series((float("nan"),) * 5) == "5 values, 5 of them not a number"
+
+
+def test_a_page_that_decides_nothing_says_so_first() -> None:
+    assert "banner" not in drawn().partition("<body>")[2]
+    found = book()
+    small = found.records[0].model_copy(update={"scale": "quick"})
+    text = render(
+        found.model_copy(update={"records": (small, *found.records[1:])}),
+        papers=PAPERS,
+        drawings=DRAWINGS,
+        images=IMAGES,
+        made_by="1.0, commit abc",
+    )
+    assert text.index('class="banner"') < text.index("What the papers state")
+    assert "<title>Made small: " in text
+    assert "privreg 1.0, commit abc" in text

@@ -54,7 +54,8 @@ function apply() {
         && (!want.paper || want.paper === part.dataset.paper));
   for (const part of document.querySelectorAll("[data-rest]"))
     part.hidden = Boolean(narrowed || want.text || (want.paper && want.paper !== part.dataset.paper));
-  shown.value = `${count} of ${entries.length} shown`;
+  const found = findings.filter((item) => !item.hidden).length;
+  shown.value = count || found ? `${count} of ${entries.length} shown` : "Nothing matches: clear the filter to see all";
 }
 
 function remember() {
