@@ -73,7 +73,7 @@ def load(
     ------
     DataError
         If a local file is wrong, the cache cannot be written, or no mirror delivers a file and
-        `allow_stand_in` is false.
+        `allow_stand_in` is false or `directory` holds another file of the data set.
     """
     source = _source(name)
     try:
@@ -88,6 +88,12 @@ def load(
     except fetch.DownloadError as error:
         if not allow_stand_in:
             raise
+        missing = [] if directory is None else _missing(name, directory)
+        if 0 < len(missing) < len(source.FILES):
+            raise DataError(
+                f"{directory}: {', '.join(missing)} must be there with the other files of {name}, "
+                f"or come from a mirror: {error}"
+            ) from error
         # Imported here because only this branch needs scikit-learn.
         from privreg.data import stand_ins
 
@@ -127,12 +133,16 @@ def require_split(name: str, *, train: int, normalisation: int, validation: int)
 
 def is_complete(name: str, directory: str | Path) -> bool:
     """Whether every file of a data set lies below `directory`; nothing is read."""
-    return all((Path(directory) / file.path).is_file() for file in _source(name).FILES)
+    return not _missing(name, directory)
 
 
 def files_of(name: str) -> tuple[str, ...]:
     """Paths of a data set's files below the local folder."""
     return tuple(file.path for file in _source(name).FILES)
+
+
+def _missing(name: str, directory: str | Path) -> list[str]:
+    return [path for path in files_of(name) if not (Path(directory) / path).is_file()]
 
 
 def _source(name: str) -> ModuleType:

@@ -1,0 +1,253 @@
+"""Tables from a local folder, a mirror or a bundled stand-in, and the checks of local files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+import tracemalloc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privreg import data
+from privreg.data import california_housing, fetch, mnist
+
+from .server import HTML_PAGE, Answer, Mirror, cached, digest
+
+
+@pytest.mark.parametrize("name", data.NAMES)
+def test_without_network_a_bundled_table_stands_in_with_one_line(
+    name: str, nothing_listens: str, tmp_path: Path
+) -> None:
+    with pytest.warns(data.StandInWarning) as caught:
+        table = data.load(name, mirrors=[nothing_listens], cache=tmp_path, back_off=0.001)
+    assert len(caught) == 1
+    line = str(caught[0].message)
+    assert line.startswith(f"{name}: stand-in for")
+    assert fetch.UNREACHED in line
+    assert "\n" not in line
+    assert table.stand_in
+    assert table.name == name
+    assert table.stand_in_reason == fetch.UNREACHED
+
+
+def test_a_page_of_a_captive_portal_is_named_in_the_stand_in(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    mirror.serve(mnist.FILES[0].remote_name, Answer(HTML_PAGE))
+    with pytest.warns(data.StandInWarning, match="an HTML page came instead of the file"):
+        table = data.load("mnist", mirrors=[mirror.address], cache=tmp_path, back_off=0.001)
+    assert table.stand_in_reason == fetch.HTML
+    assert cached(tmp_path) == []
+
+
+def test_a_stand_in_can_be_forbidden(nothing_listens: str, tmp_path: Path) -> None:
+    with pytest.raises(data.DataError, match="no mirror could be reached"):
+        data.load(
+            "mnist", mirrors=[nothing_listens], cache=tmp_path, allow_stand_in=False, back_off=0.001
+        )
+
+
+def housing_archive(text: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        member = tarfile.TarInfo(california_housing.MEMBER)
+        member.size = len(text)
+        tar.addfile(member, io.BytesIO(text))
+    return buffer.getvalue()
+
+
+HOUSING_TEXT = b"-122.23,37.88,41,880,129,322,126,8.3252,452600\n-120,38,10,90,20,30,10,2,100000"
+
+
+def use_small_housing(
+    monkeypatch: pytest.MonkeyPatch, archive: bytes, text: bytes = HOUSING_TEXT
+) -> None:
+    file = fetch.DataFile(
+        path="california_housing/cal_housing.data",
+        sha256=digest(text),
+        remote_name="cal_housing.tgz",
+        remote_sha256=digest(archive),
+        largest=10_000,
+        canonical=california_housing.canonical,
+        extract=california_housing.extract,
+    )
+    monkeypatch.setattr(california_housing, "FILES", (file,))
+
+
+def test_housing_comes_out_of_the_archive(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = housing_archive(HOUSING_TEXT.replace(b"\n", b"\r\n") + b"\r\n")
+    use_small_housing(monkeypatch, archive)
+    mirror.serve("cal_housing.tgz", Answer(archive))
+    table = data.load("california_housing", mirrors=[mirror.address], cache=tmp_path)
+    assert not table.stand_in
+    np.testing.assert_allclose(table.features[1], [2, 10, 9, 2, 30, 3, 38, -120])
+    np.testing.assert_allclose(table.labels, [4.526, 1.0])
+    # What is recorded does not depend on where the file came from.
+    local = tmp_path / "local" / "california_housing"
+    local.mkdir(parents=True)
+    (local / "cal_housing.data").write_bytes(HOUSING_TEXT)
+    other = data.load("california_housing", directory=tmp_path / "local")
+    assert dict(other.checksums) == dict(table.checksums)
+    assert other.source == table.source
+    np.testing.assert_array_equal(other.features, table.features)
+
+
+def test_an_archive_with_another_table_in_it_is_an_error_and_no_stand_in(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = housing_archive(b"1,2,3")
+    use_small_housing(monkeypatch, archive)
+    mirror.serve("cal_housing.tgz", Answer(archive))
+    with pytest.raises(data.DataError, match=f"cal_housing.data in .*{digest(b'1,2,3')}"):
+        data.load("california_housing", mirrors=[mirror.address], cache=tmp_path)
+
+
+def test_figshare_knows_the_archive_by_a_number() -> None:
+    (file,) = california_housing.FILES
+    address = "https://ndownloader.figshare.com/files/5976036"
+    for mirror in (california_housing.FIGSHARE, california_housing.FIGSHARE.rstrip("/"), address):
+        assert file.url(mirror) == address
+    assert file.url("https://mirror.example/data") == "https://mirror.example/data/cal_housing.tgz"
+
+
+def idx(values: np.ndarray) -> bytes:
+    header = bytes([0, 0, 8, values.ndim]) + np.array(values.shape, dtype=">u4").tobytes()
+    return gzip.compress(header + values.astype(np.uint8).tobytes(), mtime=0)
+
+
+def small_mnist() -> tuple[tuple[fetch.DataFile, ...], dict[str, bytes]]:
+    generator = np.random.default_rng(5)
+    labels = {"train": np.array([1, 7, 3, 7]), "t10k": np.array([0, 7, 1])}
+    contents = {}
+    for part, digits in labels.items():
+        images = generator.integers(0, 256, size=(digits.size, 2, 3))
+        contents[f"{part}-images-idx3-ubyte.gz"] = idx(images)
+        contents[f"{part}-labels-idx1-ubyte.gz"] = idx(digits)
+    files = tuple(
+        fetch.DataFile(f"mnist/{name}", digest(content), name, digest(content), len(content))
+        for name, content in contents.items()
+    )
+    return files, contents
+
+
+def test_files_missing_in_the_folder_are_downloaded_and_only_those(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, contents = small_mnist()
+    monkeypatch.setattr(mnist, "FILES", files)
+    (tmp_path / "mnist").mkdir()
+    for file in files[:3]:
+        (tmp_path / file.path).write_bytes(contents[file.name])
+    mirror.serve(files[3].name, Answer(contents[files[3].name]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = data.load(
+            "mnist", directory=tmp_path, mirrors=[mirror.address], cache=tmp_path / "cache"
+        )
+    assert mirror.requests == [f"/files/{files[3].name}"]
+    assert table.shape == (5, 6)
+    np.testing.assert_array_equal(table.labels, [1, -1, -1, -1, 1])
+    np.testing.assert_array_equal(table.official_test, [False, False, False, True, True])
+    with pytest.raises(ValueError, match="read-only"):
+        table.features[0, 0] = 1
+
+
+def test_a_wrong_local_file_is_an_error_before_any_download(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, contents = small_mnist()
+    monkeypatch.setattr(mnist, "FILES", files)
+    for file in files[:3]:
+        mirror.serve(file.name, Answer(contents[file.name]))
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / files[3].path).write_bytes(contents[files[3].name][:-1])
+    with pytest.raises(data.DataError, match=files[3].name):
+        data.load("mnist", directory=tmp_path, mirrors=[mirror.address], cache=tmp_path / "cache")
+    assert mirror.requests == []
+
+
+@pytest.mark.parametrize("path", [file.path for file in (*mnist.FILES, *california_housing.FILES)])
+@pytest.mark.parametrize("content", [b"corrupted", HTML_PAGE])
+def test_check_names_a_wrong_file_with_both_checksums_in_one_line(
+    path: str, content: bytes, tmp_path: Path
+) -> None:
+    file = next(f for f in (*mnist.FILES, *california_housing.FILES) if f.path == path)
+    (tmp_path / path).parent.mkdir()
+    (tmp_path / path).write_bytes(content)
+    with pytest.raises(data.DataError) as caught:
+        data.check(tmp_path)
+    message = str(caught.value)
+    assert str(tmp_path / path) in message
+    assert f"SHA-256 {digest(content)}, expected {file.sha256}" in message
+    assert ("HTML page" in message) == (content == HTML_PAGE)
+    assert "\n" not in message
+
+
+def test_check_accepts_an_empty_folder_and_refuses_a_missing_one(tmp_path: Path) -> None:
+    data.check(tmp_path)
+    with pytest.raises(data.DataError, match="absent: not a folder"):
+        data.check(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("kind", ["folder", "dangling link"])
+def test_something_else_under_the_name_of_a_file_is_an_error(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / mnist.FILES[0].path
+    path.parent.mkdir()
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(data.DataError, match=r"train-images-idx3-ubyte\.gz: cannot be read"):
+        data.check(tmp_path)
+
+
+@pytest.mark.parametrize("name", data.NAMES)
+def test_a_local_file_above_its_declared_size_is_not_read(name: str, tmp_path: Path) -> None:
+    path = tmp_path / data.files_of(name)[0]
+    path.parent.mkdir()
+    with path.open("wb") as stream:
+        stream.truncate(1 << 28)
+    tracemalloc.start()
+    with pytest.raises(data.DataError, match=r"more than [0-9]+ bytes; put the original"):
+        data.check(tmp_path)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 28
+
+
+def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / mnist.FILES[0].path
+    path.parent.mkdir()
+    os.mkfifo(path)
+    # Without a writer, opening it would wait for ever.
+    with pytest.raises(data.DataError, match="not a regular file"):
+        data.check(tmp_path)
+
+
+def test_an_unknown_data_set_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ValueError, match="did you mean 'mnist'"):
+        data.load("minst")
+
+
+# Mirrors that accept and hang
+
+
+def test_part_of_a_data_set_is_refused_and_not_replaced_by_a_stand_in(
+    nothing_listens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, contents = small_mnist()
+    monkeypatch.setattr(mnist, "FILES", files)
+    (tmp_path / "mnist").mkdir()
+    for file in files[:3]:
+        (tmp_path / file.path).write_bytes(contents[file.name])
+    with pytest.raises(data.DataError, match=rf"{files[3].path} must be there"):
+        data.load(
+            "mnist", directory=tmp_path, mirrors=[nothing_listens], cache=tmp_path, back_off=0.001
+        )
