@@ -14,7 +14,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import relations
-from relations import ADD, ALGORITHMS, REPLACE, ROUNDING, ZERO, Watched, compared
+from relations import ADD, ALGORITHMS, REPLACE, ROUNDING, ZERO
+from transcripts import Watched, compared
 
 from privreg import PrivateLinearRegression
 from privreg.algorithms import huber_descent, huber_sums, least_squares_descent, noisy_sgd
