@@ -16,7 +16,6 @@ wildcard_constraints:
     figure="[a-z][a-z0-9_]*",
     table="[a-z][a-z0-9_]*",
     claim="[a-z0-9-]+",
-    group="[a-z0-9_+-]+",
     version="[a-z0-9-]+",
     shard=r"\d+",
 

@@ -119,7 +119,7 @@ def _require_names(stage: str, options: Mapping[str, Any]) -> None:
         from reproduction.pipeline.falsify import wrong_versions
 
         choose(name, wrong_versions(paper), f"{paper}: a deliberate mistake")
-    elif stage in ("judge", "places"):
+    elif stage in ("judge", "claim", "places"):
         choose(options["paper"], options.get("ledgers") or known_keys(), "a paper")
 
 

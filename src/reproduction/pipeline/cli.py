@@ -97,9 +97,6 @@ def _parser() -> argparse.ArgumentParser:
             "--ledgers", action=_Assignments, nargs="+", required=True, metavar="PAPER=FOLDER"
         )
 
-    def scale(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--scale", choices=("paper", "quick", "own"), default="paper")
-
     added = command("cost", "tell what a configuration costs before it runs", "costs")
     added.add_argument("configs", type=Path, nargs="*", metavar="CONFIG")
     added.add_argument("--measured", type=Path, metavar="FOLDER", help="benchmarks of a build")
@@ -134,23 +131,22 @@ def _parser() -> argparse.ArgumentParser:
     added = command("figure", "make one figure")
     added.add_argument("path", metavar="PAPER/FIGURE")
     artifacts(added)
-    scale(added)
+    added.add_argument("--scale", choices=("paper", "quick", "own"), default="paper")
     output(added, nargs="+")
     added = command("table", "make one table")
     added.add_argument("path", metavar="PAPER/TABLE")
     artifacts(added)
     output(added)
 
-    added = command("judge", "judge entries that read the same artifacts", "ledger_stages")
-    added.add_argument("paper")
-    added.add_argument("--cases", type=json_of(list), required=True, metavar="JSON")
-    artifacts(added)
-    scale(added)
-    output(added)
-    added = command("claim", "write the verdict on one entry to a file of its own", "ledger_stages")
-    added.add_argument("verdicts", type=Path, metavar="VERDICTS")
-    added.add_argument("--claim", required=True)
-    output(added)
+    for name, summary in (
+        ("judge", "judge the entries of a paper"),
+        ("claim", "write the verdict on one entry to a file of its own"),
+    ):
+        added = command(name, summary, "ledger_stages")
+        added.add_argument("paper")
+        added.add_argument("--cases", type=json_of(list), nargs="+", required=True, metavar="JSON")
+        artifacts(added)
+        output(added)
     added = command("ledger", "join the ledgers with their verdicts", "ledger_stages")
     added.add_argument("verdicts", type=Path, nargs="+", metavar="VERDICTS")
     ledgers(added)
@@ -187,7 +183,6 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("path", metavar="PAPER/VERSION")
     added.add_argument("--experiments", type=json_of(dict), required=True, metavar="JSON")
     added.add_argument("--groups", type=json_of(list), required=True, metavar="JSON")
-    added.add_argument("--verdicts", type=Path, nargs="+", required=True, metavar="FILE")
     output(added)
     added = command("caught", "fail if a mistake was not caught", "falsify")
     added.add_argument("versions", type=Path, nargs="+", metavar="FILE")

@@ -115,7 +115,7 @@ def asked_for(plan: Plan) -> set[str]:
         for artifact in (
             *(each for drawing in block.figures.values() for each in drawing.artifacts.values()),
             *(each for drawing in block.tables.values() for each in drawing.artifacts.values()),
-            *plan.ledgers.artifacts(paper),
+            *plan.ledgers.reads(paper),
         )
         if not artifact.startswith("data/")
     ]

@@ -46,9 +46,9 @@ class Expected:
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return self._named(paper, drawing.artifacts)
 
-    def group(self, paper: str, group: str) -> str:
-        """Of what judges a group of entries."""
-        return self._named(paper, {name: name for name in self._plan.ledgers.reads(paper, group)})
+    def verdicts(self, paper: str, claim: str | None = None) -> str:
+        """Of what judges the entries of a paper, or one of them."""
+        return self._named(paper, {name: name for name in self._plan.ledgers.reads(paper, claim)})
 
     def _named(self, paper: str, artifacts: Mapping[str, str]) -> str:
         found = {}

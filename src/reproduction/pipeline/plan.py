@@ -206,9 +206,18 @@ class Plan:
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return self._scale_of(paper, drawing.artifacts.values())
 
-    def scale_of_group(self, paper: str, group: str) -> Scale:
-        """The scale that the verdicts on a group of entries are of."""
-        return self._scale_of(paper, self.ledgers.reads(paper, group))
+    def cases(self, paper: str, claim: str | None = None) -> list[str]:
+        """The checks of a paper's entries, or of one, each with the scale that its verdict is of.
+
+        A JSON list for all that read the same artifacts: one argument of a command is bounded.
+        """
+        return [
+            json.dumps(
+                [case | {"scale": self._scale_of(paper, artifacts)} for case in cases],
+                sort_keys=True,
+            )
+            for artifacts, cases in self.ledgers.cases(paper, claim).items()
+        ]
 
     def figures_by_table(self) -> dict[str, list[str]]:
         """The figures that depend on each real table."""
