@@ -13,7 +13,7 @@ from .numbers import wrong_values
 Call = tuple[str, list[str]]
 EXPERIMENT = "bombari2025/clipping_factors"
 PARAMETERS = {"largest_ratio": 4.0, "points": 10}
-STAGES = ("theory", "simulate", "summarise", "intervals")
+STAGES = ("theory", "simulate", "summarise", "simulation", "intervals")
 
 
 def workspace(folder: Path) -> dict[str, str]:
@@ -103,7 +103,7 @@ def experiments(files: dict[str, str]) -> Iterator[Call]:
         call = ["theory", EXPERIMENT, "--recipe", recipe, "--parameters", told, "--output", out]
         if recipe:
             yield f"recipe {recipe!r}", call
-    for stage in ("simulate", "summarise", "intervals"):
+    for stage in ("simulate", "summarise", "simulation", "intervals"):
         call = [stage, EXPERIMENT, "--parameters", told, "--output", out, *extra(stage, files)]
         yield f"a recipe without {stage}", call
     for text in ("", "{", "[", "[]", "3", "null", "true", "text", "{'a': 1}", "[" * 5000):
@@ -154,8 +154,9 @@ def experiments(files: dict[str, str]) -> Iterator[Call]:
 
 def extra(stage: str, files: dict[str, str]) -> list[str]:
     """Further options that a stage must have."""
-    if stage == "simulate":
-        return ["--seed", "1", "--trials", "2"]
+    if stage in ("simulate", "simulation"):
+        summary = ["--summary", f"{files['out']}.summary.nc"] if stage == "simulation" else []
+        return ["--seed", "1", "--trials", "2", *summary]
     return ["--shards", files["text.nc"]] if stage == "summarise" else []
 
 

@@ -120,12 +120,19 @@ def _parser() -> argparse.ArgumentParser:
     output(added)
 
     experiment("theory", "evaluate an experiment's theory")
+
+    def draws(added: argparse.ArgumentParser) -> None:
+        added.add_argument("--seed", type=int, required=True)
+        added.add_argument("--trials", type=int, required=True)
+
     added = experiment("simulate", "simulate one shard of an experiment's trials")
-    added.add_argument("--seed", type=int, required=True)
-    added.add_argument("--trials", type=int, required=True)
+    draws(added)
     added.add_argument("--shard", type=_fraction, default=(0, 1), metavar="INDEX/COUNT")
     added = experiment("summarise", "join an experiment's shards and summarise them")
     added.add_argument("--shards", type=Path, nargs="+", required=True, metavar="FILE")
+    added = experiment("simulation", "simulate all trials of an experiment and summarise them")
+    draws(added)
+    added.add_argument("--summary", type=Path, required=True, metavar="FILE")
     experiment("intervals", "compute an experiment's confidence intervals")
 
     added = command("figure", "make one figure")

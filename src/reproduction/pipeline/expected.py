@@ -36,7 +36,7 @@ class Expected:
         for kind, path in self._plan.reads(stage, paper, name).items():
             named = Path(path).stem if kind == "data" else name
             expected[kind] = self._artifact(paper, named, kind)
-        if stage == "summarise":
+        if stage in ("summarise", "simulation"):
             expected["shards"] = self._made_by("simulate", paper, name)
         return json.dumps(expected)
 

@@ -150,7 +150,21 @@ class Plan:
     def sources(self, stage: str, paper: str, name: str) -> list[str]:
         """Source files that a stage of an experiment runs."""
         module = self.recipe(paper, name).module_name
-        return _posix(closure(f"reproduction.pipeline.stages:{stage}", f"{module}:{stage}"))
+        functions = ("simulate", "summarise") if stage == "simulation" else (stage,)
+        roots = [f"{module}:{function}" for function in functions]
+        return _posix(closure(f"reproduction.pipeline.stages:{stage}", *roots))
+
+    def simulated_at_once(self) -> dict[str, list[str]]:
+        """By paper, the experiments of one shard, which one job simulates and summarises."""
+        return {
+            paper: [
+                name
+                for name in block.experiments
+                if self.recipe(paper, name).has("simulate")
+                and self.experiment(paper, name).shards == 1
+            ]
+            for paper, block in self.config.blocks.items()
+        }
 
     @cache  # noqa: B019 a plan lives as long as its process
     def known(self, paper: str, artifact: str) -> Known | None:

@@ -198,6 +198,24 @@ def test_a_wrong_entry_is_named_with_each_other_one(tmp_path, capsys):
     assert all(line.startswith("error: lin2025.claims.") for line in lines)
 
 
+# Simulations
+
+
+def test_what_is_one_shard_is_simulated_and_summarised_by_one_job():
+    at_once = plan(scale="quick", **coverage(quick={"shards": 1})).simulated_at_once()
+    assert "coverage" in at_once["brown2024"]
+    split = plan(scale="quick", **coverage(quick={"trials": 4, "shards": 2})).simulated_at_once()
+    assert set(at_once["brown2024"]) - set(split["brown2024"]) == {"coverage"}
+
+
+def test_an_edit_of_a_simulation_or_of_its_summary_counts_where_one_job_makes_both(whole):
+    both = set(whole.sources("simulation", "brown2024", "coverage"))
+    for stage in ("simulate", "summarise"):
+        assert set(whole.sources(stage, "brown2024", "coverage")) <= both
+        reads = whole.reads(stage, "brown2024", "coverage")
+        assert reads.items() <= whole.reads("simulation", "brown2024", "coverage").items()
+
+
 # Entries
 
 
