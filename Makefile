@@ -101,7 +101,7 @@ reference: setup
 	python -m reproduction imports --into docs/architecture.md
 
 costs: setup
-	python -m reproduction measure results/benchmarks --output workflow/costs.json
+	python -m reproduction measure results/logs --output workflow/costs.json
 
 lock:
 	$(LOCK) pyproject.toml --extra workflow --extra dev --output-file requirements.lock

@@ -2,16 +2,19 @@
 
 import sys
 
-from privreg.__main__ import kept_modules
-
-# pandas takes it wherever it is installed, a tenth of a job's start; no stage reads Parquet.
-sys.modules.setdefault("pyarrow", None)  # type: ignore[arg-type]
+from reproduction.handover import handed_over
 
 
 def run() -> int:
     """Run one stage; returns the exit status."""
+    status = handed_over(sys.argv[1:])
+    if status is not None:
+        return status
+    from privreg.__main__ import kept_modules
     from reproduction.pipeline import cli
 
+    # pandas takes it wherever it is installed, a tenth of a job's start; no stage reads Parquet.
+    sys.modules.setdefault("pyarrow", None)  # type: ignore[arg-type]
     with kept_modules():
         return cli.main()
 

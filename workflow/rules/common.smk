@@ -21,9 +21,7 @@ wildcard_constraints:
 
 
 shell.executable("bash")
-shell.prefix(
-    plan.environment(SOURCE, conda=bool(workflow.deployment_settings.deployment_method))
-)
+shell.prefix(before_each_job)
 
 
 # What needs the network, or is done in a second by the process that waits: never sent to a cluster.

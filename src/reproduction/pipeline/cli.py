@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from reproduction.experiment.checksums import FileFault
+from reproduction.pipeline import usage
 from reproduction.pipeline.arguments import OneLineParser, json_of, one_line, require_sound
 from reproduction.pipeline.lock import running_job
 
@@ -26,8 +27,16 @@ logger = logging.getLogger("reproduction")
 NO_FAULT_OF_CODE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one stage; returns the exit status."""
+def main(arguments: Sequence[str] | None = None, *, forked: bool = False) -> int:
+    """Run one stage; returns the exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The command line's if left out.
+    forked : bool
+        Whether this process began with its imports behind it; its log says so.
+    """
     # Parallelism is the workflow's; a BLAS that starts threads of its own fights with other jobs.
     for library in ("OPENBLAS", "OMP", "MKL"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -52,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     for line in failures or ():
         logger.error("%s", line)
+    if not failures:
+        logger.debug("%s", usage.line(options, forked=forked))
     return 1 if failures else 0
 
 
@@ -99,9 +110,9 @@ def _parser() -> argparse.ArgumentParser:
 
     added = command("cost", "tell what a configuration costs before it runs", "costs")
     added.add_argument("configs", type=Path, nargs="*", metavar="CONFIG")
-    added.add_argument("--measured", type=Path, metavar="FOLDER", help="benchmarks of a build")
+    added.add_argument("--measured", type=Path, metavar="FOLDER", help="logs of a build")
     added = command("measure", "write what the jobs of a build took", "costs")
-    added.add_argument("benchmarks", type=Path, metavar="FOLDER")
+    added.add_argument("logs", type=Path, metavar="FOLDER")
     added.add_argument("--configs", type=Path, nargs="*", default=[], metavar="CONFIG")
     output(added)
 
