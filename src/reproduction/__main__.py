@@ -2,7 +2,10 @@
 
 import sys
 
-from reproduction.handover import handed_over
+from reproduction.pipeline.handover import handed_over
+
+# pandas takes it wherever it is installed, a tenth of a job's start; no stage reads Parquet.
+sys.modules.setdefault("pyarrow", None)  # type: ignore[arg-type]
 
 
 def run() -> int:
@@ -10,11 +13,10 @@ def run() -> int:
     status = handed_over(sys.argv[1:])
     if status is not None:
         return status
+    # Imported here: a job that is handed over needs none of it.
     from privreg.__main__ import kept_modules
     from reproduction.pipeline import cli
 
-    # pandas takes it wherever it is installed, a tenth of a job's start; no stage reads Parquet.
-    sys.modules.setdefault("pyarrow", None)  # type: ignore[arg-type]
     with kept_modules():
         return cli.main()
 

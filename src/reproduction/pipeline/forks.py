@@ -20,13 +20,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from reproduction.handover import LEFT, LENGTH, TAKEN, VARIABLE, unpacked
 from reproduction.pipeline.closure import SOURCE
+from reproduction.pipeline.handover import LEFT, LENGTH, TAKEN, VARIABLE, unpacked
 
 # Below Snakemake's folder, of which there is one a run; a path of 108 bytes is too long.
 ADDRESS = Path(".snakemake/forks.socket")
 # What most jobs import; what else one imports it imports itself.
 IMPORTS = (
+    "reproduction.__main__",
     "reproduction.pipeline.cli",
     "reproduction.pipeline.stages",
     "reproduction.pipeline.ledger_stages",
@@ -83,12 +84,10 @@ def fork_server(prefix: str) -> Iterator[None]:
 def serve() -> None:
     """Fork for each job that asks, until the run that holds the other end of stdin has ended."""
     environment = lasting(os.environb)
-    # pandas takes it wherever it is installed; no stage reads Parquet.
-    sys.modules.setdefault("pyarrow", None)  # type: ignore[arg-type]
     gc.set_threshold(100_000)
     for name in IMPORTS:
         importlib.import_module(name)
-    # Looking for garbage would copy the pages that a fork shares.
+    # To look for garbage among modules would copy the pages that forks share.
     gc.freeze()
     added, sources = dict(lasting(os.environb).items() - environment.items()), _sources()
     # An interrupt is for the jobs.
