@@ -105,7 +105,7 @@ build/docs: docs.lock | setup
 	touch $@
 
 costs: setup
-	python -m reproduction measure results/benchmarks --output workflow/costs.json
+	python -m reproduction measure results/logs --output workflow/costs.json
 
 lock:
 	$(LOCK) pyproject.toml --extra workflow --extra dev --output-file requirements.lock

@@ -55,7 +55,10 @@ plan = stop_in_one_line(Plan)(
     # What a job's own process plans, the run that submits it has checked.
     checked=workflow.is_main_process,
 )
-workflow.execute = guarded(workflow, plan.layout)
+before_each_job = plan.environment(
+    SOURCE, conda=bool(workflow.deployment_settings.deployment_method)
+)
+workflow.execute = guarded(workflow, plan.layout, before_each_job)
 workflow.execute = checked(workflow, plan)
 
 

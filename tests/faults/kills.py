@@ -31,7 +31,7 @@ IN_A_ROW = 10
 LEVELS = (
     ["gate.txt", "ro-crate-metadata.json", "index.html"],
     ["claims.csv", "claims.json", "findings.csv", "tables/chain2026/table1.csv"],
-    ["verdicts/chain2026/intervals-slope.json"],
+    ["verdicts/chain2026.json"],
     ["intervals/chain2026/slope.nc", "figures/chain2026/fig1.pdf", "figures/chain2026/fig1.png"],
     ["simulation/chain2026/slope.nc", "theory/chain2026/slope.nc"],
     ["simulation/chain2026/slope/0.nc", "simulation/chain2026/slope/1.nc"],

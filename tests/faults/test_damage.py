@@ -15,7 +15,7 @@ RESULTS = "results"
 KINDS = [
     "theory/chain2026/slope.nc",
     "simulation/chain2026/slope/1.nc",
-    "verdicts/chain2026/intervals-slope.json",
+    "verdicts/chain2026.json",
     "claims.json",
     "claims.csv",
     "tables/chain2026/table1.csv",

@@ -168,6 +168,13 @@ def test_a_folder_whose_name_will_not_do_is_no_loss(undisturbed, expected, tmp_p
             },
             id="POSIX",
         ),
+        pytest.param(
+            {
+                "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+                "SOURCE_DATE_EPOCH": "yes",
+            },
+            id="notebook",
+        ),
     ],
 )
 def test_bytes_do_not_depend_on_the_environment(built, expected, changes):

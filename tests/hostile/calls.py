@@ -13,7 +13,7 @@ from .numbers import wrong_values
 Call = tuple[str, list[str]]
 EXPERIMENT = "bombari2025/clipping_factors"
 PARAMETERS = {"largest_ratio": 4.0, "points": 10}
-STAGES = ("theory", "simulate", "summarise", "intervals")
+STAGES = ("theory", "simulate", "summarise", "simulation", "intervals")
 
 
 def workspace(folder: Path) -> dict[str, str]:
@@ -103,7 +103,7 @@ def experiments(files: dict[str, str]) -> Iterator[Call]:
         call = ["theory", EXPERIMENT, "--recipe", recipe, "--parameters", told, "--output", out]
         if recipe:
             yield f"recipe {recipe!r}", call
-    for stage in ("simulate", "summarise", "intervals"):
+    for stage in ("simulate", "summarise", "simulation", "intervals"):
         call = [stage, EXPERIMENT, "--parameters", told, "--output", out, *extra(stage, files)]
         yield f"a recipe without {stage}", call
     for text in ("", "{", "[", "[]", "3", "null", "true", "text", "{'a': 1}", "[" * 5000):
@@ -154,8 +154,9 @@ def experiments(files: dict[str, str]) -> Iterator[Call]:
 
 def extra(stage: str, files: dict[str, str]) -> list[str]:
     """Further options that a stage must have."""
-    if stage == "simulate":
-        return ["--seed", "1", "--trials", "2"]
+    if stage in ("simulate", "simulation"):
+        summary = ["--summary", f"{files['out']}.summary.nc"] if stage == "simulation" else []
+        return ["--seed", "1", "--trials", "2", *summary]
     return ["--shards", files["text.nc"]] if stage == "summarise" else []
 
 
@@ -208,7 +209,6 @@ def ledgers(files: dict[str, str]) -> Iterator[Call]:
     for place in (*broken, "binary.json", "text.nc", "page.md"):
         file = files[place]
         yield f"gate of {place}", ["gate", file, "--output", out]
-        yield f"claim of {place}", ["claim", file, "--claim", "some", "--output", out]
         yield f"page of {place}", ["page", file, "--benchmarks", files["folder"], "--output", out]
         yield f"crate of {place}", ["crate", file, "--published", "2026-01-01", "--output", out]
         kinds = ["--csv", f"{out}.csv", "--json", f"{out}.json", "--findings", f"{out}.f.csv"]
@@ -216,12 +216,15 @@ def ledgers(files: dict[str, str]) -> Iterator[Call]:
         yield f"ledger of {place}", ["ledger", file, *told]
         if place != "list.json":
             yield f"caught of {place}", ["caught", file, "--output", out]
-    yield (
-        "a claim that is not there",
-        ["claim", files["list.json"], "--claim", "x", "--output", out],
-    )
     for text in ("", "{", "3", "{}", "null", "[3]", '["a"]', "[null]", "[[]]"):
         yield f"cases {text!r}", ["judge", "bombari2025", "--cases", text, "--output", out]
+        yield f"claim {text!r}", ["claim", "bombari2025", "--cases", text, "--output", out]
+    for text in ("[]", "[{}, {}]"):
+        yield f"claim of {text}", ["claim", "bombari2025", "--cases", text, "--output", out]
+    yield (
+        "a scale of a case",
+        ["judge", "bombari2025", "--cases", '[{"runs": [], "scale": "tiny"}]', "--output", out],
+    )
     for paper in ("bombary2025", "", "../x", "BOMBARI2025"):
         yield f"judge {paper!r}", ["judge", paper, "--cases", "[]", "--output", out]
     for place in ("missing", "folder", "empty.nc", "text.nc", "header.nc"):
@@ -239,8 +242,8 @@ def ledgers(files: dict[str, str]) -> Iterator[Call]:
         call = ["crate", files["objects.json"], "--published", date, "--output", out]
         yield f"published {date!r}", call
     for path in ("bombari2025", "bombari2025/nowhere", "brown2024/", "x/y", ""):
-        call = ["falsify", path, "--experiments", "{}", "--groups", "[]", "--verdicts"]
-        yield f"falsify {path!r}", [*call, files["list.json"], "--output", out]
+        call = ["falsify", path, "--experiments", "{}", "--groups", "[]"]
+        yield f"falsify {path!r}", [*call, "--output", out]
     for text in ("[]", "{", "3"):
         call = ["falsify", "brown2024/nowhere", "--experiments", text, "--groups", "[]"]
-        yield f"experiments {text}", [*call, "--verdicts", files["list.json"], "--output", out]
+        yield f"experiments {text}", [*call, "--output", out]

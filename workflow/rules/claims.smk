@@ -1,15 +1,15 @@
 # Needs   config/claims/<paper>/<topic>.yaml and the artifacts that its entries name.
-# Makes   verdicts/<paper>/<group>.json; claims/<paper>/<entry>.json on demand;
+# Makes   verdicts/<paper>.json; claims/<paper>/<entry>.json on demand;
 #         claims.csv and .json, findings.csv; index.html; gate.txt; the studies' own in studies/
-# Steps   judge the entries, one job for all that read the same artifacts, which always succeeds;
+# Steps   judge the entries, one job for all of a paper, which always succeeds;
 #         join the verdicts with the ledger's words; the page shows them beside the figures; the
 #         gate fails on a verdict that is not the expected one.
 
 
 rule judge:
-    """Judge the entries that read the same artifacts; always succeeds."""
+    """Judge the entries of a paper; always succeeds."""
     input:
-        artifacts=lambda w: plan.ledgers.reads(w.paper, w.group).values(),
+        artifacts=lambda w: plan.ledgers.reads(w.paper).values(),
     output:
         layout.verdicts(),
     log:
@@ -24,22 +24,21 @@ rule judge:
         runtime=lambda w, attempt: 5 * attempt,
     params:
         code=lambda w: code_of(plan.claim_sources("judge")),
-        cases=lambda w: plan.ledgers.cases(w.paper, w.group),
-        artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.group)),
-        expected=lambda w, input: expected.group(w.paper, w.group),
-        scale=lambda w: plan.scale_of_group(w.paper, w.group),
+        cases=lambda w: plan.cases(w.paper),
+        artifacts=lambda w: assignments(plan.ledgers.reads(w.paper)),
+        expected=lambda w, input: expected.verdicts(w.paper),
     message:
-        "Claims: {wildcards.paper}, by {wildcards.group}"
+        "Claims: {wildcards.paper}"
     shell:
         "python -m reproduction judge {wildcards.paper} --cases {params.cases:q}"
-        " --artifacts {params.artifacts:q} --expected {params.expected:q} --scale {params.scale}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
         " --output {output:q} --log {log:q}"
 
 
 rule claim:
-    """Write the verdict on one entry to a file of its own."""
+    """Write the verdict on one entry to a file of its own, from what it reads."""
     input:
-        verdicts=lambda w: plan.ledgers.verdicts_on(w.paper, w.claim),
+        artifacts=lambda w: plan.ledgers.reads(w.paper, w.claim).values(),
     output:
         layout.claim(),
     log:
@@ -54,10 +53,14 @@ rule claim:
         runtime=lambda w, attempt: 5 * attempt,
     params:
         code=lambda w: code_of(plan.claim_sources("claim")),
+        cases=lambda w: plan.cases(w.paper, w.claim),
+        artifacts=lambda w: assignments(plan.ledgers.reads(w.paper, w.claim)),
+        expected=lambda w, input: expected.verdicts(w.paper, w.claim),
     message:
         "Claim: {wildcards.paper}/{wildcards.claim}"
     shell:
-        "python -m reproduction claim {input.verdicts:q} --claim {wildcards.claim}"
+        "python -m reproduction claim {wildcards.paper} --cases {params.cases:q}"
+        " --artifacts {params.artifacts:q} --expected {params.expected:q}"
         " --output {output:q} --log {log:q}"
 
 
@@ -202,7 +205,6 @@ rule falsifier:
     """Make one deliberate mistake and judge it; always succeeds."""
     input:
         artifacts=lambda w: plan.falsifier(w.paper, w.version).files,
-        verdicts=lambda w: plan.falsifier(w.paper, w.version).verdicts,
     output:
         layout.falsified(),
     log:
@@ -224,7 +226,7 @@ rule falsifier:
     shell:
         "python -m reproduction falsify {wildcards.paper}/{wildcards.version}"
         " --experiments {params.experiments:q} --groups {params.groups:q}"
-        " --verdicts {input.verdicts:q} --output {output:q} --log {log:q}"
+        " --output {output:q} --log {log:q}"
 
 
 rule caught:

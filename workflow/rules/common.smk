@@ -16,15 +16,12 @@ wildcard_constraints:
     figure="[a-z][a-z0-9_]*",
     table="[a-z][a-z0-9_]*",
     claim="[a-z0-9-]+",
-    group="[a-z0-9_+-]+",
     version="[a-z0-9-]+",
     shard=r"\d+",
 
 
 shell.executable("bash")
-shell.prefix(
-    plan.environment(SOURCE, conda=bool(workflow.deployment_settings.deployment_method))
-)
+shell.prefix(before_each_job)
 
 
 # What needs the network, or is done in a second by the process that waits: never sent to a cluster.

@@ -87,8 +87,12 @@ _LIST = TypeAdapter(list[Judgement], config=ConfigDict(ser_json_inf_nan="strings
 
 
 def case(entry: Entry) -> dict[str, Any]:
-    """What judging an entry needs: its id and its checks, none of its words."""
-    return {"id": entry.id, "runs": [run.model_dump(mode="json") for run in entry.runs]}
+    """What judging an entry needs: its id and its checks, none of its words.
+
+    Defaults are left out: those of all entries of a paper go into one command.
+    """
+    runs = [run.model_dump(mode="json", exclude_defaults=True) for run in entry.runs]
+    return {"id": entry.id, "runs": runs}
 
 
 def artifacts(entry: Entry) -> tuple[str, ...]:
@@ -99,7 +103,7 @@ def artifacts(entry: Entry) -> tuple[str, ...]:
 
 
 def groups(ledger: Ledger) -> dict[tuple[str, ...], list[str]]:
-    """Ids of the entries that read the same artifacts: one job judges them."""
+    """Ids of the entries that read the same artifacts."""
     found: dict[tuple[str, ...], list[str]] = {}
     for entry in ledger.entries.values():
         found.setdefault(artifacts(entry), []).append(entry.id)

@@ -89,9 +89,9 @@ def require_sound(stage: str, options: Mapping[str, Any]) -> None:
 
 
 # Options that are written, and those that name a folder.
-WRITTEN = ("output", "log", "csv", "json", "findings", "origin", "benchmarks")
-FOLDERS = ("ledgers", "coverage", "directory", "measured")
-EXPERIMENT_STAGES = ("theory", "simulate", "summarise", "intervals")
+WRITTEN = ("output", "summary", "log", "csv", "json", "findings", "origin", "benchmarks")
+FOLDERS = ("ledgers", "coverage", "directory", "measured", "logs")
+EXPERIMENT_STAGES = ("theory", "simulate", "summarise", "simulation", "intervals")
 
 
 def _require_names(stage: str, options: Mapping[str, Any]) -> None:
@@ -105,8 +105,8 @@ def _require_names(stage: str, options: Mapping[str, Any]) -> None:
     if stage in EXPERIMENT_STAGES:
         recipe = Recipe(paper, options["recipe"] or name)
         there = [each for each in EXPERIMENT_STAGES if recipe.has(each)]
-        if stage != "summarise" or "simulate" not in there:
-            choose(stage, there, f"a stage of {paper}/{recipe.name}")
+        there += ["summarise", "simulation"] if "simulate" in there else []
+        choose(stage, there, f"a stage of {paper}/{recipe.name}")
         _require_arguments(options["artifacts"], recipe.reads(stage))
         recipe.parameters(options["parameters"], name)
     elif stage in ("figure", "table"):
@@ -119,7 +119,7 @@ def _require_names(stage: str, options: Mapping[str, Any]) -> None:
         from reproduction.pipeline.falsify import wrong_versions
 
         choose(name, wrong_versions(paper), f"{paper}: a deliberate mistake")
-    elif stage in ("judge", "places"):
+    elif stage in ("judge", "claim", "places"):
         choose(options["paper"], options.get("ledgers") or known_keys(), "a paper")
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from reproduction.experiment.checksums import FileFault
+from reproduction.pipeline import usage
 from reproduction.pipeline.arguments import OneLineParser, json_of, one_line, require_sound
 from reproduction.pipeline.lock import running_job
 
@@ -26,8 +27,16 @@ logger = logging.getLogger("reproduction")
 NO_FAULT_OF_CODE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one stage; returns the exit status."""
+def main(arguments: Sequence[str] | None = None, *, forked: bool = False) -> int:
+    """Run one stage; returns the exit status.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The command line's if left out.
+    forked : bool
+        Whether this process began with its imports behind it; its log says so.
+    """
     # Parallelism is the workflow's; a BLAS that starts threads of its own fights with other jobs.
     for library in ("OPENBLAS", "OMP", "MKL"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
@@ -52,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     for line in failures or ():
         logger.error("%s", line)
+    if not failures:
+        logger.debug("%s", usage.line(options, forked=forked))
     return 1 if failures else 0
 
 
@@ -97,14 +108,11 @@ def _parser() -> argparse.ArgumentParser:
             "--ledgers", action=_Assignments, nargs="+", required=True, metavar="PAPER=FOLDER"
         )
 
-    def scale(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--scale", choices=("paper", "quick", "own"), default="paper")
-
     added = command("cost", "tell what a configuration costs before it runs", "costs")
     added.add_argument("configs", type=Path, nargs="*", metavar="CONFIG")
-    added.add_argument("--measured", type=Path, metavar="FOLDER", help="benchmarks of a build")
+    added.add_argument("--measured", type=Path, metavar="FOLDER", help="logs of a build")
     added = command("measure", "write what the jobs of a build took", "costs")
-    added.add_argument("benchmarks", type=Path, metavar="FOLDER")
+    added.add_argument("logs", type=Path, metavar="FOLDER")
     added.add_argument("--configs", type=Path, nargs="*", default=[], metavar="CONFIG")
     output(added)
 
@@ -123,34 +131,40 @@ def _parser() -> argparse.ArgumentParser:
     output(added)
 
     experiment("theory", "evaluate an experiment's theory")
+
+    def draws(added: argparse.ArgumentParser) -> None:
+        added.add_argument("--seed", type=int, required=True)
+        added.add_argument("--trials", type=int, required=True)
+
     added = experiment("simulate", "simulate one shard of an experiment's trials")
-    added.add_argument("--seed", type=int, required=True)
-    added.add_argument("--trials", type=int, required=True)
+    draws(added)
     added.add_argument("--shard", type=_fraction, default=(0, 1), metavar="INDEX/COUNT")
     added = experiment("summarise", "join an experiment's shards and summarise them")
     added.add_argument("--shards", type=Path, nargs="+", required=True, metavar="FILE")
+    added = experiment("simulation", "simulate all trials of an experiment and summarise them")
+    draws(added)
+    added.add_argument("--summary", type=Path, required=True, metavar="FILE")
     experiment("intervals", "compute an experiment's confidence intervals")
 
     added = command("figure", "make one figure")
     added.add_argument("path", metavar="PAPER/FIGURE")
     artifacts(added)
-    scale(added)
+    added.add_argument("--scale", choices=("paper", "quick", "own"), default="paper")
     output(added, nargs="+")
     added = command("table", "make one table")
     added.add_argument("path", metavar="PAPER/TABLE")
     artifacts(added)
     output(added)
 
-    added = command("judge", "judge entries that read the same artifacts", "ledger_stages")
-    added.add_argument("paper")
-    added.add_argument("--cases", type=json_of(list), required=True, metavar="JSON")
-    artifacts(added)
-    scale(added)
-    output(added)
-    added = command("claim", "write the verdict on one entry to a file of its own", "ledger_stages")
-    added.add_argument("verdicts", type=Path, metavar="VERDICTS")
-    added.add_argument("--claim", required=True)
-    output(added)
+    for name, summary in (
+        ("judge", "judge the entries of a paper"),
+        ("claim", "write the verdict on one entry to a file of its own"),
+    ):
+        added = command(name, summary, "ledger_stages")
+        added.add_argument("paper")
+        added.add_argument("--cases", type=json_of(list), nargs="+", required=True, metavar="JSON")
+        artifacts(added)
+        output(added)
     added = command("ledger", "join the ledgers with their verdicts", "ledger_stages")
     added.add_argument("verdicts", type=Path, nargs="+", metavar="VERDICTS")
     ledgers(added)
@@ -186,7 +200,6 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("path", metavar="PAPER/VERSION")
     added.add_argument("--experiments", type=json_of(dict), required=True, metavar="JSON")
     added.add_argument("--groups", type=json_of(list), required=True, metavar="JSON")
-    added.add_argument("--verdicts", type=Path, nargs="+", required=True, metavar="FILE")
     output(added)
     added = command("caught", "fail if a mistake was not caught", "falsify")
     added.add_argument("versions", type=Path, nargs="+", metavar="FILE")

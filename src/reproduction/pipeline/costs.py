@@ -1,12 +1,11 @@
 """What a run costs, told before it is submitted: core hours and memory from measured jobs.
 
-`workflow/costs.json` holds what each job of the papers' own scale took and the parameters that it
-took it with, written by `python -m reproduction measure` from the benchmarks of a build.
+`workflow/costs.json` holds what each job of the papers' own scale took, and the parameters and
+trials that it took it for, written by `python -m reproduction measure` from the logs of a build.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -15,9 +14,17 @@ from typing import Any
 from reproduction.experiment import datasets
 from reproduction.experiment.parameters import ConfigError
 from reproduction.experiment.yaml_files import read_mapping
+from reproduction.pipeline import usage
 from reproduction.pipeline.config import STUDIES, merge, read_configuration
 from reproduction.pipeline.plan import COSTS, Plan
-from reproduction.pipeline.prediction import UNMEASURED, Cost, predicted, read_costs, stages
+from reproduction.pipeline.prediction import (
+    START,
+    UNMEASURED,
+    Cost,
+    predicted,
+    read_costs,
+    stages,
+)
 
 # A rule asks for this much more than was measured, and never for less than this.
 MARGIN, SLOWER, LEAST_MEMORY, LEAST_MINUTES = 1.5, 4, 500, 5
@@ -53,29 +60,27 @@ class Needs:
         return predicted(key, self._plan, self._measured)
 
 
-def measure(benchmarks: Path, *, output: Path, configs: list[Path]) -> None:
+def measure(logs: Path, *, output: Path, configs: list[Path]) -> None:
     """Write what the jobs of a build took; a stage that it has not built keeps what is there."""
     plan = Plan(merged(*configs))
     built = False
     found: dict[str, dict[str, Any]] = json.loads(output.read_text()) if output.exists() else {}
     found = {key: found[key] for key in stages(plan) if key in found}
     for key in stages(plan):
-        taken = took(benchmarks, key)
+        taken = took(logs, key)
         if taken is None:
             continue
         built = True
-        stage, paper, name = key.split("/")
-        experiment = plan.experiment(paper, name)
         found[key] = {
             "seconds": round(taken.seconds, 2),
             "memory_mb": round(taken.memory_mb),
             "jobs": taken.jobs,
-            "parameters": experiment.parameters,
+            "parameters": taken.parameters,
         }
-        if stage == "simulation":
-            found[key]["trials"] = experiment.trials
+        if taken.trials is not None:
+            found[key]["trials"] = taken.trials
     if not built:
-        raise ConfigError(f"{benchmarks} must hold benchmarks of a build, got none")
+        raise ConfigError(f"{logs} must hold logs of a build, got none")
     datasets.write_text(written(found), output, checksum=False)
 
 
@@ -87,22 +92,34 @@ def written(found: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
-def took(benchmarks: Path, key: str) -> Cost | None:
+def took(logs: Path, key: str) -> Cost | None:
     """What the jobs of a stage took, of a build that has finished them; None of one that has not.
 
     Parameters
     ----------
-    benchmarks : Path
+    logs : Path
         Folder of the build.
     key : str
         `stage/paper/experiment`.
     """
-    files = sorted((benchmarks / key).glob("*.tsv")) or [benchmarks / f"{key}.tsv"]
-    rows = [_row(file) for file in files if file.exists()]
-    if not rows:
+    stage = key.partition("/")[0]
+    files = sorted((logs / key).glob("*.log")) if stage == "simulation" else [logs / f"{key}.log"]
+    jobs = [found for file in files if file.exists() and (found := usage.read(file)) is not None]
+    if not jobs:
         return None
-    seconds, memory = zip(*rows, strict=True)
-    return Cost(seconds=sum(seconds), memory_mb=max(memory), jobs=len(rows))
+    # Logs of a finer split, or of other trials, may still be there.
+    of = jobs[0].of
+    jobs = [job for job in jobs if job.of == of]
+    if len(jobs) != of.get("jobs", 1):
+        return None
+    return Cost(
+        # As in a process of its own, such as those that a cluster starts.
+        seconds=sum(job.seconds + START * job.forked for job in jobs),
+        memory_mb=max(job.memory_mb for job in jobs),
+        jobs=len(jobs),
+        trials=of.get("trials"),
+        parameters=of["parameters"],
+    )
 
 
 def predict(plan: Plan, costs: Path = COSTS) -> dict[str, Cost]:
@@ -119,7 +136,7 @@ def asked_for(plan: Plan) -> set[str]:
         for artifact in (
             *(each for drawing in block.figures.values() for each in drawing.artifacts.values()),
             *(each for drawing in block.tables.values() for each in drawing.artifacts.values()),
-            *plan.ledgers.artifacts(paper),
+            *plan.ledgers.reads(paper),
         )
         if not artifact.startswith("data/")
     ]
@@ -152,11 +169,11 @@ def cost(*, configs: list[Path], measured: Path | None) -> None:
         _print(beside)
 
 
-def _beside(found: Mapping[str, Cost], benchmarks: Path) -> list[tuple[str, ...]]:
+def _beside(found: Mapping[str, Cost], logs: Path) -> list[tuple[str, ...]]:
     """Of the stages that a build has finished: predicted, measured, and one over the other."""
-    taken = {key: cost for key in found if (cost := took(benchmarks, key)) is not None}
+    taken = {key: cost for key in found if (cost := took(logs, key)) is not None}
     if not taken:
-        raise ConfigError(f"{benchmarks} must hold benchmarks of a build, got none")
+        raise ConfigError(f"{logs} must hold logs of a build, got none")
     rows: list[tuple[str, ...]] = [
         ("finished", "stages", "predicted", "measured", "share", "largest memory, share")
     ]
@@ -201,17 +218,6 @@ def merged(*configs: Path) -> dict[str, Any]:
     for path in configs:
         raw = merge(raw, read_mapping(path))
     return raw
-
-
-def _row(file: Path) -> tuple[float, float]:
-    """Seconds and megabytes of a job of one core.
-
-    Snakemake samples processor time so rarely that it misses up to half a minute of a job.
-    """
-    with file.open(encoding="utf-8") as lines:
-        row = next(csv.DictReader(lines, delimiter="\t"))
-    memory = row["max_rss"]
-    return float(row["s"]), 0.0 if memory in {"-", "NA"} else float(memory)
 
 
 def _note(costs: list[Cost]) -> str:

@@ -36,7 +36,7 @@ class Expected:
         for kind, path in self._plan.reads(stage, paper, name).items():
             named = Path(path).stem if kind == "data" else name
             expected[kind] = self._artifact(paper, named, kind)
-        if stage == "summarise":
+        if stage in ("summarise", "simulation"):
             expected["shards"] = self._made_by("simulate", paper, name)
         return json.dumps(expected)
 
@@ -46,9 +46,9 @@ class Expected:
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return self._named(paper, drawing.artifacts)
 
-    def group(self, paper: str, group: str) -> str:
-        """Of what judges a group of entries."""
-        return self._named(paper, {name: name for name in self._plan.ledgers.reads(paper, group)})
+    def verdicts(self, paper: str, claim: str | None = None) -> str:
+        """Of what judges the entries of a paper, or one of them."""
+        return self._named(paper, {name: name for name in self._plan.ledgers.reads(paper, claim)})
 
     def _named(self, paper: str, artifacts: Mapping[str, str]) -> str:
         found = {}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reproduction.claims.falsify import WrongVersion, applied, turned, uncaught
-from reproduction.claims.verdicts import from_json, judge
+from reproduction.claims.verdicts import Judgement, judge
 from reproduction.experiment import checksums, datasets
 from reproduction.pipeline import stages
 from reproduction.pipeline.closure import closure, module_of
@@ -42,7 +42,6 @@ def falsify(
     *,
     experiments: Mapping[str, Mapping[str, Any]],
     groups: Sequence[Mapping[str, Any]],
-    verdicts: Sequence[Path],
     output: Path,
 ) -> None:
     """Make a mistake, run what it touches and judge it; always succeeds.
@@ -56,34 +55,31 @@ def falsify(
         `artifacts`, the files that its stages read by kind.
     groups : sequence of mapping
         `cases` that read the same `artifacts`, with the files of these by name.
-    verdicts : sequence of Path
-        The verdicts with the right code.
     output : Path
         Takes what turned and what was not caught, as JSON.
     """
     paper, _, name = path.partition("/")
     version = wrong_versions(paper)[name]
-    right = [verdict for file in verdicts for verdict in from_json(checksums.read_bytes(file))]
     with tempfile.TemporaryDirectory() as folder:
         rebuilt: dict[str, Path] = {}
         for experiment, about in experiments.items():
             rebuilt |= run_wrong(version, paper, experiment, about, Path(folder))
-        wrong = []
+        right: list[Judgement] = []
+        wrong: list[Judgement] = []
         for group in groups:
             files = {key: Path(value) for key, value in group["artifacts"].items()}
             if not files.keys() & rebuilt.keys():
                 continue
-            evidence = {key: datasets.read(rebuilt.get(key, file)) for key, file in files.items()}
-            wrong += [judge(case, evidence, paper=paper, digests={}) for case in group["cases"]]
-    judged = {verdict.id for verdict in wrong}
-    before = [verdict for verdict in right if verdict.id in judged]
-    found = {
+            for found, made in ((right, dict[str, Path]()), (wrong, rebuilt)):
+                evidence = {key: datasets.read(made.get(key, file)) for key, file in files.items()}
+                found += [judge(case, evidence, paper=paper, digests={}) for case in group["cases"]]
+    result = {
         "version": name,
         "says": version.says,
-        "turned": turned(before, wrong),
-        "uncaught": uncaught(version, before, wrong),
+        "turned": turned(right, wrong),
+        "uncaught": uncaught(version, right, wrong),
     }
-    datasets.write_text(json.dumps(found, indent=1), output)
+    datasets.write_text(json.dumps(result, indent=1), output)
 
 
 def caught(versions: Sequence[Path], *, output: Path) -> list[str]:

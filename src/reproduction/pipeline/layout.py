@@ -59,9 +59,8 @@ class Layout:
     def table(self, paper: str = "{paper}", table: str = "{table}") -> str:
         return f"{self.root}/tables/{paper}/{table}.csv"
 
-    def verdicts(self, paper: str = "{paper}", group: str = "{group}") -> str:
-        """Verdicts on the entries that read the same artifacts."""
-        return f"{self.root}/verdicts/{paper}/{group}.json"
+    def verdicts(self, paper: str = "{paper}") -> str:
+        return f"{self.root}/verdicts/{paper}.json"
 
     def claim(self, paper: str = "{paper}", claim: str = "{claim}") -> str:
         return f"{self.root}/claims/{paper}/{claim}.json"

@@ -8,43 +8,58 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from reproduction.experiment import checksums, datasets
-from reproduction.experiment.parameters import choose
+from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline.closure import SOURCE
 from reproduction.pipeline.provenance import NOTHING, Expectations, read_all
 
-Scale = Literal["paper", "quick"]
+if TYPE_CHECKING:
+    from reproduction.claims.verdicts import Judgement
 
 
 def judge(
     paper: str,
     *,
-    cases: Sequence[Mapping[str, Any]],
+    cases: Sequence[Sequence[Mapping[str, Any]]],
     artifacts: Mapping[str, Path],
-    scale: Scale,
     output: Path,
     expected: Expectations = NOTHING,
 ) -> None:
-    """Judge entries that read the same artifacts; one that cannot be judged is untested."""
-    from reproduction.claims import verdicts
+    """Judge the entries of a paper; one that cannot be judged is untested.
 
-    evidence = read_all(artifacts, expected)
-    digests = {name: str(checksums.recorded(path)) for name, path in artifacts.items()}
-    found = [
-        verdicts.judge(case, evidence, paper=paper, digests=digests, scale=scale) for case in cases
-    ]
-    datasets.write_text(verdicts.to_json(found), output)
+    Parameters
+    ----------
+    paper : str
+        Citation key, or `studies`.
+    cases : sequence of sequences of mapping
+        Entries' checks, each as `claims.verdicts.case` has it, with the `scale` of its verdict.
+    artifacts : mapping
+        Files of all that the checks read, by name.
+    output : Path
+        Takes the verdicts as JSON.
+    expected : mapping
+        Identity that each artifact must have.
+    """
+    from reproduction.claims.verdicts import to_json
+
+    datasets.write_text(to_json(_judged(paper, cases, artifacts, expected)), output)
 
 
-def claim(verdicts: Path, *, claim: str, output: Path) -> None:
-    """Write the verdict on one entry to a file of its own."""
-    from reproduction.claims.verdicts import from_json
-
-    found = {verdict.id: verdict for verdict in from_json(checksums.read_bytes(verdicts))}
-    choose(claim, found, f"{verdicts}: a claim")
-    datasets.write_text(found[claim].model_dump_json(indent=2), output)
+def claim(
+    paper: str,
+    *,
+    cases: Sequence[Sequence[Mapping[str, Any]]],
+    artifacts: Mapping[str, Path],
+    output: Path,
+    expected: Expectations = NOTHING,
+) -> None:
+    """Write the verdict on one entry to a file of its own; arguments as of `judge`."""
+    found = _judged(paper, cases, artifacts, expected)
+    if len(found) != 1:
+        raise ConfigError(f"--cases must hold one entry, got {len(found)}")
+    datasets.write_text(found[0].model_dump_json(indent=2), output)
 
 
 def ledger(
@@ -192,6 +207,25 @@ def _version() -> str:
     except (OSError, subprocess.CalledProcessError):
         return __version__
     return f"{__version__}, commit {told}"
+
+
+def _judged(
+    paper: str,
+    cases: Sequence[Sequence[Mapping[str, Any]]],
+    artifacts: Mapping[str, Path],
+    expected: Expectations,
+) -> list[Judgement]:
+    from reproduction.claims import verdicts
+
+    evidence = read_all(artifacts, expected)
+    digests = {name: str(checksums.recorded(path)) for name, path in artifacts.items()}
+    return [
+        verdicts.judge(
+            case, evidence, paper=paper, digests=digests, scale=case.get("scale", "paper")
+        )
+        for group in cases
+        for case in group
+    ]
 
 
 def _bibliography(papers: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -44,20 +44,17 @@ class Falsifier:
         The experiments that run anew and the entries that they judge, as JSON.
     files : tuple of str
         Artifacts that are read.
-    verdicts : tuple of str
-        The verdicts with the right code.
     """
 
     experiments: str
     groups: str
     files: tuple[str, ...]
-    verdicts: tuple[str, ...]
 
 
 class Ledgers:
     """The papers' ledgers, checked, and the jobs that judge them.
 
-    Entries that read the same artifacts form a group, which one job judges.
+    One job judges all entries of a paper.
 
     Parameters
     ----------
@@ -85,32 +82,28 @@ class Ledgers:
         return {paper: read_ledger(self._folder / paper, paper) for paper in self._papers}
 
     def verdicts(self, *papers: str) -> list[str]:
-        """Verdict files of these papers or of the studies, of all if none is named: one a group."""
+        """Verdict files of these papers or of the studies, of all if none is named."""
         return [
-            self._layout.verdicts(paper, group)
+            self._layout.verdicts(paper)
             for paper in papers or self._papers
-            for group in self._groups[paper]
+            if self.by_paper[paper].entries
         ]
 
-    def verdicts_on(self, paper: str, claim: str) -> str:
-        """The verdict file that holds an entry."""
-        entry = self.by_paper[paper].entries[claim]
-        return self._layout.verdicts(paper, _name(verdicts.artifacts(entry)))
-
-    def reads(self, paper: str, group: str) -> dict[str, str]:
-        """The artifacts that judge a group."""
-        artifacts, _ = self._groups[paper][group]
+    def reads(self, paper: str, claim: str | None = None) -> dict[str, str]:
+        """The artifacts that judge the entries of a paper, or one of them."""
+        artifacts = sorted({name for read in self.cases(paper, claim) for name in read})
         return {artifact: self._layout.artifact(paper, artifact) for artifact in artifacts}
 
-    def artifacts(self, paper: str) -> set[str]:
-        """All that the entries of a paper read."""
-        return {artifact for read, _ in self._groups[paper].values() for artifact in read}
-
-    def cases(self, paper: str, group: str) -> str:
-        """The checks of a group's entries as JSON, without the ledger's words."""
-        _, names = self._groups[paper][group]
+    def cases(
+        self, paper: str, claim: str | None = None
+    ) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+        """The checks of a paper's entries, or of one, by what they read, without their words."""
         entries = self.by_paper[paper].entries
-        return json.dumps([verdicts.case(entries[name]) for name in names], sort_keys=True)
+        return {
+            artifacts: [verdicts.case(entries[name]) for name in names if claim in (None, name)]
+            for artifacts, names in self._groups[paper].items()
+            if claim is None or claim in names
+        }
 
     def files(self, *papers: str) -> list[str]:
         """Files of these ledgers, recipes that declare entries included."""
@@ -129,33 +122,23 @@ class Ledgers:
 
     def falsifier(self, paper: str, experiments: Mapping[str, Mapping[str, Any]]) -> Falsifier:
         """The groups that some of these experiments judge, and what judging them reads."""
-        chosen = {
-            group: self.reads(paper, group)
-            for group, (artifacts, _) in self._groups[paper].items()
+        files = self.reads(paper)
+        groups: list[dict[str, Any]] = [
+            {"cases": cases, "artifacts": {artifact: files[artifact] for artifact in artifacts}}
+            for artifacts, cases in self.cases(paper).items()
             if any(artifact.split("/")[1] in experiments for artifact in artifacts)
-        }
-        read = {file for reads in chosen.values() for file in reads.values()}
-        read.update(file for about in experiments.values() for file in about["artifacts"].values())
-        groups = [
-            {"cases": json.loads(self.cases(paper, group)), "artifacts": reads}
-            for group, reads in chosen.items()
         ]
+        read = {file for group in groups for file in group["artifacts"].values()}
+        read.update(file for about in experiments.values() for file in about["artifacts"].values())
         return Falsifier(
             experiments=json.dumps(experiments, sort_keys=True),
             groups=json.dumps(groups, sort_keys=True),
             files=tuple(sorted(read)),
-            verdicts=tuple(self._layout.verdicts(paper, group) for group in chosen),
         )
 
     @cached_property
-    def _groups(self) -> dict[str, dict[str, tuple[tuple[str, ...], list[str]]]]:
-        return {
-            paper: {
-                _name(artifacts): (artifacts, names)
-                for artifacts, names in verdicts.groups(ledger).items()
-            }
-            for paper, ledger in self.by_paper.items()
-        }
+    def _groups(self) -> dict[str, dict[tuple[str, ...], list[str]]]:
+        return {paper: verdicts.groups(ledger) for paper, ledger in self.by_paper.items()}
 
 
 def described(
@@ -186,7 +169,3 @@ def described(
                     "parameters": {each: parameters[paper, each] for each in experiments},
                 }
     return json.dumps(found, sort_keys=True)
-
-
-def _name(artifacts: Sequence[str]) -> str:
-    return "+".join(artifact.replace("/", "-") for artifact in artifacts)

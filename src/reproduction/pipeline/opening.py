@@ -16,6 +16,7 @@ from typing import Any
 
 from reproduction.experiment import checksums, datasets
 from reproduction.pipeline import lock
+from reproduction.pipeline.forks import fork_server
 from reproduction.pipeline.layout import Layout
 from reproduction.pipeline.sources import origin_of, put_back, real_tables_kept, table_source
 
@@ -24,10 +25,12 @@ LEAST_FREE_BYTES = 20_000_000
 DEFAULT_RATE = (100, 1)
 
 
-def guarded(workflow: Any, layout: Layout) -> Callable[..., None]:
+def guarded(workflow: Any, layout: Layout, prefix: str) -> Callable[..., None]:
     """Snakemake's `workflow.execute`, for one run at a time, on files that are what they were.
 
-    Nothing changes for dry runs, nor in the processes that a run starts for its jobs.
+    Its jobs are forks of one server (`pipeline.forks`) if they run here and in this environment;
+    `prefix` is what the shell does before each. Nothing changes for dry runs, nor in the processes
+    that a run starts for its jobs.
     """
     from snakemake.io import IOFile
     from snakemake_interface_executor_plugins.settings import ExecMode
@@ -51,10 +54,19 @@ def guarded(workflow: Any, layout: Layout) -> Callable[..., None]:
                 except (ValueError, OSError) as error:
                     sys.exit(f"error: {error}")
                 stack.enter_context(real_tables_kept(layout, unfinished))
+                deployed = bool(workflow.deployment_settings.deployment_method)
+                if forks_serve(executor_plugin.common_settings, deployed=deployed):
+                    stack.enter_context(fork_server(prefix))
                 look_at_jobs_once(workflow.scheduling_settings)
             execute(executor_plugin=executor_plugin, **options)
 
     return guarded_execute
+
+
+def forks_serve(executor: Any, *, deployed: bool) -> bool:
+    """Whether a run's jobs may be forks: on Linux, here, in the environment of the run itself."""
+    here = executor.local_exec and not (executor.dryrun_exec or executor.touch_exec)
+    return sys.platform == "linux" and here and not deployed
 
 
 def look_at_jobs_once(settings: Any) -> None:

@@ -150,7 +150,21 @@ class Plan:
     def sources(self, stage: str, paper: str, name: str) -> list[str]:
         """Source files that a stage of an experiment runs."""
         module = self.recipe(paper, name).module_name
-        return _posix(closure(f"reproduction.pipeline.stages:{stage}", f"{module}:{stage}"))
+        functions = ("simulate", "summarise") if stage == "simulation" else (stage,)
+        roots = [f"{module}:{function}" for function in functions]
+        return _posix(closure(f"reproduction.pipeline.stages:{stage}", *roots))
+
+    def simulated_at_once(self) -> dict[str, list[str]]:
+        """By paper, the experiments of one shard, which one job simulates and summarises."""
+        return {
+            paper: [
+                name
+                for name in block.experiments
+                if self.recipe(paper, name).has("simulate")
+                and self.experiment(paper, name).shards == 1
+            ]
+            for paper, block in self.config.blocks.items()
+        }
 
     @cache  # noqa: B019 a plan lives as long as its process
     def known(self, paper: str, artifact: str) -> Known | None:
@@ -206,9 +220,18 @@ class Plan:
         drawing = block.figures[name] if kind == "figure" else block.tables[name]
         return self._scale_of(paper, drawing.artifacts.values())
 
-    def scale_of_group(self, paper: str, group: str) -> Scale:
-        """The scale that the verdicts on a group of entries are of."""
-        return self._scale_of(paper, self.ledgers.reads(paper, group))
+    def cases(self, paper: str, claim: str | None = None) -> list[str]:
+        """The checks of a paper's entries, or of one, each with the scale that its verdict is of.
+
+        A JSON list for all that read the same artifacts: one argument of a command is bounded.
+        """
+        return [
+            json.dumps(
+                [case | {"scale": self._scale_of(paper, artifacts)} for case in cases],
+                sort_keys=True,
+            )
+            for artifacts, cases in self.ledgers.cases(paper, claim).items()
+        ]
 
     def figures_by_table(self) -> dict[str, list[str]]:
         """The figures that depend on each real table."""
@@ -312,8 +335,10 @@ class Plan:
             lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
         pins = pinned() | {JOBS_VARIABLE: str(JOBS.absolute())}
         lines += [f"export {name}={quote(value)}" for name, value in pins.items()]
-        # Without docstrings an artifact would have another title.
-        lines.append("unset PYTHONOPTIMIZE")
+        # A notebook's shell names a back end that only a notebook has.
+        lines.append("export MPLBACKEND=agg")
+        # Without docstrings an artifact would have another title; a figure has no date.
+        lines.append("unset PYTHONOPTIMIZE SOURCE_DATE_EPOCH")
         return "; ".join(lines) + "; "
 
     def _scale_of(self, paper: str, artifacts: Iterable[str]) -> Scale:

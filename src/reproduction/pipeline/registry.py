@@ -116,7 +116,13 @@ class Recipe:
         return found
 
     def reads(self, stage: str) -> tuple[str, ...]:
-        """Kinds of artifact that a stage reads, beside the shards that a summary joins."""
+        """Kinds of artifact that a stage reads, beside the shards that a summary joins.
+
+        The stage `simulation` is `simulate` and `summarise` in one process.
+        """
+        if stage == "simulation":
+            read = {*self.reads("simulate"), *self.reads("summarise")}
+            return tuple(kind for kind in ARTIFACTS if kind in read)
         if not self.has(stage):
             return ()
         names = inspect.signature(getattr(self.module, stage)).parameters

@@ -132,6 +132,38 @@ def summarise(
     job.write(joined, output, shards=str(attributes.get("identity", "")))
 
 
+def simulation(
+    path: str,
+    *,
+    recipe: str | None,
+    parameters: Mapping[str, Any],
+    seed: int,
+    trials: int,
+    artifacts: Paths,
+    output: Path,
+    summary: Path,
+    expected: Expectations = NOTHING,
+) -> None:
+    """Simulate all trials of an experiment as one shard, `output`, and summarise them."""
+    paper, _, experiment = path.partition("/")
+    job = Recipe(paper, recipe or experiment)
+    common: dict[str, Any] = {"recipe": recipe, "parameters": parameters, "expected": expected}
+    read = {
+        stage: {kind: artifacts[kind] for kind in job.reads(stage)}
+        for stage in ("simulate", "summarise")
+    }
+    simulate(
+        path,
+        seed=seed,
+        trials=trials,
+        shard=(0, 1),
+        artifacts=read["simulate"],
+        output=output,
+        **common,
+    )
+    summarise(path, shards=[output], artifacts=read["summarise"], output=summary, **common)
+
+
 def intervals(
     path: str,
     *,

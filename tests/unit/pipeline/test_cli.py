@@ -99,6 +99,18 @@ def test_shards_are_joined_into_the_trials_of_one_run(tmp_path):
     assert found.attrs["simulation_digest"] == checksums.file_digest(tmp_path / "one.nc")
 
 
+def test_all_trials_at_once_give_the_bytes_of_a_shard_and_of_its_summary(tmp_path):
+    common = ("brown2024/coverage", "--parameters", COVERAGE)
+    draws = ("--seed", 3, "--trials", 3)
+    assert run("simulate", *common, *draws, "--output", tmp_path / "0.nc") == 0
+    shard = ("--shards", tmp_path / "0.nc", "--output", tmp_path / "summary.nc")
+    assert run("summarise", *common, *shard) == 0
+    files = ("--output", tmp_path / "one.nc", "--summary", tmp_path / "one_summary.nc")
+    assert run("simulation", *common, *draws, *files) == 0
+    for apart, at_once in (("0.nc", "one.nc"), ("summary.nc", "one_summary.nc")):
+        assert (tmp_path / apart).read_bytes() == (tmp_path / at_once).read_bytes()
+
+
 def test_a_missing_shard_is_an_error(tmp_path, capsys):
     path, common = "brown2024/coverage", ("--parameters", COVERAGE)
     draws = ("--seed", 3, "--trials", 2, "--shard", "1/2", "--output", tmp_path / "1.nc")

@@ -1,13 +1,14 @@
 """Costs: what was measured comes back, and grows with trials, arithmetic and numbers held."""
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from reproduction.experiment.parameters import ConfigError
-from reproduction.pipeline import cli, costs, prediction
+from reproduction.pipeline import cli, costs, prediction, usage
 from reproduction.pipeline.plan import Plan
 
 KEY = "simulation/brown2024/fixed_ratio"
@@ -78,19 +79,20 @@ def test_a_configuration_that_is_no_mapping_is_refused(tmp_path):
         costs.merged(path)
 
 
-def benchmark(folder, key, seconds, memory):
-    file = folder / f"{key}.tsv"
+def log(folder, key, seconds, memory, **of):
+    file = folder / f"{key}.log"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(f"s\th:m:s\tmax_rss\n{seconds}\t0:00:00\t{memory}\n")
+    found = {"seconds": seconds, "memory_mb": memory, "forked": False}
+    file.write_text(f"a warning\ntook {json.dumps(found | {'of': {'parameters': {}} | of})}\n")
 
 
 def test_a_build_stands_beside_its_prediction(tmp_path, capsys):
     """Four shards of twice the predicted time, and a stage of another paper as predicted."""
     expected = costs.predict(Plan(costs.merged()))
     for shard in range(4):
-        benchmark(tmp_path, f"{KEY}/{shard}", expected[KEY].seconds / 2, 100)
+        log(tmp_path, f"{KEY}/{shard}", expected[KEY].seconds / 2, 100, trials=20, jobs=4)
     other = "theory/lin2025/scaling"
-    benchmark(tmp_path, other, expected[other].seconds, expected[other].memory_mb)
+    log(tmp_path, other, expected[other].seconds, expected[other].memory_mb)
     assert cli.main(["cost", "--measured", str(tmp_path)]) == 0
     _, _, said = capsys.readouterr().out.partition("\n\n")
     rows = {line.split()[0]: line.split() for line in said.splitlines()[1:]}
@@ -112,9 +114,38 @@ def test_a_build_of_the_papers_keeps_what_the_studies_took(tmp_path):
     kept, new = "theory/studies/planning", "theory/lin2025/scaling"
     output = tmp_path / "costs.json"
     output.write_text(json.dumps({kept: json.loads(costs.COSTS.read_text())[kept], "gone": {}}))
-    benchmark(tmp_path, new, 3.0, 100)
+    log(tmp_path, new, 3.0, 100)
     assert cli.main(["measure", str(tmp_path), "--output", str(output)]) == 0
     assert json.loads(output.read_text()).keys() == {kept, new}
+
+
+def test_what_was_measured_is_recorded_with_what_it_was_of(tmp_path):
+    """Whatever the configuration has by now, and whatever an earlier split has left."""
+    for shard in range(2):
+        log(tmp_path, f"{KEY}/{shard}", 5.0, 100 + shard, trials=7, jobs=2, parameters={"a": 1})
+    log(tmp_path, f"{KEY}/2", 50.0, 900, trials=7, jobs=3, parameters={"a": 1})
+    output = tmp_path / "costs.json"
+    assert cli.main(["measure", str(tmp_path), "--output", str(output)]) == 0
+    found = {"seconds": 10.0, "memory_mb": 101, "jobs": 2, "trials": 7, "parameters": {"a": 1}}
+    assert json.loads(output.read_text()) == {KEY: found}
+
+
+def test_a_stage_with_an_unfinished_job_is_not_recorded(tmp_path):
+    log(tmp_path, f"{KEY}/0", 5.0, 100, trials=7, jobs=2)
+    (tmp_path / f"{KEY}/1.log").write_text("simulate: killed\n")
+    assert costs.took(tmp_path, KEY) is None
+
+
+def test_a_job_measures_itself_to_its_end(tmp_path):
+    """In half a second, in which a sampled benchmark sees nothing."""
+    options = ["--parameters", json.dumps({"largest_ratio": 4.0, "points": 10})]
+    files = ["--output", str(tmp_path / "theory.nc"), "--log", str(tmp_path / "theory.log")]
+    before = sum(os.times()[:2])
+    assert cli.main(["theory", "bombari2025/clipping_factors", *options, *files]) == 0
+    found = usage.read(tmp_path / "theory.log")
+    assert before - 0.02 <= found.seconds <= sum(os.times()[:4]) + 0.02
+    assert 30 < found.memory_mb < 8000
+    assert found.of == {"parameters": {"largest_ratio": 4.0, "points": 10}}
 
 
 def test_what_nothing_reads_is_not_counted():
@@ -130,7 +161,7 @@ def test_what_nothing_reads_is_not_counted():
 
 
 @pytest.mark.parametrize("command", [["cost", "--measured"], ["measure"]])
-def test_a_folder_without_benchmarks_is_refused_and_nothing_written(tmp_path, capsys, command):
+def test_a_folder_without_logs_is_refused_and_nothing_written(tmp_path, capsys, command):
     output = tmp_path / "costs.json"
     wrong = [
         *command,
@@ -138,7 +169,7 @@ def test_a_folder_without_benchmarks_is_refused_and_nothing_written(tmp_path, ca
         *(["--output", str(output)] if command == ["measure"] else []),
     ]
     assert cli.main(wrong) == 1
-    assert f"{tmp_path} must hold benchmarks of a build, got none" in capsys.readouterr().err
+    assert f"{tmp_path} must hold logs of a build, got none" in capsys.readouterr().err
     assert not output.exists()
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reproduction.claims.entries import Run
+from reproduction.claims.verdicts import artifacts
 from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline import drawings, scales, targets
 from reproduction.pipeline.config import load, merge, read_configuration, with_arguments
@@ -83,8 +85,15 @@ def test_another_parameter_is_your_own_scale_for_what_rests_on_it(changes):
     assert (mine.scale, mine.layout.root) == ("own", "results/own")
     assert mine.scale_of_drawing("figure", "brown2024", "fig5") == "own"
     assert mine.scale_of_drawing("figure", "brown2024", "fig1") == "paper"
-    groups = {mine.scale_of_group("brown2024", Path(file).stem) for file in mine.ledgers.verdicts()}
-    assert groups == {"own", "paper"}
+    cases = [case for group in mine.cases("brown2024") for case in json.loads(group)]
+    own = {case["id"] for case in cases if case["scale"] == "own"}
+    ledger = mine.ledgers.by_paper["brown2024"]
+    assert own == {
+        name
+        for name, entry in ledger.entries.items()
+        if any(artifact.endswith("/coverage") for artifact in artifacts(entry))
+    }
+    assert 0 < len(own) < len(cases) == len(ledger.entries)
     assert "brown2024/coverage" in targets.own_lines(mine)[0]
 
 
@@ -187,6 +196,59 @@ def test_a_wrong_entry_is_named_with_each_other_one(tmp_path, capsys):
     lines = str(stopped.value).splitlines()
     assert len(lines) > 1
     assert all(line.startswith("error: lin2025.claims.") for line in lines)
+
+
+# Simulations
+
+
+def test_what_is_one_shard_is_simulated_and_summarised_by_one_job():
+    at_once = plan(scale="quick", **coverage(quick={"shards": 1})).simulated_at_once()
+    assert "coverage" in at_once["brown2024"]
+    split = plan(scale="quick", **coverage(quick={"trials": 4, "shards": 2})).simulated_at_once()
+    assert set(at_once["brown2024"]) - set(split["brown2024"]) == {"coverage"}
+
+
+def test_an_edit_of_a_simulation_or_of_its_summary_counts_where_one_job_makes_both(whole):
+    both = set(whole.sources("simulation", "brown2024", "coverage"))
+    for stage in ("simulate", "summarise"):
+        assert set(whole.sources(stage, "brown2024", "coverage")) <= both
+        reads = whole.reads(stage, "brown2024", "coverage")
+        assert reads.items() <= whole.reads("simulation", "brown2024", "coverage").items()
+
+
+# Entries
+
+
+def test_a_job_judges_all_entries_of_a_paper_or_one_from_what_it_reads_alone(whole):
+    paper, ledger = "brown2024", whole.ledgers.by_paper["brown2024"]
+    assert whole.ledgers.verdicts() == ["results/verdicts/brown2024.json"]
+    read = {name for entry in ledger.entries.values() for name in artifacts(entry)}
+    assert set(whole.ledgers.reads(paper)) == read
+    for name, entry in ledger.entries.items():
+        assert tuple(whole.ledgers.reads(paper, name)) == artifacts(entry)
+        assert len(artifacts(entry)) < len(read)
+        (group,) = whole.cases(paper, name)
+        assert [case["id"] for case in json.loads(group)] == [name]
+
+
+def test_what_a_command_holds_of_an_entry_is_all_of_its_checks(whole):
+    for entry in whole.ledgers.by_paper["brown2024"].entries.values():
+        (case,) = json.loads(whole.cases("brown2024", entry.id)[0])
+        assert tuple(map(Run.model_validate, case["runs"])) == tuple(entry.runs)
+
+
+def test_no_argument_of_a_command_is_beyond_what_a_kernel_takes():
+    """Of one argument, 128 KB; of a command that is not written to a file first, half of that."""
+    config = Plan(
+        read_configuration(ROOT / "config"),
+        checked=False,
+        ledgers=ROOT / "config/claims",
+        schemas=ROOT / "workflow/schemas",
+    )
+    for paper in config.config.blocks:
+        cases = config.cases(paper)
+        assert max(map(len, cases)) < 2**16
+        assert sum(map(len, cases)) < 2**16
 
 
 # Targets
