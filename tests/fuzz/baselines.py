@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import arguments_of_runs
 import made
 import made_runs
 import numpy as np
@@ -210,7 +211,7 @@ WORDS: dict[str, Any] = {
     "zcdp_root": 2.0,
 }
 # Results, which functions make and callers read, and a function that takes releases by position.
-RESULTS = made_runs.RESULTS | {
+RESULTS = arguments_of_runs.RESULTS | {
     "auditing.PrivacyLoss",
     "least_squares.LeastSquaresPrediction",
     "least_squares_intervals.LeastSquaresLaw",

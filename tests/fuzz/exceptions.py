@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import arguments_of_runs
 import made
-import made_runs
 import numpy as np
 
 from privreg import schedules
@@ -16,7 +16,7 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.theory.shaped_noise.rates import LinearFraction
 
 EXCEPTIONS: dict[str, dict[str, Any]] = {
-    **made_runs.EXCEPTIONS,
+    **arguments_of_runs.EXCEPTIONS,
     "schedules.Polynomial": {"initial": 1.0},
     "intervals.replicate_weights": {
         "construction": "batch_means",
