@@ -94,6 +94,12 @@ def last_iterate_divergence(
     float
         0 if t < s; `inf` where the mixture covariance is not positive definite.
 
+    Raises
+    ------
+    ValueError
+        If a value is out of range, or the records, times and position leave less than 1e-6 of the
+        divergence, and 1e-9, to rounding.
+
     Guarantee
     ---------
     None: an approximation by a conjecture, for one pair of records.

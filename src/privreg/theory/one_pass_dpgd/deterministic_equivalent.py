@@ -111,7 +111,7 @@ def solve(
     Raises
     ------
     ValueError
-        A value out of range, by name.
+        A value out of range, by name, or a rate that rises under private noise.
 
     Warns
     -----

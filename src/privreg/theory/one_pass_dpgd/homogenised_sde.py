@@ -79,7 +79,7 @@ def risk_path(
     Raises
     ------
     ValueError
-        A value out of range, by name.
+        A value out of range, by name, or a rate that rises under private noise.
 
     Source
     ------

@@ -88,6 +88,12 @@ def polynomial(
     Best
         Schedule, final risk, and whether the cap 2 / gamma binds.
 
+    Raises
+    ------
+    ValueError
+        A value out of range, by name, or noise under which every amplitude from 1e-31 on is worse
+        than none.
+
     Source
     ------
     bombari2025, Section 5 (the search range and grid are not given there).
@@ -144,6 +150,12 @@ def harmonic(
     -------
     Best
         Schedule, final risk, and whether the cap 2 / gamma binds.
+
+    Raises
+    ------
+    ValueError
+        A value out of range, by name, or noise under which every amplitude from 1e-31 on is worse
+        than none.
 
     Source
     ------
@@ -335,9 +347,7 @@ def _extended(
         falls[side] = bool(values.min() < best * (1 - FLAT))
 
 
-def _amplitudes(
-    clip_constant: float, aspect_ratio: float, offset: float = 1.0
-) -> dict[str, float]:
+def _amplitudes(clip_constant: float, aspect_ratio: float, offset: float = 1.0) -> dict[str, float]:
     """Range of a first grid, and how far it may be extended: initial rates times an offset."""
     # Far below the rates at which clipped gradients move the iterate within one pass.
     least = min(1e-3 / min(clip_constant, 1.0), 1e-2 / aspect_ratio) * offset

@@ -183,7 +183,7 @@ def solve(
     Raises
     ------
     ValueError
-        A grid that does not increase from 0, or no clipping with private noise.
+        A grid that does not increase from 0, or no clipping or a rising rate with private noise.
 
     Warns
     -----

@@ -30,7 +30,9 @@ def test_the_last_iterate_over_the_whole_domain() -> None:
         slope, start = drawn(rng, p, 300), drawn(rng, p, 300)
         unit = 10.0 ** rng.uniform(-300, 300)
         matrices = rng.standard_normal((steps, p, p)) * unit
-        stds = rng.choice([0.0, 1.0], steps) * np.clip(10.0 ** rng.uniform(-99, 99) / unit, 0, 1e300)
+        stds = rng.choice([0.0, 1.0], steps) * np.clip(
+            10.0 ** rng.uniform(-99, 99) / unit, 0, 1e300
+        )
         unknown = float(rng.choice([0.0, min(10.0 ** rng.uniform(-99, 99) / unit, 1e150)]))
         try:
             found = privacy_covariance(
@@ -89,5 +91,5 @@ def test_the_sandwich_over_the_whole_domain() -> None:
 
 def test_a_sample_of_less_than_one_record_is_refused() -> None:
     """What is left of a subnormal number would be divided by it."""
-    with pytest.raises(ValueError, match="sample_size must be at least 1"):
+    with pytest.raises(ValueError, match="sample_size must be"):
         sandwich([[1e160]], [[1e-160]], sample_size=1e-300)

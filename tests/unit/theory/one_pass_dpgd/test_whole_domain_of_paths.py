@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import mpmath as mp
@@ -45,9 +46,13 @@ def numbers(values: Any) -> list[Exact]:
 def test_paths_over_the_whole_domain() -> None:
     """Tiny clipping constants gave variances wrong by half; a risk of 0 divided by zero."""
     right = 0
-    for seed in range(200):
+    for seed in range(120):
         rng = np.random.default_rng(seed)
-        d, n, steps = int(rng.integers(1, 4)), int(10.0 ** rng.uniform(0, 9)), int(rng.integers(1, 8))
+        d, n, steps = (
+            int(rng.integers(1, 4)),
+            int(10.0 ** rng.uniform(0, 9)),
+            int(rng.integers(1, 8)),
+        )
         values = np.minimum(size(rng, 50) * 10.0 ** (rng.choice([0, 5]) * rng.random(d)), 1e50)
         values *= rng.random(d) > 0.1
         target = np.clip(size(rng, 50) * rng.standard_normal(d), -1e50, 1e50) * (rng.random() > 0.1)
@@ -97,7 +102,7 @@ def test_paths_over_the_whole_domain() -> None:
                     gap[i] = gap[i] + kick - pull * gap[i]
                     reach[i] += abs(kick) + pull * reach[i]
         right += 1
-    assert right > 120
+    assert right > 80
 
 
 @pytest.mark.filterwarnings("always::privreg.accuracy.AccuracyWarning")
@@ -134,10 +139,14 @@ def test_volterra_risks_over_the_whole_domain(recwarn: pytest.WarningsRecorder) 
             continue
         with mp.workdps(80):
             wanted = marched(values, shares, signal, schedule, times, found, clip, **setting)
+            # The noise of an interval is a difference of rounded squares of rates.
+            peak = mp.mpf(float(schedule.amplitude * schedule.shape(0.0)))
+            noise_sum = 2 * (mp.mpf(clip) * gamma * peak / mp.mpf(rho)) ** 2 if rho < np.inf else 0
+            lost = 4e-16 * noise_sum * mp.mpf(float(shares @ values))
             for at, each in enumerate(wanted):
                 # An interval's end is found to 1e-4, three times at least.
                 off = abs(mp.mpf(float(found[at])) - each)
-                assert off <= 1e-3 * each + mp.mpf("1e-290"), (seed, at)
+                assert off <= 1e-3 * each + times.size * lost + mp.mpf("1e-290"), (seed, at)
         right += 1
     assert right > 150
 
@@ -165,7 +174,7 @@ def marched(
         drift, kept = factors(loss, clip)
         drifts.append(min(rate, cap) * drift)
         kicks.append(min(rate, cap) ** 2 * kept * loss * gamma)
-    widths = [b - a for a, b in zip(moments[:-1], moments[1:], strict=True)]
+    widths = [b - a for a, b in pairwise(moments)]
     descent = [mp.mpf(0)]
     for at, width in enumerate(widths):
         descent.append(descent[-1] + width * (drifts[at] + drifts[at + 1]) / 2)
