@@ -352,8 +352,8 @@ def _amplitudes(clip_constant: float, aspect_ratio: float, offset: float = 1.0) 
     # Far below the rates at which clipped gradients move the iterate within one pass.
     least = min(1e-3 / min(clip_constant, 1.0), 1e-2 / aspect_ratio) * offset
     high = min(2 / aspect_ratio * offset, LARGEST)
-    lowest = min(LEAST_AMPLITUDE, high / 2)
-    return {"low": min(max(least, lowest), high / 2), "high": high, "lowest": lowest}
+    lowest = max(min(LEAST_AMPLITUDE, high / 2), SMALLEST)
+    return {"low": max(min(least, high / 2), lowest), "high": high, "lowest": lowest}
 
 
 def _helpful(best: Best, spectrum: Spectrum, signal: ArrayLike) -> Best:
