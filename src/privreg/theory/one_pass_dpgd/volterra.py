@@ -227,7 +227,6 @@ def solve(
     coefficients(0)
     for at in range(1, len(times)):
         risk[at] = risk[at - 1]
-        change = math.inf
         # The interval that ends here depends on its own end, weakly on a fine grid.
         for iteration in range(MOST_ITERATIONS):
             previous = risk[at]
@@ -241,14 +240,11 @@ def solve(
                 + kicks[:at] @ _interval_mean(kernels.sampling, kernels.private, ago)
                 + noise[:at] @ _interval_mean(kernels.private, kernels.mass, ago)
             )
-            last, change = change, abs(risk[at] - previous)
-            # Changes that fall slowly add up to far more than the last of them.
-            left = change * max(1.0, change / (last - change)) if last > change else change
-            settled = change == 0 or last > change or math.isnan(change)
-            if iteration >= 2 and settled and not left > FIXED_POINT * abs(risk[at]):
+            change = abs(risk[at] - previous)
+            if iteration >= 2 and not change > FIXED_POINT * abs(risk[at]):
                 break
         else:
-            warn_beyond("risk", error=left / abs(risk[at]), tolerance=FIXED_POINT)
+            warn_beyond("risk", error=change / abs(risk[at]), tolerance=FIXED_POINT)
     return require_answer("kernels, schedule and times", risk)
 
 

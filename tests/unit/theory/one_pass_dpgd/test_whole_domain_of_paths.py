@@ -35,6 +35,9 @@ def factors(loss: Exact, clip: float) -> tuple[Exact, Exact]:
     if ratio > 50:
         return mp.mpf(1), mp.mpf(1)
     drift = mp.erf(ratio / mp.sqrt(2))
+    if ratio < 1e-20:
+        # Below what eighty digits tell apart after the terms of order 1 have cancelled.
+        return drift, ratio**2
     tail = mp.sqrt(2 / mp.pi) * ratio * mp.exp(-(ratio**2) / 2)
     return drift, ratio**2 * (1 - drift) + drift - tail
 
