@@ -9,6 +9,10 @@ from privreg.privacy.low_rank import LowRankUpdate, combine, diagonal_matrix
 from privreg.validation import require_array, require_number, require_real
 
 Covariance = ArrayLike | LowRankUpdate
+# Next to order 1 differences of logarithms are divided by it less 1.
+NEAR_ONE = 1e-3
+# Rounding errors that a divergence may have, relative or absolute.
+RELATIVE, ABSOLUTE = 1e-6, 1e-9
 
 
 def renyi_divergence(
@@ -42,12 +46,14 @@ def renyi_divergence(
     Returns
     -------
     float
-        At least 0; `inf` where M is not positive definite.
+        At least 0; `inf` where M is not positive definite. Of diagonals and `LowRankUpdate` it is
+        right to 1e-6 of itself or to 1e-9.
 
     Raises
     ------
     ValueError
-        If the order is not positive, shapes differ or a covariance is not positive definite.
+        If the order is not positive, shapes differ or a covariance is not positive definite, or
+        rounding may leave less accuracy than that.
 
     Source
     ------
@@ -80,6 +86,8 @@ def _divergence(
                 raise ValueError(f"{name} must be positive definite, got another matrix")
         if order == 1.0:
             return _dense_kullback_leibler(delta, p.dense(), q.dense())
+        if abs(order - 1.0) < NEAR_ONE and np.array_equal(p.diagonal, q.diagonal):
+            return _shared_diagonal_divergence(delta, p, q, order)
         mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
         if mixture is not None:
             return _low_rank_divergence(delta, p, q, mixture, order)
@@ -121,6 +129,8 @@ def _low_rank_divergence(
     mixture: LowRankUpdate,
     order: float,
 ) -> float:
+    if mixture.uncertainty >= 1.0:
+        return np.nan
     if not mixture.is_positive_definite:
         return np.inf
     excess = (p.diagonal - q.diagonal) / q.diagonal
@@ -131,7 +141,57 @@ def _low_rank_divergence(
         - order * q.log_determinant_ratio()
     )
     quadratic = mixture.inverse_form(delta[:, None])[0, 0]
-    return float(0.5 * order * quadratic - 0.5 * (diagonal_part + low_rank_part) / (order - 1.0))
+    found = 0.5 * order * quadratic - 0.5 * (diagonal_part + low_rank_part) / (order - 1.0)
+    logarithms = abs(order - 1.0) * p.uncertainty + order * q.uncertainty + mixture.uncertainty
+    error = order * quadratic * mixture.uncertainty + logarithms / abs(order - 1.0)
+    return float(found) if error <= max(RELATIVE * found, ABSOLUTE) else np.nan
+
+
+def _shared_diagonal_divergence(
+    delta: NDArray[np.float64], p: LowRankUpdate, q: LowRankUpdate, order: float
+) -> float:
+    """In an orthonormal basis of all factors: outside it both covariances are the diagonal."""
+    scale = np.sqrt(p.diagonal)
+    basis, triangle = np.linalg.qr(np.hstack([p.factors, q.factors]) / scale[:, None])
+    first, second = np.split(triangle, [p.factors.shape[1]], axis=1)
+    p_core, q_core = first @ p.core @ first.T, second @ q.core @ second.T
+    inside = basis.T @ (delta / scale)
+    outside = delta / scale - basis @ inside
+    if max(p.uncertainty, q.uncertainty) > RELATIVE:
+        return np.nan
+    core = _divergence_near_one(inside, p_core - q_core, np.eye(len(q_core)) + q_core, order)
+    return core + 0.5 * order * float(outside @ outside)
+
+
+def _divergence_near_one(
+    delta: NDArray[np.float64],
+    difference: NDArray[np.float64],
+    q: NDArray[np.float64],
+    order: float,
+) -> float:
+    r"""Divergence from the eigenvalues x of Q^{-1/2}(P - Q)Q^{-1/2}, with g(x) = x - ln(1 + x).
+
+    .. math:: \tfrac\alpha2\sum_i\frac{y_i^2}{1+(1-\alpha)x_i}
+        + \tfrac12\sum_i\Big(g(x_i) + \frac{g((1-\alpha)x_i)}{\alpha-1}\Big)
+    """
+    factor, _ = _cholesky(q, "covariance_q")
+    white = _solve_lower(factor, _solve_lower(factor, difference).T)
+    excess, axes = np.linalg.eigh((white + white.T) / 2)
+    mixed = (1.0 - order) * excess
+    if np.any(excess <= -1.0):
+        raise ValueError("covariance_p must be positive definite, got another matrix")
+    if np.any(mixed <= -1.0):
+        return np.inf
+    image = axes.T @ _solve_lower(factor, delta)
+    logarithms = _curved(excess) + _curved(mixed) / (order - 1.0)
+    return float(0.5 * order * np.sum(image**2 / (1.0 + mixed)) + 0.5 * np.sum(logarithms))
+
+
+def _curved(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x - ln(1 + x), of order 2 at 0, where the difference would lose its digits."""
+    near = np.where(np.abs(x) < 0.01, x, 0.0)
+    series = sum((-near) ** n / n for n in range(2, 11))
+    return np.where(np.abs(x) < 0.01, series, x - np.log1p(x))
 
 
 def _dense_divergence(
@@ -143,6 +203,8 @@ def _dense_divergence(
     scale = np.where(scale > 0, scale, 1.0)
     delta = delta / scale
     p, q = p / np.outer(scale, scale), q / np.outer(scale, scale)
+    if abs(order - 1.0) < NEAR_ONE:
+        return _divergence_near_one(delta, p - q, q, order)
     _, log_det_p = _cholesky(p, "covariance_p")
     _, log_det_q = _cholesky(q, "covariance_q")
     try:

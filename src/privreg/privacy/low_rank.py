@@ -81,6 +81,17 @@ class LowRankUpdate(Immutable):
         """Whether all eigenvalues are positive."""
         return bool(np.all(self._eigenvalues > -1.0))
 
+    @property
+    def uncertainty(self) -> float:
+        """Bound on the relative rounding error of the least eigenvalue of I + Q(RKRᵀ)Qᵀ.
+
+        From 1 on its sign is not known, nor whether the matrix is positive definite.
+        """
+        if not self._eigenvalues.size:
+            return 0.0
+        with np.errstate(divide="ignore", over="ignore"):
+            return float(self._rounding / np.abs(1.0 + self._eigenvalues[0]))
+
     def log_determinant_ratio(self) -> float:
         """Logarithm of det S / det diag(v), `-inf` if S is not positive definite.
 
@@ -128,12 +139,14 @@ class LowRankUpdate(Immutable):
     @cached_property
     def _factorisation(self) -> tuple[NDArray[np.float64], ...]:
         if self.factors.shape[1] == 0:
-            return np.empty((self.dimension, 0)), np.empty(0), np.empty((0, 0))
+            return np.empty((self.dimension, 0)), np.empty(0), np.empty((0, 0)), np.zeros(())
         with np.errstate(over="ignore", invalid="ignore"):
             basis, triangle = np.linalg.qr(self.factors / np.sqrt(self.diagonal)[:, None])
             middle = require_answer("factors and core", triangle @ self.core @ triangle.T)
+            size = np.linalg.norm(np.abs(triangle) @ np.abs(self.core) @ np.abs(triangle.T))
         eigenvalues, directions = np.linalg.eigh(middle)
-        return frozen(basis), frozen(eigenvalues), frozen(directions)
+        rounding = 8 * np.finfo(float).eps * self.core.shape[0] * (1 + size)
+        return frozen(basis), frozen(eigenvalues), frozen(directions), np.asarray(rounding)
 
     @property
     def _basis(self) -> NDArray[np.float64]:
@@ -146,6 +159,10 @@ class LowRankUpdate(Immutable):
     @property
     def _directions(self) -> NDArray[np.float64]:
         return self._factorisation[2]
+
+    @property
+    def _rounding(self) -> float:
+        return float(self._factorisation[3])
 
 
 def diagonal_matrix(diagonal: ArrayLike) -> LowRankUpdate:

@@ -57,13 +57,16 @@ def privacy_covariance(
             "start_covariance must have a diagonal of at least 0, "
             f"got {np.diag(covariance).min():g}"
         )
-    unknown = require_number("curvature_noise", curvature_noise, least=0, most=1e150) ** 2 / 2
+    unknown = require_number("curvature_noise", curvature_noise, least=0, most=1e150)
     identity = np.eye(len(slope))
     with np.errstate(over="ignore", invalid="ignore"):
         for matrix, std in zip(matrices, noise, strict=True):
             kept = identity - matrix @ slope
-            missed = unknown * (np.trace(covariance) * identity + covariance)
-            added = matrix @ (missed + std**2 * identity) @ matrix.T
+            # By a power of two, so that no square of a small noise vanishes beside a large step.
+            unit = np.ldexp(1.0, np.frexp(np.max(np.abs(matrix)))[1])
+            part = matrix / unit
+            missed = (unknown * unit) ** 2 / 2 * (np.trace(covariance) * identity + covariance)
+            added = part @ (missed + (std * unit) ** 2 * identity) @ part.T
             covariance = kept @ covariance @ kept.T + added
     return require_answer("step_matrices, curvature and their noise", covariance)
 
@@ -81,7 +84,7 @@ def sandwich(curvature: ArrayLike, second_moment: ArrayLike, *, sample_size: flo
     curvature, second_moment : array_like, shape (p, p)
         A, invertible in double precision (condition number below 4.5e15), and B.
     sample_size : float
-        n, more than 0.
+        n, at least 1.
 
     Returns
     -------
@@ -93,7 +96,7 @@ def sandwich(curvature: ArrayLike, second_moment: ArrayLike, *, sample_size: flo
     """
     slope = _square("curvature", curvature)
     middle = require_array("second_moment", second_moment, shape=slope.shape)
-    n = require_number("sample_size", sample_size, above=0)
+    n = require_number("sample_size", sample_size, least=1)
     with np.errstate(all="ignore"):
         try:
             # Rounding gives a singular matrix an inverse of no meaning.

@@ -37,6 +37,8 @@ from privreg.validation import (
 
 # Numbers up to here stay far from overflow in every square and product.
 LARGEST = 1e30
+# Exponents of decay up to which a gradient flow is written as a move from its start.
+EARLY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +137,13 @@ class RidgeRegression(Immutable):
             Γ, at least 0 and at most 1e100.
         """
         length = require_real("integral", integral, least=0, most=1e100)
+        exponent = length[..., None] * self.curvatures
         with np.errstate(under="ignore"):
-            decay = np.exp(-length[..., None] * self.curvatures)
-        return self.minimiser + decay * (self.initial - self.minimiser)
+            decay = np.exp(-exponent)
+            flow = self.minimiser + decay * (self.initial - self.minimiser)
+            # A start far smaller than the minimiser would be lost in it.
+            early = decay * self.initial - np.expm1(-exponent) * self.minimiser
+        return np.where(exponent < EARLY, early, flow)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> NDArray[np.float64]:
         """Mean of P over a law with this mean and variance by coordinate, (..., m) -> (...).

@@ -30,6 +30,8 @@ from privreg.validation import (
 )
 
 Variant = Literal["exact", "paper"]
+# Variances are right to about 1e-13: what is left of their difference is right to 1e-6.
+LEAST_SHARE = 1e-7
 
 
 class Record(NamedTuple):
@@ -91,6 +93,12 @@ def last_iterate_divergence(
     -------
     float
         0 if t < s; `inf` where the mixture covariance is not positive definite.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range, or the records, times and position leave less than 1e-6 of the
+        divergence, and 1e-9, to rounding.
 
     Guarantee
     ---------
@@ -202,8 +210,10 @@ def iterates_divergence(
     # Given Y the state before the step has lost the variance that Y foretells.
     prior = np.maximum(geometry.prior - forecast, 0.0)
     shrink = 1.0 - geometry.step * law.problem.ridge
+    base = geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior)
+    _require_apart(base, geometry.base)
     conditional = geometry._replace(
-        base=geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior),
+        base=base,
         cross=shrink * geometry.carry * prior,
         prior=prior,
     )
@@ -259,8 +269,10 @@ def release_geometry(
     carry = np.sum([law.transition(t, position) for t in suffix], axis=0) / count
     # Variance of the part of the suffix's sum that is drawn after the position.
     fresh = [law.variance(t) - law.transition(t, position) ** 2 * prior for t in suffix]
+    held = [law.variance(t) for t in suffix]
     base = _sum_variance(law, suffix, fresh) / count**2
     base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
+    _require_apart(base, _sum_variance(law, suffix, held) / count**2)
     cross = shrink * carry * prior
     if prefix.size:
         held = [law.variance(t) for t in prefix]
@@ -284,6 +296,15 @@ def _sum_variance(
             later = law.transition(times[index + 1], times[index]) * (1.0 + later)
         total = total + variances[index] * (1.0 + 2.0 * later)
     return total
+
+
+def _require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
+    """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
+    if not np.all(base > LEAST_SHARE * parts):
+        raise ValueError(
+            "times and position must leave a variance that double precision can tell from 0, "
+            f"got a share of {np.min(base / parts):.2g}"
+        )
 
 
 def _pull(geometry: ReleaseGeometry, record: Record) -> NDArray[np.float64]:

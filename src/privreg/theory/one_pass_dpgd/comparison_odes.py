@@ -45,13 +45,13 @@ def sandwich(
     Parameters
     ----------
     schedule : Schedule
-        Learning rate, with one amplitude, at most 2 / gamma.
+        Learning rate, at most 2 / gamma, with one amplitude from 1e-20 to 1e32.
     smallest, largest : float
         Extreme eigenvalues, 1e-4 <= smallest <= 1 <= largest <= 1e4; the mean eigenvalue is 1.
     aspect_ratio : float
         gamma = d / n, at least 1e-20 and at most 1e20.
     zcdp_root : float
-        rho, more than 0; `inf` for no noise.
+        rho, at least 1e-30 and at most 1e28; `inf` for no noise.
     clip_constant : float
         Clipping constant c in units of the residual, more than 0 and finite.
     label_noise_std : float
@@ -98,7 +98,9 @@ def sandwich(
         )
     require_number("start", start, least=1e-20, most=1e20)
     require_number("aspect_ratio", aspect_ratio, least=1e-20, most=1e20)
-    amplitude = require_number("schedule", schedule.amplitude)
+    if math.isfinite(zcdp_root):
+        require_number("zcdp_root", zcdp_root, least=1e-30, most=1e28)
+    amplitude = require_number("schedule", schedule.amplitude, least=1e-20, most=1e32)
     if amplitude * float(schedule.shape(0.0)) > 2 / aspect_ratio:
         raise ValueError(
             f"schedule must have an initial rate of at most 2 / aspect_ratio = "

@@ -24,7 +24,11 @@ from privreg.accuracy import warn_beyond
 from privreg.schedules import Schedule, require_schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd.deterministic_equivalent_kernel import integrate_settings
-from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
+from privreg.theory.one_pass_dpgd.settings import (
+    require_falling,
+    require_scalars,
+    require_settings,
+)
 from privreg.validation import require_answer, require_array, require_instance, require_number
 
 PANELS_PER_DECADE = 3
@@ -107,7 +111,7 @@ def solve(
     Raises
     ------
     ValueError
-        A value out of range, by name.
+        A value out of range, by name, or a rate that rises under private noise.
 
     Warns
     -----
@@ -181,6 +185,8 @@ def solve(
             return found
 
         grid = np.union1d(_geometric_ends(*ends), reported)
+        if np.any(settings[2, members] > 0):
+            require_falling(schedule.shape(grid))
         risk[members], error[members] = _extrapolate(integrate, members, grid, rtol)
         for member in members[~(error[members] < rtol)]:
             graded = _graded(

@@ -112,7 +112,8 @@ def _total(values):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def _coefficients(risk, taken, clip_constant, half_variance, gamma):  # type: ignore[no-untyped-def]
     loss = risk + half_variance
-    if math.isinf(clip_constant):
+    # A loss that has decayed to 0 is not clipped, either.
+    if math.isinf(clip_constant) or loss == 0.0:
         return taken, taken * taken * loss * gamma
     ratio = clip_constant / math.sqrt(2 * loss)
     descent = math.erf(ratio / math.sqrt(2.0))

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.models import LinearModel
 from privreg.schedules import Schedule, require_schedule
 from privreg.sums import inner_product
-from privreg.theory.one_pass_dpgd.settings import require_scalars
+from privreg.theory.one_pass_dpgd.settings import require_falling, require_scalars
 from privreg.validation import (
     require_answer,
     require_array,
@@ -79,7 +79,7 @@ def risk_path(
     Raises
     ------
     ValueError
-        A value out of range, by name.
+        A value out of range, by name, or a rate that rises under private noise.
 
     Source
     ------
@@ -103,6 +103,8 @@ def risk_path(
     gamma = model.dimension / sample_size
     # The private noise of a step is exact: the integral of its variance is a difference.
     private = 2 * math.sqrt(model.dimension) * clip_constant / (sample_size * zcdp_root)
+    if private > 0:
+        require_falling(rates)
     increments = private * np.sqrt(np.maximum(rates[:-1] ** 2 - rates[1:] ** 2, 0))
     found = np.empty(len(wanted))
     _paths(
@@ -145,13 +147,18 @@ def _paths(  # type: ignore[no-untyped-def]
             recorded += 1
         if step < len(drift):
             loss = risk + half_variance
-            ratio = clip_constant / math.sqrt(2 * loss)
+            # Beyond 40 standard deviations nothing is clipped.
+            ratio = 40.0 if loss == 0.0 else min(clip_constant / math.sqrt(2 * loss), 40.0)
             descent = math.erf(ratio / math.sqrt(2.0))
-            variance = (
-                ratio * ratio * (1 - descent)
-                + descent
-                - math.sqrt(2 / math.pi) * ratio * math.exp(-ratio * ratio / 2)
-            )
+            if ratio < 1e-3:
+                # The closed form cancels here; the next term of its series is below rounding.
+                variance = ratio * ratio * (1 - math.sqrt(8 / (9 * math.pi)) * ratio)
+            else:
+                variance = (
+                    ratio * ratio * (1 - descent)
+                    + descent
+                    - math.sqrt(2 / math.pi) * ratio * math.exp(-ratio * ratio / 2)
+                )
             pull = drift[step] * descent
             kick = diffusion[step] ** 2 * variance * loss
             noise = private[step] ** 2

@@ -13,7 +13,12 @@ from privreg.accuracy import AccuracyWarning
 from privreg.schedules import Harmonic, Polynomial, Schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
-from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
+from privreg.theory.one_pass_dpgd.settings import (
+    LARGEST,
+    SMALLEST,
+    require_scalars,
+    require_settings,
+)
 from privreg.validation import require_instance, require_number
 
 # A first look tells valleys apart; only the last zoom needs digits.
@@ -83,24 +88,29 @@ def polynomial(
     Best
         Schedule, final risk, and whether the cap 2 / gamma binds.
 
+    Raises
+    ------
+    ValueError
+        A value out of range, by name, or noise under which every amplitude from 1e-31 on is worse
+        than none.
+
     Source
     ------
     bombari2025, Section 5 (the search range and grid are not given there).
     """
     _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
     exponent = require_number("exponent", exponent, least=0)
-    return _optimise(
+    best = _optimise(
         spectrum,
         lambda initial: Polynomial(initial, exponent),
-        low=_least_rate(clip_constant, aspect_ratio),
-        high=2 / aspect_ratio,
-        lowest=LEAST_AMPLITUDE,
+        **_amplitudes(clip_constant, aspect_ratio),
         aspect_ratio=aspect_ratio,
         zcdp_root=zcdp_root,
         clip_constant=clip_constant,
         label_noise_std=label_noise_std,
         signal=signal,
     )
+    return _helpful(best, spectrum, signal)
 
 
 def harmonic(
@@ -141,23 +151,28 @@ def harmonic(
     Best
         Schedule, final risk, and whether the cap 2 / gamma binds.
 
+    Raises
+    ------
+    ValueError
+        A value out of range, by name, or noise under which every amplitude from 1e-31 on is worse
+        than none.
+
     Source
     ------
     bombari2025, equation (5.18) and Theorem 2 (the search range and grid are not given there).
     """
     _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
-    least_rate = _least_rate(clip_constant, aspect_ratio)
     scale = max(aspect_ratio, aspect_ratio / zcdp_root)
     found: dict[float, Best] = {}
 
     def risk(offset: float) -> float:
+        if 2 / aspect_ratio * offset < 2 * SMALLEST:
+            return np.inf
         if offset not in found:
             found[offset] = _optimise(
                 spectrum,
                 lambda numerator: Harmonic(numerator, offset),
-                low=least_rate * offset,
-                high=2 / aspect_ratio * offset,
-                lowest=LEAST_AMPLITUDE,
+                **_amplitudes(clip_constant, aspect_ratio, offset),
                 aspect_ratio=aspect_ratio,
                 zcdp_root=zcdp_root,
                 clip_constant=clip_constant,
@@ -173,7 +188,7 @@ def harmonic(
         lowest=LEAST_OFFSET,
         highest=max(LARGEST_OFFSET, 300 * scale),
     )
-    return found[float(best)]
+    return _helpful(found[float(best)], spectrum, signal)
 
 
 def optimise(
@@ -332,9 +347,25 @@ def _extended(
         falls[side] = bool(values.min() < best * (1 - FLAT))
 
 
-def _least_rate(clip_constant: float, aspect_ratio: float) -> float:
-    """Far below the rates at which clipped gradients move the iterate within one pass."""
-    return min(1e-3 / min(clip_constant, 1.0), 1e-2 / aspect_ratio)
+def _amplitudes(clip_constant: float, aspect_ratio: float, offset: float = 1.0) -> dict[str, float]:
+    """Range of a first grid, and how far it may be extended: initial rates times an offset."""
+    # Far below the rates at which clipped gradients move the iterate within one pass.
+    least = min(1e-3 / min(clip_constant, 1.0), 1e-2 / aspect_ratio) * offset
+    high = min(2 / aspect_ratio * offset, LARGEST)
+    lowest = max(min(LEAST_AMPLITUDE, high / 2), SMALLEST)
+    return {"low": max(min(least, high / 2), lowest), "high": high, "lowest": lowest}
+
+
+def _helpful(best: Best, spectrum: Spectrum, signal: ArrayLike) -> Best:
+    """The best of all rates, which is no worse than no rate at all."""
+    idle = spectrum.mean(spectrum.eigenvalues * np.asarray(signal))
+    if best.final_risk > idle * (1 + 1e-3):
+        raise ValueError(
+            "zcdp_root, clip_constant, label_noise_std and aspect_ratio must leave an amplitude of "
+            f"at least {LEAST_AMPLITUDE:g} that is better than none, "
+            f"got a least risk of {best.final_risk:g}"
+        )
+    return best
 
 
 def _scalars(

@@ -52,3 +52,9 @@ def require_scalars(*, infinite: bool = True, **values: Any) -> list[float]:
         if array.ndim:
             raise ValueError(f"{name} must be one number, got shape {array.shape}")
     return [float(array) for array in arrays]
+
+
+def require_falling(rates: NDArray[np.float64]) -> None:
+    """Refuse rates, along time, that rise: private noise of a negative variance does not exist."""
+    if np.any(rates[1:] > rates[:-1] * (1 + 1e-12)):
+        raise ValueError("schedule must not increase under private noise, got one that does")
