@@ -19,6 +19,7 @@ from reproduction.experiment.cells import (
     stage,
     trials_last,
 )
+from reproduction.experiment.datasets import RELEASES
 from reproduction.experiment.quantities import LogAxis
 from reproduction.experiment.trials import Trials
 
@@ -269,3 +270,40 @@ def test_what_blocks_share_is_made_once_and_kept_in_the_summary():
     simulation = found.assign_coords(trial=("trial", np.arange(3)))
     summary = stage(AXES, means(value), kept(largest))(PARAMETERS, simulation)
     assert summary.largest.identical(found.largest)
+
+
+def test_a_stage_says_how_it_releases_what_does_not_say_it_itself():
+    @per("size", error=Quantity("error", release="private"), gap=Mean("the gap"))
+    def both(size):
+        return {"error": size, "gap": [size, 2 * size]}
+
+    found = stage(AXES, both, released="diagnostic")(PARAMETERS)
+    expected = {"error": "private", "gap": "diagnostic", "gap_standard_error": "diagnostic"}
+    assert {name: found[name].attrs["comment"] for name in found} == {
+        name: RELEASES[how] for name, how in expected.items()
+    }
+    assert "comment" not in stage(AXES, both)(PARAMETERS).gap.attrs
+
+
+def test_a_summary_may_keep_some_of_what_a_theory_holds():
+    @per("size", double="double", square="square")
+    def known(size):
+        return {"double": 2 * size, "square": size**2}
+
+    theory = stage(AXES, known)(PARAMETERS)
+    summary = stage(AXES, kept(known, names=["square"], artifact="theory"))
+    assert list(inspect.signature(summary).parameters) == ["parameters", "theory"]
+    found = summary(PARAMETERS, theory)
+    assert list(found) == ["square"]
+    assert found.square.identical(theory.square)
+
+
+def test_a_mean_that_is_missing_says_why_and_has_an_infinite_error():
+    @per("size", share=Mean("the share", missing="not every size has one"))
+    def share(size):
+        return [size, np.nan if size == 6 else size + 2]
+
+    found = stage(AXES, share)(PARAMETERS)
+    np.testing.assert_array_equal(found.share, [4, np.nan])
+    np.testing.assert_array_equal(found.share_standard_error, [1, np.inf])
+    assert found.share.attrs["reason_missing"] == "not every size has one"

@@ -134,10 +134,8 @@ def multi_epoch(mechanisms: list[list[Mechanism]]) -> dict:
 
 @per(
     *GRID,
-    rate=Quantity("learning rate over 1 less the momentum", release="diagnostic"),
-    rate_factor=Quantity(
-        "learning rate times the prefix error of the mean gradients", release="diagnostic"
-    ),
+    rate="learning rate over 1 less the momentum",
+    rate_factor="learning rate times the prefix error of the mean gradients",
 )
 def rates(runs: Runs, feature_map: str) -> dict:
     """Of a run that is not reported."""
@@ -147,7 +145,7 @@ def rates(runs: Runs, feature_map: str) -> dict:
 
 @per(
     "feature_map",
-    noiseless_rate=Quantity("learning rate without noise", release="diagnostic"),
+    noiseless_rate="learning rate without noise",
 )
 def noiseless_rate(runs: Runs, feature_map: str) -> float:
     return runs.rates[feature_map].noiseless
@@ -155,15 +153,15 @@ def noiseless_rate(runs: Runs, feature_map: str) -> float:
 
 @per(
     "feature_map",
-    accuracy=Quantity("share of right test labels", "mechanism epsilon", release="diagnostic"),
-    noiseless_accuracy=Quantity("share of right test labels without noise", release="diagnostic"),
+    accuracy=Quantity("share of right test labels", "mechanism epsilon"),
+    noiseless_accuracy="share of right test labels without noise",
 )
 def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
     accuracy, noiseless = runs.accuracies(feature_map, trial.rng)
     return {"accuracy": accuracy, "noiseless_accuracy": noiseless}
 
 
-@per(*GRID, lead=Mean("accuracy of nu-DP-FTRL less this one's", release="diagnostic"))
+@per(*GRID, lead=Mean("accuracy of nu-DP-FTRL less this one's"))
 def lead(simulation: xr.Dataset) -> np.ndarray:
     """By trial."""
     accuracy = simulation.accuracy
@@ -185,5 +183,6 @@ simulate = stage(
     run,
     shared={"runs": Runs},
     attributes=lambda parameters: {"images": IMAGES[parameters.dataset]},
+    released="diagnostic",
 )
-summarise = stage(AXES, means(run), lead, kept(rates, noiseless_rate))
+summarise = stage(AXES, means(run), lead, kept(rates, noiseless_rate), released="diagnostic")
