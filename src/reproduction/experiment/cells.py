@@ -171,6 +171,7 @@ def stage(
     attributes: Callable[..., Mapping[str, Any]] | None = None,
     shared: Mapping[str, Callable[..., Any]] | None = None,
     released: Release | None = None,
+    blocks_of: Mapping[str, Any] | None = None,
     **own: Axis,
 ) -> Callable[..., xr.Dataset]:
     """A stage of the workflow: a function of the parameters and of what its blocks read.
@@ -189,9 +190,12 @@ def stage(
         evaluated once.
     released : {"private", "diagnostic"}, optional
         How a run on real data releases the quantities that do not say it themselves.
+    blocks_of : mapping, optional
+        `globals()` of a recipe: all blocks that it has declared so far, in order.
     **own : Axis
         Axes that are this stage's, or differ in it; shown even if no quantity has them.
     """
+    blocks += tuple(each for each in (blocks_of or {}).values() if isinstance(each, Block))
     if released:
         blocks = tuple(block.released(released) for block in blocks)
     shown = _shown({**axes, **own}, blocks, own)

@@ -299,11 +299,26 @@ def test_a_summary_may_keep_some_of_what_a_theory_holds():
 
 
 def test_a_mean_that_is_missing_says_why_and_has_an_infinite_error():
-    @per("size", share=Mean("the share", missing="not every size has one"))
-    def share(size):
+    @per("size", part=Mean("the part", missing="not every size has one"))
+    def part(size):
         return [size, np.nan if size == 6 else size + 2]
 
-    found = stage(AXES, share)(PARAMETERS)
-    np.testing.assert_array_equal(found.share, [4, np.nan])
-    np.testing.assert_array_equal(found.share_standard_error, [1, np.inf])
-    assert found.share.attrs["reason_missing"] == "not every size has one"
+    found = stage(AXES, part)(PARAMETERS)
+    np.testing.assert_array_equal(found.part, [4, np.nan])
+    np.testing.assert_array_equal(found.part_standard_error, [1, np.inf])
+    assert found.part.attrs["reason_missing"] == "not every size has one"
+
+
+def test_a_stage_may_have_all_that_a_module_has_declared():
+    @per("size", double="double")
+    def double(size):
+        return 2 * size
+
+    @per("power", cube="cube")
+    def cube(power):
+        return power**3
+
+    names = {"AXES": AXES, "double": double, "stage": stage, "cube": cube}
+    found, listed = stage(AXES, blocks_of=names), stage(AXES, double, cube)
+    assert found.blocks == listed.blocks
+    assert found(PARAMETERS).identical(listed(PARAMETERS))
