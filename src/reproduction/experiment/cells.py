@@ -102,7 +102,15 @@ class Block:
             cell = (f"{axis} = {given[axis]}" for axis in self.axes if axis in self.arguments)
             label = ", ".join((given["trials"].experiment, *cell))
             found = list(track(found, total=len(given["trials"]), label=label))
-        return self._named(found)
+        return {name: self._in_order(name, each) for name, each in self._named(found).items()}
+
+    def _in_order(self, name: str, values: Any) -> Any:
+        """Values of a labelled array with its axes in the declared order, contiguous."""
+        if not hasattr(values, "coords"):
+            return values
+        _, inner = self.dims
+        order = (*inner, *self.quantities[name].given_dims)
+        return np.asarray(values.transpose(*order).values, order="C")
 
     def _named(self, found: Any) -> Mapping[str, Any]:
         """Values by name; those of a list of mappings, or of lists of them, on first axes."""
@@ -141,7 +149,7 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     **quantities : Quantity or str
         What it returns, in a mapping by these names, or the value alone where there is one. A text
         is the meaning of a quantity without further axes. A list of such mappings, or of lists of
-        them, has the quantities' first axes.
+        them, has the quantities' first axes; those of a DataArray may be in any order.
 
     Returns
     -------
@@ -300,17 +308,11 @@ def kept(*blocks: Block, names: Sequence[str] = (), artifact: str = "simulation"
         if name in names or not names
     }
 
-    def values(found: xr.Dataset) -> dict[str, np.ndarray]:
-        return {
-            name: found[name].transpose(*each.dims.split()).values
-            for name, each in quantities.items()
-        }
+    def from_simulation(simulation: xr.Dataset) -> Mapping[Any, Any]:
+        return simulation[[*quantities]]
 
-    def from_simulation(simulation: xr.Dataset) -> dict[str, np.ndarray]:
-        return values(simulation)
-
-    def from_theory(theory: xr.Dataset) -> dict[str, np.ndarray]:
-        return values(theory)
+    def from_theory(theory: xr.Dataset) -> Mapping[Any, Any]:
+        return theory[[*quantities]]
 
     keep = {"simulation": from_simulation, "theory": from_theory}
     return per(**quantities)(keep[artifact])

@@ -71,6 +71,11 @@ class Quantity:
     release: Release | None = None
     missing: str | None = None
 
+    @property
+    def given_dims(self) -> tuple[str, ...]:
+        """Dimensions of its own in what a function gives."""
+        return tuple(self.dims.split())
+
     def variables(
         self, name: str, dims: tuple[str, ...], values: np.ndarray, cells: int
     ) -> Variables:
@@ -107,6 +112,10 @@ class Quantity:
 
 class Mean(Quantity):
     """A mean over trials, with its standard error: the function gives the trials on a last axis."""
+
+    @property
+    def given_dims(self) -> tuple[str, ...]:
+        return (*super().given_dims, "trial")
 
     def variables(
         self, name: str, dims: tuple[str, ...], values: np.ndarray, cells: int

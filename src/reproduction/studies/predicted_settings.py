@@ -14,7 +14,7 @@ from privreg.methods.runs import Declared
 from privreg.planning.search import search
 from privreg.prediction.problem import FEATURE_LAWS, Problem
 from privreg.privacy.budget import Budget
-from reproduction.studies.private_runs import draw, excess_risk
+from reproduction.studies.private_runs import draw, excess_risk, problem_of
 
 LABEL_NOISE_STD = 0.7
 # From so many rows on a trial estimates this share of the coefficients.
@@ -79,7 +79,13 @@ def every_setting(sizes: Sequence[tuple[int, Sequence[int]]]) -> list[Setting]:
     """Settings of each sample size, each of its dimensions and each law, the last one fastest."""
     return [
         Setting(
-            _problem(n, p, law, flat=(size + width + number) % 2 == 0),
+            problem_of(
+                n,
+                np.geomspace(0.1, 1.0, p) if (size + width + number) % 2 else np.ones(p),
+                norm=1.0,
+                noise=LABEL_NOISE_STD,
+                law=law,
+            ),
             PRICES[(size + 2 * width + number) % 4],
             ROTATIONS[size % 4][(width + number) % 4],
         )
@@ -87,13 +93,3 @@ def every_setting(sizes: Sequence[tuple[int, Sequence[int]]]) -> list[Setting]:
         for width, p in enumerate(dimensions)
         for number, law in enumerate(FEATURE_LAWS)
     ]
-
-
-def _problem(n: int, p: int, law: Any, *, flat: bool) -> Problem:
-    values, signal = np.ones(p) if flat else np.geomspace(0.1, 1.0, p), 1.0
-    if law == "one_hot":
-        values = np.sqrt(values)
-        values, signal = values / values.sum(), np.sqrt(p)
-    else:
-        values *= p / values.sum()
-    return Problem(n, values, signal=signal, label_noise_std=LABEL_NOISE_STD, feature_law=law)

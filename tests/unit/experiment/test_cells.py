@@ -322,3 +322,32 @@ def test_a_stage_may_have_all_that_a_module_has_declared():
     found, listed = stage(AXES, blocks_of=names), stage(AXES, double, cube)
     assert found.blocks == listed.blocks
     assert found(PARAMETERS).identical(listed(PARAMETERS))
+
+
+def test_labelled_arrays_are_put_in_the_declared_order():
+    simulation = stage(AXES, draw)(PARAMETERS, Trials(1, "a/b", 0, 3)).assign_coords(
+        trial=("trial", np.arange(3))
+    )
+
+    @per("power", "size", value=Mean("the value"), curve=Quantity("curve of the first", "time"))
+    def both(simulation):
+        first = simulation.curve.isel(trial=0)
+        return {"value": simulation.value.T, "curve": first.transpose("time", "size", "power")}
+
+    @per("size", "power", total=Quantity("its sum over trials", "time"))
+    def total(simulation, power):
+        return simulation.curve.sel(power=power).sum("trial").T
+
+    found = stage(AXES, both, total)(PARAMETERS, simulation)
+    expected = stage(AXES, means(draw))(PARAMETERS, simulation)
+    np.testing.assert_array_equal(found.value, expected.value)
+    np.testing.assert_array_equal(found.curve, simulation.curve[0])
+    assert found.total.dims == ("power", "size", "time")
+    np.testing.assert_allclose(found.total, 3 * expected.curve)
+
+    @per("power", value=Mean("the value"))
+    def wrong(simulation):
+        return simulation.value
+
+    with pytest.raises(ValueError, match="size"):
+        stage(AXES, wrong)(PARAMETERS, simulation)

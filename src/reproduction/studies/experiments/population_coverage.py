@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Mean, means, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Mean, means, per, stage
 from reproduction.experiment.parameters import Strict
 
 if TYPE_CHECKING:
@@ -115,11 +115,10 @@ def fit(parameters: Parameters, trial: Trial, **cell: str) -> dict[str, float]:
     length_ratio=Mean("the length of intervals over the oracle's"),
     least_squares_ratio=Mean("the length of intervals over that of non-private least squares'"),
 )
-def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict[str, np.ndarray]:
-    length = simulation.length.transpose(*AXES, "trial")
+def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict[str, xr.DataArray]:
     return {
-        "length_ratio": trials_last(length / theory.oracle_length),
-        "least_squares_ratio": trials_last(length / theory.least_squares_length),
+        "length_ratio": simulation.length / theory.oracle_length,
+        "least_squares_ratio": simulation.length / theory.least_squares_length,
     }
 
 

@@ -8,16 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import (
-    Axis,
-    Mean,
-    Quantity,
-    kept,
-    means,
-    per,
-    stage,
-    trials_last,
-)
+from reproduction.experiment.cells import Axis, Mean, Quantity, kept, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.experiments import prefix_errors
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
@@ -162,11 +153,9 @@ def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
 
 
 @per(*GRID, lead=Mean("accuracy of nu-DP-FTRL less this one's"))
-def lead(simulation: xr.Dataset) -> np.ndarray:
+def lead(simulation: xr.Dataset) -> xr.DataArray:
     """By trial."""
-    accuracy = simulation.accuracy
-    lead = accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - accuracy
-    return trials_last(lead.transpose(*GRID, "trial"))
+    return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy
 
 
 theory = stage(
