@@ -160,5 +160,5 @@ def arguments_of(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def called(function: Callable[..., Any], given: Given) -> Any:
-    """What a function gives for the arguments that it names."""
-    return function(**{name: given[name] for name in arguments_of(function)})
+    """What a function gives for the arguments that it names; others keep their defaults."""
+    return function(**{name: given[name] for name in arguments_of(function) if name in given})

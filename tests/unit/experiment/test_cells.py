@@ -224,10 +224,13 @@ def test_attributes_may_read_an_artifact():
     def drawn(size):
         return size
 
-    found = stage(AXES, drawn, attributes=lambda parameters, data: {"rows": data[parameters.row]})
+    def about(parameters, data, table="a table"):
+        return {"rows": data[parameters.row], "table": table}
+
+    found = stage(AXES, drawn, attributes=about)
     assert list(inspect.signature(found).parameters) == ["parameters", "data"]
     parameters = SimpleNamespace(sizes=[3, 6], row=1)
-    assert found(parameters, [7, 8]).attrs == {"rows": 8}
+    assert found(parameters, [7, 8]).attrs == {"rows": 8, "table": "a table"}
 
 
 def test_a_function_may_read_what_those_before_it_gave():
