@@ -269,6 +269,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "parquet_table.ParquetTable": lambda: parquet_table.ParquetTable(parquet_file()),
     "tables.FolderTable": folder,
     "tables.TableSamples": table_samples,
+    "whitened_descent.WhitenedDescent": lambda: SETTINGS,
 }
 # Called in place of a constructor that looks at nothing.
 IN_PLACE = {"linear_regression.PrivateLinearRegression": fitted_at_once}

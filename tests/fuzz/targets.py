@@ -87,7 +87,8 @@ def _class(label: str, value: type) -> Iterator[tuple[str, Callable[..., Any], s
         if name.startswith("_"):
             continue
         if isinstance(member, classmethod):
-            bound = getattr(value, name)
+            of = type(made_runs.INSTANCES[label]()) if inspect.isabstract(value) else value
+            bound = getattr(of, name)
             yield f"{label}.{name}", bound, f"{inspect.getdoc(bound) or ''}\n\n{docstring}"
         elif inspect.isfunction(member) and label in baselines.INSTANCES:
             make = baselines.INSTANCES.get(f"{label}.{name}", baselines.INSTANCES[label])

@@ -16,149 +16,30 @@ Loops over cells and trials, stacking, coordinates, attributes and standard erro
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reproduction.experiment.datasets import Release, variable
+from reproduction.experiment.declared import Axis as Axis
+from reproduction.experiment.declared import Estimate as Estimate
+from reproduction.experiment.declared import Given, Variables, arguments_of, called
+from reproduction.experiment.declared import Mean as Mean
+from reproduction.experiment.declared import Quantity as Quantity
 from reproduction.experiment.progress import track
-from reproduction.experiment.summaries import mean_and_error
 
 if TYPE_CHECKING:
     import xarray as xr
 
-Given = Mapping[str, Any]
-Variables = dict[str, tuple[Any, ...]]
 # What the workflow gives to a stage beside its parameters, in the order of its signature.
 INPUTS = ("trials", "data", "simulation", "theory")
 # What the functions before one have given, in the same stage.
 EARLIER = "earlier"
 # A stream that no trial uses.
 SHARED_STREAM = 1 << 31
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis of a recipe's grid, or further labels along one.
-
-    Parameters
-    ----------
-    meaning : str
-        What it is, in words.
-    values : str, sequence or callable
-        An attribute of the parameters, labels, or a function of `parameters` and of the artifacts
-        that it names. Log-spaced settings (`quantities.LogAxis`) stand for their values.
-    along : str, optional
-        The axis whose positions these label as well.
-    units : str
-    """
-
-    meaning: str
-    values: str | Sequence[Any] | np.ndarray | Callable[..., Any]
-    along: str | None = None
-    units: str = "1"
-
-    def labels(self, given: Given) -> Any:
-        """Its labels, in order."""
-        found: Any = self.values
-        if isinstance(found, str):
-            found = getattr(given["parameters"], found)
-        elif callable(found):
-            found = found(**{name: given[name] for name in _arguments(found)})
-        return found.values() if hasattr(found, "low") else found
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A variable of an artifact.
-
-    Parameters
-    ----------
-    meaning : str
-        What it is, in words.
-    dims : str
-        Axes beyond those over which its function is evaluated, separated by blanks.
-    units : str
-    release : {"private", "diagnostic"}, optional
-        For what a run on real data writes.
-    missing : str, optional
-        Why some of its values are NaN.
-    """
-
-    meaning: str
-    dims: str = ""
-    units: str = "1"
-    release: Release | None = None
-    missing: str | None = None
-
-    def variables(
-        self, name: str, dims: tuple[str, ...], values: np.ndarray, cells: int
-    ) -> Variables:
-        """Variables by name.
-
-        Parameters
-        ----------
-        name : str
-        dims : tuple of str
-            Dimensions before this quantity's own.
-        values : ndarray
-        cells : int
-            How many of the dimensions the cells make, rather than the function's values.
-        """
-        return {name: self._variable(dims, values)}
-
-    def blank(self, rank: int, cells: int) -> np.ndarray:
-        """Values for `variables` of length 1 along so many dimensions, to see what it makes."""
-        return np.zeros((1,) * rank)
-
-    def _variable(
-        self, dims: tuple[str, ...], values: np.ndarray, prefix: str = "", error: str | None = None
-    ) -> tuple[Any, ...]:
-        return variable(
-            (*dims, *self.dims.split()),
-            values,
-            f"{prefix}{self.meaning}",
-            units=self.units,
-            standard_error=error,
-            release=self.release,
-            missing=self.missing,
-        )
-
-
-class Mean(Quantity):
-    """A mean over trials, with its standard error: the function gives the trials on a last axis."""
-
-    def variables(
-        self, name: str, dims: tuple[str, ...], values: np.ndarray, cells: int
-    ) -> Variables:
-        every = (*dims, *self.dims.split())
-        return mean_and_error(
-            name, values, every, self.meaning, units=self.units, release=self.release
-        )
-
-    def blank(self, rank: int, cells: int) -> np.ndarray:
-        return np.zeros((1,) * (rank + 1))
-
-
-class Estimate(Quantity):
-    """A value with its standard error: the function gives the pair."""
-
-    def variables(
-        self, name: str, dims: tuple[str, ...], values: np.ndarray, cells: int
-    ) -> Variables:
-        error = f"{name}_standard_error"
-        value, deviation = np.moveaxis(values, cells, 0)
-        return {
-            name: self._variable(dims, value, error=error),
-            error: self._variable(dims, deviation, "standard error of the "),
-        }
-
-    def blank(self, rank: int, cells: int) -> np.ndarray:
-        return np.zeros((1,) * cells + (2,) + (1,) * (rank - cells))
 
 
 @dataclass(frozen=True)
@@ -169,13 +50,23 @@ class Block:
     axes: tuple[str, ...]
     quantities: Mapping[str, Quantity]
 
+    def released(self, how: Release) -> Block:
+        """The block whose quantities are released so, unless they say it themselves."""
+        return replace(
+            self,
+            quantities={
+                name: replace(each, release=each.release or how)
+                for name, each in self.quantities.items()
+            },
+        )
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.function(*arguments, **named)
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the function's arguments; `**cell` stands for all axes that it does not name."""
-        named = _arguments(self.function)
+        named = arguments_of(self.function)
         kinds = [each.kind for each in inspect.signature(self.function).parameters.values()]
         others = self.axes if inspect.Parameter.VAR_KEYWORD in kinds else ()
         return (*named, *(axis for axis in others if axis not in named))
@@ -211,7 +102,15 @@ class Block:
             cell = (f"{axis} = {given[axis]}" for axis in self.axes if axis in self.arguments)
             label = ", ".join((given["trials"].experiment, *cell))
             found = list(track(found, total=len(given["trials"]), label=label))
-        return self._named(found)
+        return {name: self._in_order(name, each) for name, each in self._named(found).items()}
+
+    def _in_order(self, name: str, values: Any) -> Any:
+        """Values of a labelled array with its axes in the declared order, contiguous."""
+        if not hasattr(values, "coords"):
+            return values
+        _, inner = self.dims
+        order = (*inner, *self.quantities[name].given_dims)
+        return np.asarray(values.transpose(*order).values, order="C")
 
     def _named(self, found: Any) -> Mapping[str, Any]:
         """Values by name; those of a list of mappings, or of lists of them, on first axes."""
@@ -250,7 +149,7 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     **quantities : Quantity or str
         What it returns, in a mapping by these names, or the value alone where there is one. A text
         is the meaning of a quantity without further axes. A list of such mappings, or of lists of
-        them, has the quantities' first axes.
+        them, has the quantities' first axes; those of a DataArray may be in any order.
 
     Returns
     -------
@@ -279,6 +178,8 @@ def stage(
     *blocks: Block,
     attributes: Callable[..., Mapping[str, Any]] | None = None,
     shared: Mapping[str, Callable[..., Any]] | None = None,
+    released: Release | None = None,
+    blocks_of: Mapping[str, Any] | None = None,
     **own: Axis,
 ) -> Callable[..., xr.Dataset]:
     """A stage of the workflow: a function of the parameters and of what its blocks read.
@@ -295,37 +196,28 @@ def stage(
     shared : mapping of str to callable, optional
         What blocks and axes take by these names: functions of the parameters and of artifacts, each
         evaluated once.
+    released : {"private", "diagnostic"}, optional
+        How a run on real data releases the quantities that do not say it themselves.
+    blocks_of : mapping, optional
+        `globals()` of a recipe: all blocks that it has declared so far, in order.
     **own : Axis
         Axes that are this stage's, or differ in it; shown even if no quantity has them.
     """
-    grid = {**axes, **own}
-    used = {
-        dim
-        for block in blocks
-        for dim in (*block.axes, *(d for q in block.quantities.values() for d in q.dims.split()))
-    } - {"trial"}
-    used |= own.keys()
-    shown = {name: axis for name, axis in grid.items() if name in used or axis.along in used}
+    blocks += tuple(each for each in (blocks_of or {}).values() if isinstance(each, Block))
+    if released:
+        blocks = tuple(block.released(released) for block in blocks)
+    shown = _shown({**axes, **own}, blocks, own)
     making = shared or {}
-    functions = list(making.values())
-    functions += [axis.values for axis in shown.values() if callable(axis.values)]
+    functions = [*making.values(), *(axis.values for axis in shown.values())]
     functions += [attributes] if attributes else []
-    asked = {name for function in functions for name in _arguments(function)}
-    asked |= {name for block in blocks for name in block.arguments}
-    asked |= {"trials"} if asked & {"trial", "shared_rng"} else set()
-    inputs = [name for name in INPUTS if name in asked]
+    signature = _signature(blocks, filter(callable, functions))
 
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(name, kind) for name in ("parameters", *inputs)]
-    )
-
-    def run(*arguments: Any, **named: Any) -> xr.Dataset:
+    def run(*positional: Any, **named: Any) -> xr.Dataset:
         import xarray as xr
 
-        given = signature.bind(*arguments, **named).arguments
+        given = signature.bind(*positional, **named).arguments
         for name, make in making.items():
-            given[name] = make(**{argument: given[argument] for argument in _arguments(make)})
+            given[name] = called(make, given)
         labels = {name: axis.labels(given) for name, axis in shown.items()}
         coordinates: Variables = {
             name: variable(axis.along or name, labels[name], axis.meaning, units=axis.units)
@@ -338,15 +230,33 @@ def stage(
             if EARLIER in block.arguments:
                 given[EARLIER] = xr.Dataset(variables, coords=coordinates)
             variables |= block.evaluate(given, labels)
-        about: Mapping[str, Any] = {}
-        if attributes:
-            reads = _arguments(attributes)
-            about = attributes(**{name: given[name] for name in reads if name in given})
+        about = called(attributes, given) if attributes else {}
         return xr.Dataset(variables, coords=coordinates, attrs=about)
 
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.blocks, run.shown = blocks, shown  # type: ignore[attr-defined]
     return run
+
+
+def _shown(
+    grid: Mapping[str, Axis], blocks: Sequence[Block], always: Iterable[str]
+) -> dict[str, Axis]:
+    """Axes of a grid that blocks use, and those along them."""
+    used = set(always)
+    for block in blocks:
+        used.update(block.axes, *(each.dims.split() for each in block.quantities.values()))
+    used -= {"trial"}
+    return {name: axis for name, axis in grid.items() if name in used or axis.along in used}
+
+
+def _signature(blocks: Sequence[Block], functions: Iterable[Any]) -> inspect.Signature:
+    """The parameters, and what blocks and other functions of a stage ask of the workflow."""
+    asked = {name for function in functions for name in arguments_of(function)}
+    asked |= {name for block in blocks for name in block.arguments}
+    asked |= {"trials"} if asked & {"trial", "shared_rng"} else set()
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = ("parameters", *(name for name in INPUTS if name in asked))
+    return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
 def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
@@ -380,29 +290,34 @@ def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
     return per(**declared)(summarise)
 
 
-def kept(*blocks: Block) -> Block:
-    """What a simulation holds once for all trials, for its summary."""
+def kept(*blocks: Block, names: Sequence[str] = (), artifact: str = "simulation") -> Block:
+    """Quantities that an artifact holds, for a summary.
+
+    Parameters
+    ----------
+    *blocks : Block
+        Those that gave the artifact its quantities, once for all trials.
+    names : sequence of str
+        The quantities; all of them by default.
+    artifact : {"simulation", "theory"}
+    """
     quantities = {
         name: replace(each, dims=" ".join((*block.axes, *each.dims.split())))
         for block in blocks
         for name, each in block.quantities.items()
+        if name in names or not names
     }
 
-    def keep(simulation: xr.Dataset) -> dict[str, np.ndarray]:
-        return {
-            name: simulation[name].transpose(*each.dims.split()).values
-            for name, each in quantities.items()
-        }
+    def from_simulation(simulation: xr.Dataset) -> Mapping[Any, Any]:
+        return simulation[[*quantities]]
 
-    return per(**quantities)(keep)
+    def from_theory(theory: xr.Dataset) -> Mapping[Any, Any]:
+        return theory[[*quantities]]
+
+    keep = {"simulation": from_simulation, "theory": from_theory}
+    return per(**quantities)(keep[artifact])
 
 
 def trials_last(array: xr.DataArray) -> np.ndarray:
     """Values with the trials on the last axis, contiguous, so that sums have one order."""
     return np.ascontiguousarray(array.transpose(..., "trial").values)
-
-
-@cache
-def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
-    every = inspect.signature(function).parameters.values()
-    return tuple(each.name for each in every if each.kind is not inspect.Parameter.VAR_KEYWORD)

@@ -19,17 +19,18 @@ def mean_and_error(
     *,
     units: str = "1",
     release: Release | None = None,
+    missing: str | None = None,
 ) -> dict[str, tuple[Any, ...]]:
     """Mean over the last axis (the trials) and its standard error, linked as two variables.
 
-    The error is infinite of one trial, and where the mean is.
+    The error is infinite of one trial, and where the mean is infinite or missing.
     """
     samples = np.asarray(samples)
     count = samples.shape[-1]
     mean = samples.mean(axis=-1)
     with np.errstate(invalid="ignore"):
         spread = samples.std(axis=-1, ddof=1) if count > 1 else np.inf
-    spread = np.where(np.isinf(mean), np.inf, spread)
+    spread = np.where(np.isfinite(mean), spread, np.inf)
     error = f"{name}_standard_error"
     return {
         name: variable(
@@ -39,6 +40,7 @@ def mean_and_error(
             units=units,
             standard_error=error,
             release=release,
+            missing=missing,
         ),
         error: variable(
             dims,

@@ -157,6 +157,8 @@ def _run_statements(tree: ast.Module, function: str | None) -> list[ast.stmt]:
             reached.add(name)
             nodes = ast.walk(named[name])
             pending.update(node.id for node in nodes if isinstance(node, ast.Name))
+            # `theory = stage(AXES, blocks_of=globals())` stands for every function.
+            pending.update(functions if "globals" in pending else ())
     return [*others, *(functions[name] for name in sorted(reached & functions.keys()))]
 
 

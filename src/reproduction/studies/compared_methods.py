@@ -159,7 +159,6 @@ METHODS: dict[str, Callable[[Prepared, Budget, np.random.Generator, float], Fit]
     "noisy moments": noisy_moments,
     "least squares": least_squares,
 }
-PRIVATE = ("PrivateLinearRegression", "AdaSSP", "noisy moments")
 
 
 def held_out_error(coefficients: FloatArray, drawn: Drawn, declared: Declared) -> float:

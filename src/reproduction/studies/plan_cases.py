@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from privreg.prediction.problem import FEATURE_LAWS, Problem
 from privreg.privacy.budget import Budget
-from reproduction.studies.private_runs import draw
+from reproduction.studies.private_runs import draw, problem_of
 from reproduction.studies.regret import Case
 
 FloatArray = NDArray[np.float64]
@@ -34,13 +34,8 @@ def synthetic_case(number: int, largest_sample: int) -> Case:
     law = FEATURE_LAWS[number % 4]
     price = 10 ** rng.uniform(-1, 1.3)
     noise, norm = float(rng.choice([0.3, 1.0, 2.0])), float(rng.choice([0.5, 1.0, 2.0]))
-    values = np.geomspace(float(rng.choice([1.0, 0.3, 0.05])), 1.0, p)
-    if law == "one_hot":
-        values = np.sqrt(values)
-        values, norm = values / values.sum(), norm * np.sqrt(p)
-    else:
-        values *= p / values.sum()
-    problem = Problem(n, values, signal=norm, label_noise_std=noise, feature_law=law)
+    spectrum = np.geomspace(float(rng.choice([1.0, 0.3, 0.05])), 1.0, p)
+    problem = problem_of(n, spectrum, norm=norm, noise=noise, law=law)
     budget = Budget.zcdp(max(2 * p / (n * price), 2e-4))
     return Case(f"synthetic {number}", problem, budget, (problem,), lambda rng: draw(problem, rng))
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from reproduction.experiment.datasets import Release, variable
+from reproduction.experiment.cells import (
+    Axis,
+    Block,
+    Estimate,
+    Quantity,
+    kept,
+    per,
+    trials_last,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,133 +27,95 @@ if TYPE_CHECKING:
 JUDGED = ("best of the grid", "plan", "default")
 NEAR = 1.1
 GRID_SEED = 7000
+AXES = {
+    "problem": Axis("problem", lambda cases: [case.name for case in cases]),
+    "judged": Axis("whose settings", JUDGED),
+}
+SUMMARISED = {"problem": Axis("problem", lambda theory: theory.problem.values)}
 
 
-def planned(cases: Sequence[Case], *, release: Release | None = None) -> xr.Dataset:
+@per(
+    "problem",
+    settings=Quantity("settings", "judged"),
+    predicted_risk=Quantity(
+        "least and largest excess risk that the plan predicts over what is stated", "end"
+    ),
+    holds="1 where the plan's theory holds",
+    null_risk="excess risk of predicting the mean",
+)
+def plans(cases: Sequence[Case]) -> list[dict[str, Any]]:
     """Settings of each case's plan and of its grid's best, as text, and what the plan predicts."""
-    import xarray as xr
+    return [_plan(case, GRID_SEED, number) for number, case in enumerate(cases)]
 
+
+@per("problem", excess_risk=Quantity("excess risk of a run", "judged"))
+def judged(cases: Sequence[Case], theory: xr.Dataset, trials: Trials) -> Iterator[list[np.ndarray]]:
+    """Of each of the judged settings, on the same rows of each trial."""
+    from reproduction.studies.regret import risks
+    from reproduction.studies.written_methods import from_text
+
+    methods = [[from_text(str(text)) for text in row] for row in theory.settings.values]
+    for trial in trials:
+        yield [risks(case, row, trial.rng) for case, row in zip(cases, methods, strict=True)]
+
+
+def regret(name: str, whose: str) -> Block:
+    """Ratios of mean errors to the grid's best, with standard errors from the pairs."""
+    meaning = f"mean excess risk of the {whose}'s settings over that of the grid's best"
+
+    def ratios(simulation: xr.Dataset) -> dict[str, Any]:
+        best, own = (
+            trials_last(simulation.excess_risk.sel(judged=each)) for each in (JUDGED[0], whose)
+        )
+        least = best.mean(axis=1)
+        ratio = own.mean(axis=1) / least
+        spread = (own - ratio[:, None] * best).std(axis=1, ddof=1) / least
+        error, worst = spread / np.sqrt(best.shape[1]), np.argmax(ratio)
+        return {
+            name: (ratio, error),
+            f"median_{name}": np.median(ratio),
+            f"worst_{name}": (ratio[worst], error[worst]),
+            f"near_best_{name}": np.sum(ratio <= NEAR),
+        }
+
+    declared: dict[str, Quantity] = {
+        name: Estimate(meaning, "problem"),
+        f"median_{name}": Quantity(f"median {meaning}"),
+        f"worst_{name}": Estimate(f"largest {meaning}"),
+        f"near_best_{name}": Quantity(f"problems whose {meaning} is at most {NEAR}"),
+    }
+    return per(**declared)(ratios)
+
+
+@per("problem", simulated_risk="mean excess risk of the plan's settings")
+def simulated(simulation: xr.Dataset) -> np.ndarray:
+    return trials_last(simulation.excess_risk.sel(judged="plan")).mean(axis=1)
+
+
+REGRETS = (
+    regret("regret", "plan"),
+    regret("default_regret", "default"),
+    simulated,
+    kept(plans, names=["predicted_risk", "holds", "null_risk"], artifact="theory"),
+)
+
+
+def _plan(case: Case, *seed: int) -> dict[str, Any]:
     from privreg.methods.private_regression import PrivateRegression
     from privreg.planning.plan import plan_run
     from reproduction.studies.regret import best_of_grid
     from reproduction.studies.written_methods import to_text
 
-    settings, risk, held = [], [], []
-    for number, case in enumerate(cases):
-        rng = np.random.Generator(np.random.SFC64([GRID_SEED, number]))
-        plan = plan_run(case.stated, case.budget, intervals=False)
-        default = PrivateRegression.default(
-            sample_size=case.truth.sample_size, dimension=case.truth.dimension, budget=case.budget
-        )
-        chosen = plan.best.method if plan.worthwhile else None
-        settings.append([to_text(each) for each in (best_of_grid(case, rng), chosen, default)])
-        found = [each.excess_risk for each in plan.best.predictions]
-        risk.append([min(found), max(found)])
-        held.append(int(plan.best.holds))
-    return xr.Dataset(
-        {
-            "settings": variable(("problem", "judged"), settings, "settings", release=release),
-            "predicted_risk": variable(
-                ("problem", "end"),
-                risk,
-                "least and largest excess risk that the plan predicts over what is stated",
-                release=release,
-            ),
-            "holds": variable("problem", held, "1 where the plan's theory holds", release=release),
-            "null_risk": variable(
-                "problem",
-                [case.truth.null_risk for case in cases],
-                "excess risk of predicting the mean",
-                release=release,
-            ),
-        },
-        coords={
-            "problem": variable("problem", [case.name for case in cases], "problem"),
-            "judged": variable("judged", list(JUDGED), "whose settings"),
-        },
+    truth, rng = case.truth, np.random.Generator(np.random.SFC64(seed))
+    plan = plan_run(case.stated, case.budget, intervals=False)
+    default = PrivateRegression.default(
+        sample_size=truth.sample_size, dimension=truth.dimension, budget=case.budget
     )
-
-
-def judged(
-    cases: Sequence[Case], trials: Trials, theory: xr.Dataset, *, release: Release | None = None
-) -> xr.Dataset:
-    """Excess risk of each of the judged settings, on the same rows of each trial."""
-    import xarray as xr
-
-    from reproduction.studies.regret import risks
-    from reproduction.studies.written_methods import from_text
-
-    methods = [[from_text(str(text)) for text in row] for row in theory.settings.values]
-    risk = np.zeros((len(cases), len(JUDGED), len(trials)))
-    for at, trial in enumerate(trials):
-        for number, case in enumerate(cases):
-            risk[number, :, at] = risks(case, methods[number], trial.rng)
-    return xr.Dataset(
-        {
-            "excess_risk": variable(
-                ("problem", "judged", "trial"), risk, "excess risk of a run", release=release
-            )
-        },
-        coords={name: theory[name].variable for name in ("problem", "judged")},
-    )
-
-
-def regrets(
-    simulation: xr.Dataset, theory: xr.Dataset, *, release: Release | None = None
-) -> xr.Dataset:
-    """Ratios of mean errors to the grid's best, with standard errors from the pairs."""
-    import xarray as xr
-
-    risk = simulation.excess_risk.transpose("problem", "judged", "trial").values
-    best = risk[:, 0].mean(axis=1)
-    names = {"regret": "plan", "default_regret": "default"}
-    variables: dict[str, Any] = {}
-    for name, whose in names.items():
-        own = risk[:, JUDGED.index(whose)]
-        ratio = own.mean(axis=1) / best
-        spread = (own - ratio[:, None] * risk[:, 0]).std(axis=1, ddof=1) / best
-        error = spread / np.sqrt(risk.shape[2])
-        meaning = f"mean excess risk of the {whose}'s settings over that of the grid's best"
-        worst = int(np.argmax(ratio))
-        variables |= {
-            name: variable(
-                "problem",
-                ratio,
-                meaning,
-                standard_error=f"{name}_standard_error",
-                release=release,
-            ),
-            f"{name}_standard_error": variable(
-                "problem", error, f"standard error of the {meaning}", release=release
-            ),
-            f"median_{name}": variable(
-                (), float(np.median(ratio)), f"median {meaning}", release=release
-            ),
-            f"worst_{name}": variable(
-                (),
-                float(ratio[worst]),
-                f"largest {meaning}",
-                standard_error=f"worst_{name}_standard_error",
-                release=release,
-            ),
-            f"worst_{name}_standard_error": variable(
-                (), float(error[worst]), f"standard error of the largest {meaning}", release=release
-            ),
-            f"near_best_{name}": variable(
-                (),
-                int(np.sum(ratio <= NEAR)),
-                f"problems whose {meaning} is at most {NEAR}",
-                release=release,
-            ),
-        }
-    mean = risk[:, JUDGED.index("plan")].mean(axis=1)
-    variables |= {
-        "simulated_risk": variable(
-            "problem", mean, "mean excess risk of the plan's settings", release=release
-        ),
-        **{name: theory[name].variable for name in ("predicted_risk", "holds", "null_risk")},
+    chosen = plan.best.method if plan.worthwhile else None
+    risks = [each.excess_risk for each in plan.best.predictions]
+    return {
+        "settings": [to_text(each) for each in (best_of_grid(case, rng), chosen, default)],
+        "predicted_risk": [min(risks), max(risks)],
+        "holds": int(plan.best.holds),
+        "null_risk": truth.null_risk,
     }
-    return xr.Dataset(
-        variables,
-        coords={"problem": theory.problem.variable, "trial": simulation.trial.variable},
-    )

@@ -1,13 +1,38 @@
-"""Rows of a stated law, and the error of what was fitted to them."""
+"""Problems of a stated law, rows of them, and the error of what was fitted to the rows."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.prediction.problem import Problem
+from privreg.prediction.problem import FeatureLaw, Problem
 
 FloatArray = NDArray[np.float64]
+
+
+def problem_of(
+    sample_size: int, spectrum: FloatArray, *, norm: float, noise: float, law: FeatureLaw
+) -> Problem:
+    """Features of mean variance 1, or one-hot ones with a signal of √p times the norm.
+
+    Parameters
+    ----------
+    sample_size : int
+    spectrum : ndarray, shape (p,)
+        Variances up to a factor; of one-hot features the squared shares.
+    norm : float
+        Of the signal, even over directions.
+    noise : float
+        Standard deviation of the label noise.
+    law : str
+    """
+    p = len(spectrum)
+    if law == "one_hot":
+        shares = np.sqrt(spectrum)
+        values, norm = shares / shares.sum(), norm * np.sqrt(p)
+    else:
+        values = spectrum * (p / spectrum.sum())
+    return Problem(sample_size, values, signal=norm, label_noise_std=noise, feature_law=law)
 
 
 def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:

@@ -20,6 +20,7 @@ from privreg.methods.runs import Declared
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
+from reproduction.studies.private_runs import excess_risk
 
 FloatArray = NDArray[np.float64]
 Draw = Callable[[np.random.Generator], tuple[FloatArray, FloatArray]]
@@ -150,5 +151,4 @@ def _risk(case: Case, method: Any, samples: ArraySamples, noise: np.random.Gener
         # Iterates that leave double precision.
         return LARGEST
     with np.errstate(over="ignore"):
-        found = float((fitted - truth.signal) ** 2 @ truth.eigenvalues / 2)
-    return min(found, LARGEST)
+        return min(float(excess_risk(truth, fitted)), LARGEST)

@@ -19,6 +19,7 @@ from reproduction.experiment.cells import (
     stage,
     trials_last,
 )
+from reproduction.experiment.datasets import RELEASES
 from reproduction.experiment.quantities import LogAxis
 from reproduction.experiment.trials import Trials
 
@@ -223,10 +224,13 @@ def test_attributes_may_read_an_artifact():
     def drawn(size):
         return size
 
-    found = stage(AXES, drawn, attributes=lambda parameters, data: {"rows": data[parameters.row]})
+    def about(parameters, data, table="a table"):
+        return {"rows": data[parameters.row], "table": table}
+
+    found = stage(AXES, drawn, attributes=about)
     assert list(inspect.signature(found).parameters) == ["parameters", "data"]
     parameters = SimpleNamespace(sizes=[3, 6], row=1)
-    assert found(parameters, [7, 8]).attrs == {"rows": 8}
+    assert found(parameters, [7, 8]).attrs == {"rows": 8, "table": "a table"}
 
 
 def test_a_function_may_read_what_those_before_it_gave():
@@ -269,3 +273,84 @@ def test_what_blocks_share_is_made_once_and_kept_in_the_summary():
     simulation = found.assign_coords(trial=("trial", np.arange(3)))
     summary = stage(AXES, means(value), kept(largest))(PARAMETERS, simulation)
     assert summary.largest.identical(found.largest)
+
+
+def test_a_stage_says_how_it_releases_what_does_not_say_it_itself():
+    @per("size", error=Quantity("error", release="private"), gap=Mean("the gap"))
+    def both(size):
+        return {"error": size, "gap": [size, 2 * size]}
+
+    found = stage(AXES, both, released="diagnostic")(PARAMETERS)
+    expected = {"error": "private", "gap": "diagnostic", "gap_standard_error": "diagnostic"}
+    assert {name: found[name].attrs["comment"] for name in found} == {
+        name: RELEASES[how] for name, how in expected.items()
+    }
+    assert "comment" not in stage(AXES, both)(PARAMETERS).gap.attrs
+
+
+def test_a_summary_may_keep_some_of_what_a_theory_holds():
+    @per("size", double="double", square="square")
+    def known(size):
+        return {"double": 2 * size, "square": size**2}
+
+    theory = stage(AXES, known)(PARAMETERS)
+    summary = stage(AXES, kept(known, names=["square"], artifact="theory"))
+    assert list(inspect.signature(summary).parameters) == ["parameters", "theory"]
+    found = summary(PARAMETERS, theory)
+    assert list(found) == ["square"]
+    assert found.square.identical(theory.square)
+
+
+def test_a_mean_that_is_missing_says_why_and_has_an_infinite_error():
+    @per("size", part=Mean("the part", missing="not every size has one"))
+    def part(size):
+        return [size, np.nan if size == 6 else size + 2]
+
+    found = stage(AXES, part)(PARAMETERS)
+    np.testing.assert_array_equal(found.part, [4, np.nan])
+    np.testing.assert_array_equal(found.part_standard_error, [1, np.inf])
+    assert found.part.attrs["reason_missing"] == "not every size has one"
+
+
+def test_a_stage_may_have_all_that_a_module_has_declared():
+    @per("size", double="double")
+    def double(size):
+        return 2 * size
+
+    @per("power", cube="cube")
+    def cube(power):
+        return power**3
+
+    names = {"AXES": AXES, "double": double, "stage": stage, "cube": cube}
+    found, listed = stage(AXES, blocks_of=names), stage(AXES, double, cube)
+    assert found.blocks == listed.blocks
+    assert found(PARAMETERS).identical(listed(PARAMETERS))
+
+
+def test_labelled_arrays_are_put_in_the_declared_order():
+    simulation = stage(AXES, draw)(PARAMETERS, Trials(1, "a/b", 0, 3)).assign_coords(
+        trial=("trial", np.arange(3))
+    )
+
+    @per("power", "size", value=Mean("the value"), curve=Quantity("curve of the first", "time"))
+    def both(simulation):
+        first = simulation.curve.isel(trial=0)
+        return {"value": simulation.value.T, "curve": first.transpose("time", "size", "power")}
+
+    @per("size", "power", total=Quantity("its sum over trials", "time"))
+    def total(simulation, power):
+        return simulation.curve.sel(power=power).sum("trial").T
+
+    found = stage(AXES, both, total)(PARAMETERS, simulation)
+    expected = stage(AXES, means(draw))(PARAMETERS, simulation)
+    np.testing.assert_array_equal(found.value, expected.value)
+    np.testing.assert_array_equal(found.curve, simulation.curve[0])
+    assert found.total.dims == ("power", "size", "time")
+    np.testing.assert_allclose(found.total, 3 * expected.curve)
+
+    @per("power", value=Mean("the value"))
+    def wrong(simulation):
+        return simulation.value
+
+    with pytest.raises(ValueError, match="size"):
+        stage(AXES, wrong)(PARAMETERS, simulation)

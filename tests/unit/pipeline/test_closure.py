@@ -50,6 +50,12 @@ def test_a_stage_brings_the_functions_that_it_is_made_of(package):
     assert names("project.recipe:third") == {"recipe", "always", "two"}
 
 
+def test_a_stage_of_all_that_a_module_declares_brings_every_function(package):
+    recipe = package / "recipe.py"
+    recipe.write_text(recipe.read_text() + "third = stage({}, blocks_of=globals())\n")
+    assert names("project.recipe:third") == names("project.recipe")
+
+
 @pytest.mark.parametrize(
     "around",
     [

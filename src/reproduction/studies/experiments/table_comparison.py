@@ -6,37 +6,41 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Probability, Rho, Rising
+from reproduction.experiment.cells import Axis, stage
 from reproduction.studies import comparing
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
+    from reproduction.studies.compared_tables import ComparedTable
 
 PLACE = "Peers"
 
 
-class Parameters(Strict):
-    """A table, budgets and the level of the intervals."""
+class Parameters(comparing.Compared):
+    """A table: four fifths of its rows are fitted to, or all but the official test rows."""
 
     dataset: Literal["mnist", "california_housing"] = Field(description="The real table.")
-    rhos: Rising[Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
-    level: Probability = Field(description="Nominal coverage.")
 
 
-def simulate(parameters: Parameters, trials: Trials, data: xr.Dataset) -> xr.Dataset:
-    """Errors and lengths on four fifths of the rows, or on all but the official test rows."""
+def tables(data: xr.Dataset) -> dict[str, ComparedTable]:
     from reproduction.experiment.tables import from_dataset
     from reproduction.studies.compared_tables import real_table
 
     table = real_table(from_dataset(data))
-    return comparing.simulate(
-        [table], parameters.rhos, parameters.level, trials, release="diagnostic"
-    )
+    return {table.name: table}
 
 
-def summarise(parameters: Parameters, simulation: xr.Dataset) -> xr.Dataset:
-    """Means with errors."""
-    return comparing.summarise(simulation, release="diagnostic")
+simulate = stage(
+    comparing.AXES,
+    comparing.run,
+    shared={"tables": tables},
+    released="diagnostic",
+    table=Axis("table", lambda tables: [*tables]),
+)
+summarise = stage(
+    comparing.AXES,
+    *comparing.SUMMARY,
+    released="diagnostic",
+    table=Axis("table", lambda simulation: simulation.table.values),
+)

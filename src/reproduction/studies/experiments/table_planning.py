@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from pydantic import Field
 
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.quantities import Dimension, Rho, SampleSize, Some
+from reproduction.studies import plan_stages
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from reproduction.experiment.trials import Trials
     from reproduction.studies.regret import Case
 
 PLACE = "The regret of plans"
@@ -23,37 +24,15 @@ class Parameters(Strict):
     """All rows of a table are the population, of which a sample is drawn with replacement."""
 
     dataset: Literal["mnist", "california_housing"] = Field(description="Table.")
-    components: Dimension = Field(
+    components: q.Dimension = Field(
         description="Features at most: beyond, the table's first principal components."
     )
-    sample_size: SampleSize = Field(description="Rows drawn.")
-    budgets: Some[Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
+    sample_size: q.SampleSize = Field(description="Rows drawn.")
+    budgets: q.Some[q.Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
 
 
-def theory(parameters: Parameters, data: xr.Dataset) -> xr.Dataset:
-    """The plans and the grids' best settings."""
-    from reproduction.studies.plan_stages import planned
-
-    return planned(_cases(parameters, data), release="diagnostic")
-
-
-def simulate(
-    parameters: Parameters, trials: Trials, theory: xr.Dataset, data: xr.Dataset
-) -> xr.Dataset:
-    """Excess risk of the judged settings."""
-    from reproduction.studies.plan_stages import judged
-
-    return judged(_cases(parameters, data), trials, theory, release="diagnostic")
-
-
-def summarise(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> xr.Dataset:
-    """Regrets."""
-    from reproduction.studies.plan_stages import regrets
-
-    return regrets(simulation, theory, release="diagnostic")
-
-
-def _cases(parameters: Parameters, data: xr.Dataset) -> tuple[Case, ...]:
+def cases(parameters: Parameters, data: xr.Dataset) -> tuple[Case, ...]:
+    """The table at each budget."""
     from reproduction.experiment.tables import from_dataset
     from reproduction.studies.plan_cases import table_case
 
@@ -69,3 +48,10 @@ def _cases(parameters: Parameters, data: xr.Dataset) -> tuple[Case, ...]:
         )
         for rho in parameters.budgets
     )
+
+
+theory = stage(plan_stages.AXES, plan_stages.plans, shared={"cases": cases}, released="diagnostic")
+simulate = stage(
+    plan_stages.AXES, plan_stages.judged, shared={"cases": cases}, released="diagnostic"
+)
+summarise = stage(plan_stages.SUMMARISED, *plan_stages.REGRETS, released="diagnostic")

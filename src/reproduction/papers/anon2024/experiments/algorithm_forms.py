@@ -176,15 +176,7 @@ def listed_covariance(parameters: Parameters) -> float:
     return _increments(size)[_listed(size)].max()
 
 
-theory = stage(
-    AXES,
-    runs,
-    prefix_error,
-    most_nodes_over_levels,
-    least_nodes_short,
-    unlisted_covariance,
-    listed_covariance,
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _covariance(parameters: Parameters, name: str, eigenvalues: np.ndarray) -> NoiseCovariance:

@@ -262,22 +262,7 @@ def switches(change: str) -> float:
     return float(_switch_points()[change])
 
 
-theory = stage(
-    AXES,
-    table,
-    curve,
-    advantages,
-    step_sizes,
-    thresholds,
-    budgets,
-    fitted_budgets,
-    exponential,
-    exponential_budgets,
-    small_budgets,
-    dimensions,
-    exponential_dimension,
-    switches,
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _switch_points() -> dict:

@@ -361,24 +361,5 @@ def head_ratio(parameters: Parameters) -> float:
 
 
 theory = stage(
-    AXES,
-    gaussian_norm_error,
-    fourth_moment_ratio,
-    printed_moment_gap,
-    operator_error,
-    printed_operator_error,
-    covariance_ratio,
-    average_ratio,
-    rough_ratio,
-    rough_denominator,
-    variance_ratio,
-    bias_ratio,
-    product_ratio,
-    inverse_ratio,
-    chain_factor,
-    late_ratio,
-    early_ratio,
-    ridges,
-    head_ratio,
-    attributes=lambda parameters: {"cap": parameters.step_cap},
+    AXES, attributes=lambda parameters: {"cap": parameters.step_cap}, blocks_of=globals()
 )

@@ -105,11 +105,4 @@ def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> in
     return private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
 
 
-theory = stage(
-    AXES,
-    readings,
-    published,
-    by_size,
-    rows_needed,
-    attributes=lambda parameters: {"delta": parameters.delta},
-)
+theory = stage(AXES, attributes=lambda parameters: {"delta": parameters.delta}, blocks_of=globals())

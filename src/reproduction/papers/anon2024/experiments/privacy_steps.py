@@ -210,18 +210,7 @@ def histogram_failure(parameters: Parameters, reading: str) -> float:
     return _failure(_chance(last, groups - last), dropped)
 
 
-theory = stage(
-    AXES,
-    divergence_error,
-    printed_divergence_ratio,
-    gaussian_epsilon_ratio,
-    conversion_ratio,
-    best_order_error,
-    multiplier_ratio,
-    composed_epsilon_ratio,
-    histogram_failure,
-    attributes=lambda: {"histogram_delta": HISTOGRAM_DELTA},
-)
+theory = stage(AXES, attributes=lambda: {"histogram_delta": HISTOGRAM_DELTA}, blocks_of=globals())
 
 
 def _printed_rho(epsilon: float, delta: float) -> float:

@@ -252,18 +252,7 @@ def comparison_constants() -> dict:
     }
 
 
-theory = stage(
-    AXES,
-    resolvents,
-    second_order,
-    simple_conversion_ratio,
-    failure_ratio,
-    exponential_integrals,
-    closed_form_error,
-    integrating_factor_error,
-    coefficient,
-    comparison_constants,
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _exponential_integral(order: np.ndarray | float, x: np.ndarray | float) -> np.ndarray:

@@ -201,6 +201,4 @@ def discretisation(parameters: Parameters) -> dict:
     }
 
 
-theory = stage(
-    AXES, design, power_law, quoted_bounds, curvature_growth, gradient_norm_ratio, discretisation
-)
+theory = stage(AXES, blocks_of=globals())

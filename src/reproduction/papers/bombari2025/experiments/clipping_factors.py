@@ -195,21 +195,7 @@ def variance_over_ratio_peak(parameters: Parameters) -> float:
     return parameters.ratios[np.argmax(_variance(parameters.ratios) / parameters.ratios)]
 
 
-theory = stage(
-    AXES,
-    factors,
-    quadrature_error,
-    least_increment,
-    largest_descent_over_ratio,
-    largest_variance_over_square,
-    least_variance_over_square_below_one,
-    least_variance_above_one,
-    variance_over_square_increment,
-    descent_over_ratio_increment,
-    variance_at_one,
-    limits,
-    variance_over_ratio_peak,
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _descent(ratio: np.ndarray | float) -> np.ndarray:

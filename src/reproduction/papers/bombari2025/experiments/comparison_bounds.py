@@ -111,4 +111,4 @@ def trace_ratio(parameters: Parameters) -> float:
     return float(squares / (high * spectrum.mean(spectrum.eigenvalues)))
 
 
-theory = stage(AXES, curves, least_margin_below, least_margin_above, trace_ratio)
+theory = stage(AXES, blocks_of=globals())

@@ -128,4 +128,4 @@ def difference(earlier: xr.Dataset, schedule_power: float) -> float:
     return np.max(np.abs(at.risk.values / at.risk_by_modes.values - 1))
 
 
-theory = stage(AXES, slope, quadrature_error, risks, difference)
+theory = stage(AXES, blocks_of=globals())

@@ -151,14 +151,7 @@ def offset_slopes(parameters: Parameters) -> dict:
     }
 
 
-theory = stage(
-    AXES,
-    sampling,
-    private_harmonic_over_limit,
-    explicit,
-    text_offset_risk_over_rate,
-    offset_slopes,
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _risk(

@@ -228,9 +228,7 @@ def penalties(earlier: xr.Dataset, **cell: str) -> dict:
     return {"small_clip_spread": small.max() / small.min(), "large_clip_slope": slope}
 
 
-theory = stage(
-    AXES, tuned, rates, advantage_slope, products, harmonic, log_power, penalty_risk, penalties
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _late(array: xr.DataArray) -> xr.DataArray:

@@ -180,15 +180,7 @@ def worst_pair_ratio(parameters: Parameters, schedule: str) -> np.ndarray:
     return _divergence_ratio(parameters, schedule, (features, labels), (features, -labels))
 
 
-theory = stage(
-    AXES,
-    budget_error,
-    noise_over_least,
-    noise_unevenness,
-    last_step_share,
-    random_pair_ratio,
-    worst_pair_ratio,
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:

@@ -177,9 +177,7 @@ def logarithm_error() -> float:
     return worst
 
 
-theory = stage(
-    AXES, figure, by_case, critical, learning_rates, least_increment, limits, logarithm_error
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _stated(draws: int) -> list[tuple[np.ndarray, OptimalExponent]]:

@@ -41,9 +41,7 @@ AXES = {"exponent": EXPONENT, "clip_constant": CLIP_CONSTANT, "initial_rate": IN
 @per(
     *PANEL,
     *MAP,
-    loss=Quantity(
-        "validation loss, half the mean squared error of standardised labels", release="diagnostic"
-    ),
+    loss="validation loss, half the mean squared error of standardised labels",
 )
 def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[list]:
     """Final validation loss of every setting on reshuffled splits."""
@@ -57,21 +55,15 @@ def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[li
 
 @per(
     *PANEL,
-    loss=Estimate("mean validation loss over stable seeds", " ".join(MAP), release="diagnostic"),
-    loss_median=Quantity(
-        "median validation loss over all seeds", " ".join(MAP), release="diagnostic"
-    ),
-    excluded=Quantity("unstable seeds, left out of the mean", release="diagnostic"),
-    large_clip_excess=Estimate(
-        "log ratio of the best loss with c above 1 to the best loss below", release="diagnostic"
-    ),
+    loss=Estimate("mean validation loss over stable seeds", " ".join(MAP)),
+    loss_median=Quantity("median validation loss over all seeds", " ".join(MAP)),
+    excluded="unstable seeds, left out of the mean",
+    large_clip_excess=Estimate("log ratio of the best loss with c above 1 to the best loss below"),
     large_rate_excess=Estimate(
-        "log ratio of the best loss with a rate above 2 / gamma to that below",
-        release="diagnostic",
+        "log ratio of the best loss with a rate above 2 / gamma to that below"
     ),
     valley_slope=Estimate(
-        "log-log slope of the best initial rate in the clipping constant below 1",
-        release="diagnostic",
+        "log-log slope of the best initial rate in the clipping constant below 1"
     ),
 )
 def panel(
@@ -102,11 +94,12 @@ def _about(parameters: Parameters, data: xr.Dataset) -> dict:
     return parameters.about(data)
 
 
-simulate = stage(AXES, run, attributes=_about, sample_size=tables.SIMULATED)
+simulate = stage(AXES, run, attributes=_about, released="diagnostic", sample_size=tables.SIMULATED)
 summarise = stage(
     AXES,
     panel,
     attributes=lambda parameters: {"loss_cap": parameters.loss_cap},
+    released="diagnostic",
     sample_size=tables.SUMMARISED,
 )
 

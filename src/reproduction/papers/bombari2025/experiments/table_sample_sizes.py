@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Estimate, Quantity, per, stage, trials_last
+from reproduction.experiment.cells import Estimate, per, stage, trials_last
 from reproduction.papers.bombari2025 import tables
 from reproduction.papers.bombari2025.setting import HARMONIC, SCHEDULE, Schedules
 
@@ -58,15 +58,9 @@ GRID = ("schedule", "sample_size")
 
 @per(
     *GRID,
-    loss=Quantity(
-        "loss on the reporting rows, half the mean squared error of standardised labels",
-        release="diagnostic",
-    ),
-    initial_rate=Quantity("initial rate chosen on the tuning rows", release="diagnostic"),
-    offset=Quantity(
-        "offset of the harmonic schedule chosen on the tuning rows, 0 for the others",
-        release="diagnostic",
-    ),
+    loss="loss on the reporting rows, half the mean squared error of standardised labels",
+    initial_rate="initial rate chosen on the tuning rows",
+    offset="offset of the harmonic schedule chosen on the tuning rows, 0 for the others",
 )
 def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[list]:
     """Loss of the chosen settings, refitted on rows in another order with fresh private noise."""
@@ -80,14 +74,12 @@ def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[li
 
 @per(
     *GRID,
-    loss=Estimate("mean loss over stable runs", release="diagnostic"),
-    loss_spread=Quantity("standard deviation over stable runs of the loss", release="diagnostic"),
-    loss_median=Quantity("median loss over all runs", release="diagnostic"),
-    excluded=Quantity("unstable runs, left out of the mean", release="diagnostic"),
-    median_initial_rate=Quantity(
-        "median over trials of the chosen initial rate", release="diagnostic"
-    ),
-    median_offset=Quantity("median over trials of the chosen offset", release="diagnostic"),
+    loss=Estimate("mean loss over stable runs"),
+    loss_spread="standard deviation over stable runs of the loss",
+    loss_median="median loss over all runs",
+    excluded="unstable runs, left out of the mean",
+    median_initial_rate="median over trials of the chosen initial rate",
+    median_offset="median over trials of the chosen offset",
 )
 def cell(parameters: Parameters, simulation: xr.Dataset, schedule: str, sample_size: int) -> dict:
     """Means over stable runs."""
@@ -109,8 +101,7 @@ def cell(parameters: Parameters, simulation: xr.Dataset, schedule: str, sample_s
 @per(
     "sample_size",
     harmonic_excess=Estimate(
-        "log ratio of the harmonic schedule's loss to the best polynomial schedule's",
-        release="diagnostic",
+        "log ratio of the harmonic schedule's loss to the best polynomial schedule's"
     ),
 )
 def harmonic_excess(
@@ -127,8 +118,8 @@ def _about(parameters: Parameters, data: xr.Dataset) -> dict:
     )
 
 
-simulate = stage(AXES, run, attributes=_about, sample_size=tables.SIMULATED)
-summarise = stage(AXES, cell, harmonic_excess, sample_size=tables.SUMMARISED)
+simulate = stage(AXES, run, attributes=_about, released="diagnostic", sample_size=tables.SIMULATED)
+summarise = stage(AXES, cell, harmonic_excess, released="diagnostic", sample_size=tables.SUMMARISED)
 
 
 def _stable(parameters: Parameters, loss: np.ndarray) -> np.ndarray:

@@ -175,12 +175,11 @@ def ratios(parameters: Parameters, simulation: xr.Dataset) -> dict:
     square = simulation**2
     dimension = simulation.dimension
     exact = np.sqrt(dimension / (dimension * (parameters.samples_per_feature - 1) - 1.0))
-    found = {
+    return {
         "law_ratio": square.privacy_error / simulation.law_squared_error,
         "triangle_ratio": square.private_error / (square.privacy_error + square.sampling_error),
         "sampling_square_ratio": (simulation.sampling_error / exact) ** 2,
     }
-    return {name: trials_last(ratio) for name, ratio in found.items()}
 
 
 simulate = stage(AXES, run)

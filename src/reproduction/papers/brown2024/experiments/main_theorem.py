@@ -141,9 +141,7 @@ def least_sample_size_slope(parameters: Parameters) -> float:
     return np.polyfit(np.log(dimensions), np.log(least / logarithm**4), 1)[0]
 
 
-theory = stage(
-    AXES, over_printed_rate, at_a_fixed_ratio, least_sample_size, least_sample_size_slope
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _over_rates(

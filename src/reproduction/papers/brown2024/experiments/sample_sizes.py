@@ -179,9 +179,8 @@ def slopes(parameters: Parameters, simulation: xr.Dataset) -> dict:
         "steps sample_size",
     )
 )
-def law_ratio(simulation: xr.Dataset) -> np.ndarray:
-    ratio = simulation.privacy_error**2 / simulation.law_squared_error
-    return trials_last(ratio.transpose("steps", "sample_size", "trial"))
+def law_ratio(simulation: xr.Dataset) -> xr.DataArray:
+    return simulation.privacy_error**2 / simulation.law_squared_error
 
 
 @per(

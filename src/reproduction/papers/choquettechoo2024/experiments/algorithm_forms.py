@@ -298,18 +298,7 @@ def stable_rank() -> dict:
     }
 
 
-theory = stage(
-    AXES,
-    iterates,
-    equation_3,
-    unclipped_loss,
-    unclipped_exponent,
-    root_error,
-    rows_of_table_3,
-    conversion_ratio,
-    stable_rank,
-    attributes=lambda parameters: {"steps": parameters.steps},
-)
+theory = stage(AXES, attributes=lambda parameters: {"steps": parameters.steps}, blocks_of=globals())
 
 
 def _generator(seed: int) -> np.random.Generator:

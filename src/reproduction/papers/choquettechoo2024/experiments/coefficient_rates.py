@@ -98,7 +98,7 @@ def vanishing_risk(parameters: Parameters, damped_family: str, damping: float) -
     return parameters.risk(damped_family, parameters.step_sizes.values()[0], damping)
 
 
-theory = stage(AXES, sensitivities, risk, rates, vanishing_risk)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _damping(family: str, damping: float) -> float:

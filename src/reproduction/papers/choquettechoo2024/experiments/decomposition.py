@@ -327,4 +327,4 @@ def correlations(parameters: Parameters) -> dict:
     }
 
 
-theory = stage(AXES, covariances, label_noise_ratio, decomposition_error, correlations)
+theory = stage(AXES, blocks_of=globals())

@@ -198,7 +198,7 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
     }
 
 
-theory = stage(AXES, unrolled, label_response_ratio, response_ratios, growth)
+theory = stage(AXES, blocks_of=globals())
 
 
 def transported(eigenvalues: np.ndarray, eta: float, variances: np.ndarray) -> np.ndarray:

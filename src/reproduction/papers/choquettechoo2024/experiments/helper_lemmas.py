@@ -172,7 +172,7 @@ def decay(damping: float) -> dict[str, float]:
     }
 
 
-theory = stage(AXES, tail_constant, quantiles, random_instances, tail_sums, logarithm_ratio, decay)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _trace_of_product(rng: np.random.Generator) -> float:

@@ -8,16 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import (
-    Axis,
-    Mean,
-    Quantity,
-    kept,
-    means,
-    per,
-    stage,
-    trials_last,
-)
+from reproduction.experiment.cells import Axis, Mean, Quantity, kept, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.experiments import prefix_errors
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
@@ -134,10 +125,8 @@ def multi_epoch(mechanisms: list[list[Mechanism]]) -> dict:
 
 @per(
     *GRID,
-    rate=Quantity("learning rate over 1 less the momentum", release="diagnostic"),
-    rate_factor=Quantity(
-        "learning rate times the prefix error of the mean gradients", release="diagnostic"
-    ),
+    rate="learning rate over 1 less the momentum",
+    rate_factor="learning rate times the prefix error of the mean gradients",
 )
 def rates(runs: Runs, feature_map: str) -> dict:
     """Of a run that is not reported."""
@@ -147,7 +136,7 @@ def rates(runs: Runs, feature_map: str) -> dict:
 
 @per(
     "feature_map",
-    noiseless_rate=Quantity("learning rate without noise", release="diagnostic"),
+    noiseless_rate="learning rate without noise",
 )
 def noiseless_rate(runs: Runs, feature_map: str) -> float:
     return runs.rates[feature_map].noiseless
@@ -155,20 +144,18 @@ def noiseless_rate(runs: Runs, feature_map: str) -> float:
 
 @per(
     "feature_map",
-    accuracy=Quantity("share of right test labels", "mechanism epsilon", release="diagnostic"),
-    noiseless_accuracy=Quantity("share of right test labels without noise", release="diagnostic"),
+    accuracy=Quantity("share of right test labels", "mechanism epsilon"),
+    noiseless_accuracy="share of right test labels without noise",
 )
 def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
     accuracy, noiseless = runs.accuracies(feature_map, trial.rng)
     return {"accuracy": accuracy, "noiseless_accuracy": noiseless}
 
 
-@per(*GRID, lead=Mean("accuracy of nu-DP-FTRL less this one's", release="diagnostic"))
-def lead(simulation: xr.Dataset) -> np.ndarray:
+@per(*GRID, lead=Mean("accuracy of nu-DP-FTRL less this one's"))
+def lead(simulation: xr.Dataset) -> xr.DataArray:
     """By trial."""
-    accuracy = simulation.accuracy
-    lead = accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - accuracy
-    return trials_last(lead.transpose(*GRID, "trial"))
+    return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy
 
 
 theory = stage(
@@ -185,5 +172,6 @@ simulate = stage(
     run,
     shared={"runs": Runs},
     attributes=lambda parameters: {"images": IMAGES[parameters.dataset]},
+    released="diagnostic",
 )
-summarise = stage(AXES, means(run), lead, kept(rates, noiseless_rate))
+summarise = stage(AXES, means(run), lead, kept(rates, noiseless_rate), released="diagnostic")

@@ -107,4 +107,4 @@ def last_damping_constant(parameters: Parameters) -> float:
     return float(parameters.damped_risk(eta, d**-0.5) / rate)
 
 
-theory = stage(AXES, factors, damped_constant, geometric_constant, last_damping_constant)
+theory = stage(AXES, blocks_of=globals())

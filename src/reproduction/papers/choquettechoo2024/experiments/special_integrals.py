@@ -286,20 +286,7 @@ def third_kind_constant(parameters: Parameters) -> float:
     return max(excess(rate, a) for rate in parameters.rates.values() for a in positive)
 
 
-theory = stage(
-    {},
-    cosine_integral_error,
-    rational_integral_error,
-    divergence_slope,
-    inverse_integral_error,
-    ratio_integral_error,
-    lemma_c21,
-    property_f10,
-    quadratic_form_ratio,
-    first_kind_error,
-    third_kind_error,
-    third_kind_constant,
-)
+theory = stage({}, blocks_of=globals())
 
 
 def _integral(integrand: Callable[[np.ndarray], np.ndarray], scale: float, **options: int) -> float:

@@ -325,18 +325,7 @@ def white_noise_error() -> float:
     return float(np.abs(found - exact).max() / np.abs(exact).max())
 
 
-theory = stage(
-    AXES,
-    sensitivity_error,
-    least_section_eigenvalue,
-    gradient_response_error,
-    noise_response_error,
-    over_frequency_bound,
-    independent_share_spread,
-    correlated_shares,
-    system_38,
-    white_noise_error,
-)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _driven(eigenvalues: np.ndarray, eta: float, drive: np.ndarray) -> np.ndarray:

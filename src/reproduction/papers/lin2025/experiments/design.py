@@ -117,7 +117,7 @@ def label_variance_factor(parameters: Parameters) -> float:
     return clipped_normal_variance(parameters.design.label_noise_clip)
 
 
-theory = stage(AXES, final, start, norms, label_noise_norm, label_variance_factor)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _sub_gaussian_norm(clip: float) -> float:

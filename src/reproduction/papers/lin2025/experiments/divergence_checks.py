@@ -382,15 +382,4 @@ def plus() -> dict:
     }
 
 
-theory = stage(
-    {},
-    quadrature_error,
-    cubature_error,
-    lemma,
-    low_rank_error,
-    gap_decay_error,
-    joint,
-    average,
-    mixture_ratio,
-    plus,
-)
+theory = stage({}, blocks_of=globals())

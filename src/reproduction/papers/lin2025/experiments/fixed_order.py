@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Mean, means, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Mean, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.setting import Design, Instance, about
 
@@ -87,7 +87,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 )
 def ratios(simulation: xr.Dataset) -> dict:
     names = ("surrogate", "shorter_surrogate")
-    return {f"{name}_ratio": trials_last(simulation[name] / simulation.exact) for name in names}
+    return {f"{name}_ratio": simulation[name] / simulation.exact for name in names}
 
 
 simulate = stage(

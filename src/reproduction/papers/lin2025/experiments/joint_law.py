@@ -102,7 +102,7 @@ def joint(parameters: Parameters, simulation: xr.Dataset) -> dict:
         "joint_distance_spread": jackknife(
             lambda kept: standardised[kept].std(ddof=1), distance.size
         ),
-        "correlation_ratio": trials_last(simulation.correlation),
+        "correlation_ratio": simulation.correlation,
     }
 
 

@@ -328,15 +328,7 @@ def noise_power_over_exponent() -> float:
     return float(brentq(lead, 0.0, 10.0 * exponent, xtol=1e-14)) / exponent
 
 
-theory = stage(
-    {},
-    decomposition,
-    predictable_error,
-    quadratic_risk_error,
-    expansion,
-    exponent_threshold,
-    noise_power_over_exponent,
-)
+theory = stage({}, blocks_of=globals())
 
 
 def _noise_points(dimension: int) -> np.ndarray:

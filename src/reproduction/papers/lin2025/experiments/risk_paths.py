@@ -107,7 +107,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 def first(simulation: xr.Dataset) -> dict:
     """What figures show of a path."""
     trial = simulation.isel(trial=0)
-    return {"risk_run": trial.risk.values, "law_run": trial.law_risk.values}
+    return {"risk_run": trial.risk, "law_run": trial.law_risk}
 
 
 @per(

@@ -155,7 +155,7 @@ def integrated_rate_error(parameters: Parameters) -> float:
     return _apart(integral / (2.0 * parameters.rate), np.sqrt(5.0) - 1.0)
 
 
-theory = stage(AXES, routes, closed_form_error, stationary_error, integrated_rate_error)
+theory = stage(AXES, blocks_of=globals())
 
 
 def _solve(
