@@ -26,7 +26,7 @@ import numpy as np
 
 from reproduction.experiment.datasets import Release, variable
 from reproduction.experiment.progress import track
-from reproduction.experiment.summaries import mean_and_error
+from reproduction.experiment.summaries import mean_and_error, standard_deviation
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -137,7 +137,13 @@ class Mean(Quantity):
     ) -> Variables:
         every = (*dims, *self.dims.split())
         return mean_and_error(
-            name, values, every, self.meaning, units=self.units, release=self.release
+            name,
+            values,
+            every,
+            self.meaning,
+            units=self.units,
+            release=self.release,
+            missing=self.missing,
         )
 
     def blank(self, rank: int, cells: int) -> np.ndarray:
@@ -367,7 +373,7 @@ def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
             name: trials_last(simulation[name].transpose(*declared[name].dims.split(), "trial"))
             for name in kept
         }
-        return values | {f"{name}_spread": values[name].std(axis=-1, ddof=1) for name in spread}
+        return values | {f"{name}_spread": standard_deviation(values[name]) for name in spread}
 
     declared: dict[str, Quantity] = {}
     for name, each in kept.items():

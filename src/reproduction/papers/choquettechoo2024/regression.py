@@ -11,6 +11,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis
 from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import error_of_mean
 
 if TYPE_CHECKING:
     from privreg.theory.correlated_noise.linear_regression import StationaryError
@@ -26,7 +27,7 @@ class Covariance(Strict):
     """Gaussian features."""
 
     dimension: q.Dimension = Field(description="d.")
-    decay: q.Power = Field(description="a of the eigenvalues k^-a.")
+    decay: q.Decay = Field(description="a of the eigenvalues k^-a.")
 
     @property
     def eigenvalues(self) -> np.ndarray:
@@ -137,5 +138,4 @@ def slope(abscissa: ArrayLike, values: ArrayLike) -> np.ndarray:
 
 def deviations(runs: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Distance of the means over the last axis from exact values, in standard errors."""
-    error = runs.std(axis=-1, ddof=1) / np.sqrt(runs.shape[-1])
-    return (runs.mean(axis=-1) - exact) / error
+    return (runs.mean(axis=-1) - exact) / error_of_mean(runs)

@@ -15,6 +15,7 @@ from reproduction.papers.bombari2025.setting import (
     HARMONIC,
     SCHEDULE,
     Clipped,
+    TinyRatio,
     polynomial_name,
 )
 
@@ -51,7 +52,7 @@ class Parameters(Clipped):
     exponents: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
         description="Exponents alpha of the schedules."
     )
-    log_power_aspect_ratios: tuple[q.AspectRatio, q.AspectRatio] = Field(
+    log_power_aspect_ratios: tuple[TinyRatio, TinyRatio] = Field(
         description="Two values of gamma, tiny and decreasing, between which powers of "
         "ln(1/gamma) are measured.",
     )

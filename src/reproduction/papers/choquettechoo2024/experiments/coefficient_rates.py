@@ -26,7 +26,7 @@ class Parameters(Covariance):
         description="Steps T of the sensitivities."
     )
     damping: q.Probability = Field(description="nu of the damped families' sensitivities.")
-    step_sizes: q.StepSizeAxis = Field(description="eta of the risks.")
+    step_sizes: q.SmallStepAxis = Field(description="eta of the risks.")
     dampings: q.ShareAxis = Field(description="nu as it tends to 0, at the least step size.")
     rho: q.Rho = Field(description="zCDP budget.")
 

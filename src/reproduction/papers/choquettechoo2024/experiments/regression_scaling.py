@@ -39,7 +39,7 @@ class Parameters(Covariance):
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
     values: Annotated[q.Some[q.Positive], Field(min_length=2)] = Field(description="Its values.")
-    step_size: q.StepSize = Field(description="eta where it does not vary.")
+    step_size: q.SmallStep = Field(description="eta where it does not vary.")
     rho: q.Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
     burn_in_memories: q.Positive = Field(
         description="Steps before averaging, in units of 1/(eta times least eigenvalue)."
@@ -51,8 +51,8 @@ class Parameters(Covariance):
     def _values_are_of_what_varies(self) -> Self:
         kinds: dict[str, Any] = {
             "dimension": q.Dimension,
-            "decay": q.Power,
-            "step_size": q.StepSize,
+            "decay": q.Decay,
+            "step_size": q.SmallStep,
         }
         for value in self.values:
             whole = self.varied == "dimension" and value == int(value)

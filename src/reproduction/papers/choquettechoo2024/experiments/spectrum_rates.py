@@ -36,9 +36,9 @@ class Parameters(Strict):
     dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
         description="Dimensions d."
     )
-    step_size: q.StepSize = Field(description="Step size, the same for all dimensions.")
-    low_exponent: Annotated[q.Power, Field(gt=0, lt=1)] = Field(description="a < 1 of k^-a.")
-    high_exponent: Annotated[q.Power, Field(gt=1)] = Field(description="a > 1 of k^-a.")
+    step_size: q.SmallStep = Field(description="Step size, the same for all dimensions.")
+    low_exponent: Annotated[q.Decay, Field(gt=0, lt=1)] = Field(description="a < 1 of k^-a.")
+    high_exponent: Annotated[q.Decay, Field(gt=1)] = Field(description="a > 1 of k^-a.")
     rho: q.Rho = Field(description="zCDP budget.")
 
     @property

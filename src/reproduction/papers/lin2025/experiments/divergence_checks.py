@@ -40,7 +40,9 @@ class Parameters(Strict):
 
     design: Design
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
-    orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
+    orders: q.Some[Annotated[q.RenyiOrder, Field(le=8)]] = Field(
+        description="Rényi orders, more than 1."
+    )
     small_dimension: Annotated[q.Dimension, Field(ge=2)] = Field(
         description="Dimension of the stacked dense laws."
     )
