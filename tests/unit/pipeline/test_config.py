@@ -71,7 +71,7 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
         (
             f"{TRAJECTORIES}.parameters.budget",
             {"half_square": 0.0},
-            [f"{TRAJECTORIES}.parameters.budget", "half_square must be at least 1e-30, got 0.0"],
+            [f"{TRAJECTORIES}.parameters.budget", "half_square must be at least 1e-09, got 0.0"],
         ),
         (f"{TRAJECTORIES}.recipe", "trajectory", ["'trajectory'", "did you mean 'trajectories'"]),
         (

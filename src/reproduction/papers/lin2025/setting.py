@@ -51,20 +51,25 @@ class Design(Strict):
     scaled_label_noise_std: q.Deviation = Field(
         description="Standard deviation of the label noise in units of d^(-1/2)."
     )
-    label_noise_clip: Annotated[q.Positive, Field(ge=0.01, le=30)] = Field(
+    label_noise_clip: Annotated[q.Positive, Field(ge=1, le=10)] = Field(
         description="The label noise is clipped at this many of them."
     )
 
     @model_validator(mode="after")
     def _steps_are_stable(self) -> Self:
-        mean, std = self.coordinate
-        most = 2 / (self.ridge + self.dimension * (mean**2 + std**2))
+        most = 2 / (self.ridge + self.mean_squared_norm)
         if self.step_size > most:
             raise ValueError(
                 "step_size must be at most 2 / (ridge + mean squared norm of the features) "
                 f"= {most:g}, got {self.step_size:g}"
             )
         return self
+
+    @property
+    def mean_squared_norm(self) -> float:
+        """Of the features."""
+        mean, std = self.coordinate
+        return self.dimension * (mean**2 + std**2)
 
     @property
     def ordered_pairs(self) -> int:
@@ -152,7 +157,7 @@ class Design(Strict):
 class Scaled(Strict):
     """A problem in scaled time t = k / d."""
 
-    horizon: Annotated[q.Positive, Field(le=1e4)] = Field(description="Last time.")
+    horizon: Annotated[q.Positive, Field(le=1e6)] = Field(description="Last time.")
     rate: q.StepSize = Field(description="Scaled rate gamma at time 0.")
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     ridge: q.NonNegative = Field(description="Penalty delta.")

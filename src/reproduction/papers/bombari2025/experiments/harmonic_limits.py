@@ -24,7 +24,13 @@ class Parameters(Labelled):
     """Two limits on isotropic data, and a range of aspect ratios for the explicit constants."""
 
     clip_constants: q.Some[q.ClipConstant] = Field(description="Clipping constants c.")
-    aspect_ratio: q.AspectRatio = Field(description="gamma at which rho = 1 has its limit.")
+    # Below, the least risk is rounding.
+    label_noise_std: Annotated[q.PositiveDeviation, Field(ge=1e-9)] = Field(
+        description="Standard deviation zeta of the label noise."
+    )
+    aspect_ratio: Annotated[q.AspectRatio, Field(ge=1e-10)] = Field(
+        description="gamma at which rho = 1 has its limit."
+    )
     private_aspect_ratio: TinyRatio = Field(
         description="gamma at which rho = gamma^b has its limit."
     )

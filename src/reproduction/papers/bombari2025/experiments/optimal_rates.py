@@ -28,6 +28,10 @@ PLACE = "Propositions 5.1 and 5.2, Theorems 2 and 3, equations (5.12), (5.17), (
 GROWING = "alpha=lnln(1/gamma)"
 
 
+# At 1 its logarithm, over which slopes are fitted, is 0.
+Ratio = Annotated[q.AspectRatio, Field(le=0.5)]
+
+
 class Penalty(Strict):
     """A problem over which the clipping constant is swept."""
 
@@ -42,7 +46,7 @@ class Penalty(Strict):
 class Parameters(Clipped):
     """Optimised risks over aspect ratios, and sweeps of the clipping constant."""
 
-    aspect_ratios: Annotated[q.Some[q.AspectRatio], Field(min_length=4)] = Field(
+    aspect_ratios: Annotated[q.Some[Ratio], Field(min_length=4)] = Field(
         description="gamma = d / n, decreasing."
     )
     budgets: q.Some[q.StatedBudget] = Field(description="Budgets that stay fixed.")

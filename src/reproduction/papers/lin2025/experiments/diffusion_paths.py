@@ -29,6 +29,7 @@ class Parameters(Scaled):
     times: q.Count = Field(description="Times at which the risk is compared.")
 
     _times_are_steps = q.at_most("times", "steps")
+    _steps_are_short = q.at_most("horizon", "steps")
 
     @property
     def stops(self) -> np.ndarray:

@@ -44,6 +44,12 @@ class Parameters(Strict):
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
     _candidates_are_records = q.at_most("candidates", "design.sample_size")
+    _pairs_are_there = q.at_most("pairs", "candidate_pairs")
+
+    @property
+    def candidate_pairs(self) -> int:
+        """Ordered pairs of one criterion's candidates."""
+        return self.candidates * (self.candidates - 1)
 
     @property
     def times(self) -> np.ndarray:
