@@ -53,6 +53,18 @@ def power_law(dimension: int, exponent: float) -> np.ndarray:
     return np.arange(1, dimension + 1, dtype=float) ** -exponent
 
 
+def require_stationary(name: str, eigenvalues: np.ndarray, step_size: float) -> None:
+    r"""Refuse a step size at which second moments under normal features grow without bound.
+
+    .. math:: \sum_j \frac{\eta\lambda_j}{2(1-\eta\lambda_j)} < 1
+    """
+    rates = step_size * eigenvalues
+    if rates.max() >= 1 or np.sum(rates / (2 * (1 - rates))) >= 1:
+        raise ValueError(
+            f"{name} must be small enough for second moments to stay finite, got {step_size:g}"
+        )
+
+
 def damping(setting: Setting) -> float:
     """The paper's choice, the step size times the least eigenvalue."""
     return float(setting.step_size * setting.eigenvalues.min())

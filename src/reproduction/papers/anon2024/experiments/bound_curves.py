@@ -23,9 +23,13 @@ class Parameters(Strict):
     epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")
 
     @model_validator(mode="after")
-    def _delta_is_below_one(self) -> Self:
+    def _noise_has_steps(self) -> Self:
         if self.sample_sizes.low < 2:
             raise ValueError(f"sample_sizes.low must be at least 2, got {self.sample_sizes.low:g}")
+        if self.sample_sizes.high > 1e15:
+            raise ValueError(
+                f"sample_sizes.high must be at most 1e+15, got {self.sample_sizes.high:g}"
+            )
         return self
 
     def multiplier(self, noise: str, size: float) -> float:

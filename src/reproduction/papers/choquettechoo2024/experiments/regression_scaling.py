@@ -11,6 +11,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, means, per, stage, trials_last
 from reproduction.experiment.parameters import explain
 from reproduction.experiment.summaries import loglog_slope
+from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import (
     ALGORITHM,
     ALGORITHMS,
@@ -60,6 +61,12 @@ class Parameters(Covariance):
                 TypeAdapter(kinds[self.varied]).validate_python(int(value) if whole else value)
             except ValidationError as error:
                 raise ValueError(explain(error, f"values of {self.varied}")) from None
+        return self
+
+    @model_validator(mode="after")
+    def _there_is_a_stationary_state(self) -> Self:
+        for setting in self.settings:
+            regression.require_stationary("step_size", *setting)
         return self
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
+from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import (
     Covariance,
     Setting,
@@ -36,6 +37,11 @@ class Parameters(Covariance):
     )
     step_sizes: q.SmallStepAxis = Field(description="eta of anti-PGD.")
     dampings: q.SmallStepAxis = Field(description="nu of anti-PGD, below 1.")
+
+    @model_validator(mode="after")
+    def _there_is_a_stationary_state(self) -> Self:
+        regression.require_stationary("step_sizes", self.eigenvalues, self.step_sizes.high)
+        return self
 
     def damped_risk(self, step_size: float, damping: float) -> float:
         """Of damped anti-PGD."""
