@@ -69,7 +69,7 @@ Decay = Annotated[Real, Field(ge=0, le=7)]
 SmallStep = Annotated[Real, Field(ge=LEAST, le=0.99)]
 # phi and psi of a power law, as `privreg.spectra` takes them.
 SpectrumPower = Annotated[Real, Field(ge=-20, le=0.95)]
-SignalPower = Annotated[Real, Field(ge=-1, le=21)]
+SignalPower = Annotated[Real, Field(ge=-0.5, le=21)]
 
 Count = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 Index = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]

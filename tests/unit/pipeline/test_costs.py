@@ -167,7 +167,7 @@ def test_a_folder_without_benchmarks_is_refused_and_nothing_written(tmp_path, ca
         (
             "choquettechoo2024",
             "scaling_dimension",
-            {"parameters": {"step_size": 1.0e-9}},
+            {"parameters": {"step_size": 1.5e-9}},
             "parameters.step_size",
         ),
         ("brown2024", "accounting", {"parameters": {"pairs": 10**7}}, "parameters.pairs"),

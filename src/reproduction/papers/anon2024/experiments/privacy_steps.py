@@ -21,7 +21,7 @@ class Parameters(Strict):
     """Orders, targets and sizes."""
 
     orders: q.Some[Annotated[q.RenyiOrder, Field(le=16)]] = Field(description="alpha, above 1.")
-    epsilons: q.Some[q.Epsilon] = Field(description="Promised epsilon.")
+    epsilons: q.Some[Annotated[q.Epsilon, Field(ge=0.01)]] = Field(description="Promised epsilon.")
     deltas: q.Some[q.Delta] = Field(description="delta.")
     sample_sizes: q.Some[q.SampleSize] = Field(description="Calls N of the residual estimate.")
     sensitivities: q.Some[q.Positive] = Field(
