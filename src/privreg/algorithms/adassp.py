@@ -146,6 +146,30 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
     )
 
 
+def largest_epsilon(delta: float) -> float:
+    r"""The largest ε at which `adassp` keeps its (ε, δ)-DP.
+
+    .. math:: 6 \left(L - \sqrt{\tfrac23 L \ln(1/\delta)}\right),\qquad L = \ln(6/\delta)
+
+    Parameters
+    ----------
+    delta : float
+        δ in (0, 1).
+
+    Source
+    ------
+    The closed-form conversion of ρ = ε² / (6 L), solved for ε.
+
+    Examples
+    --------
+    >>> round(largest_epsilon(1e-5), 1)
+    17.2
+    """
+    delta = require_number("delta", delta, above=0, below=1)
+    log_term = np.log(6 / delta)
+    return float(6 * (log_term - np.sqrt(2 * log_term * -np.log(delta) / 3)))
+
+
 def adassp(
     samples: Samples | ClippedSums,
     *,
@@ -209,9 +233,8 @@ def adassp(
     log_term = np.log(6 / delta)
     multiplier = RELEASES * np.sqrt(log_term) / epsilon
     if to_approximate(RELEASES / (2 * multiplier**2), delta=delta) > epsilon:
-        largest = 6 * (log_term - np.sqrt(2 * log_term * -np.log(delta) / 3))
         raise ValueError(
-            f"epsilon must be at most {largest:.3g}, got {epsilon}: "
+            f"epsilon must be at most {largest_epsilon(delta):.3g}, got {epsilon}: "
             "beyond it this noise scale does not give the budget"
         )
     return _fit(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammainc
 
 from privreg.algorithms.clipped_gradient import require_clip_norm
 from privreg.algorithms.noisy_sgd_kernel import one_pass
@@ -289,6 +290,11 @@ def clipped_normal_variance(clip_norm: float) -> float:
     if clip_norm > 40.0:
         return 1.0
     tail = 0.5 * erfc(clip_norm / sqrt(2.0))
+    if clip_norm < 1.0:
+        # The same without differences, which leave no digits of small values: the square within
+        # the clip is a chi-square of three degrees of freedom.
+        inside = float(gammainc(1.5, 0.5 * clip_norm**2))
+        return inside + 2.0 * clip_norm**2 * tail
     density = exp(-0.5 * clip_norm**2) / sqrt(2.0 * pi)
     return 1.0 - 2.0 * tail - 2.0 * clip_norm * density + 2.0 * clip_norm**2 * tail
 

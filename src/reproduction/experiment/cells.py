@@ -30,6 +30,7 @@ from reproduction.experiment.declared import Given, Variables, arguments_of, cal
 from reproduction.experiment.declared import Mean as Mean
 from reproduction.experiment.declared import Quantity as Quantity
 from reproduction.experiment.progress import track
+from reproduction.experiment.summaries import standard_deviation
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -277,7 +278,7 @@ def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
             name: trials_last(simulation[name].transpose(*declared[name].dims.split(), "trial"))
             for name in kept
         }
-        return values | {f"{name}_spread": values[name].std(axis=-1, ddof=1) for name in spread}
+        return values | {f"{name}_spread": standard_deviation(values[name]) for name in spread}
 
     declared: dict[str, Quantity] = {}
     for name, each in kept.items():

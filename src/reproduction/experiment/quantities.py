@@ -28,8 +28,10 @@ from reproduction.experiment.parameters import Strict, explain
 
 T = TypeVar("T")
 
-# Where theories still compute: their own ends are a little further out.
-SMALLEST, LARGEST = 1e-30, 1e30
+# Theories compute from 1e-32 to 1e32: the square of a parameter is still one of theirs.
+SMALLEST, LARGEST = 1e-15, 1e15
+# What a step, a norm or a budget multiplies may be such a square.
+LEAST, MOST = 1e-9, 1e9
 
 
 def _zero_or_computable(value: float) -> float:
@@ -46,17 +48,28 @@ Probability = Annotated[Real, Field(ge=SMALLEST, lt=1)]
 Share = Annotated[Real, Field(ge=SMALLEST, le=1)]
 Deviation = Annotated[Real, Field(ge=0, le=1e6), AfterValidator(_zero_or_computable)]
 PositiveDeviation = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
-StepSize = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
-ClipNorm = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
+StepSize = Annotated[Real, Field(ge=LEAST, le=1e6)]
+ClipNorm = Annotated[Real, Field(ge=LEAST, le=1e6)]
 # In units of the residual, where a norm grows with the dimension.
-ClipConstant = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
-AspectRatio = Annotated[Real, Field(ge=SMALLEST, le=1e6)]
-RenyiOrder = Annotated[Real, Field(gt=1, le=1e6)]
-Rho = Annotated[Real, Field(ge=SMALLEST, le=LARGEST)]
-Epsilon = Annotated[Real, Field(ge=SMALLEST, le=LARGEST)]
-# Of schedules, spectra and rates; a signed one may grow where the other falls.
-Power = Annotated[Real, Field(ge=0, le=100)]
-SignedPower = Annotated[Real, Field(ge=-100, le=100)]
+ClipConstant = Annotated[Real, Field(ge=LEAST, le=1e6)]
+# d / n: there is a sample for each dimension.
+AspectRatio = Annotated[Real, Field(ge=SMALLEST, le=1)]
+# Nearer to 1 the difference of two logarithms has no digits left.
+RenyiOrder = Annotated[Real, Field(ge=1.001, le=1000)]
+Rho = Annotated[Real, Field(ge=LEAST, le=MOST)]
+Epsilon = Annotated[Real, Field(ge=1e-3, le=1e3)]
+# A mechanism that fails every other time promises nothing.
+Delta = Annotated[Real, Field(ge=SMALLEST, le=0.5)]
+# Of schedules, spectra and rates: n^(-2 power) is a number for the largest sample.
+Power = Annotated[Real, Field(ge=0, le=16)]
+SignedPower = Annotated[Real, Field(ge=-16, le=16)]
+# Of eigenvalues k^-decay, of which the last one is a number in every dimension.
+Decay = Annotated[Real, Field(ge=0, le=7)]
+# A step in units of the largest curvature, and a damping, that leave a memory of several steps.
+SmallStep = Annotated[Real, Field(ge=LEAST, le=0.99)]
+# phi and psi of a power law, as `privreg.spectra` takes them.
+SpectrumPower = Annotated[Real, Field(ge=-20, le=0.95)]
+SignalPower = Annotated[Real, Field(ge=-0.5, le=21)]
 
 Count = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 Index = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
@@ -73,7 +86,8 @@ def _distinct(values: list[T]) -> list[T]:
     return values
 
 
-def _rising(values: Any) -> Any:
+def rising(values: Any) -> Any:
+    """The values, or an error where one is not more than the one before."""
     for left, right in pairwise(values):
         if not left < right:
             raise ValueError(f"must increase, got {right!r} after {left!r}")
@@ -89,9 +103,9 @@ Some = Annotated[
 Rising = Annotated[
     list[T],
     Field(min_length=1, max_length=1000, json_schema_extra={"uniqueItems": True}),
-    AfterValidator(_rising),
+    AfterValidator(rising),
 ]
-Window = Annotated[tuple[Positive, Positive], AfterValidator(_rising)]
+Window = Annotated[tuple[Positive, Positive], AfterValidator(rising)]
 
 
 def more_than(field: str, other: str) -> Any:
@@ -171,8 +185,8 @@ class SizeAxis(LogAxis):
     """Log-spaced sizes: of samples, dimensions, steps or ratios that are at least 1."""
 
     # Asymptotics need sizes beyond every table.
-    low: Annotated[Real, Field(ge=1, le=1e100)] = Field(description="Smallest size.")
-    high: Annotated[Real, Field(ge=1, le=1e100)] = Field(
+    low: Annotated[Real, Field(ge=1, le=1e95)] = Field(description="Smallest size.")
+    high: Annotated[Real, Field(ge=1, le=1e95)] = Field(
         description="Largest size, more than the smallest."
     )
 
@@ -184,6 +198,13 @@ class ShareAxis(LogAxis):
     high: Probability = Field(description="Largest value, less than 1.")
 
 
+class SmallStepAxis(LogAxis):
+    """Log-spaced step sizes or dampings that leave a memory of several steps."""
+
+    low: SmallStep = Field(description="Smallest value.")
+    high: SmallStep = Field(description="Largest value, more than the smallest.")
+
+
 class BudgetStatement(Strict):
     """A privacy budget in one of the ways in which the papers state theirs."""
 
@@ -191,7 +212,7 @@ class BudgetStatement(Strict):
     half_square: Rho | None = Field(None, description="rho of rho^2/2-zCDP.")
     gaussian_dp: Rho | None = Field(None, description="mu of Gaussian DP.")
     epsilon: Epsilon | None = Field(None, description="epsilon, with delta.")
-    delta: Probability | None = Field(None, description="delta, with epsilon.")
+    delta: Delta | None = Field(None, description="delta, with epsilon.")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:

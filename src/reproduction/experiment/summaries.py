@@ -26,11 +26,7 @@ def mean_and_error(
     The error is infinite of one trial, and where the mean is infinite or missing.
     """
     samples = np.asarray(samples)
-    count = samples.shape[-1]
-    mean = samples.mean(axis=-1)
-    with np.errstate(invalid="ignore"):
-        spread = samples.std(axis=-1, ddof=1) if count > 1 else np.inf
-    spread = np.where(np.isfinite(mean), spread, np.inf)
+    mean, deviation = samples.mean(axis=-1), error_of_mean(samples)
     error = f"{name}_standard_error"
     return {
         name: variable(
@@ -44,12 +40,26 @@ def mean_and_error(
         ),
         error: variable(
             dims,
-            spread / np.sqrt(count),
+            deviation,
             f"standard error of the mean over trials of {long_name}",
             units=units,
             release=release,
+            missing=missing,
         ),
     }
+
+
+def standard_deviation(samples: ArrayLike, axis: int = -1) -> np.ndarray:
+    """Standard deviation over trials; infinite of one trial, and where the mean is not finite."""
+    samples = np.asarray(samples)
+    with np.errstate(invalid="ignore"):
+        found = samples.std(axis=axis, ddof=1) if samples.shape[axis] > 1 else np.inf
+    return np.where(np.isfinite(samples.mean(axis=axis)), found, np.inf)
+
+
+def error_of_mean(samples: ArrayLike) -> np.ndarray:
+    """Standard error of the mean over the last axis."""
+    return standard_deviation(samples) / np.sqrt(np.shape(samples)[-1])
 
 
 def loglog_slope(abscissa: ArrayLike, samples: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -68,11 +78,14 @@ def loglog_slope(abscissa: ArrayLike, samples: ArrayLike) -> tuple[np.ndarray, n
     """
     values = np.asarray(samples, dtype=float)
     mean = values.mean(axis=-1)
-    relative = values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1]) / mean
+    relative = error_of_mean(values) / mean
     logs = np.log(np.asarray(abscissa, dtype=float))
     centred = logs - logs.mean()
     weights = centred / np.sum(centred**2)
-    return np.log(mean) @ weights, np.sqrt(relative**2 @ weights**2)
+    slope = np.log(mean) @ weights
+    if values.shape[-1] == 1:
+        return slope, np.full_like(slope, np.inf)
+    return slope, np.sqrt(relative**2 @ weights**2)
 
 
 def jackknife(

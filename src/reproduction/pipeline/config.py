@@ -13,13 +13,15 @@ import yaml
 from pydantic import AfterValidator, Field, model_validator
 
 from reproduction.experiment.parameters import Artifact, ConfigError, Name, Strict, choose, validate
-from reproduction.experiment.quantities import Positive, Some
+from reproduction.experiment.quantities import Real, Some
 from reproduction.experiment.yaml_files import read_mapping
 
 STUDIES = "studies"
 # More trials or jobs than any machine would finish are a slip of the hand.
 Trials = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 Shards = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+# Any limit, or as good as none.
+Limit = Annotated[Real, Field(ge=1e-30, le=1e30)]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -112,8 +114,8 @@ class DataSource(Strict):
 class LargestJob(Strict):
     """What a job may be predicted to need; a run with a larger one is refused before it starts."""
 
-    hours: Positive = Field(default=24.0, description="Hours of one core.")
-    memory_gb: Positive = Field(default=64.0, description="Memory in GB.")
+    hours: Limit = Field(default=24.0, description="Hours of one core.")
+    memory_gb: Limit = Field(default=64.0, description="Memory in GB.")
 
 
 class Config(Strict):

@@ -108,6 +108,11 @@ class Recipe:
         """Whether the recipe has this stage."""
         return hasattr(self.module, stage)
 
+    @property
+    def least_trials(self) -> int:
+        """Trials that a summary needs."""
+        return int(getattr(self.module, "LEAST_TRIALS", 1))
+
     def maker(self, kind: str) -> Callable[..., Any]:
         """The stage that gives an artifact its variables; of a simulation the summary, if any."""
         stage = STAGE_OF[kind]

@@ -75,6 +75,11 @@ def _check_experiments(plan: Plan, paper: str) -> None:
                 scaled = experiment.at(scale)
             except ValidationError as error:
                 raise ConfigError(explain(error, f"{where}.{scale}")) from None
+            if scaled.trials is not None and scaled.trials < recipe.least_trials:
+                key = "trials" if scale == "paper" else f"{scale}.trials"
+                raise ConfigError(
+                    f"{where}.{key} must be at least {recipe.least_trials}, got {scaled.trials}"
+                )
             typed: Any = recipe.parameters(scaled.parameters, name)
             if any("data" in recipe.reads(stage) for stage in STAGE_OF.values()):
                 choose(typed.dataset, data.NAMES, f"{where}.parameters.dataset")

@@ -52,7 +52,7 @@ class Parameters(Strict):
 
 
 def test_what_is_right_is_taken():
-    found = validate(Parameters, {"orders": [1.5, 8], "steps": [1, 3], "delta": 1e-30}, "p")
+    found = validate(Parameters, {"orders": [1.5, 8], "steps": [1, 3], "delta": 1e-15}, "p")
     assert found.orders == [1.5, 8.0]
     assert found.budget.rho == 1.0
     assert found.rates.values()[-1] == 1.0
@@ -67,7 +67,7 @@ def test_what_is_right_is_taken():
         ("dimension", 10**9, "p.dimension must be at most 1e+07, got 1000000000"),
         ("repeats", 3, "p: dimension must be more than repeats = 3, got 3"),
         ("orders", [2.0], "p.orders must have at least 2 values, got [2.0]"),
-        ("orders", [2.0, -1.0], "p.orders.1 must be more than 1, got -1.0"),
+        ("orders", [2.0, -1.0], "p.orders.1 must be at least 1.001, got -1.0"),
         ("orders", [2.0, True], "p.orders.1 must be a number, got True"),
         ("orders", [2.0, math.inf], "p.orders.1 must be a finite number, got inf"),
         ("orders", [2.0, 2.0], "p.orders must hold each value once, got 2.0 twice"),
@@ -76,10 +76,10 @@ def test_what_is_right_is_taken():
         ("steps", [], "p.steps must have at least 1 values, got []"),
         ("delta", 1, "p.delta must be less than 1, got 1"),
         ("delta", math.nan, "p.delta must be a finite number, got nan"),
-        ("step_size", 0.0, "p.step_size must be at least 1e-30, got 0.0"),
+        ("step_size", 0.0, "p.step_size must be at least 1e-09, got 0.0"),
         ("step_size", "1e-3", "p.step_size must be a number, got '1e-3'; YAML wants it as 1.0e-3"),
         ("step_size", 10**400, "p.step_size must be a number, got a number of 1329 bits"),
-        ("ratio", 0.0, "p.ratio must be at least 1e-30, got 0.0"),
+        ("ratio", 0.0, "p.ratio must be at least 1e-15, got 0.0"),
         ("exponents", [1.0], "p.exponents.0 must be less than 1, got 1.0"),
         (
             "rates",
@@ -107,7 +107,7 @@ def test_the_schema_states_the_bounds():
     assert properties["dimension"]["maximum"] == 10_000_000
     assert properties["orders"]["minItems"] == 2
     assert properties["orders"]["uniqueItems"] is True
-    assert properties["orders"]["items"]["exclusiveMinimum"] == 1
+    assert properties["orders"]["items"]["minimum"] == 1.001
     assert properties["exponents"]["items"]["exclusiveMaximum"] == 1
     assert "zcdp" in json.dumps(properties["budget"])
 
@@ -148,14 +148,14 @@ def unbounded(about: Any) -> Any:
 @pytest.mark.parametrize("value", [1e-300, 5e-324, 1e-31])
 @pytest.mark.parametrize("field", ["delta", "step_size", "ratio"])
 def test_what_no_theory_computes_with_is_refused(field, value):
-    with pytest.raises(ConfigError, match="must be at least 1e-30"):
+    with pytest.raises(ConfigError, match=r"must be at least 1e-(09|15)"):
         validate(Parameters, {field: value}, "p")
 
 
 def test_zero_is_taken_where_next_to_nothing_is_not():
     kind = TypeAdapter(Deviation)
     assert kind.validate_python(0.0) == 0.0
-    with pytest.raises(ValidationError, match="must be 0 or at least 1e-30"):
+    with pytest.raises(ValidationError, match="must be 0 or at least 1e-15"):
         kind.validate_python(1e-300)
 
 

@@ -71,7 +71,33 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
         (
             f"{TRAJECTORIES}.parameters.budget",
             {"half_square": 0.0},
-            [f"{TRAJECTORIES}.parameters.budget", "half_square must be at least 1e-30, got 0.0"],
+            [f"{TRAJECTORIES}.parameters.budget", "half_square must be at least 1e-09, got 0.0"],
+        ),
+        ("studies.experiments.audits.trials", 19, ["audits.trials must be at least 20, got 19"]),
+        (
+            "lin2025.experiments.pair_losses.parameters.design.step_size",
+            10.0,
+            ["step_size must be at most 2 / (ridge + mean squared norm of the features)"],
+        ),
+        (
+            "lin2025.experiments.pair_losses.parameters.candidates",
+            1501,
+            ["candidates must be at most design.sample_size = 1500, got 1501"],
+        ),
+        (
+            "choquettechoo2024.experiments.coefficient_rates.parameters.step_sizes.high",
+            0.5,
+            ["step_sizes must be small enough for second moments to stay finite, got 0.5"],
+        ),
+        (
+            "bombari2025.experiments.scaling_laws_mild.parameters.aspect_ratios.fitted_below",
+            2.0e-6,
+            ["fitted_below must leave at least 3 values, got 2e-06, which leaves 1"],
+        ),
+        (
+            "brown2024.experiments.fixed_ratio.parameters.budget",
+            {"zcdp": 1000.0},
+            ["budget must be at most epsilon = ", "at this delta"],
         ),
         (f"{TRAJECTORIES}.recipe", "trajectory", ["'trajectory'", "did you mean 'trajectories'"]),
         (

@@ -27,7 +27,7 @@ CLIP_FACTOR = 2.0
 # The squared sub-Gaussian norm s² of a standard normal: E exp(z²/s²) = 2.
 GAUSSIAN_SCALE = 8 / 3
 
-Decays = q.Some[Annotated[q.Power, Field(gt=1)]]
+Decays = q.Some[Annotated[q.Decay, Field(gt=1)]]
 
 AXES = {
     "algorithm": Axis("algorithm", METHODS),
@@ -42,7 +42,7 @@ AXES = {
 class Problem(Strict):
     """Eigenvalues i^-r in the eigenbasis, a target of norm 1 with coordinates in i^-1."""
 
-    decay: Annotated[q.Power, Field(gt=1)] = Field(
+    decay: Annotated[q.Decay, Field(gt=1)] = Field(
         description="Decay exponent r of the eigenvalues."
     )
     dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")

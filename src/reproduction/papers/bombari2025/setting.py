@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from privreg.spectra import Spectrum
 
 SpectrumName = Literal["isotropic", "uniform"]
+# Where powers of ln(1 / gamma) come forth.
+TinyRatio = Annotated[q.Real, Field(ge=1e-30, lt=1)]
 SPECTRUM = Axis("covariance spectrum", "spectra")
 EXPONENT = Axis("schedule exponent alpha", "exponents")
 SCHEDULE = Axis("schedule of the rate", "schedules")

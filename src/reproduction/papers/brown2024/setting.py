@@ -11,13 +11,16 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis
 from reproduction.experiment.parameters import Strict
 
+# Up to where descent is stable on more rows than columns of whitened features.
+StepSize = Annotated[q.StepSize, Field(ge=1e-3, le=0.5)]
+
 
 class OneSize(Strict):
     """Tables of one size and the step size; the paper's experiments state neither n nor eta."""
 
     dimension: q.Dimension = Field(description="Features p.")
     sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Sample size n.")
-    step_size: q.StepSize = Field(description="eta.")
+    step_size: StepSize = Field(description="eta.")
 
     _more_rows_than_columns = q.more_than("sample_size", "dimension")
 

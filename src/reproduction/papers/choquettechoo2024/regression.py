@@ -11,6 +11,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis
 from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import error_of_mean
 
 if TYPE_CHECKING:
     from privreg.theory.correlated_noise.linear_regression import StationaryError
@@ -26,7 +27,7 @@ class Covariance(Strict):
     """Gaussian features."""
 
     dimension: q.Dimension = Field(description="d.")
-    decay: q.Power = Field(description="a of the eigenvalues k^-a.")
+    decay: q.Decay = Field(description="a of the eigenvalues k^-a.")
 
     @property
     def eigenvalues(self) -> np.ndarray:
@@ -50,6 +51,18 @@ class Setting(NamedTuple):
 def power_law(dimension: int, exponent: float) -> np.ndarray:
     """Eigenvalues k^-a, the largest being 1."""
     return np.arange(1, dimension + 1, dtype=float) ** -exponent
+
+
+def require_stationary(name: str, eigenvalues: np.ndarray, step_size: float) -> None:
+    r"""Refuse a step size at which second moments under normal features grow without bound.
+
+    .. math:: \sum_j \frac{\eta\lambda_j}{2(1-\eta\lambda_j)} < 1
+    """
+    rates = step_size * eigenvalues
+    if rates.max() >= 1 or np.sum(rates / (2 * (1 - rates))) >= 1:
+        raise ValueError(
+            f"{name} must be small enough for second moments to stay finite, got {step_size:g}"
+        )
 
 
 def damping(setting: Setting) -> float:
@@ -137,5 +150,4 @@ def slope(abscissa: ArrayLike, values: ArrayLike) -> np.ndarray:
 
 def deviations(runs: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Distance of the means over the last axis from exact values, in standard errors."""
-    error = runs.std(axis=-1, ddof=1) / np.sqrt(runs.shape[-1])
-    return (runs.mean(axis=-1) - exact) / error
+    return (runs.mean(axis=-1) - exact) / error_of_mean(runs)

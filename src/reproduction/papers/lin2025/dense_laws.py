@@ -17,8 +17,8 @@ Normal = tuple[float, float]  # mean and variance
 
 
 def apart(found: float, reference: float) -> float:
-    """Relative difference."""
-    return abs(found / reference - 1.0)
+    """Relative difference, none of equal values: both are infinite beyond an order."""
+    return 0.0 if found == reference else abs(found / reference - 1.0)
 
 
 def normal_divergence(first: Normal, second: Normal, order: float) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis
@@ -28,6 +28,8 @@ READINGS: dict[Reading, tuple[float, float, float]] = {
 }
 
 NO_GUARANTEE = "none: an approximation by a conjecture, over observed pairs"
+# Beyond an order of its own each pair of laws has an infinite divergence.
+BOTH_INFINITE = "both losses are infinite at this order"
 NOISE = Axis("standard deviation sigma of gradient noise", "gradient_noise_stds")
 
 
@@ -41,15 +43,38 @@ class Design(Strict):
         "variance d^(-1/2) (wide).",
     )
     dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Records n, one a step.")
+    sample_size: Annotated[q.SampleSize, Field(ge=2, le=1_000_000)] = Field(
+        description="Records n, one a step."
+    )
     step_size: q.StepSize = Field(description="Discrete step eta; the scaled rate is d eta.")
     ridge: q.NonNegative = Field(description="Penalty delta.")
     scaled_label_noise_std: q.Deviation = Field(
         description="Standard deviation of the label noise in units of d^(-1/2)."
     )
-    label_noise_clip: q.Positive = Field(
+    label_noise_clip: Annotated[q.Positive, Field(ge=1, le=10)] = Field(
         description="The label noise is clipped at this many of them."
     )
+
+    @model_validator(mode="after")
+    def _steps_are_stable(self) -> Self:
+        most = 2 / (self.ridge + self.mean_squared_norm)
+        if self.step_size > most:
+            raise ValueError(
+                "step_size must be at most 2 / (ridge + mean squared norm of the features) "
+                f"= {most:g}, got {self.step_size:g}"
+            )
+        return self
+
+    @property
+    def mean_squared_norm(self) -> float:
+        """Of the features."""
+        mean, std = self.coordinate
+        return self.dimension * (mean**2 + std**2)
+
+    @property
+    def ordered_pairs(self) -> int:
+        """Pairs of different records, in either order."""
+        return self.sample_size * (self.sample_size - 1)
 
     @property
     def horizon(self) -> float:
@@ -127,6 +152,33 @@ class Design(Strict):
             ridge=self.ridge,
             multiplicities=np.repeat([1.0, self.dimension - 1.0], 4) / 4.0,
         )
+
+
+class Scaled(Strict):
+    """A problem in scaled time t = k / d."""
+
+    horizon: Annotated[q.Positive, Field(le=1e6)] = Field(description="Last time.")
+    rate: q.StepSize = Field(description="Scaled rate gamma at time 0.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
+    ridge: q.NonNegative = Field(description="Penalty delta.")
+    scaled_label_noise_std: q.Deviation = Field(
+        description="Standard deviation of the label noise."
+    )
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        """At least that of the features' second moment, whose mean eigenvalue is about 1."""
+        return 2.0
+
+    @model_validator(mode="after")
+    def _rate_is_stable(self) -> Self:
+        most = 2 / (self.ridge + self.largest_eigenvalue)
+        if self.rate > most:
+            raise ValueError(
+                f"rate must be at most 2 / (ridge + largest eigenvalue) = {most:g}, "
+                f"got {self.rate:g}"
+            )
+        return self
 
 
 class Instance(NamedTuple):

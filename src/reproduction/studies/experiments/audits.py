@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from reproduction.experiment.trials import Trials
 
 PLACE = "Guarantees of the private algorithms"
+# Runs on each data set that an audit takes.
+LEAST_TRIALS = 20
 
 
 class Parameters(Strict):
     """One promise for all; a trial runs every algorithm once on each of two neighbours."""
 
-    promised_mu: Positive = Field(description="Promise √(2ρ) of each algorithm.")
+    promised_mu: Annotated[Positive, Field(ge=1e-3, le=1e3)] = Field(
+        description="Promise √(2ρ) of each algorithm."
+    )
     confidence: Probability = Field(description="Of each audit by itself.")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -19,6 +21,16 @@ class Parameters(Strict):
     decays: setting.Decays = Field(description="Decay exponents r.")
     sample_sizes: q.SizeAxis = Field(description="Sample sizes N.")
     epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")
+
+    @model_validator(mode="after")
+    def _noise_has_steps(self) -> Self:
+        if self.sample_sizes.low < 2:
+            raise ValueError(f"sample_sizes.low must be at least 2, got {self.sample_sizes.low:g}")
+        if self.sample_sizes.high > 1e15:
+            raise ValueError(
+                f"sample_sizes.high must be at most 1e+15, got {self.sample_sizes.high:g}"
+            )
+        return self
 
     def multiplier(self, noise: str, size: float) -> float:
         from privreg.algorithms.shaped_accounting import published_noise_multiplier

@@ -28,7 +28,7 @@ class Parameters(setting.Problem):
     relative_steps: q.LogAxis = Field(description="Step sizes over the paper's cap.")
     estimating_rows: q.SampleSize = Field(description="Public labelled rows m of the estimate.")
     epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")
-    delta: q.Probability = Field(description="delta of the paper's noise.")
+    delta: q.Delta = Field(description="delta of the paper's noise.")
 
     def per_residual(self, constant: str, shape: np.ndarray) -> float:
         """C of Theorem 4.2, or 2 √(tr(Σ⁻¹H))."""

@@ -26,14 +26,14 @@ ARMS = ("non-private", *(f"tree, {shape}" for shape in SHAPES))
 class Parameters(Strict):
     """Dimensions in units of the number of rows; the first coordinates are the same in all."""
 
-    decay: Annotated[q.Power, Field(gt=1)] = Field(description="Decay exponent r.")
+    decay: Annotated[q.Decay, Field(gt=1)] = Field(description="Decay exponent r.")
     sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
     ratios: Annotated[q.Rising[q.Count], Field(min_length=2)] = Field(
         description="d / N, increasing."
     )
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
     epsilon: q.Epsilon = Field(description="epsilon, replace-one.")
-    delta: q.Probability = Field(description="delta.")
+    delta: q.Delta = Field(description="delta.")
     step_sizes: q.StepSizeAxis = Field(description="Step sizes to choose from.")
 
     def problem(self, ratio: int) -> setting.Problem:

@@ -20,11 +20,22 @@ if TYPE_CHECKING:
 PLACE = "Section 4.1, Lemmas B.10 and B.11"
 
 
+# N eta, up to which ten million coordinates are followed.
+Horizon = Annotated[q.Real, Field(ge=1e-3, le=1e6)]
+
+
+class Horizons(q.LogAxis):
+    """Log-spaced horizons."""
+
+    low: Horizon = Field(description="Smallest horizon.")
+    high: Horizon = Field(description="Largest horizon, more than the smallest.")
+
+
 class Parameters(Strict):
     """Infinite power laws for the population, finite ones for public features."""
 
     decays: setting.Decays = Field(description="Decay exponents r.")
-    horizons: q.LogAxis = Field(description="N times the step size.")
+    horizons: Horizons = Field(description="N times the step size.")
     dimension: Annotated[q.Dimension, Field(ge=2)] = Field(
         description="Dimension d of the public features."
     )
@@ -32,7 +43,7 @@ class Parameters(Strict):
         description="Number N of private rows."
     )
     public_ratios: q.Some[q.Count] = Field(description="Public over private rows, M / N.")
-    sampled_horizons: q.Some[q.Positive] = Field(description="N eta of the samples.")
+    sampled_horizons: q.Some[Horizon] = Field(description="N eta of the samples.")
 
 
 AXES = {

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PLACE = "Table 1, Corollaries 4.3 to 4.6"
 
 
+GrowthPower = Annotated[q.Power, Field(le=1)]
+
+
 class Parameters(Strict):
     """Decays and the enormous sample sizes at which logarithms and floors no longer show."""
 
@@ -31,10 +34,10 @@ class Parameters(Strict):
     sample_sizes: q.SizeAxis = Field(description="N of the fits for power laws.")
     exponential_sizes: q.SizeAxis = Field(description="N of the fits for exponential decay.")
     curve_decays: q.LogAxis = Field(description="Decay exponents r of the curves.")
-    powers: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
+    powers: Annotated[q.Some[GrowthPower], Field(min_length=2)] = Field(
         description="p of budgets that grow as N^p."
     )
-    fitted_powers: q.Some[q.Power] = Field(description="p at which bounds are fitted.")
+    fitted_powers: q.Some[GrowthPower] = Field(description="p at which bounds are fitted.")
 
     @model_validator(mode="after")
     def _traces_are_finite(self) -> Self:

@@ -19,10 +19,24 @@ PLACE = "Assumption 2.1, Definition B.4, Theorem B.5, Lemmas B.6 to B.9, B.12, B
 AT_MOST: dict[str, Any] = {"holds": every(below(1.0)), "refuses": [1.01, 1.5]}
 
 
+# From where their powers are numbers, to where N eta of the largest eigenvalue is below 1.
+RelativeStep = Annotated[q.Real, Field(ge=1e-6, le=16)]
+
+
+class RelativeSteps(q.LogAxis):
+    """Log-spaced step sizes over the largest one of Theorem 4.2."""
+
+    low: RelativeStep = Field(description="Smallest step size.")
+    high: RelativeStep = Field(description="Largest step size, more than the smallest.")
+
+
 class Parameters(setting.Problem):
     """A problem, with step sizes in units of the largest that Theorem 4.2 allows."""
 
-    relative_steps: q.LogAxis = Field(description="Step sizes over that largest one.")
+    label_noise_std: q.PositiveDeviation = Field(
+        description="Standard deviation of the label noise."
+    )
+    relative_steps: RelativeSteps = Field(description="Step sizes over that largest one.")
     large_size: Annotated[q.SampleSize, Field(ge=2)] = Field(
         description="N at which Lemma B.15 is read for its first step."
     )

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage, trials_last
+from reproduction.experiment.summaries import error_of_mean
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
 
@@ -23,7 +24,7 @@ PLACE = "Algorithms 1 and 3, Lemma B.8; nothing of it is simulated in the paper"
 class Parameters(setting.Problem):
     """Unclipped runs of a zero target without label noise, with white noise of deviation 1."""
 
-    step_sizes: q.StepSizeAxis = Field(description="Step sizes.")
+    step_sizes: q.SmallStepAxis = Field(description="Step sizes.")
 
 
 AXES = {name: setting.AXES[name] for name in ("correlation", "noise_shape", "step_size")}
@@ -88,7 +89,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
 def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict:
     """Means, and how far they are from both formulas."""
     risk = trials_last(simulation.risk)
-    mean, error = risk.mean(axis=-1), risk.std(axis=-1, ddof=1) / np.sqrt(risk.shape[-1])
+    mean, error = risk.mean(axis=-1), error_of_mean(risk)
     formulas = {name: theory[name].transpose(*GRID).values for name in ("exact", "linear")}
     return {"risk": risk} | {
         f"ratio_to_{name}": (mean / formula, error / formula) for name, formula in formulas.items()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from itertools import product
+from typing import Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -19,9 +20,17 @@ class Parameters(Strict):
     """Targets, and the sizes at which noise and private estimates are counted."""
 
     epsilons: q.Rising[q.Epsilon] = Field(description="Promised epsilon.")
-    delta: q.Probability = Field(description="Promised delta.")
+    delta: q.Delta = Field(description="Promised delta.")
     sample_sizes: q.Rising[q.SampleSize] = Field(description="Sample sizes N.")
     failure_probability: q.Probability = Field(description="Of one private estimate.")
+
+    @model_validator(mode="after")
+    def _estimates_have_a_share(self) -> Self:
+        from privreg.algorithms.residual_estimate import private_share
+
+        for promised, size in product(self.epsilons, self.sample_sizes):
+            private_share(epsilon=promised, delta=self.delta, calls=size)
+        return self
 
     def published(self, promised: float, size: int) -> float:
         """tau of Theorem 4.1."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -20,14 +20,22 @@ HISTOGRAM_EPSILON, HISTOGRAM_DELTA = 1.0, 1e-6
 class Parameters(Strict):
     """Orders, targets and sizes."""
 
-    orders: q.Some[q.RenyiOrder] = Field(description="alpha, above 1.")
-    epsilons: q.Some[q.Epsilon] = Field(description="Promised epsilon.")
-    deltas: q.Some[q.Probability] = Field(description="delta.")
+    orders: q.Some[Annotated[q.RenyiOrder, Field(le=16)]] = Field(description="alpha, above 1.")
+    epsilons: q.Some[Annotated[q.Epsilon, Field(ge=0.01)]] = Field(description="Promised epsilon.")
+    deltas: q.Some[q.Delta] = Field(description="delta.")
     sample_sizes: q.Some[q.SampleSize] = Field(description="Calls N of the residual estimate.")
     sensitivities: q.Some[q.Positive] = Field(
         description="Sensitivities at the same ratio to the noise."
     )
-    groups: Annotated[q.Count, Field(ge=2)] = Field(description="Groups of the histogram.")
+    groups: Annotated[q.Count, Field(ge=3)] = Field(description="Groups of the histogram.")
+
+    @model_validator(mode="after")
+    def _estimates_have_a_share(self) -> Self:
+        from privreg.algorithms.residual_estimate import private_share
+
+        for (epsilon, delta), calls in product(self.targets, self.sample_sizes):
+            private_share(epsilon=epsilon, delta=delta, calls=calls)
+        return self
 
     @property
     def targets(self) -> list[tuple[float, float]]:

@@ -24,7 +24,7 @@ class Parameters(Strict):
 
     rows: q.Some[q.SampleSize] = Field(description="Public rows m of Option 1.")
     epsilon: q.Epsilon = Field(description="epsilon of one private estimate.")
-    delta: q.Probability = Field(description="delta of one private estimate.")
+    delta: q.Delta = Field(description="delta of one private estimate.")
     failure_probability: q.Probability = Field(description="Of one private estimate.")
     group_rows: q.SampleSize = Field(description="Private rows a group.")
 

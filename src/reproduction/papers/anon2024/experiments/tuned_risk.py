@@ -57,7 +57,7 @@ class Parameters(setting.Problem):
     epsilons: Annotated[q.Rising[q.Epsilon], Field(min_length=2)] = Field(
         description="epsilon, increasing."
     )
-    delta: q.Probability = Field(description="delta.")
+    delta: q.Delta = Field(description="delta.")
     step_sizes: q.StepSizeAxis = Field(description="Step sizes to choose from.")
     public_ratios: q.Some[q.Count] = Field(description="Public over private rows; 1 must be one.")
 

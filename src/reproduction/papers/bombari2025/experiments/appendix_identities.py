@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -35,10 +35,20 @@ class Parameters(Strict):
         description="Exponents alpha of the schedules, 1 or more."
     )
     roots: q.Some[q.Positive] = Field(description="rho of rho^2/2-zCDP.")
-    failures: q.Some[q.Probability] = Field(description="delta of (epsilon, delta)-DP.")
+    failures: q.Some[q.Delta] = Field(description="delta of (epsilon, delta)-DP.")
     descent: Annotated[q.Positive, Field(gt=2)] = Field(
         description="Coefficient a of the comparison equations."
     )
+
+    @model_validator(mode="after")
+    def _simple_conversion_holds(self) -> Self:
+        most = np.sqrt(np.log(1 / min(self.failures)))
+        if min(self.roots) > most:
+            raise ValueError(
+                "roots must hold a value of at most the root of ln(1 / failures) "
+                f"= {most:g}, got {self.roots}"
+            )
+        return self
 
 
 AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}

@@ -22,7 +22,7 @@ class Parameters(Strict):
     dimensions: Annotated[q.Some[q.Dimension], Field(min_length=2)] = Field(
         description="Dimensions d."
     )
-    spectrum_powers: Annotated[q.Some[q.SignedPower], Field(min_length=2)] = Field(
+    spectrum_powers: Annotated[q.Some[q.SpectrumPower], Field(min_length=2)] = Field(
         description="phi of Assumption 3."
     )
     exponents: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(

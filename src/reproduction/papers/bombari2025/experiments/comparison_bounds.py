@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -24,13 +24,23 @@ TIMES = np.concatenate([[0.0], ENDS, 1 - ENDS[-2::-1], [1.0]])
 class Parameters(Clipped):
     """A uniform spectrum, several schedules."""
 
-    smallest: Annotated[q.Positive, Field(lt=1)] = Field(
+    smallest: Annotated[q.Positive, Field(ge=1e-4, lt=1)] = Field(
         description="Smallest eigenvalue; the mean is 1."
     )
     aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     initial_rate: q.StepSize = Field(description="Initial learning rate.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
+
+    @model_validator(mode="after")
+    def _rate_is_below_its_cap(self) -> Self:
+        most = 2 / self.aspect_ratio
+        if self.initial_rate > most:
+            raise ValueError(
+                f"initial_rate must be at most 2 / aspect_ratio = {most:g}, "
+                f"got {self.initial_rate:g}"
+            )
+        return self
 
 
 AXES = {"exponent": EXPONENT, "time": Axis("time t", TIMES)}

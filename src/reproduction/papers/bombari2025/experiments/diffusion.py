@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import Field
@@ -35,7 +35,9 @@ class Parameters(Spectra, Clipped):
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     initial_rate: q.StepSize = Field(description="Initial learning rate.")
     exponent: q.Power = Field(description="Exponent alpha of the schedule.")
-    times: q.Rising[q.Positive] = Field(description="Times at which the risk is compared.")
+    times: q.Rising[Annotated[q.Positive, Field(le=1)]] = Field(
+        description="Times at which the risk is compared."
+    )
 
     @property
     def derived_steps(self) -> float:

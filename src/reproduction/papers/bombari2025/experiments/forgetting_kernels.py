@@ -21,10 +21,8 @@ PLACE = "Equations (6.1)-(6.3), Proposition E.1"
 class Parameters(Clipped):
     """One power law; schedules along which both forms are solved."""
 
-    spectrum_power: Annotated[q.SignedPower, Field(lt=1)] = Field(
-        description="phi of the spectrum."
-    )
-    signal_power: q.SignedPower = Field(description="psi of the signal.")
+    spectrum_power: q.SpectrumPower = Field(description="phi of the spectrum.")
+    signal_power: q.SignalPower = Field(description="psi of the signal.")
     descent_range: q.Window = Field(description="Range of x of the kernels' slopes.")
     schedule_powers: q.Some[q.Power] = Field(description="alpha of the schedules.")
     initial_rate: q.StepSize = Field(description="Initial learning rate.")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.papers.bombari2025.setting import ASPECT_RATIO, CLIP_CONSTANT, Labelled
+from reproduction.papers.bombari2025.setting import ASPECT_RATIO, CLIP_CONSTANT, Labelled, TinyRatio
 
 if TYPE_CHECKING:
     from privreg.schedules import Schedule
@@ -17,12 +17,21 @@ if TYPE_CHECKING:
 PLACE = "Theorem 2, equations (D.105) and (D.109)"
 
 
+SMALL = 1e-4
+
+
 class Parameters(Labelled):
     """Two limits on isotropic data, and a range of aspect ratios for the explicit constants."""
 
     clip_constants: q.Some[q.ClipConstant] = Field(description="Clipping constants c.")
-    aspect_ratio: q.AspectRatio = Field(description="gamma at which rho = 1 has its limit.")
-    private_aspect_ratio: q.AspectRatio = Field(
+    # Below, the least risk is rounding.
+    label_noise_std: Annotated[q.PositiveDeviation, Field(ge=1e-9)] = Field(
+        description="Standard deviation zeta of the label noise."
+    )
+    aspect_ratio: Annotated[q.AspectRatio, Field(ge=1e-10)] = Field(
+        description="gamma at which rho = 1 has its limit."
+    )
+    private_aspect_ratio: TinyRatio = Field(
         description="gamma at which rho = gamma^b has its limit."
     )
     privacy_power: Annotated[q.Power, Field(gt=0.5, lt=1)] = Field(
@@ -32,6 +41,19 @@ class Parameters(Labelled):
     aspect_ratios: q.Some[q.AspectRatio] = Field(
         description="Values of gamma for the explicit constants."
     )
+
+    @model_validator(mode="after")
+    def _offsets_can_be_fitted(self) -> Self:
+        if len(self.small) < 2:
+            raise ValueError(
+                f"aspect_ratios must hold two values of at most {SMALL:g}, got {self.aspect_ratios}"
+            )
+        return self
+
+    @property
+    def small(self) -> list[float]:
+        """Values of gamma on which the slopes of offsets are fitted."""
+        return [gamma for gamma in self.aspect_ratios if gamma <= SMALL * (1 + 1e-9)]
 
     @property
     def roots(self) -> list[float]:
@@ -136,7 +158,7 @@ def offset_slopes(parameters: Parameters) -> dict:
     """Offsets of (D.105) and of the text after Theorem 2."""
     from privreg.theory.one_pass_dpgd.optimal_harmonic import explicit_constants
 
-    small = [gamma for gamma in parameters.aspect_ratios if gamma <= 1e-4 * (1 + 1e-9)]
+    small = parameters.small
     rhos = [gamma**parameters.privacy_power for gamma in small]
     proof = [
         explicit_constants(

@@ -59,6 +59,7 @@ AXES = {
     "initial_rate": INITIAL_RATE,
 }
 PANEL, MAP = ("sample_size", "exponent"), ("clip_constant", "initial_rate")
+ABOVE_CAP = "the deterministic equivalent is above the cap everywhere"
 VALLEY = "log-log slope of the best initial rate in the clipping constant below 1"
 
 
@@ -70,13 +71,15 @@ VALLEY = "log-log slope of the best initial rate in the clipping constant below 
     best_clip_constant="clipping constant where the risk is least",
     large_clip_excess="log ratio of the least risk with c above 1 to the least of all",
     large_rate_excess="log ratio of the least risk with a rate above 2 / gamma to the least of all",
-    valley_slope=VALLEY,
+    valley_slope=Quantity(VALLEY, missing=heat_maps.NO_VALLEY),
 )
 def predicted(parameters: Parameters, sample_size: int, exponent: float) -> dict:
     """The deterministic equivalent on the grid, and its minimum between the grid's points."""
     risk = _final_risk(parameters, sample_size, exponent, *parameters.settings())
     excess = {
-        f"{name}_excess": np.log(risk[parameters.region(name, sample_size)].min() / risk.min())
+        f"{name}_excess": np.log(
+            risk[parameters.region(name, sample_size)].min(initial=np.inf) / risk.min()
+        )
         for name in heat_maps.REGIONS
     }
     return {
@@ -113,16 +116,21 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
 
 @per(
     *PANEL,
-    median_distance="median over settings of the absolute log ratio of the mean risk to the "
-    "deterministic equivalent, where the latter is below the cap",
-    upper_distance="the same, 95th percentile over settings",
+    median_distance=Quantity(
+        "median over settings of the absolute log ratio of the mean risk to the deterministic "
+        "equivalent, where the latter is below the cap",
+        missing=ABOVE_CAP,
+    ),
+    upper_distance=Quantity("the same, 95th percentile over settings", missing=ABOVE_CAP),
     large_clip_excess=Mean(
-        "the log ratio of the risk at the best setting with c above 1 to the best below"
+        "the log ratio of the risk at the best setting with c above 1 to the best below",
+        missing=heat_maps.ONE_SIDE,
     ),
     large_rate_excess=Mean(
-        "the log ratio of the risk at the best rate above 2 / gamma to the best below"
+        "the log ratio of the risk at the best rate above 2 / gamma to the best below",
+        missing=heat_maps.ONE_SIDE,
     ),
-    valley_slope=Mean(f"the {VALLEY}"),
+    valley_slope=Mean(f"the {VALLEY}", missing=heat_maps.NO_VALLEY),
 )
 def readings(
     parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset, **cell: Any
@@ -141,8 +149,8 @@ def readings(
         for name in heat_maps.REGIONS
     }
     return excess | {
-        "median_distance": np.quantile(apart, 0.5),
-        "upper_distance": np.quantile(apart, 0.95),
+        "median_distance": np.quantile(apart, 0.5) if apart.size else np.nan,
+        "upper_distance": np.quantile(apart, 0.95) if apart.size else np.nan,
         "valley_slope": [parameters.valley_slope(each) for each in np.moveaxis(risk, -1, 0)],
     }
 

@@ -15,6 +15,7 @@ from reproduction.papers.bombari2025.setting import (
     HARMONIC,
     SCHEDULE,
     Clipped,
+    TinyRatio,
     polynomial_name,
 )
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 PLACE = "Propositions 5.1 and 5.2, Theorems 2 and 3, equations (5.12), (5.17), (5.19) and (D.78)"
 GROWING = "alpha=lnln(1/gamma)"
+
+
+# At 1 its logarithm, over which slopes are fitted, is 0.
+Ratio = Annotated[q.AspectRatio, Field(le=0.5)]
 
 
 class Penalty(Strict):
@@ -41,7 +46,7 @@ class Penalty(Strict):
 class Parameters(Clipped):
     """Optimised risks over aspect ratios, and sweeps of the clipping constant."""
 
-    aspect_ratios: Annotated[q.Some[q.AspectRatio], Field(min_length=4)] = Field(
+    aspect_ratios: Annotated[q.Some[Ratio], Field(min_length=4)] = Field(
         description="gamma = d / n, decreasing."
     )
     budgets: q.Some[q.StatedBudget] = Field(description="Budgets that stay fixed.")
@@ -51,7 +56,7 @@ class Parameters(Clipped):
     exponents: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
         description="Exponents alpha of the schedules."
     )
-    log_power_aspect_ratios: tuple[q.AspectRatio, q.AspectRatio] = Field(
+    log_power_aspect_ratios: tuple[TinyRatio, TinyRatio] = Field(
         description="Two values of gamma, tiny and decreasing, between which powers of "
         "ln(1/gamma) are measured.",
     )

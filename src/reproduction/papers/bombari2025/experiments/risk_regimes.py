@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -19,14 +19,16 @@ PLACE = "Lemma E.4, equations (E.16)-(E.17), and Theorem 4"
 RATES = 9
 
 
+# In units of a balance: where a term is alone, and its rates are still numbers.
+Beyond = Annotated[q.Real, Field(ge=1, le=1e9)]
+
+
 class Regime(Strict):
     """A term of the risk, where it is made to dominate."""
 
     term: Literal["signal", "sampling", "private"]
-    spectrum_power: Annotated[q.SignedPower, Field(lt=1)] = Field(
-        description="phi of the spectrum."
-    )
-    signal_power: q.SignedPower = Field(description="psi of the signal.")
+    spectrum_power: q.SpectrumPower = Field(description="phi of the spectrum.")
+    signal_power: q.SignalPower = Field(description="psi of the signal.")
     schedule_power: q.Power = Field(description="alpha of the schedule.")
 
     _the_target_is_finite = q.sum_below("signal_power", "spectrum_power", 1.0)
@@ -48,7 +50,7 @@ class Parameters(Clipped):
 
     regimes: q.Some[Regime] = Field(description="Terms and powers.")
     aspect_ratio: Annotated[q.AspectRatio, Field(lt=1)] = Field(description="gamma of the terms.")
-    beyond_balance: q.Window = Field(
+    beyond_balance: Annotated[tuple[Beyond, Beyond], AfterValidator(q.rising)] = Field(
         description="Rates fitted, in units of the one at which the term equals the signal's."
     )
     critical_ratios: Annotated[

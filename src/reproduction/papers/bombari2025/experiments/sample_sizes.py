@@ -9,6 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
+from reproduction.experiment.summaries import error_of_mean, standard_deviation
 from reproduction.papers.bombari2025.setting import (
     HARMONIC,
     SAMPLE_SIZE,
@@ -139,7 +140,7 @@ def compared(simulation: xr.Dataset, theory: xr.Dataset, spectrum: str) -> dict:
     risk = trials_last(simulation.risk.sel(spectrum=spectrum))
     predicted = theory.risk.sel(spectrum=spectrum).values
     mean = risk.mean(axis=-1)
-    relative = risk.std(axis=-1, ddof=1) / np.sqrt(risk.shape[-1]) / mean
+    relative = error_of_mean(risk) / mean
     # Runs share no draws, so the errors of a ratio's two means are independent; the first
     # schedule's ratio to itself is exactly 1.
     ratio = mean / mean[:1]
@@ -147,7 +148,7 @@ def compared(simulation: xr.Dataset, theory: xr.Dataset, spectrum: str) -> dict:
     ratio_relative[0] = 0.0
     return {
         "ratio": (ratio, ratio * ratio_relative),
-        "ratio_spread": (risk / mean[:1, :, None]).std(axis=-1, ddof=1),
+        "ratio_spread": standard_deviation(risk / mean[:1, :, None]),
         "prediction_distance": (np.log(mean / predicted), relative),
         **_readings(mean, predicted, relative),
     }

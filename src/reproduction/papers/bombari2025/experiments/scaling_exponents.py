@@ -25,7 +25,9 @@ class Panel(Strict):
     """One of Figures 10-13."""
 
     name: Name = Field(description="The figure.")
-    signal_decay: Annotated[q.Power, Field(gt=1)] = Field(description="kappa_1 = 2 - phi - psi.")
+    signal_decay: Annotated[q.Real, Field(gt=1, le=100)] = Field(
+        description="kappa_1 = 2 - phi - psi."
+    )
     schedule_power: q.Power = Field(description="alpha.")
     privacy_power: Annotated[q.Power, Field(lt=1)] = Field(description="b of rho = gamma^b.")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PLACE = "Figures 2 and 3, Theorem 4"
+
+
+FITTED = 3
+BOUND = f"the cap on the rate binds at all but {FITTED - 1} fitted ratios"
 
 
 class Ratios(Strict):
@@ -29,7 +33,20 @@ class Ratios(Strict):
     )
 
     _has_a_length = q.more_than("largest", "smallest")
-    _can_be_fitted = q.more_than("fitted_below", "smallest")
+
+    @model_validator(mode="after")
+    def _can_be_fitted(self) -> Self:
+        found = int(self.fitted(self.values()).sum())
+        if found < FITTED:
+            raise ValueError(
+                f"fitted_below must leave at least {FITTED} values, "
+                f"got {self.fitted_below:g}, which leaves {found}"
+            )
+        return self
+
+    def fitted(self, ratios: np.ndarray) -> np.ndarray:
+        """Which of them the slope is fitted on."""
+        return ratios <= self.fitted_below * (1 + 1e-9)
 
     def values(self) -> np.ndarray:
         return np.geomspace(self.largest, self.smallest, self.count)
@@ -38,11 +55,13 @@ class Ratios(Strict):
 class Parameters(Clipped):
     """Figures 2 and 3: spectra and signals, schedules, privacy levels that scale with gamma."""
 
-    spectrum_powers: q.Some[Annotated[q.SignedPower, Field(lt=1)]] = Field(
-        description="phi of the spectrum."
+    spectrum_powers: q.Some[q.SpectrumPower] = Field(description="phi of the spectrum.")
+    signal_powers: Annotated[q.Some[q.SignalPower], Field(min_length=2)] = Field(
+        description="psi of the signal."
     )
-    signal_powers: q.Some[q.SignedPower] = Field(description="psi of the signal.")
-    schedule_powers: q.Some[q.Power] = Field(description="alpha of the schedule.")
+    schedule_powers: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
+        description="alpha of the schedule."
+    )
     privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
         description="b of rho = gamma^b."
     )
@@ -103,25 +122,22 @@ def tuned(
 
 @per(
     *POWERS,
-    slope="log-log slope of the risk in the aspect ratio",
+    slope=Quantity("log-log slope of the risk in the aspect ratio", missing=BOUND),
     exponent="exponent of the risk in Theorem 4",
     rate_exponent="exponent of the learning rate in Theorem 4",
-    difference="fitted slope minus exponent",
+    difference=Quantity("fitted slope minus exponent", missing=BOUND),
 )
 def law(parameters: Parameters, earlier: xr.Dataset, **powers: float) -> dict:
     """A fitted slope, and the exponents of Theorem 4."""
     from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
 
     at, ratios = earlier.sel(powers), earlier.aspect_ratio.values
-    fitted = (ratios <= parameters.aspect_ratios.fitted_below * (1 + 1e-9)) & (
+    fitted = parameters.aspect_ratios.fitted(ratios) & (
         at.share_of_cap.values < parameters.largest_share_of_cap
     )
-    if fitted.sum() < 3:
-        raise ValueError(
-            f"aspect_ratios: {fitted.sum()} of them can be fitted at powers {[*powers.values()]},"
-            " where the cap on the rate does not bind: expected at least 3"
-        )
-    slope = np.polyfit(np.log(ratios[fitted]), np.log(at.risk.values[fitted]), 1)[0]
+    slope = np.nan
+    if fitted.sum() >= FITTED:
+        slope = np.polyfit(np.log(ratios[fitted]), np.log(at.risk.values[fitted]), 1)[0]
     predicted = optimal_exponent(**powers)
     return {
         "slope": slope,
@@ -133,16 +149,23 @@ def law(parameters: Parameters, earlier: xr.Dataset, **powers: float) -> dict:
 
 @per(
     largest_difference=Quantity(
-        "largest distance of a fitted slope to its exponent", "schedule_power"
+        "largest distance of a fitted slope to its exponent", "schedule_power", missing=BOUND
     ),
-    upper_half_rise="largest rise of the fitted slope over the upper half of the schedule powers",
+    upper_half_rise=Quantity(
+        "largest rise of the fitted slope over the upper half of the schedule powers",
+        missing=BOUND,
+    ),
     exponent_upper_half_rise="largest rise of the exponent over the upper half of the schedule "
     "powers",
     least_increment_by_schedule=Quantity(
-        "least increment of the fitted slope between neighbouring schedule powers", "privacy_power"
+        "least increment of the fitted slope between neighbouring schedule powers",
+        "privacy_power",
+        missing=BOUND,
     ),
     least_increment_by_decay=Quantity(
-        "least increment of the fitted slope as the signal decays faster", "privacy_power"
+        "least increment of the fitted slope as the signal decays faster",
+        "privacy_power",
+        missing=BOUND,
     ),
 )
 def readings(parameters: Parameters, earlier: xr.Dataset) -> dict:

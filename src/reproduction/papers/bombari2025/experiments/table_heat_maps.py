@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PLACE = "Figures 5 and 6, Section 7"
 
+FEW_OR_ONE_SIDE = f"{heat_maps.ONE_SIDE}, or fewer than two seeds are stable"
+
 
 class Parameters(tables.TableParameters):
     """Figures 5 and 6: one table, two sample sizes, two schedules, a grid of settings."""
@@ -57,10 +59,14 @@ def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[li
     *PANEL,
     loss=Estimate("mean validation loss over stable seeds", " ".join(MAP)),
     loss_median=Quantity("median validation loss over all seeds", " ".join(MAP)),
-    excluded="unstable seeds, left out of the mean",
-    large_clip_excess=Estimate("log ratio of the best loss with c above 1 to the best loss below"),
+    excluded=Quantity("unstable seeds, left out of the mean"),
+    large_clip_excess=Estimate(
+        "log ratio of the best loss with c above 1 to the best loss below",
+        missing=FEW_OR_ONE_SIDE,
+    ),
     large_rate_excess=Estimate(
-        "log ratio of the best loss with a rate above 2 / gamma to that below"
+        "log ratio of the best loss with a rate above 2 / gamma to that below",
+        missing=FEW_OR_ONE_SIDE,
     ),
     valley_slope=Estimate(
         "log-log slope of the best initial rate in the clipping constant below 1"
@@ -133,6 +139,8 @@ def _losses(
 
 def _excess(loss: np.ndarray, region: np.ndarray) -> tuple[float, float]:
     """Settings of a trial are chosen on the others, so that no minimum is its own evidence."""
+    if loss.shape[-1] < 2:
+        return np.nan, np.nan
     differences = []
     for trial in range(loss.shape[-1]):
         scores = np.median(np.delete(loss, trial, axis=-1), axis=-1)

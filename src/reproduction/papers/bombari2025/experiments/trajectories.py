@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
-from reproduction.experiment.summaries import loglog_slope
+from reproduction.experiment.summaries import loglog_slope, standard_deviation
 from reproduction.papers.bombari2025.setting import (
     EXPONENT,
     SPECTRUM,
@@ -151,7 +151,7 @@ def paths(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) ->
     mean = risk.mean(axis=-2)
     return {
         "risk_mean": mean[..., parameters.shown],
-        "risk_spread": risk.std(axis=-2, ddof=1)[..., parameters.shown],
+        "risk_spread": standard_deviation(risk, axis=-2)[..., parameters.shown],
         "gap": np.abs(risk - curve[..., None, :]).max(axis=-1),
         "gap_of_mean": np.abs(mean - curve).max(axis=-1),
         "largest_growth": (risk.max(axis=-1) / risk[..., 0]).max(axis=-1),

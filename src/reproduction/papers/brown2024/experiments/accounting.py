@@ -25,7 +25,7 @@ class Parameters(Strict):
     """Budgets, and the random neighbours on which the sensitivity is tried."""
 
     budgets: q.Some[q.StatedBudget] = Field(description="Budgets.")
-    delta: q.Probability = Field(description="delta of the conversion.")
+    delta: q.Delta = Field(description="delta of the conversion.")
     steps: q.Rising[q.Steps] = Field(description="Gradient steps T.")
     clip_norm: q.ClipNorm = Field(description="gamma.")
     sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Sample size n.")

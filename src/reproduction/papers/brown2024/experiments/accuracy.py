@@ -29,7 +29,9 @@ class Parameters(OneThreshold):
     huber_sample_size: Annotated[q.SampleSize, Field(ge=10)] = Field(
         description="Sample size of the Huber correspondence."
     )
-    huber_clip_norm: q.ClipNorm = Field(description="Threshold gamma of the Huber correspondence.")
+    huber_clip_norm: Annotated[q.ClipNorm, Field(ge=0.01)] = Field(
+        description="Threshold gamma of the Huber correspondence."
+    )
     huber_steps: Annotated[q.Steps, Field(ge=10)] = Field(
         description="Noiseless steps towards the Huber minimiser."
     )

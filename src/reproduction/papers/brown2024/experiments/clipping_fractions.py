@@ -10,6 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
+from reproduction.papers.brown2024 import setting
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,7 +33,7 @@ class Parameters(Strict):
     )
     budget: q.StatedBudget = Field(description="zCDP budget.")
     steps: q.Steps = Field(description="Gradient steps T; the paper does not state it.")
-    step_size: q.StepSize = Field(description="eta; the paper does not state it.")
+    step_size: setting.StepSize = Field(description="eta; the paper does not state it.")
     clip_norms: q.ClipAxis = Field(description="Thresholds gamma.")
     clip_constants: q.Some[q.ClipConstant] = Field(description="Values of gamma / sqrt(p).")
 

@@ -20,6 +20,8 @@ from reproduction.experiment.cells import (
 )
 from reproduction.experiment.identities import below, close, identity
 from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import error_of_mean
+from reproduction.papers.brown2024 import setting
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,8 +45,8 @@ class Parameters(Strict):
         description="Features p for the spectrum of Sigma."
     )
     draws: Annotated[q.Count, Field(ge=2)] = Field(description="Data sets in each trial.")
-    power: q.Count = Field(description="t of Lemma C.6.")
-    step_size: q.StepSize = Field(description="eta.")
+    power: Annotated[q.Count, Field(le=100)] = Field(description="t of Lemma C.6.")
+    step_size: setting.StepSize = Field(description="eta.")
 
     _more_rows_than_columns = q.more_than("sample_size", "dimension")
 
@@ -229,7 +231,7 @@ def draws(simulation: xr.Dataset) -> dict:
 def edges(simulation: xr.Dataset, ratio: int, edge: str) -> dict:
     values = trials_last(simulation.edges.sel(ratio=ratio, edge=edge))
     limit = (1 + (-1 if edge == "lower" else 1) / np.sqrt(float(ratio))) ** 2
-    error = values.std(ddof=1) / np.sqrt(values.size)
+    error = error_of_mean(values)
     return {"limit_edges": limit, "edge_gap": (values.mean() - limit, error)}
 
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage
+from reproduction.experiment.summaries import error_of_mean
 from reproduction.papers.brown2024.setting import RHO, OneThreshold, rhos
 
 if TYPE_CHECKING:
@@ -129,8 +130,8 @@ def probabilities(simulation: xr.Dataset, rho: float) -> dict:
         "share_unclipped_path": share,
         "disagreements": np.sum(clip != differ),
         "path_disagreements": np.sum(clip != would),
-        "bound_slack": (bound - clip.mean(), _error(clip)),
-        "share_gap": (share.mean() - float(at.exact_share), _error(share)),
+        "bound_slack": (bound - clip.mean(), error_of_mean(clip)),
+        "share_gap": (share.mean() - float(at.exact_share), error_of_mean(share)),
         "any_clip_bound": bound,
     }
 
@@ -165,7 +166,3 @@ def _share_over(data: ArraySamples, iterates: np.ndarray, clip_norm: float) -> n
         residuals = np.abs(data.labels - iterates[:, :, step] @ data.features.T)
         over += np.count_nonzero(residuals > widths, axis=-1)
     return over / (len(widths) * steps)
-
-
-def _error(values: np.ndarray) -> float:
-    return values.std(ddof=1) / np.sqrt(values.size)

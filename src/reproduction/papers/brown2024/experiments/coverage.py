@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
+from reproduction.experiment.summaries import error_of_mean
 from reproduction.papers.brown2024.setting import OneThreshold
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ class Parameters(OneThreshold):
         10, description="Runs, checkpoints or batches m."
     )
     burn_in: q.Index = Field(20, description="First iterates left out.")
-    level: q.Probability = Field(0.95, description="Nominal coverage; the paper states none.")
+    level: Annotated[q.Probability, Field(ge=0.01, le=0.9999)] = Field(
+        0.95, description="Nominal coverage; the paper states none."
+    )
     runs: q.Count = Field(description="Algorithm runs in each trial.")
     literal_steps: Annotated[q.Rising[q.Steps], Field(min_length=3)] = Field(
         default_factory=lambda: [5, 10, 15, 20, 30],
@@ -54,6 +57,12 @@ class Parameters(OneThreshold):
 
     @model_validator(mode="after")
     def _long_enough(self) -> Self:
+        least = self.burn_in + self.replicates
+        if self.gradients[0] < least:
+            raise ValueError(
+                f"gradients must be at least burn_in + replicates = {least}, "
+                f"got {self.gradients[0]}"
+            )
         if not self.long_gradients:
             raise ValueError(
                 "gradients must hold a number more than replicates * burn_in = "
@@ -270,10 +279,10 @@ def scores(parameters: Parameters, simulation: xr.Dataset) -> dict:
         found |= _scores(parameters, simulation, name, targets)
         coverage, length = found[f"{name}_coverage"], found[f"{name}_length"]
         exact, expected = found[f"{name}_exact_coverage"], found[f"{name}_expected_length"]
-        found[f"{name}_coverage_gap"] = coverage.mean(axis=-1) - exact, _error(coverage)
+        found[f"{name}_coverage_gap"] = coverage.mean(axis=-1) - exact, error_of_mean(coverage)
         found[f"{name}_length_ratio"] = (
             length.mean(axis=-1) / expected,
-            _error(length) / expected,
+            error_of_mean(length) / expected,
         )
     found["ols_length"] = simulation.ols_length.values.mean()
     over = found["batch_means_length"].mean(axis=-1) / found["ols_length"]
@@ -351,7 +360,3 @@ def _scores(
             each.mean(axis=0), (2.5, 97.5), axis=-1
         )
     return found
-
-
-def _error(values: np.ndarray) -> np.ndarray:
-    return values.std(axis=-1, ddof=1) / np.sqrt(values.shape[-1])

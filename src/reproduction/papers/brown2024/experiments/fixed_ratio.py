@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import (
@@ -20,6 +20,7 @@ from reproduction.experiment.cells import (
 )
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import loglog_slope
+from reproduction.papers.brown2024 import setting
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,12 +59,29 @@ class Parameters(Strict):
     )
     samples_per_feature: Annotated[q.SampleSize, Field(ge=3)] = Field(description="n / p.")
     budget: q.StatedBudget = Field(description="zCDP budget.")
-    delta: q.Probability = Field(description="delta of the (eps, delta) form of AdaSSP.")
+    delta: q.Delta = Field(description="delta of the (eps, delta) form of AdaSSP.")
     steps: q.Steps = Field(description="Gradient steps T.")
-    step_size: q.StepSize = Field(description="eta; the paper's experiments do not state it.")
+    step_size: setting.StepSize = Field(description="eta; the paper's experiments do not state it.")
     clip_constant: q.ClipConstant = Field(description="gamma / sqrt(p).")
     anisotropic: q.Flag = Field(False, description="Random covariance of Appendix B.")
-    label_noise_mean: q.Finite = Field(0.0, description="Mean of the label noise, 0 in the paper.")
+    label_noise_mean: Annotated[q.Finite, Field(ge=-1e6, le=1e6)] = Field(
+        0.0, description="Mean of the label noise, 0 in the paper."
+    )
+
+    @model_validator(mode="after")
+    def _adassp_is_private(self) -> Self:
+        from privreg.algorithms.adassp import largest_epsilon
+        from privreg.privacy.zcdp import to_approximate
+
+        found, most = (
+            float(to_approximate(self.budget.rho, delta=self.delta)),
+            largest_epsilon(self.delta),
+        )
+        if found > most:
+            raise ValueError(
+                f"budget must be at most epsilon = {most:.3g} at this delta, got {found:.3g}"
+            )
+        return self
 
     @property
     def work(self) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -31,6 +31,22 @@ class Parameters(Strict):
     )
     dimension: q.Dimension = Field(description="Features p where n grows alone.")
     sample_sizes: q.SizeAxis = Field(description="Sample sizes n where n grows alone.")
+
+    @model_validator(mode="after")
+    def _a_step_is_taken(self) -> Self:
+        if self.budget.rho > 100:
+            raise ValueError(f"budget must be at most 100-zCDP, got {self.budget.rho:g}")
+        for name, rows in (
+            ("samples_per_feature", self.samples_per_feature),
+            ("sample_sizes.low", self.sample_sizes.low / self.dimension),
+        ):
+            steps = float(self.steps(np.array(rows), np.array(1.0)))
+            if steps < 1:
+                raise ValueError(
+                    f"{name} must be large enough for a step, got T = steps_factor "
+                    f"log(n rho / p) = {steps:.3g}"
+                )
+        return self
 
     def steps(self, sample_size: np.ndarray, dimension: np.ndarray) -> np.ndarray:
         """T = c log(n rho / p), not rounded."""

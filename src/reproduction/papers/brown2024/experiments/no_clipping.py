@@ -30,7 +30,7 @@ class Parameters(OneSize):
     dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Features p.")
     steps: q.Steps = Field(description="Gradient steps T.")
     failure: q.Probability = Field(description="beta.")
-    label_noise: q.Some[q.Deviation] = Field(description="Standard deviations sigma.")
+    label_noise: q.Some[q.PositiveDeviation] = Field(description="Standard deviations sigma.")
     runs: q.Count = Field(description="Runs on each data set.")
     budget: q.StatedBudget = Field(description="Budget at which the proof's demand is evaluated.")
 

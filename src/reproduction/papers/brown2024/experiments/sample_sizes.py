@@ -20,6 +20,7 @@ from reproduction.experiment.cells import (
 )
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import loglog_slope
+from reproduction.papers.brown2024 import setting
 from reproduction.papers.brown2024.size_crossings import KINDS
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Parameters(Strict):
     steps: q.Rising[q.Steps] = Field(
         description="Numbers of gradient steps T, each with its own noise."
     )
-    step_size: q.StepSize = Field(description="eta; the paper's experiments do not state it.")
+    step_size: setting.StepSize = Field(description="eta; the paper's experiments do not state it.")
     clip_constant: q.ClipConstant = Field(description="gamma / sqrt(p).")
 
     _more_rows_than_columns = q.more_than("sample_sizes", "dimension")

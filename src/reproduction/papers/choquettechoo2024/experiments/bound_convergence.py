@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -17,10 +17,12 @@ PLACE = "Section 3, the discretisation and the alternating minimisation"
 class Parameters(Strict):
     """Smooth and strongly convex functions with L = G = d = rho = 1 and no sampling noise."""
 
-    condition_numbers: q.Some[Annotated[q.Positive, Field(ge=1)]] = Field(
+    condition_numbers: q.Some[Annotated[q.Positive, Field(ge=1, le=1e6)]] = Field(
         description="kappa = L / mu."
     )
-    step_sizes: q.Some[q.StepSize] = Field(description="eta in units of 1/L.")
+    step_sizes: q.Some[Annotated[q.StepSize, Field(ge=1e-3, lt=2)]] = Field(
+        description="eta in units of 1/L."
+    )
     points: Annotated[q.Rising[q.Count], Field(min_length=2)] = Field(
         description="k, even, each twice the one before."
     )
@@ -28,6 +30,13 @@ class Parameters(Strict):
     rounds: Annotated[q.Count, Field(ge=2)] = Field(
         description="Rounds of the alternating minimisation."
     )
+
+    @model_validator(mode="after")
+    def _points_double(self) -> Self:
+        expected = [self.points[0] << place for place in range(len(self.points))]
+        if self.points[0] % 2 or self.points != expected:
+            raise ValueError(f"points must be even, each twice the one before, got {self.points}")
+        return self
 
 
 AXES = {

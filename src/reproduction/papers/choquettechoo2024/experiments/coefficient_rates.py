@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import Covariance, slope, stationary
 
 if TYPE_CHECKING:
@@ -26,9 +27,14 @@ class Parameters(Covariance):
         description="Steps T of the sensitivities."
     )
     damping: q.Probability = Field(description="nu of the damped families' sensitivities.")
-    step_sizes: q.StepSizeAxis = Field(description="eta of the risks.")
+    step_sizes: q.SmallStepAxis = Field(description="eta of the risks.")
     dampings: q.ShareAxis = Field(description="nu as it tends to 0, at the least step size.")
     rho: q.Rho = Field(description="zCDP budget.")
+
+    @model_validator(mode="after")
+    def _there_is_a_stationary_state(self) -> Self:
+        regression.require_stationary("step_sizes", self.eigenvalues, self.step_sizes.high)
+        return self
 
     def risk(self, family: str, step_size: float, damping: float) -> float:
         noise = _noise(family, damping)

@@ -20,11 +20,19 @@ ALGORITHMS = ("dp_sgd", "dp_ftrl", "optimised")
 MULTIPLIERS = ("sound", "printed")
 
 
+class ConditionNumbers(q.SizeAxis):
+    """Log-spaced condition numbers."""
+
+    high: Annotated[q.Real, Field(gt=1, le=1e6)] = Field(
+        description="Largest condition number, more than the smallest."
+    )
+
+
 class Parameters(Strict):
     """Smooth and strongly convex functions with L = G = d = rho = 1 and no sampling noise."""
 
-    condition_numbers: q.SizeAxis = Field(description="kappa = L / mu.")
-    step_sizes: q.Some[Annotated[q.StepSize, Field(lt=2)]] = Field(
+    condition_numbers: ConditionNumbers = Field(description="kappa = L / mu.")
+    step_sizes: q.Some[Annotated[q.StepSize, Field(ge=1e-3, lt=2)]] = Field(
         description="eta in units of 1/L, less than 2; the paper states none."
     )
     lags: q.Count = Field(description="Longest lag T_max of the multiplier; not stated.")

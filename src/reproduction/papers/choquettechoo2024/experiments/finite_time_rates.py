@@ -23,7 +23,7 @@ class Parameters(Strict):
     """Regression without label noise, from a distance spread evenly over the eigenvectors."""
 
     dimensions: q.Rising[q.Dimension] = Field(description="Dimensions d.")
-    decay: q.Power = Field(description="a of the eigenvalues k^-a.")
+    decay: q.Decay = Field(description="a of the eigenvalues k^-a.")
     steps: q.SizeAxis = Field(description="Steps T, rounded.")
     rho: q.Rho = Field(description="zCDP budget of all iterates.")
     clip_norm: q.ClipNorm = Field(description="Norm G that no gradient exceeds.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -19,9 +21,15 @@ class Parameters(Strict):
     """Grids of the inequalities."""
 
     degrees: q.Some[q.Count] = Field(description="Sizes of the identity in Remark F.7.")
-    failures: q.LogAxis = Field(description="Probabilities rho of Remark F.7, below 1/3.")
+    failures: q.ShareAxis = Field(description="Probabilities rho of Remark F.7, below 1/3.")
     instances: q.Count = Field(description="Random instances of Lemmas F.19 and F.21.")
-    dampings: q.LogAxis = Field(description="nu of Definition D.3, below 1.")
+    dampings: q.SmallStepAxis = Field(description="nu of Definition D.3, below 1.")
+
+    @model_validator(mode="after")
+    def _failures_are_rare(self) -> Self:
+        if not self.failures.high < 1 / 3:
+            raise ValueError(f"failures.high must be less than 1/3, got {self.failures.high:g}")
+        return self
 
     @property
     def derived_steps(self) -> float:

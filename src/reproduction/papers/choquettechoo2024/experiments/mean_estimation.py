@@ -25,7 +25,7 @@ class Parameters(Strict):
     """Step sizes of the curve, and those whose coefficients are drawn and simulated."""
 
     step_sizes: q.StepSizeAxis = Field(description="eta of the ratio.")
-    shown_step_sizes: q.Some[Annotated[q.StepSize, Field(le=1)]] = Field(
+    shown_step_sizes: q.Some[q.SmallStep] = Field(
         description="eta of the coefficients and of the runs; the paper states none."
     )
     coefficients: Annotated[q.Count, Field(ge=2)] = Field(description="Coefficients shown.")

@@ -43,7 +43,7 @@ class Parameters(Strict):
     cooldown: q.Share = Field(description="Share of the steps with a falling rate.")
     final_rate: q.Share = Field(description="Last learning rate over the first.")
     epsilons: q.Rising[q.Epsilon] = Field(description="Budgets epsilon.")
-    delta: q.Probability = Field(description="delta of all budgets.")
+    delta: q.Delta = Field(description="delta of all budgets.")
     rate_factors: q.Some[q.Positive] = Field(
         description="Rates tried, times the prefix error of the mean gradients."
     )

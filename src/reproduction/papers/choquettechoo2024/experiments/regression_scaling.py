@@ -11,6 +11,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, means, per, stage, trials_last
 from reproduction.experiment.parameters import explain
 from reproduction.experiment.summaries import loglog_slope
+from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import (
     ALGORITHM,
     ALGORITHMS,
@@ -39,7 +40,7 @@ class Parameters(Covariance):
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
     values: Annotated[q.Some[q.Positive], Field(min_length=2)] = Field(description="Its values.")
-    step_size: q.StepSize = Field(description="eta where it does not vary.")
+    step_size: q.SmallStep = Field(description="eta where it does not vary.")
     rho: q.Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
     burn_in_memories: q.Positive = Field(
         description="Steps before averaging, in units of 1/(eta times least eigenvalue)."
@@ -51,8 +52,8 @@ class Parameters(Covariance):
     def _values_are_of_what_varies(self) -> Self:
         kinds: dict[str, Any] = {
             "dimension": q.Dimension,
-            "decay": q.Power,
-            "step_size": q.StepSize,
+            "decay": q.Decay,
+            "step_size": q.SmallStep,
         }
         for value in self.values:
             whole = self.varied == "dimension" and value == int(value)
@@ -60,6 +61,12 @@ class Parameters(Covariance):
                 TypeAdapter(kinds[self.varied]).validate_python(int(value) if whole else value)
             except ValidationError as error:
                 raise ValueError(explain(error, f"values of {self.varied}")) from None
+        return self
+
+    @model_validator(mode="after")
+    def _there_is_a_stationary_state(self) -> Self:
+        for setting in self.settings:
+            regression.require_stationary("step_size", *setting)
         return self
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
+from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import (
     Covariance,
     Setting,
@@ -22,17 +23,25 @@ PLACE = "Section 1.3, Section 2.2, Table 2, Proposition C.24"
 RULES = ("constant", "over log d")
 
 
+Several = Annotated[q.Dimension, Field(ge=2)]
+
+
 class Parameters(Covariance):
     """Dimensions of the spectrum (1, 1/d, ..., 1/d), and one covariance for anti-PGD."""
 
-    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
+    dimensions: Annotated[q.Rising[Several], Field(min_length=2)] = Field(
         description="Dimensions d, increasing."
     )
     step_size: Annotated[q.StepSize, Field(le=0.5)] = Field(
         description="eta, constant or times 1/log d."
     )
-    step_sizes: q.LogAxis = Field(description="eta of anti-PGD.")
-    dampings: q.LogAxis = Field(description="nu of anti-PGD, below 1.")
+    step_sizes: q.SmallStepAxis = Field(description="eta of anti-PGD.")
+    dampings: q.SmallStepAxis = Field(description="nu of anti-PGD, below 1.")
+
+    @model_validator(mode="after")
+    def _there_is_a_stationary_state(self) -> Self:
+        regression.require_stationary("step_sizes", self.eigenvalues, self.step_sizes.high)
+        return self
 
     def damped_risk(self, step_size: float, damping: float) -> float:
         """Of damped anti-PGD."""

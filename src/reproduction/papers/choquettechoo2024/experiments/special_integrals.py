@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
@@ -30,6 +30,15 @@ class Parameters(Strict):
         description="alpha^2 of Property F.9, below 1 and not -m; of F.11 those above 0."
     )
     cutoffs: q.ShareAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
+
+    @model_validator(mode="after")
+    def _some_are_positive(self) -> Self:
+        if max(self.characteristics) < q.LEAST:
+            raise ValueError(
+                f"characteristics must hold a value of at least {q.LEAST:g}, "
+                f"got {self.characteristics}"
+            )
+        return self
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """All pairs a, b."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
+from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import (
     ALGORITHM,
     Setting,
@@ -36,10 +37,16 @@ class Parameters(Strict):
     dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
         description="Dimensions d."
     )
-    step_size: q.StepSize = Field(description="Step size, the same for all dimensions.")
-    low_exponent: Annotated[q.Power, Field(gt=0, lt=1)] = Field(description="a < 1 of k^-a.")
-    high_exponent: Annotated[q.Power, Field(gt=1)] = Field(description="a > 1 of k^-a.")
+    step_size: q.SmallStep = Field(description="Step size, the same for all dimensions.")
+    low_exponent: Annotated[q.Decay, Field(gt=0, lt=1)] = Field(description="a < 1 of k^-a.")
+    high_exponent: Annotated[q.Decay, Field(gt=1)] = Field(description="a > 1 of k^-a.")
     rho: q.Rho = Field(description="zCDP budget.")
+
+    @model_validator(mode="after")
+    def _there_is_a_stationary_state(self) -> Self:
+        # Of all spectra the constant one has the largest trace.
+        regression.require_stationary("step_size", np.ones(self.dimensions[-1]), self.step_size)
+        return self
 
     @property
     def spectra(self) -> list[str]:

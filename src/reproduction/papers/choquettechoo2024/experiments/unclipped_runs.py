@@ -27,7 +27,7 @@ class Parameters(Covariance):
         description="Steps T, increasing."
     )
     failure_probability: q.Probability = Field(description="p.")
-    label_noise_stds: Annotated[q.Some[q.Deviation], Field(min_length=2)] = Field(
+    label_noise_stds: Annotated[q.Some[q.PositiveDeviation], Field(min_length=2)] = Field(
         description="Of two runs on one draw."
     )
     gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.parameters import Strict
+from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.diffusion import RidgeRegression
@@ -20,22 +20,16 @@ if TYPE_CHECKING:
 PLACE = "Equation (1), Theorem 4.2"
 
 
-class Parameters(Strict):
+class Parameters(Scaled):
     """Euler-Maruyama paths; a trial is a batch of them."""
 
     dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
-    horizon: q.Positive = Field(description="Last time.")
-    rate: q.StepSize = Field(description="Scaled rate gamma.")
-    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
-    ridge: q.NonNegative = Field(description="Penalty delta.")
-    scaled_label_noise_std: q.Deviation = Field(
-        description="Standard deviation of the label noise."
-    )
     paths: Annotated[q.Count, Field(ge=2)] = Field(description="Paths a trial.")
     steps: q.Steps = Field(description="Time steps.")
     times: q.Count = Field(description="Times at which the risk is compared.")
 
     _times_are_steps = q.at_most("times", "steps")
+    _steps_are_short = q.at_most("horizon", "steps")
 
     @property
     def stops(self) -> np.ndarray:

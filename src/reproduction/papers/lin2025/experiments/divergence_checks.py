@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
@@ -40,10 +40,23 @@ class Parameters(Strict):
 
     design: Design
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
-    orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
+    orders: q.Some[Annotated[q.RenyiOrder, Field(le=8)]] = Field(
+        description="Rényi orders, more than 1."
+    )
     small_dimension: Annotated[q.Dimension, Field(ge=2)] = Field(
         description="Dimension of the stacked dense laws."
     )
+
+    @model_validator(mode="after")
+    def _gaps_remain(self) -> Self:
+        design = self.design
+        rate = design.step_size * (design.ridge + design.mean_squared_norm / design.dimension)
+        if design.sample_size * rate > 100:
+            raise ValueError(
+                "design.sample_size must be at most 100 decay times of the gaps "
+                f"= {100 / rate:g}, got {design.sample_size}"
+            )
+        return self
 
     @property
     def small_case(self) -> tuple[HomogenisedSGD, Pair]:

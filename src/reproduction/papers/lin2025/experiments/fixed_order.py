@@ -10,7 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Mean, means, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.papers.lin2025.setting import Design, Instance, about
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, Instance, about
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -79,10 +79,13 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     "position",
     "lag",
-    surrogate_ratio=Mean("the loss of the diffusion over the exact one (no guarantee)"),
+    surrogate_ratio=Mean(
+        "the loss of the diffusion over the exact one (no guarantee)", missing=BOTH_INFINITE
+    ),
     shorter_surrogate_ratio=Mean(
         "the loss of the diffusion, the differing step not counted twice, over the exact one "
-        "(no guarantee)"
+        "(no guarantee)",
+        missing=BOTH_INFINITE,
     ),
 )
 def ratios(simulation: xr.Dataset) -> dict:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -28,6 +28,16 @@ class Parameters(Strict):
     steps: Annotated[q.Rising[q.Index], Field(min_length=2)] = Field(description="Iterations k.")
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
+
+    @model_validator(mode="after")
+    def _steps_contract(self) -> Self:
+        most = 1 / self.design.step_size
+        if not self.design.ridge < most:
+            raise ValueError(
+                f"design.ridge must be less than 1 / design.step_size = {most:g}, "
+                f"got {self.design.ridge:g}"
+            )
+        return self
 
 
 AXES = {

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import jackknife
+from reproduction.experiment.summaries import jackknife, standard_deviation
 from reproduction.papers.lin2025.setting import Design, Instance
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def joint(parameters: Parameters, simulation: xr.Dataset) -> dict:
     return {
         "joint_distance": distance / freedom,
         "joint_distance_spread": jackknife(
-            lambda kept: standardised[kept].std(ddof=1), distance.size
+            lambda kept: standard_deviation(standardised[kept]), distance.size
         ),
         "correlation_ratio": simulation.correlation,
     }

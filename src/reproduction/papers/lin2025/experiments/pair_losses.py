@@ -12,7 +12,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.pairs import Records
-from reproduction.papers.lin2025.setting import Design, about
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, about
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,6 +52,9 @@ class Parameters(Strict):
         return [place.position for place in self.places]
 
     _places_have_records = q.at_most("times", "design.horizon")
+    _pairs_are_there = q.at_most("pairs", "design.ordered_pairs")
+    _shown_are_there = q.at_most("shown", "design.ordered_pairs")
+    _candidates_are_records = q.at_most("candidates", "design.sample_size")
 
 
 AXES = {
@@ -63,10 +66,22 @@ AXES = {
 
 @per(
     largest_loss=Quantity("largest loss over all ordered pairs", "place"),
-    candidate_share=Quantity("largest loss over pairs of candidate records, as a share", "place"),
-    top_share=Quantity("loss of the proxy's first pair, as a share", "place proxy"),
-    best_share=Quantity("largest loss over the proxy's pairs, as a share", "place proxy"),
-    correlation=Quantity("correlation of proxy and loss over all pairs", "place proxy"),
+    candidate_share=Quantity(
+        "largest loss over pairs of candidate records, as a share",
+        "place",
+        missing=BOTH_INFINITE,
+    ),
+    top_share=Quantity(
+        "loss of the proxy's first pair, as a share", "place proxy", missing=BOTH_INFINITE
+    ),
+    best_share=Quantity(
+        "largest loss over the proxy's pairs, as a share", "place proxy", missing=BOTH_INFINITE
+    ),
+    correlation=Quantity(
+        "correlation of proxy and loss over all pairs",
+        "place proxy",
+        missing="a loss is infinite at this order",
+    ),
     proxy_value=Quantity("proxy of random ordered pairs", "place proxy shown"),
     loss=Quantity("loss of random ordered pairs", "place shown"),
     order_limit="largest order with a finite loss at release right after the step",

@@ -12,7 +12,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.pairs import Records
-from reproduction.papers.lin2025.setting import NO_GUARANTEE, NOISE, Design
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, NO_GUARANTEE, NOISE, Design
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,6 +40,8 @@ class Parameters(Strict):
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
     _sweep_has_records = q.at_most("sweep_steps", "design.sample_size")
+    _pairs_are_there = q.at_most("pairs", "design.ordered_pairs")
+    _candidates_are_records = q.at_most("candidates", "design.sample_size")
 
 
 AXES = {
@@ -81,9 +83,11 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     "selection",
     "gradient_noise_std",
-    overshoot=Mean("the largest loss over the last one"),
-    relative_loss=Mean("the loss over the one after the last step", "step"),
-    selection_share=Mean("the loss over that of the search over candidate records", "step"),
+    overshoot=Mean("the largest loss over the last one", missing=BOTH_INFINITE),
+    relative_loss=Mean("the loss over the one after the last step", "step", missing=BOTH_INFINITE),
+    selection_share=Mean(
+        "the loss over that of the search over candidate records", "step", missing=BOTH_INFINITE
+    ),
 )
 def shares(simulation: xr.Dataset) -> dict:
     loss = trials_last(simulation.loss)
@@ -97,7 +101,9 @@ def shares(simulation: xr.Dataset) -> dict:
 @per(
     "selection",
     "noise_step",
-    noise_ratio=Mean("the loss over that at the next smaller noise scale", "step"),
+    noise_ratio=Mean(
+        "the loss over that at the next smaller noise scale", "step", missing=BOTH_INFINITE
+    ),
 )
 def noise_ratio(simulation: xr.Dataset) -> np.ndarray:
     loss = trials_last(simulation.loss)

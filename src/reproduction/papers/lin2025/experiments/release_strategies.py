@@ -11,7 +11,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.pairs import Records
-from reproduction.papers.lin2025.setting import Design, about
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, about
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,6 +43,13 @@ class Parameters(Strict):
     finest: q.Positive = Field(description="Width of the finest quadrature panel, in steps.")
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
+    _candidates_are_records = q.at_most("candidates", "design.sample_size")
+    _pairs_are_there = q.at_most("pairs", "candidate_pairs")
+
+    @property
+    def candidate_pairs(self) -> int:
+        """Ordered pairs of one criterion's candidates."""
+        return self.candidates * (self.candidates - 1)
 
     @property
     def times(self) -> np.ndarray:
@@ -82,11 +89,12 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 @per(
     "strategy",
-    printed_share=Mean("the printed loss over the exact one"),
+    printed_share=Mean("the printed loss over the exact one", missing=BOTH_INFINITE),
     least_printed_share=Mean(
-        "the least ratio over positions of the printed to the exact divergence"
+        "the least ratio over positions of the printed to the exact divergence",
+        missing=BOTH_INFINITE,
     ),
-    strategy_ratio=Mean("the loss over that of the last iterate", "variant"),
+    strategy_ratio=Mean("the loss over that of the last iterate", "variant", missing=BOTH_INFINITE),
 )
 def ratios(parameters: Parameters, simulation: xr.Dataset) -> dict:
     """How far the printed formulas fall short, and what a strategy costs."""

@@ -19,7 +19,7 @@ from reproduction.experiment.cells import (
     trials_last,
 )
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import jackknife
+from reproduction.experiment.summaries import jackknife, standard_deviation
 from reproduction.papers.lin2025.setting import NOISE, Design, Instance
 
 if TYPE_CHECKING:
@@ -200,4 +200,4 @@ def _distance(iterate: np.ndarray, law: HomogenisedSGD) -> float:
 
 def _spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Standard deviation over trials, (..., trial) -> (...), with its standard error."""
-    return jackknife(lambda kept: values[..., kept].std(axis=-1, ddof=1), values.shape[-1])
+    return jackknife(lambda kept: standard_deviation(values[..., kept]), values.shape[-1])

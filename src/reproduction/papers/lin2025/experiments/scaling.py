@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
-from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import loglog_slope
+from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,23 +22,29 @@ if TYPE_CHECKING:
 PLACE = "Theorems 3.1 and 4.1, Corollary 4.1, Lemma A.4"
 
 
-class Parameters(Strict):
+class Parameters(Scaled):
     """Dimensions at a fixed ratio of records, rate and noise; eigenvalues spread evenly."""
 
     dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
         description="Dimensions d."
     )
-    horizon: q.Positive = Field(description="Records over dimension, n / d.")
-    rate: q.StepSize = Field(description="Scaled rate gamma.")
-    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
-    ridge: q.NonNegative = Field(description="Penalty delta.")
-    scaled_label_noise_std: q.Deviation = Field(
-        description="Standard deviation of the label noise."
-    )
     lowest: q.NonNegative = Field(description="Smallest eigenvalue of the second moment.")
     highest: q.Positive = Field(description="Largest eigenvalue of the second moment.")
 
     _has_a_spread = q.more_than("highest", "lowest")
+
+    @model_validator(mode="after")
+    def _there_is_a_step(self) -> Self:
+        least = 1 / self.dimensions[0]
+        if self.horizon < least:
+            raise ValueError(
+                f"horizon must be at least 1 / dimensions[0] = {least:g}, got {self.horizon:g}"
+            )
+        return self
+
+    @property
+    def largest_eigenvalue(self) -> float:
+        return self.highest
 
     def problem(self, dimension: int) -> RidgeRegression:
         from privreg.theory.noisy_sgd.diffusion import RidgeRegression

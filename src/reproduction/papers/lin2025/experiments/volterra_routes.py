@@ -10,7 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.identities import Stated, below, every, identity
-from reproduction.experiment.parameters import Strict
+from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:
     from privreg.schedules import RateWithIntegral
@@ -28,18 +28,12 @@ OURS = [
 ]
 
 
-class Parameters(Strict):
+class Parameters(Scaled):
     """Problems, rates and noise on which the routes are compared."""
 
     dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
-    horizon: q.Positive = Field(description="Last time.")
-    rate: q.StepSize = Field(description="Scaled rate gamma at time 0.")
-    gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     ridge: Annotated[q.NonNegative, Field(gt=0)] = Field(
         description="Penalty delta, where there is one."
-    )
-    scaled_label_noise_std: q.Deviation = Field(
-        description="Standard deviation of the label noise."
     )
 
 
