@@ -157,13 +157,14 @@ class Records(Rebuilt):
         """
         require_callable("part", part)
         shape = tuple(require_counts("shape", shape).ravel().tolist())
-        parted = self._rows is None and isinstance(self.samples, PartedSamples)
-        if parted and self.threads > 1:
+        # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
+        parted = self.samples if self._rows is None else None
+        if isinstance(parted, PartedSamples) and self.threads > 1:
             with ThreadPoolExecutor(self.threads) as pool:
-                sums = pool.map(lambda read: self._sum(part, read(), shape), self.samples.parts())
+                sums = pool.map(lambda read: self._sum(part, read(), shape), parted.parts())
                 return np.asarray(sum(sums, start=np.zeros(shape)))
-        if parted:
-            sums = (self._sum(part, read(), shape) for read in self.samples.parts())
+        if isinstance(parted, PartedSamples):
+            sums = (self._sum(part, read(), shape) for read in parted.parts())
             return np.asarray(sum(sums, start=np.zeros(shape)))
         result = np.zeros(shape)
         for features, labels, starts in self.chunks():
