@@ -17,15 +17,16 @@ from privreg.algorithms.record_gradients import (
     bin_counts,
     by_record,
     clip_factor,
+    present,
     record_gradients,
     record_lengths,
     require_length,
     require_map,
     require_point,
     trace_weights,
-    whitened,
 )
 from privreg.algorithms.records import Records
+from privreg.algorithms.white_rows import WhiteRows
 from privreg.validation import require_instance
 
 
@@ -49,11 +50,13 @@ def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray)
     """
     whitening, edges = require_map(records, whitening), require_edges(edges)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        lengths = record_lengths(whitened(features, whitening), starts)
-        return bin_counts(lengths[lengths > 0], edges)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        lengths = record_lengths(white, starts)
+        return bin_counts(present(lengths, lengths), edges)
 
-    return records.total(part, (len(edges) + 1,))
+    return records.white_total(part, whitening, (len(edges) + 1,))
 
 
 def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArray:
@@ -63,14 +66,15 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
     """
     whitening, cap = require_map(records, whitening), require_length("cap", cap)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        white = whitened(features, whitening)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
         weights = trace_weights(white, starts, cap)
-        rows = white * np.sqrt(weights)[:, None]
+        rows = white.rows * np.sqrt(weights)[:, None]
         return rows.T @ rows
 
     p = len(whitening)
-    return records.total(part, (p, p))
+    return records.white_total(part, whitening, (p, p))
 
 
 def residual_histogram(
@@ -83,12 +87,13 @@ def residual_histogram(
     whitening, parameters = require_map(records, whitening), require_point(records, parameters)
     edges, root = require_edges(edges), np.sqrt(len(parameters))
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening)
-        present = found.norms > 0
-        return bin_counts(found.lengths[present] / root, edges)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters)
+        return bin_counts(present(found.lengths, found.norms) / root, edges)
 
-    return records.total(part, (len(edges) + 1,))
+    return records.white_total(part, whitening, (len(edges) + 1,))
 
 
 def gradient_sum(
@@ -98,11 +103,13 @@ def gradient_sum(
     whitening, parameters = require_map(records, whitening), require_point(records, parameters)
     clip_norm = require_length("clip_norm", clip_norm)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters)
         return found.sum_of(clip_factor(found.lengths, clip_norm))
 
-    return records.total(part, parameters.shape)
+    return records.white_total(part, whitening, parameters.shape)
 
 
 def curvature_sum(
@@ -126,22 +133,24 @@ def curvature_sum(
     clip_norm, cap = require_length("clip_norm", clip_norm), require_length("cap", cap)
     p = len(parameters)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening)
-        weights = trace_weights(found.white, starts, cap)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters)
+        weights = trace_weights(white, starts, cap)
         if starts is None:
             weights = np.minimum(weights, found.leverage) * (found.lengths <= clip_norm)
-            rows = found.white * np.sqrt(weights)[:, None]
+            rows = white.rows * np.sqrt(weights)[:, None]
             return rows.T @ rows
         # Neither a row's matrix nor a person's is formed: only products with the directions are.
         factors, sizes = clip_factor(found.lengths, clip_norm), np.diff(starts, append=len(labels))
-        rows = found.white * np.sqrt(weights * np.repeat(factors, sizes))[:, None]
+        rows = white.rows * np.sqrt(weights * np.repeat(factors, sizes))[:, None]
         directions = found.directions(clip_norm)
-        along = weights * np.einsum("ij,ij->i", found.white, np.repeat(directions, sizes, axis=0))
-        taken = np.add.reduceat(found.white * along[:, None], starts, axis=0)
+        along = weights * np.einsum("ij,ij->i", white.rows, np.repeat(directions, sizes, axis=0))
+        taken = np.add.reduceat(white.rows * along[:, None], starts, axis=0)
         return rows.T @ rows - (directions * factors[:, None]).T @ taken
 
-    return records.total(part, (p, p))
+    return records.white_total(part, whitening, (p, p))
 
 
 def traces(
@@ -159,25 +168,27 @@ def traces(
     whitening, parameters = require_map(records, whitening), require_point(records, parameters)
     clip_norm, cap = require_length("clip_norm", clip_norm), require_length("cap", cap)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening)
-        weights = np.minimum(trace_weights(found.white, starts, cap), found.leverage)
-        kept = by_record(weights * np.einsum("ij,ij->i", found.white, found.white), starts)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters)
+        weights = np.minimum(trace_weights(white, starts, cap), found.leverage)
+        kept = by_record(weights * white.squares, starts)
         if starts is None:
             kept = kept * (found.lengths <= clip_norm)
         else:
             sizes = np.diff(starts, append=len(labels))
             directions = np.repeat(found.directions(clip_norm), sizes, axis=0)
-            along = np.einsum("ij,ij->i", found.white, directions)
+            along = np.einsum("ij,ij->i", white.rows, directions)
             kept = kept - by_record(weights * along**2, starts)
             kept = kept * clip_factor(found.lengths, clip_norm)
         squares = np.minimum(found.lengths, clip_norm) ** 2
         if starts is None and records.common_width:
-            rows = np.einsum("ij,ij->i", found.white, found.white) * found.leverage**2
-            squares = squares * rows / found.white.shape[1]
+            rows = white.squares * found.leverage**2
+            squares = squares * rows / white.rows.shape[1]
         return np.array([np.sum(kept, dtype=np.float64), np.sum(squares, dtype=np.float64)])
 
-    curvature, square = records.total(part, (2,))
+    curvature, square = records.white_total(part, whitening, (2,))
     return float(curvature), float(square)
 
 
@@ -188,9 +199,11 @@ def second_moment_sum(
     whitening, parameters = require_map(records, whitening), require_point(records, parameters)
     clip_norm, p = require_length("clip_norm", clip_norm), len(parameters)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters)
         rows = found.clipped(clip_factor(found.lengths, clip_norm))
         return rows.T @ rows
 
-    return records.total(part, (p, p))
+    return records.white_total(part, whitening, (p, p))

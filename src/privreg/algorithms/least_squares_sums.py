@@ -20,6 +20,7 @@ from privreg.algorithms.record_gradients import (
     Rows,
     bin_counts,
     clip_factor,
+    present,
     record_gradients,
     require_length,
     require_map,
@@ -27,6 +28,7 @@ from privreg.algorithms.record_gradients import (
     trace_weights,
 )
 from privreg.algorithms.records import Records
+from privreg.algorithms.white_rows import WhiteRows
 
 
 class KeptCurvatures(NamedTuple):
@@ -59,11 +61,13 @@ def product_histogram(
     whitening, parameters = require_map(records, whitening), require_point(records, parameters)
     edges, cap, root = require_edges(edges), require_length("cap", cap), np.sqrt(len(parameters))
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening, cap)
-        return bin_counts(found.lengths[found.norms > 0] / root, edges)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters, cap)
+        return bin_counts(present(found.lengths, found.norms) / root, edges)
 
-    return records.total(part, (len(edges) + 1,))
+    return records.white_total(part, whitening, (len(edges) + 1,))
 
 
 def product_gradient_sum(
@@ -78,11 +82,13 @@ def product_gradient_sum(
     whitening, parameters = require_map(records, whitening), require_point(records, parameters)
     clip_norm, cap = require_length("clip_norm", clip_norm), require_length("cap", cap)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening, cap)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters, cap)
         return found.sum_of(clip_factor(found.lengths, clip_norm))
 
-    return records.total(part, parameters.shape)
+    return records.white_total(part, whitening, parameters.shape)
 
 
 def kept_curvatures(
@@ -106,19 +112,21 @@ def kept_curvatures(
     clip_norm, cap = require_length("clip_norm", clip_norm), require_length("cap", cap)
     short_cap, p = require_length("short_cap", short_cap), len(parameters)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening, cap)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters, cap)
         kept = _by_row(found.lengths <= clip_norm, starts, len(labels))
-        short = np.sqrt(trace_weights(found.white, starts, short_cap) * kept)[:, None]
+        short = np.sqrt(trace_weights(white, starts, short_cap) * kept)[:, None]
         long = np.sqrt(found.leverage * kept)[:, None]
-        rows = found.white * short
+        rows = white.rows * short
         first = rows.T @ rows
         if np.array_equal(short, long):
             return np.stack([first, first])
-        rows = found.white * long
+        rows = white.rows * long
         return np.stack([first, rows.T @ rows])
 
-    short, long = records.total(part, (2, p, p))
+    short, long = records.white_total(part, whitening, (2, p, p))
     return KeptCurvatures(short, long)
 
 
@@ -140,8 +148,10 @@ def last_sums(
     clip_norm, cap = require_length("clip_norm", clip_norm), require_length("cap", cap)
     short_cap, p = require_length("short_cap", short_cap), len(parameters)
 
-    def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
-        found = record_gradients(records, features, labels, starts, parameters, whitening, cap)
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters, cap)
         rows = found.clipped(clip_factor(found.lengths, clip_norm))
         # A record's trace is the smaller of its summed squares and the cap's.
         traces = np.minimum(found.norms, short_cap) ** 2 * (found.lengths <= clip_norm)
@@ -149,7 +159,7 @@ def last_sums(
         sums = [np.sum(each, dtype=np.float64) for each in (traces, squares)]
         return np.concatenate([np.ravel(rows.T @ rows), sums])
 
-    found = records.total(part, (p * p + 2,))
+    found = records.white_total(part, whitening, (p * p + 2,))
     return LastSums(found[:-2].reshape(p, p), float(found[-2]), float(found[-1]))
 
 

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import row_norms
+from privreg.algorithms.white_rows import WhiteRows
 from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
+# Values from which a comparison with every edge is quicker than a search for each.
+MANY = 1000
 Rows = NDArray[Any]
 # Entries of parameters and whitenings, and clips: products of all with rows stay numbers.
 LARGEST, NARROWEST, WIDEST = 1e90, 1e-100, 1e100
@@ -26,7 +29,7 @@ class RecordGradients:
     instead. `lengths` is what the clip looks at; `norms` are 0 for absent records.
     """
 
-    white: Rows
+    white: WhiteRows
     residuals: Rows
     leverage: Rows
     norms: Rows
@@ -38,12 +41,12 @@ class RecordGradients:
         if self.grouped:
             return np.asarray(factors @ self.vectors, dtype=np.float64)
         weights = factors * self.residuals * self.leverage
-        return np.asarray(weights @ self.white, dtype=np.float64)
+        return np.asarray(weights @ self.white.rows, dtype=np.float64)
 
     def clipped(self, factors: Rows) -> Rows:
         if self.grouped:
             return self.vectors * factors[:, None]
-        return self.white * (factors * self.residuals * self.leverage)[:, None]
+        return self.white.rows * (factors * self.residuals * self.leverage)[:, None]
 
     def directions(self, clip_norm: float) -> Rows:
         """Unit vectors along the persons' clipped gradients, 0 where a gradient is not clipped."""
@@ -53,11 +56,11 @@ class RecordGradients:
 
 def record_gradients(
     records: Records,
+    white: WhiteRows,
     features: Rows,
     labels: Rows,
     starts: NDArray[np.int64] | None,
     parameters: FloatArray,
-    whitening: FloatArray,
     cap: float | None = None,
 ) -> RecordGradients:
     """Gradients of a chunk's records.
@@ -66,33 +69,34 @@ def record_gradients(
     ----------
     records : Records
         Whose `common_width` says how a row's gradient is bounded where there is no cap.
+    white : WhiteRows
     features, labels, starts
         The chunk.
-    parameters, whitening : ndarray, shape (p,) and (p, p)
+    parameters : ndarray, shape (p,)
     cap : float, optional
         Length to which a record's rows are shortened, together with their residuals: its gradient
         is multiplied by min(1, cap²/Σ‖z‖²), and all of it is looked at by the clip.
     """
-    white = whitened(features, whitening)
     residuals = labels - features @ parameters.astype(features.dtype, copy=False)
+    rows, norms = white.rows, record_lengths(white, starts)
     if cap is not None:
-        weights, norms = trace_weights(white, starts, cap), record_lengths(white, starts)
+        weights = trace_weights(white, starts, cap)
         if starts is None:
             lengths = weights * norms * np.abs(residuals)
-            return RecordGradients(white, residuals, weights, norms, lengths, white[:0], False)
-        vectors = np.add.reduceat(white * (weights * residuals)[:, None], starts, axis=0)
+            return RecordGradients(white, residuals, weights, norms, lengths, rows[:0], False)
+        vectors = np.add.reduceat(rows * (weights * residuals)[:, None], starts, axis=0)
         return RecordGradients(white, residuals, weights, norms, row_norms(vectors), vectors, True)
     if starts is not None:
-        vectors = np.add.reduceat(white * residuals[:, None], starts, axis=0)
-        ones, norms = np.ones_like(residuals), record_lengths(white, starts)
+        vectors = np.add.reduceat(rows * residuals[:, None], starts, axis=0)
+        ones = np.ones_like(residuals)
         return RecordGradients(white, residuals, ones, norms, row_norms(vectors), vectors, True)
-    norms, absolute = np.sqrt(np.einsum("ij,ij->i", white, white)), np.abs(residuals)
+    absolute = np.abs(residuals)
     if not records.common_width:
         ones = np.ones_like(residuals)
-        return RecordGradients(white, residuals, ones, norms, norms * absolute, white[:0], False)
+        return RecordGradients(white, residuals, ones, norms, norms * absolute, rows[:0], False)
     root = float(np.sqrt(len(parameters)))
     leverage = root / np.maximum(norms, root)
-    return RecordGradients(white, residuals, leverage, norms, root * absolute, white[:0], False)
+    return RecordGradients(white, residuals, leverage, norms, root * absolute, rows[:0], False)
 
 
 def require_map(records: Records, whitening: FloatArray) -> FloatArray:
@@ -109,22 +113,18 @@ def require_length(name: str, value: float) -> float:
     return require_number(name, value, least=NARROWEST, most=WIDEST)
 
 
-def whitened(features: Rows, whitening: FloatArray) -> Rows:
-    return features @ whitening.astype(features.dtype, copy=False)
-
-
-def trace_weights(white: Rows, starts: NDArray[np.int64] | None, cap: float) -> Rows:
+def trace_weights(white: WhiteRows, starts: NDArray[np.int64] | None, cap: float) -> Rows:
     """What each row's outer product is multiplied by so that its record's trace is at most cap²."""
-    squares = by_record(np.einsum("ij,ij->i", white, white), starts)
+    squares = by_record(white.squares, starts)
     weights = cap**2 / np.maximum(squares, cap**2)
     if starts is None:
         return weights
-    return np.repeat(weights, np.diff(starts, append=len(white)))
+    return np.repeat(weights, np.diff(starts, append=len(white.rows)))
 
 
-def record_lengths(white: Rows, starts: NDArray[np.int64] | None) -> Rows:
+def record_lengths(white: WhiteRows, starts: NDArray[np.int64] | None) -> Rows:
     """Root of the summed squares of each record's rows."""
-    return np.asarray(np.sqrt(by_record(np.einsum("ij,ij->i", white, white), starts)))
+    return white.norms if starts is None else np.sqrt(by_record(white.squares, starts))
 
 
 def by_record(values: Rows, starts: NDArray[np.int64] | None) -> Rows:
@@ -136,6 +136,16 @@ def clip_factor(lengths: Rows, clip_norm: float) -> Rows:
     return factor
 
 
+def present(values: Rows, norms: Rows) -> Rows:
+    """Values of the records that are not absent."""
+    kept = norms > 0
+    return values if kept.all() else values[kept]
+
+
 def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
+    """How many values lie in each bin, its upper edge included; (len(edges) + 1,) counts."""
+    if len(values) > MANY:
+        reached = [np.count_nonzero(values <= edge) for edge in edges]
+        return np.diff(reached, prepend=0, append=len(values)).astype(np.float64)
     bins = np.searchsorted(edges, values, side="left")
     return np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)

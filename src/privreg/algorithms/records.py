@@ -18,6 +18,7 @@ from privreg.algorithms.samples import (
     as_samples,
     row_norms,
 )
+from privreg.algorithms.white_rows import WhiteRows, white_rows
 from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.privacy.persons import require_names
 from privreg.validation import (
@@ -30,6 +31,10 @@ from privreg.validation import (
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[Any]
+# Numbers of a block whose whitened rows are at hand: few calls, and each block fits in a cache.
+NUMBERS_PER_BLOCK = 1 << 16
+# Whitened rows beyond so many bytes are computed again in every pass.
+KEPT_BYTES = 1 << 27
 
 
 @runtime_checkable
@@ -76,6 +81,7 @@ class Records(Rebuilt):
     count: int = field(init=False)
     _rows: Chunk | None = field(init=False, repr=False)
     _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
+    _white: tuple[FloatArray, WhiteRows] | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "samples", as_samples(self.samples))
@@ -98,22 +104,44 @@ class Records(Rebuilt):
 
     def chunks(self) -> Iterator[tuple[Rows, Rows, NDArray[np.int64] | None]]:
         """Features, labels, and where in them each record starts; None where a row is a record."""
-        starts, held = self._starts, self._rows
+        held = self._rows
         if held is None:
             for chunk in self.samples.chunks():
                 rows = self._bounded(chunk)
                 yield rows.features, rows.labels, None
-        elif starts is None:
-            for first in range(0, self.count, ROWS_PER_CHUNK):
-                block = slice(first, first + ROWS_PER_CHUNK)
-                yield held.features[block], held.labels[block], None
         else:
-            # About a thousand records at a time, so that p × p matrices of each fit in memory.
-            for first in range(0, self.count, 1024):
-                bounds = starts[first : first + 1025]
-                low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(held.labels)
-                inside = bounds[bounds < high] - low
-                yield held.features[low:high], held.labels[low:high], inside
+            for block, inside in self._blocks(ROWS_PER_CHUNK):
+                yield held.features[block], held.labels[block], inside
+
+    def white_total(
+        self, part: Callable[..., FloatArray], whitening: FloatArray, shape: tuple[int, ...]
+    ) -> FloatArray:
+        """Sum over chunks of what `part(white, features, labels, starts)` gives.
+
+        Of data sets in memory the rows Wᵀx of the last W are kept, up to 128 MB.
+
+        Parameters
+        ----------
+        part : callable
+            Of `WhiteRows`, and of a chunk as in `total`.
+        whitening : ndarray, shape (p, p)
+            W.
+        shape : tuple of int
+            Of what it gives.
+        """
+        held = self._rows
+        if held is None:
+            return self.total(
+                lambda rows, *rest: part(white_rows(rows, whitening), rows, *rest), shape
+            )
+        kept = self._kept(held.features, whitening)
+        most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
+        result = np.zeros(shape)
+        for block, starts in self._blocks(most):
+            features, labels = held.features[block], held.labels[block]
+            white = kept.block(block) if kept else white_rows(features, whitening)
+            result += _shaped(part(white, features, labels, starts), shape)
+        return result
 
     def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
         """Sum over chunks of what `part(features, labels, starts)` gives.
@@ -129,12 +157,14 @@ class Records(Rebuilt):
         """
         require_callable("part", part)
         shape = tuple(require_counts("shape", shape).ravel().tolist())
-        if isinstance(self.samples, PartedSamples) and self.threads > 1:
+        # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
+        parted = self.samples if self._rows is None else None
+        if isinstance(parted, PartedSamples) and self.threads > 1:
             with ThreadPoolExecutor(self.threads) as pool:
-                sums = pool.map(lambda read: self._sum(part, read(), shape), self.samples.parts())
+                sums = pool.map(lambda read: self._sum(part, read(), shape), parted.parts())
                 return np.asarray(sum(sums, start=np.zeros(shape)))
-        if isinstance(self.samples, PartedSamples):
-            sums = (self._sum(part, read(), shape) for read in self.samples.parts())
+        if isinstance(parted, PartedSamples):
+            sums = (self._sum(part, read(), shape) for read in parted.parts())
             return np.asarray(sum(sums, start=np.zeros(shape)))
         result = np.zeros(shape)
         for features, labels, starts in self.chunks():
@@ -149,6 +179,35 @@ class Records(Rebuilt):
             rows = self._bounded(chunk)
             result += _shaped(part(rows.features, rows.labels, None), shape)
         return result
+
+    def _blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64] | None]]:
+        """Consecutive rows of a data set in memory, and where in them each record starts."""
+        starts, held = self._starts, self._rows
+        assert held is not None
+        for first in range(0, self.count, 1024 if starts is not None else most):
+            if starts is None:
+                yield slice(first, first + most), None
+                continue
+            # About a thousand records at a time, so that what is held of each fits in memory.
+            bounds = starts[first : first + 1025]
+            low, high = bounds[0], bounds[-1] if len(bounds) == 1025 else len(held.labels)
+            yield slice(low, high), bounds[bounds < high] - low
+
+    def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
+        """All rows Wᵀx, unless they are too many to be kept."""
+        kept = self._white
+        if kept is not None and np.array_equal(kept[0], whitening):
+            return kept[1]
+        if features.nbytes > KEPT_BYTES:
+            return None
+        # Two sets are never held together.
+        kept = None
+        object.__setattr__(self, "_white", None)
+        white = white_rows(features, whitening)
+        for array in white:
+            array.flags.writeable = False
+        object.__setattr__(self, "_white", (whitening.copy(), white))
+        return white
 
     def _bounded(self, chunk: Chunk) -> Chunk:
         long = chunk.norms > self.feature_norm

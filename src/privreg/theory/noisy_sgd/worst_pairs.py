@@ -175,15 +175,13 @@ def _pairwise(
         corner = step**2 * kappa[i]
         minor = outer[i, i] * inner[i, i] - mixed[i, i] ** 2
         log_det[i] = np.log1p(corner * outer[i, i] - 2.0 * step * mixed[i, i] - step**2 * minor)
-    gram = np.empty((4, 4))
-    core = np.zeros((4, 4))
-    move = np.zeros(4)
+    gram, left, factor = np.empty((4, 4)), np.empty((4, 4)), np.empty((4, 4))
+    turned, small = np.empty((4, 4)), np.empty((4, 4))
+    core, move, solution = np.empty((2, 2)), np.zeros(4), np.empty(4)
     index = np.empty(2, np.int64)
     weight = np.array([1.0 - order, order])
     for i in range(count):
-        for j in range(count):
-            if i == j:
-                continue
+        for j in range(i):
             index[0], index[1] = i, j
             for p in range(2):
                 for q in range(2):
@@ -192,38 +190,46 @@ def _pairwise(
                     gram[2 * p, 2 * q + 1] = mixed[u, v]
                     gram[2 * p + 1, 2 * q] = mixed[u, v]
                     gram[2 * p + 1, 2 * q + 1] = inner[u, v]
-                core[2 * p, 2 * p] = weight[p] * step**2 * kappa[index[p]]
-                core[2 * p, 2 * p + 1] = -weight[p] * step
-                core[2 * p + 1, 2 * p] = -weight[p] * step
-            move[0] = -step * residuals[i]
-            move[2] = step * residuals[j]
-            mixture, quadratic = _mixture(gram, core, move)
-            if np.isinf(mixture):
-                result[i, j] = np.inf
-            else:
-                ratio = mixture - weight[0] * log_det[i] - weight[1] * log_det[j]
-                result[i, j] = 0.5 * order * quadratic - 0.5 * ratio / (order - 1.0)
+            rank = _factor(gram, left, factor)
+            # The other order of the pair has the same factor, its rows in the other order.
+            for k in range(4):
+                for r in range(rank):
+                    turned[k, r] = factor[(k + 2) % 4, r]
+            for turn in range(2):
+                first, second = (i, j) if turn == 0 else (j, i)
+                core[0, 0], core[1, 0] = (
+                    weight[0] * step**2 * kappa[first],
+                    weight[1] * step**2 * kappa[second],
+                )
+                core[0, 1], core[1, 1] = -weight[0] * step, -weight[1] * step
+                move[0], move[2] = -step * residuals[first], step * residuals[second]
+                rows = factor if turn == 0 else turned
+                mixture, quadratic = _mixture(rows, rank, core, move, small, solution)
+                if np.isinf(mixture):
+                    result[first, second] = np.inf
+                else:
+                    ratio = mixture - weight[0] * log_det[first] - weight[1] * log_det[second]
+                    result[first, second] = 0.5 * order * quadratic - 0.5 * ratio / (order - 1.0)
     return result
 
 
 @nb.njit(cache=True, nogil=True)
-def _mixture(
-    gram: NDArray[np.float64], core: NDArray[np.float64], move: NDArray[np.float64]
-) -> tuple[float, float]:
-    """ln det(I + WKWᵀ) and its inverse form at W `move`, WᵀW = gram; `inf` if not definite."""
-    left = gram.copy()
-    factor = np.zeros((4, 4))
+def _factor(
+    gram: NDArray[np.float64], left: NDArray[np.float64], factor: NDArray[np.float64]
+) -> int:
+    """Rank of a Gram matrix, and its pivoted Cholesky factor in as many columns of `factor`.
+
+    The columns may be parallel (they are if Σ is isotropic), so it stops at the rank.
+    """
+    left[:] = gram
     scale = max(gram[0, 0], gram[1, 1], gram[2, 2], gram[3, 3])
-    rank = 0
-    # Pivoted Cholesky: the columns may be parallel (they are if Σ is isotropic), so stop at the
-    # rank.
     for r in range(4):
         pivot = 0
         for k in range(4):
             if left[k, k] > left[pivot, pivot]:
                 pivot = k
         if not left[pivot, pivot] > 1e-15 * scale:
-            break
+            return r
         root = np.sqrt(left[pivot, pivot])
         for k in range(4):
             factor[k, r] = left[k, pivot] / root
@@ -231,17 +237,32 @@ def _mixture(
             for m in range(4):
                 left[k, m] -= factor[k, r] * factor[m, r]
         left[pivot, pivot] = 0.0
-        rank = r + 1
+    return 4
+
+
+@nb.njit(cache=True, nogil=True)
+def _mixture(
+    factor: NDArray[np.float64],
+    rank: int,
+    core: NDArray[np.float64],
+    move: NDArray[np.float64],
+    small: NDArray[np.float64],
+    solution: NDArray[np.float64],
+) -> tuple[float, float]:
+    """ln det(I + WKWᵀ) and its inverse form at W `move`, WᵀW the factor's; `inf` if not definite.
+
+    K has two blocks [[a, b], [b, 0]], whose a and b are the rows of `core`.
+    """
     log_det = 0.0
     quadratic = 0.0
-    small = np.zeros((4, 4))
-    solution = np.zeros(4)
     for r in range(rank):
         for s in range(r + 1):
             total = 1.0 if r == s else 0.0
-            for k in range(4):
-                for m in range(4):
-                    total += factor[k, r] * core[k, m] * factor[m, s]
+            for block in range(2):
+                k, m = 2 * block, 2 * block + 1
+                total += factor[k, r] * core[block, 0] * factor[k, s]
+                total += factor[k, r] * core[block, 1] * factor[m, s]
+                total += factor[m, r] * core[block, 1] * factor[k, s]
             for m in range(s):
                 total -= small[r, m] * small[s, m]
             if r == s:

@@ -1,0 +1,29 @@
+"""Rows Wᵀx with their lengths, which descents keep between passes at the same W."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[Any]
+
+
+class WhiteRows(NamedTuple):
+    """Rows z = Wᵀx (rows, p), ‖z‖² and ‖z‖ (rows,), computed from these very numbers."""
+
+    rows: Rows
+    squares: Rows
+    norms: Rows
+
+    def block(self, which: slice) -> WhiteRows:
+        return WhiteRows(*(each[which] for each in self))
+
+
+def white_rows(features: Rows, whitening: FloatArray) -> WhiteRows:
+    """Rows Wᵀx in the precision of the features."""
+    rows = features @ whitening.astype(features.dtype, copy=False)
+    squares = np.einsum("ij,ij->i", rows, rows)
+    return WhiteRows(rows, squares, np.sqrt(squares))
