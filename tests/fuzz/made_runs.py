@@ -97,6 +97,14 @@ def least_squares_fit() -> Any:
     ).value
 
 
+def products() -> Any:
+    from privreg.prediction.record_products import record_products
+
+    return record_products(
+        PROBLEM, rows(), outcome(), LEAST_SQUARES, BUDGET, errors="gaussian", thinning=16
+    )
+
+
 def least_squares_law() -> Any:
     from privreg.inference.least_squares_intervals import least_squares_law as law
 
@@ -255,6 +263,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "linear_regression.PrivateLinearRegression.fit": regression,
     "linear_regression.PrivateLinearRegression.fit_table": table_regression,
     "moments.ErrorMoments": error_moments,
+    "record_products.RecordProducts": products,
     "population_intervals.CoefficientIntervals": intervals,
     "population_intervals.LastIterateLaw": iterate_law,
     "problem.Problem": lambda: PROBLEM,
@@ -339,13 +348,8 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "problem": PROBLEM,
         "budget": BUDGET,
         "errors": "gaussian",
+        "intercept": True,
         "settings": LEAST_SQUARES,
-    },
-    "least_squares.predicted_fit": {
-        "budget": BUDGET,
-        "errors": "gaussian",
-        "settings": LEAST_SQUARES,
-        "label_bound": 4.0,
     },
     "least_squares_intervals.least_squares_law": {"fit": Made(least_squares_fit)},
     "least_squares_intervals.robust_difference": {"fit": Made(least_squares_fit)},
@@ -549,6 +553,26 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "gram_nodes.count_nodes": {"probability": np.array([0.2, 0.8]), "sample_size": 50},
     "gram_nodes.sample_nodes": {"ratio": 0.1},
     "huber.follow": {**PREDICTED, "settings": SETTINGS},
+    "least_squares.follow_wide": {
+        **PREDICTED,
+        "settings": LEAST_SQUARES,
+        "errors": "laplace",
+        "intercept": False,
+    },
+    "record_products.record_products": {
+        **PREDICTED,
+        "start": Made(outcome),
+        "settings": LEAST_SQUARES,
+        "errors": "laplace",
+        "thinning": 16,
+    },
+    "record_products.RecordProducts.moments": {"width": 2.0},
+    "record_products.RecordProducts.residual_widths": {"width": 2.0},
+    "private_regression.in_regime": {
+        "problem": PROBLEM,
+        "found": Made(prediction),
+        "outcome": Made(outcome),
+    },
     "gram_rounds.nodes_gain": {"whitening": Made(lambda: outcome().whitening), "ratio": 0.1},
     "gram_rounds.whiten": {**PREDICTED, "settings": SETTINGS, "shrink": np.ones(64)},
     "huber_scales.length_edges": {"feature_norm": 2.0},
@@ -582,6 +606,10 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
 RESULTS = {
     "runs.Fit",
     "huber.Outcome",
+    "least_squares.WideOutcome",
+    "record_products.ClippedMoments",
+    "record_products.RecordProducts",
+    "result.TargetCost",
     "gram_rounds.Whitening",
     "huber_fit.HuberFit",
     "moments.ErrorMoments",

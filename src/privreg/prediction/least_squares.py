@@ -158,7 +158,8 @@ def follow_wide(
         Those of the problem; fewer than `rows_of` draws for a rougher answer in less time.
     settings : LeastSquaresSettings
     budget : Budget
-    errors, intercept
+    errors : str, optional
+    intercept : bool
         As for `predicted_length`.
     """
     require_setting(problem, rows, budget)

@@ -127,7 +127,7 @@ def test_it_says_where_noise_is_taken_for_a_tail_or_hides_it():
         budget = approximate(epsilon)
         method = PrivateLeastSquares.default(sample_size=n, dimension=p, budget=budget)
         found = method.predict(problem(n, p), budget)
-        return "" if found.holds else found.reason
+        return " ".join(found.warnings) if found.holds else found.reason
 
     assert "taken for a tail" in reason(5000, 3, 1.5)
     assert reason(50_000, 3, 1.5) == ""
