@@ -96,6 +96,14 @@ def least_squares_fit() -> Any:
     ).value
 
 
+def products() -> Any:
+    from privreg.prediction.record_products import record_products
+
+    return record_products(
+        PROBLEM, rows(), outcome(), LEAST_SQUARES, BUDGET, errors="gaussian", thinning=16
+    )
+
+
 def least_squares_law() -> Any:
     from privreg.inference.least_squares_intervals import least_squares_law as law
 
@@ -254,6 +262,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "linear_regression.PrivateLinearRegression.fit": regression,
     "linear_regression.PrivateLinearRegression.fit_table": table_regression,
     "moments.ErrorMoments": error_moments,
+    "record_products.RecordProducts": products,
     "population_intervals.CoefficientIntervals": intervals,
     "population_intervals.LastIterateLaw": iterate_law,
     "problem.Problem": lambda: PROBLEM,

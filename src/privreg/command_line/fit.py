@@ -27,6 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "from public knowledge, since numbers outside are clipped and a record with an undeclared "
         "category counts as absent",
     )
+    parser.add_argument(
+        "--target",
+        default="least_squares",
+        help="least_squares, or robust: shorter intervals, for errors that are symmetric given the "
+        "features or independent of them (default least_squares)",
+    )
     add_budget(parser)
     parser.add_argument(
         "--quality-share",
@@ -46,9 +52,11 @@ def run(options: argparse.Namespace) -> str:
     """The report as text."""
     from privreg.command_line.bounds_file import read_bounds
     from privreg.estimators.linear_regression import PrivateLinearRegression
+    from privreg.estimators.outlook import FIT_TARGETS
 
     # All of it before the fit: what fails after it has spent the budget for nothing.
     require_number("--level", options.level, above=0, below=1)
+    require_choice("--target", options.target, FIT_TARGETS)
     for name, path in (("--output", options.output), ("--report", options.report)):
         _require_writable(name, path)
     bounds = read_bounds(options.bounds)
@@ -59,6 +67,7 @@ def run(options: argparse.Namespace) -> str:
         feature_bounds=bounds,
         label_bounds=label_bounds,
         fit_intercept=not options.no_intercept,
+        target=options.target,
     ).fit_table(
         options.table,
         label=options.label,
@@ -76,7 +85,10 @@ def run(options: argparse.Namespace) -> str:
 
 
 def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
-    """A fit in plain types: coefficients, intervals, and the privacy that was spent."""
+    """A fit in plain types: coefficients, intervals, and the privacy that was spent.
+
+    Where an interval is infinite, its ends are null and `reason` says why.
+    """
     intervals, privacy, quality = model.confidence_intervals(level), model.privacy_, model.quality_
     names = [*map(str, model.feature_names_in_), *(["(intercept)"] if model.fit_intercept else [])]
     return {
@@ -87,16 +99,19 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
                 "standard_error": _finite(error),
                 "lower": _finite(low),
                 "upper": _finite(high),
+                "reason": reason or None,
             }
-            for name, centre, error, low, high in zip(
+            for name, centre, error, low, high, reason in zip(
                 names,
                 intervals.centre,
                 intervals.standard_error,
                 intervals.lower,
                 intervals.upper,
+                intervals.reasons or [""] * len(names),
                 strict=True,
             )
         ],
+        "estimates": model.target,
         "level": level,
         "target": intervals.target,
         "records": None

@@ -55,8 +55,8 @@ class Method(ABC):
         Whether what it releases gives intervals.
     gaussian_dp : bool
         Whether a run of budget ρ is known to be √(2ρ)-Gaussian-DP as well.
-    planned : bool
-        Whether plans that name no methods search it.
+    supposes : str
+        What of the errors makes its coefficients those of least squares; empty where nothing does.
     assumptions : tuple of str
         What its guarantee rests on, besides the source of the noise.
     """
@@ -66,7 +66,7 @@ class Method(ABC):
     takes_groups: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
     gaussian_dp: ClassVar[bool] = False
-    planned: ClassVar[bool] = True
+    supposes: ClassVar[str] = "errors are symmetric given the features, or independent of them"
     assumptions: ClassVar[tuple[str, ...]] = assumptions.BESIDES_THE_STREAM
 
     def run(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,27 +17,20 @@ from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.least_squares_intervals import least_squares_intervals
 from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.candidates import Candidates
-from privreg.methods.private_regression import PrivateRegression
+from privreg.methods.private_regression import PrivateRegression, in_regime
 from privreg.methods.whitened_descent import WhitenedDescent
-from privreg.prediction.least_squares import predicted_fit
+from privreg.prediction.least_squares import WideOutcome, follow_wide
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
 
 FloatArray = NDArray[np.float64]
-START = ("clip_width", "warm_up_steps", "gram_rounds")
-START_SHARES = ("norm_share", "gram_share", "scale_share", "warm_up_share")
-# Errors above this many label bounds say no more than that a fit is lost.
-MOST_RISK = 1e3
-MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
-    tuple({"gram_share": share} for share in (0.04, 0.08, 0.15, 0.24)),
-    tuple(
-        {"warm_up_steps": steps, "warm_up_share": share}
-        for steps, share in ((2, 0.05), (2, 0.1), (4, 0.1), (6, 0.15))
-    ),
-    tuple({"scale_share": share} for share in (0.01, 0.02, 0.04, 0.08)),
-    tuple({"tail_share": share} for share in (0.05, 0.088, 0.15)),
+# Derived in `_regime`.
+MOST_SPIKE = 0.04
+SPIKED = (
+    "in one run of 20 to 100 noise is taken for a tail, and the interval is long: the mean error "
+    "may be three times as large"
 )
 
 
@@ -47,8 +39,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     r"""Private least squares: budget shares of a start, a tail and three wide steps.
 
     It estimates the best linear prediction of the mean label, whatever the law of the errors is.
-    Plans leave it out unless they name it: it buys another target than `PrivateRegression`, not
-    less risk under the symmetric errors that a `Problem` states.
+    Under the errors that a `Problem` without misfit states, `PrivateRegression` has less risk.
 
     .. math::
         \rho = \rho_{\text{norms}} + \rho_{\text{Gram}} + \rho_{\text{scales}}
@@ -92,7 +83,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     """
 
     name: ClassVar[str] = "least_squares"
-    planned: ClassVar[bool] = False
+    supposes: ClassVar[str] = ""
     assumptions: ClassVar[tuple[str, ...]] = (*ASSUMPTIONS, TAIL_ASSUMPTION)
     _descent = staticmethod(least_squares_descent)
 
@@ -125,9 +116,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
         cls, problem: Problem, budget: Budget, *, intervals: bool = True
     ) -> list[Candidates[Self]]:
         (robust,) = PrivateRegression.candidates(problem, budget, intervals=True)
-        starts = [cls.with_start_of(each) for each in robust.starts]
-        moves = [partial(cls._moved, choices=choices) for choices in MOVES]
-        return [Candidates(cls.name, starts, 2 * moves)]
+        return [Candidates(cls.name, [cls.with_start_of(each) for each in robust.starts])]
 
     def intervals(
         self,
@@ -147,54 +136,29 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     def _predict(
         cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
     ) -> list[Prediction]:
-        starts = [_robust(each) for each in settings]
-        robust = PrivateRegression.predictions(starts, problem, budget, rows=rows)
-        return [
-            _wide(each, problem, budget, method)
-            for each, method in zip(robust, settings, strict=True)
-        ]
+        # Several problems of a plan may have found the same settings.
+        found = {}
+        for method in dict.fromkeys(settings):
+            outcome = follow_wide(problem, rows, method, budget)
+            (prediction,) = outcome.moments.predictions(problem, rows)
+            found[method] = _regime(problem, prediction, outcome)
+        return [found[method] for method in settings]
 
 
-def _robust(method: PrivateLeastSquares) -> PrivateRegression:
-    """A robust fit with the same start, and defaults for the rest."""
-    same = {name: getattr(method, name) for name in (*START, *START_SHARES)}
-    left = 1 - sum(same[name] for name in START_SHARES)
-    return PrivateRegression(**same, mean_share=0.02 * left, moment_share=0.1 * left)
+def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Prediction:
+    r"""Regime of private least squares: that of its start, and of its clip.
 
-
-def _wide(
-    robust: Prediction, problem: Problem, budget: Budget, method: PrivateLeastSquares
-) -> Prediction:
-    """The prediction of the robust start, with the error of the wide steps that follow it.
-
-    Whether the start comes near is what a robust fit's prediction says; the residuals' variance is
-    that of the errors and of the start's own error.
+    Where a noisy count far out is taken for a tail the clip follows it, and the noise of the steps
+    the clip. Of 400 histograms each for 3 to 40 features and 2,000 to 100,000 rows, normal and
+    exponential errors, at most one had a clip four times the typical one where `WideOutcome.spike`
+    is below `MOST_SPIKE`, and 0.75 to 5 % of those where it is above 0.05. Such runs make the mean
+    error, and typical ones are as predicted: a warning, not a refusal.
     """
-    if not np.isfinite(robust.excess_risk):
-        return robust
-    most = MOST_RISK * problem.label_bound**2
-    variance = problem.label_noise_std**2 + 2 * min(robust.excess_risk, most)
-    # Two digits: the labels' bound only says how far the histogram reaches.
-    bound = float(f"{problem.label_bound / np.sqrt(variance):.2g}")
-    found = predicted_fit(
-        problem.sample_size,
-        problem.dimension,
-        budget,
-        method,
-        errors=problem.label_noise_law,
-        label_bound=bound,
-    )
-    if not np.isfinite(found.error):
-        return robust.with_doubt("noise hides the tail of the residuals")
-    risk = max(variance * found.error / problem.sample_size * problem.dimension / 2, 0.0)
-    ratio = risk / max(robust.excess_risk, 1e-300)
-    widened = replace(
-        robust,
-        excess_risk=risk,
-        excess_risk_std=robust.excess_risk_std * ratio,
-        parameter_error=robust.parameter_error * ratio,
-        interval_length=robust.interval_length * np.sqrt(ratio),
-    )
-    if not widened.holds:
-        return widened
-    return widened.marked(Regime.EXTENDED, "expected histogram of products of Gaussian rows")
+    started = in_regime(problem, found, outcome.start)
+    stated = replace(started, interval_length=outcome.length * problem.least_squares_length)
+    if not stated.holds:
+        return stated
+    marked = stated.marked(Regime.EXTENDED, "expected products of records, and draws of the noise")
+    if outcome.spike > MOST_SPIKE:
+        return replace(marked, warnings=(*marked.warnings, SPIKED))
+    return marked

@@ -27,9 +27,10 @@ from privreg.prediction.regimes import too_few_rows
 from privreg.prediction.result import Prediction, Regime
 from privreg.prediction.rows import Rows
 from privreg.privacy.budget import Budget
+from privreg.validation import require_instance
 
 FloatArray = NDArray[np.float64]
-# Derived in `_regime`.
+# Derived in `in_regime`.
 MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_THINNESS = 0.1, 0.2, 8.0
 MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL = 0.1, 1.3, 1.8
 # Shares for the Gram matrix and for scales where the budget is small.
@@ -171,12 +172,12 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
         for method in settings:
             outcome = huber.follow(problem, rows, method, budget)
             (prediction,) = outcome.moments.predictions(problem, rows)
-            found.append(_regime(problem, prediction, outcome))
+            found.append(in_regime(problem, prediction, outcome))
         return found
 
 
-def _regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Prediction:
-    r"""Regime of private Huber regression.
+def in_regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Prediction:
+    r"""A prediction with the regime of private Huber regression, or of a fit with its start.
 
     - A warm-up step is taken back where the private residual scale has grown by a quarter. With a
       noise of `MOST_SCALE_NOISE` in the histogram's counts the scale has a deviation of 9 %, and
@@ -193,10 +194,19 @@ def _regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Pred
     - Beyond `MOST_THINNESS`, the edge of the first matrix's noise over the smallest eigenvalue,
       simulations had up to half again the error: a warning, not a refusal.
 
+    Parameters
+    ----------
+    problem : Problem
+    found : Prediction
+    outcome : huber.Outcome
+
     Source
     ------
     Derived as above; the simulations are those of docs/prediction.md.
     """
+    require_instance("problem", problem, Problem)
+    require_instance("found", found, Prediction)
+    require_instance("outcome", outcome, huber.Outcome)
     if not np.isfinite(found.excess_risk):
         return found.with_doubt(
             "too few rows or too small a budget: the descent does not come near"

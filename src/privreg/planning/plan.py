@@ -48,8 +48,7 @@ def plan_run(
     budget : Budget
         What the run may cost, and the neighbouring relation.
     methods : iterable of str, optional
-        Names under which methods list their candidates (`Method.searched`); all but
-        "least_squares" by default, which has another target.
+        Names under which methods list their candidates (`Method.searched`); all by default.
     objective : {"excess_risk", "parameter_error", "interval_length"}
         What is to be small.
     intervals : bool
@@ -133,11 +132,11 @@ def names_of(methods: Any) -> list[str]:
     Parameters
     ----------
     methods : iterable of str, optional
-        By default all that are `planned`.
+        All by default.
     """
     known = registry.searched()
     if methods is None:
-        return [name for name, method in known.items() if method.planned]
+        return list(known)
     if not isinstance(methods, Iterable) or isinstance(methods, (str, bytes)):
         raise ValueError(f"methods must be a list of names, got {methods!r}")
     names = list(methods)

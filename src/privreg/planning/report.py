@@ -24,6 +24,7 @@ def plain(plan: Plan) -> dict[str, Any]:
         "neighbours": plan.budget.neighbours.value,
         "verdict": plan.verdict,
         "worthwhile": plan.worthwhile,
+        "targets": [asdict(each) for each in plan.targets],
         "alternatives": [
             {
                 "name": each.name,

@@ -45,6 +45,25 @@ class Alternative:
 
 
 @dataclass(frozen=True)
+class TargetCost:
+    """What intervals for a target cost beside least squares on the same rows without privacy.
+
+    Attributes
+    ----------
+    name : str
+        Of the alternative.
+    supposes : str
+        What of the errors makes the target that of least squares; empty where nothing does.
+    lengths : tuple of float
+        Length of an interval over that of least squares, one for each problem that was stated.
+    """
+
+    name: str
+    supposes: str
+    lengths: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Plan:
     """Alternatives, the best first.
 
@@ -74,7 +93,39 @@ class Plan:
         """What to run."""
         return self.alternatives[0]
 
+    @property
+    def targets(self) -> tuple[TargetCost, ...]:
+        """What intervals cost with each alternative that has them."""
+        return tuple(
+            TargetCost(
+                each.name,
+                each.method.supposes,
+                tuple(
+                    found.interval_length / problem.least_squares_length
+                    for found, problem in zip(each.predictions, self.problems, strict=True)
+                ),
+            )
+            for each in self.alternatives
+            if each.method.has_intervals
+        )
+
     def __str__(self) -> str:
         null = max(problem.null_risk for problem in self.problems)
-        lines = table(self.alternatives)
-        return f"{lines}\n\nPredicting the mean: {null:.3g}. {self.verdict}"
+        lines = [
+            table(self.alternatives),
+            "",
+            f"Predicting the mean: {null:.3g}. {self.verdict}",
+            *map(self._cost, self.targets),
+        ]
+        return "\n".join(lines)
+
+    def _cost(self, target: TargetCost) -> str:
+        lengths = ", ".join(
+            f"{length:.3g} ({problem.label_noise_law.replace('_', ' ')} errors)"
+            for length, problem in zip(target.lengths, self.problems, strict=True)
+        )
+        # Corners that share a law and a length are said once.
+        lengths = ", ".join(dict.fromkeys(lengths.split(", ")))
+        meant = f"least squares if {target.supposes}" if target.supposes else "least squares"
+        name = target.name.replace("_", " ")
+        return f"Intervals of {name}: {lengths} times those without privacy; target {meant}."

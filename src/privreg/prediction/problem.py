@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from privreg.immutable import Immutable
 from privreg.spectra import Spectrum
@@ -24,7 +25,7 @@ from privreg.validation import (
 FloatArray = NDArray[np.float64]
 FeatureLaw = Literal["gaussian", "uniform", "student_t5", "one_hot"]
 FEATURE_LAWS: tuple[FeatureLaw, ...] = get_args(FeatureLaw)
-LabelNoiseLaw = Literal["gaussian", "student_t5", "student_t3"]
+LabelNoiseLaw = Literal["gaussian", "laplace", "student_t5", "student_t3"]
 LABEL_NOISE_LAWS: tuple[LabelNoiseLaw, ...] = get_args(LabelNoiseLaw)
 
 
@@ -56,7 +57,7 @@ class Problem(Immutable):
         √(2 Σλ) by default, and 1 for one-hot rows.
     label_bound : float, optional
         Declared bound on a label's size; four standard deviations of a label by default.
-    label_noise_law : {"gaussian", "student_t5", "student_t3"}
+    label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3"}
         Law of the label noise, of mean 0 and variance σ².
     misfit : float
         Correlation κ, in [0, 1], of the features with what clipping takes away from a residual
@@ -230,6 +231,16 @@ class Problem(Immutable):
     def null_risk(self) -> float:
         r"""Excess risk of predicting the mean, :math:`\tfrac12\sum_j\lambda_j\theta_j^{*2}`."""
         return float(self.eigenvalues @ self.signal**2) / 2
+
+    @property
+    def least_squares_length(self) -> float:
+        r"""Length of a 95 % interval of least squares without privacy, root mean square.
+
+        .. math:: 2 z \sigma \Big(\frac1{n - p} \cdot \frac1p \sum_j \lambda_j^{-1}\Big)^{1/2}
+        """
+        mean = float(np.mean(1 / self.eigenvalues))
+        left = max(self.sample_size - self.dimension, 1)
+        return 2 * float(ndtri(0.975)) * self.label_noise_std * float(np.sqrt(mean / left))
 
     @property
     def label_std(self) -> float:

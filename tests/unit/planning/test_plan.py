@@ -28,7 +28,7 @@ def problem(n=5000, p=10, **changes):
 def test_the_best_comes_first_and_is_what_predict_says():
     case, budget = problem(), Budget.zcdp(0.2)
     plan = plan_run(case, budget)
-    assert {each.name for each in plan.alternatives} == set(registry.searched()) - {"least_squares"}
+    assert {each.name for each in plan.alternatives} == set(registry.searched())
     held = [each for each in plan.alternatives if each.holds]
     assert plan.alternatives[: len(held)] == tuple(held)
     assert [each.regret for each in held] == sorted(each.regret for each in held)
@@ -109,6 +109,35 @@ def test_a_budget_that_is_too_small_is_said_plainly():
     assert "not be better than predicting the mean" in plan.verdict or "no method" in plan.verdict
 
 
+def test_a_plan_says_what_each_target_costs_and_what_buys_the_shorter_one():
+    cases = problem(n=10_000).over(noise_shapes=[("gaussian", 0.0), ("laplace", 0.0)])
+    budget = Budget.approximate(1.0, 1e-6).gaussian()
+    plan = plan_run(cases, budget, methods=["huber", "least_squares", "adassp"])
+    assert plan.best.name == "huber"
+    costs = {each.name: each for each in plan.targets}
+    # Sufficient statistics have no intervals.
+    assert costs.keys() == {"huber", "least_squares"}
+    robust, squares = costs["huber"], costs["least_squares"]
+    for shorter, longer in zip(robust.lengths, squares.lengths, strict=True):
+        assert shorter < 0.85 * longer
+    # Laplace's errors are of use to a robust fit, and cost least squares a wider clip.
+    assert robust.lengths[1] < robust.lengths[0] < squares.lengths[0] < squares.lengths[1]
+    assert "symmetric given the features, or independent" in robust.supposes
+    assert squares.supposes == ""
+    text = str(plan)
+    assert "target least squares if errors are symmetric" in text
+    assert "target least squares." in text
+    assert "laplace errors" in text
+    assert plain(plan)["targets"][0]["lengths"] == plan.targets[0].lengths
+
+
+def test_least_squares_is_planned_where_clipping_moves_the_target():
+    stated = {"n": 100_000, "label_noise_law": "student_t3"}
+    budget, methods = Budget.zcdp(0.5), ["huber", "least_squares"]
+    assert plan_run(problem(**stated, misfit=0.3), budget, methods=methods).best.name == methods[1]
+    assert plan_run(problem(**stated), budget, methods=methods).best.name == methods[0]
+
+
 def test_intervals_can_be_the_objective():
     plan = plan_run(problem(), Budget.zcdp(0.2), methods=QUICK, objective="interval_length")
     lengths = [each.predictions[0].interval_length for each in plan.alternatives]
@@ -118,7 +147,12 @@ def test_intervals_can_be_the_objective():
 def test_relations_leave_methods_out():
     budget = Budget.zcdp(0.2, neighbours="add-remove")
     plan = plan_run(problem(), budget)
-    assert {each.name for each in plan.alternatives} == {"huber", "full_batch", "adassp"}
+    assert {each.name for each in plan.alternatives} == {
+        "huber",
+        "full_batch",
+        "adassp",
+        "least_squares",
+    }
     with pytest.raises(ValueError, match="budget must be for neighbours"):
         plan_run(problem(), budget, methods=["one_pass_root"])
 

@@ -1,0 +1,153 @@
+"""Predicted error and length of private least squares: identities, limits, simulations."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from privreg.algorithms.samples import ArraySamples
+from privreg.inference.least_squares_intervals import least_squares_intervals
+from privreg.methods.private_least_squares import PrivateLeastSquares
+from privreg.methods.runs import Declared
+from privreg.prediction.least_squares import follow_wide, predicted_length
+from privreg.prediction.problem import Problem
+from privreg.prediction.record_products import ERROR_LAWS, record_products
+from privreg.prediction.rows import rows_of
+from privreg.privacy.budget import Budget
+
+ERRORS = {
+    "gaussian": lambda rng, n: rng.standard_normal(n),
+    "laplace": lambda rng, n: rng.laplace(size=n) / np.sqrt(2),
+    "student_t5": lambda rng, n: rng.standard_t(5, n) / np.sqrt(5 / 3),
+    "exponential": lambda rng, n: rng.exponential(size=n) - 1,
+    "lognormal": lambda rng, n: (
+        (np.exp(rng.standard_normal(n)) - np.exp(0.5)) / np.sqrt(np.exp(2) - np.exp(1))
+    ),
+}
+
+
+def problem(n=10_000, p=10, **changes):
+    return Problem(n, np.ones(p), **({"signal": 1.0, "label_noise_std": 1.0} | changes))
+
+
+def approximate(epsilon):
+    return Budget.approximate(epsilon, 1e-6).gaussian()
+
+
+@pytest.mark.parametrize("width", [0.7, 1.5, 4.0])
+def test_what_a_clip_leaves_is_that_of_gaussian_residuals(width):
+    """Rows whose length is known: a share 2Φ(t/ℓ) - 1 of them is left, and Stein's lemma."""
+    case, settings = problem(p=3, feature_norm=1e6, label_bound=1e6), PrivateLeastSquares()
+    budget, rows = Budget.zcdp(1e6), rows_of(problem(p=3))
+    start = follow_wide(case, rows, settings, budget).start
+    found = record_products(case, rows, start, settings, budget, errors="gaussian")
+    kept = found.moments(width)
+    assert np.all(found.leverage > 0.99)
+    ratio = width / found.lengths
+    share = 2 * ndtr(ratio) - 1
+    inside = share - ratio * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
+    energies = found.energies[:, 0] * rows.weights
+    # Points are as good as 65,536 independent ones at worst.
+    assert kept.slope[0] == pytest.approx(energies @ share, abs=3 / np.sqrt(2**16))
+    second = energies @ (inside + ratio**2 * (1 - share))
+    assert kept.second[0] == pytest.approx(second, rel=0.01)
+
+
+@pytest.mark.parametrize("errors", ERROR_LAWS)
+def test_errors_have_mean_0_and_variance_1(errors):
+    case, settings, budget = problem(feature_norm=1e6, label_bound=1e9), PrivateLeastSquares(), 1e6
+    rows = rows_of(case)
+    start = follow_wide(case, rows, settings, Budget.zcdp(budget)).start
+    found = record_products(case, rows, start, settings, Budget.zcdp(budget), errors=errors)
+    # Equal probabilities leave out what lies beyond the last one, most of Student's t3.
+    least = {"student_t3": 0.97, "lognormal": 0.985}.get(errors, 0.995)
+    assert least < found.moments(1e9).second[0] < 1.02
+
+
+@pytest.mark.parametrize("errors", ["gaussian", "laplace", "exponential"])
+def test_with_a_large_budget_it_is_least_squares(errors):
+    case = problem(n=100_000, label_bound=50.0)
+    found = predicted_length(case, Budget.zcdp(1e5), errors=errors)
+    assert found.length == pytest.approx(1, abs=0.02)
+    assert found.error == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize("errors", ERRORS)
+def test_length_is_that_of_simulated_fits(errors):
+    """16 fits of 20 slopes know a length to 1 to 10 %, the longer the tail the worse."""
+    n, p, budget = 2000, 20, approximate(4.0)
+    case = problem(n, p)
+    method = PrivateLeastSquares.default(sample_size=n, dimension=p, budget=budget)
+    expected = predicted_length(case, budget, errors=errors, intercept=False)
+    lengths, squares = [], []
+    for number in range(16):
+        rng = np.random.Generator(np.random.SFC64([20261123, number]))
+        rows = rng.standard_normal((n, p))
+        samples = ArraySamples(rows, rows @ case.signal + ERRORS[errors](rng, n))
+        prepared = method._prepare(samples, budget, Declared.of(case))
+        fit = prepared(rng)
+        inverse = np.linalg.inv(rows.T @ rows)
+        plain = 1.96 * np.sqrt(np.diag(inverse))
+        lengths.append(np.median(least_squares_intervals(fit).half_width / plain))
+        squares.append(np.sum((fit.parameters - case.signal) ** 2) * (n - p) / p)
+    spread = 1.25 * np.std(lengths) / np.sqrt(16)
+    within = 0.1 * expected.length + 3 * spread
+    assert np.median(lengths) == pytest.approx(expected.length, abs=within)
+    assert within < 0.5 * expected.length
+    error = np.std(squares) / np.sqrt(16)
+    assert np.mean(squares) == pytest.approx(expected.error, abs=0.1 * expected.error + 3 * error)
+
+
+def test_the_longer_the_tail_the_longer_the_interval():
+    budget = approximate(1.0)
+    lengths = [
+        predicted_length(problem(), budget, errors=each, intercept=False).length
+        for each in ("gaussian", "laplace", "exponential", "lognormal")
+    ]
+    assert lengths == sorted(lengths)
+    method = PrivateLeastSquares.default(sample_size=10_000, dimension=10, budget=budget)
+    stated = method.predict(problem(label_noise_law="laplace"), budget)
+    assert stated.interval_length / problem().least_squares_length == pytest.approx(lengths[1])
+    with_intercept = predicted_length(problem(), budget).length
+    assert 0.85 * lengths[0] < with_intercept < 0.97 * lengths[0]
+
+
+def test_units_do_not_matter():
+    budget, method = approximate(1.0), PrivateLeastSquares()
+    one = method.predict(problem(), budget)
+    large = Problem(10_000, np.full(10, 9.0), signal=2.0, label_noise_std=6.0)
+    other = method.predict(large, budget)
+    assert other.excess_risk == pytest.approx(36 * one.excess_risk, rel=1e-6)
+    assert other.interval_length == pytest.approx(2 * one.interval_length, rel=1e-6)
+
+
+def test_it_says_where_noise_is_taken_for_a_tail_or_hides_it():
+    def reason(n, p, epsilon):
+        budget = approximate(epsilon)
+        method = PrivateLeastSquares.default(sample_size=n, dimension=p, budget=budget)
+        found = method.predict(problem(n, p), budget)
+        return " ".join(found.warnings) if found.holds else found.reason
+
+    assert "taken for a tail" in reason(5000, 3, 1.5)
+    assert reason(50_000, 3, 1.5) == ""
+    assert reason(10_000, 10, 1.0) == ""
+    assert reason(500, 10, 0.3) != ""
+    lost = predicted_length(problem(300), approximate(0.1))
+    assert lost.length == np.inf
+
+
+def test_fewer_rows_are_rougher_and_near():
+    case, budget = problem(), approximate(1.0)
+    method = PrivateLeastSquares()
+    whole = method.predict(case, budget)
+    rough = method.predict(case, budget, rows=rows_of(case, count=96))
+    assert rough.excess_risk != whole.excess_risk
+    assert rough.excess_risk == pytest.approx(whole.excess_risk, rel=0.2)
+
+
+def test_a_misfit_moves_it_less_than_a_robust_fit():
+    case, budget = problem(n=100_000, label_noise_law="student_t3"), Budget.zcdp(0.5)
+    method = PrivateLeastSquares.default(sample_size=100_000, dimension=10, budget=budget)
+    moved = method.predict(replace(case, misfit=0.3), budget)
+    assert moved.excess_risk > method.predict(case, budget).excess_risk
