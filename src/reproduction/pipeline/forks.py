@@ -68,7 +68,8 @@ def fork_server(prefix: str) -> Iterator[None]:
     os.environ[VARIABLE] = ADDRESS.as_posix()
     threads = (*(f"{name}_NUM_THREADS" for name in THREADS), *MORE_THREADS)
     server = subprocess.Popen(
-        ["bash", "-c", f"{prefix}exec python -m {__name__}"],
+        # An interrupt is for the jobs.
+        ["bash", "-c", f"trap '' INT; {prefix}exec python -m {__name__}"],
         stdin=subprocess.PIPE,
         env=os.environ | dict.fromkeys(threads, "1"),
     )
@@ -90,12 +91,14 @@ def serve() -> None:
     # To look for garbage among modules would copy the pages that forks share.
     gc.freeze()
     added, sources = dict(lasting(os.environb).items() - environment.items()), _sources()
-    # An interrupt is for the jobs.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         ADDRESS.unlink(missing_ok=True)
         before = os.umask(0o077)
-        listener.bind(ADDRESS.as_posix())
+        try:
+            listener.bind(ADDRESS.as_posix())
+        except OSError:
+            # A file system without sockets: each job runs in its own process.
+            return
         os.umask(before)
         listener.listen()
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
@@ -154,11 +157,13 @@ def _run(
     except KeyboardInterrupt:
         status = 128 + signal.SIGINT
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        connection.sendall(bytes([status]))
-        # Nothing is left to close, and modules need not be taken apart.
-        os._exit(status)
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            connection.sendall(bytes([status]))
+        finally:
+            # Nothing is left to close, and modules need not be taken apart.
+            os._exit(status)
 
 
 def _reap() -> None:
