@@ -45,7 +45,7 @@ class Stated(Quantity):
         Observations that the check must refuse: numbers, `times(…)` or `plus(…)`.
     wrong : mapping
         Small wrong versions of the statement, which the evidence must refuse: what each says, to
-        the check that differs or to the name of the quantity that does.
+        the check that differs, to the evidence, or to the name of the quantity.
     select : mapping, optional
         Labels of the quantity's axes; all values without it.
     entry : mapping, optional
@@ -138,8 +138,8 @@ def entries(blocks: Sequence[Block], artifact: str) -> dict[str, list[Raw]]:
 
 def _wrong(says: str, differs: Raw | str) -> Raw:
     if isinstance(differs, str):
-        return {"says": says, "evidence": {"variable": differs}}
-    return {"says": says, "check": dict(differs)}
+        differs = {"variable": differs}
+    return {"says": says, "check" if "kind" in differs else "evidence": dict(differs)}
 
 
 def close(expected: Any, **tolerances: float) -> Raw:

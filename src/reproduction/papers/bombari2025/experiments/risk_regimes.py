@@ -60,7 +60,7 @@ AXES = {
     "regime": Axis(
         "term, phi and alpha", lambda parameters: [str(regime) for regime in parameters.regimes]
     ),
-    "offset": Axis("privacy power minus its critical value", (0.0, -0.1)),
+    "offset": Axis("privacy power minus its critical value", (0.0, -0.1, 0.1)),
     "aspect_ratio": Axis("aspect ratio gamma = d / n", "critical_ratios"),
 }
 
@@ -112,10 +112,12 @@ def critical_ratio(parameters: Parameters, offset: float, aspect_ratio: float) -
     "offset",
     critical_increment="increment of the risk over its stated rate, between the two smallest "
     "ratios",
+    increment_ratio="that increment over the one before, a decade of gamma each",
 )
-def critical_increment(earlier: xr.Dataset, offset: float) -> float:
-    before, last = earlier.critical_ratio.sel(offset=offset).values[-2:]
-    return last - before
+def critical_increment(earlier: xr.Dataset, offset: float) -> dict:
+    """Of the stated rate without its logarithm; a power of ln(1/gamma) bends the increments."""
+    before, last = np.diff(earlier.critical_ratio.sel(offset=offset).values[-3:])
+    return {"critical_increment": last, "increment_ratio": last / before}
 
 
 theory = stage(AXES, power_of_rate, critical_ratio, critical_increment)

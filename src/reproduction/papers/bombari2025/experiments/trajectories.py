@@ -165,6 +165,14 @@ def slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) ->
     return loglog_slope(parameters.dimensions, np.abs(risk - curve[..., None, :]).max(axis=-1))
 
 
+@per(*GRID[:2], gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension")
+def slope_of_mean(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> np.ndarray:
+    risk, curve = _paths(parameters, simulation, theory)
+    gap = np.log(np.abs(risk.mean(axis=-2) - curve).max(axis=-1))
+    dimensions = np.log(parameters.dimensions)
+    return (gap @ (dimensions - dimensions.mean())) / np.sum((dimensions - dimensions.mean()) ** 2)
+
+
 theory = stage(AXES, limit, finite)
 simulate = stage(AXES, run, time=Axis(TIME, "times"))
 summarise = stage(
@@ -172,6 +180,7 @@ summarise = stage(
     means(run, "final_risk", spread=["final_risk"]),
     paths,
     slope,
+    slope_of_mean,
     time=Axis(TIME, lambda parameters: parameters.times[parameters.shown]),
 )
 
