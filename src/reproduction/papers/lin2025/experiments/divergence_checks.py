@@ -328,7 +328,7 @@ def average(parameters: Parameters) -> dict:
     where="Lemma C.3",
     kind="theorem",
     states="The divergence of mixtures over the position stays below the bound.",
-    holds=below(1.0),
+    holds=below(1.0 + 1e-9),
     refuses=[1.01],
     wrong={"Below half the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],
