@@ -120,7 +120,8 @@ def render(coverage: Coverage, ledger: Ledger, *, title: str) -> str:
         f"# Coverage of {ledger.paper}",
         "",
         f"{title}. Written by `snakemake docs` from `config/coverage/{ledger.paper}.yaml`.",
-        f"{len(coverage.items)} items: {stated} judged as stated ({100 * coverage.as_stated:.0f} %), "
+        f"{len(coverage.items)} items: {stated} judged as stated "
+        f"({100 * coverage.as_stated:.0f} %), "
         f"{judged - stated} narrower, {len(coverage.items) - judged} not judged.",
         "",
         "| item | says | tested by, or why not |",

@@ -13,7 +13,8 @@ from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
 
 PLACE = (
-    "Equations (4.17), (4.20), (A.3), (C.5), (C.7), (C.8), (C.30), (D.10)-(D.13), (D.30)-(D.31), (D.54), (D.89), (D.98)"
+    "Equations (4.17), (4.20), (A.3), (C.5), (C.7), (C.8), (C.30), (D.10)-(D.13), (D.30)-(D.31), "
+    "(D.54), (D.89), (D.98)"
     " and (D.101)"
 )
 ORDERS = (-0.9, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 0.9)

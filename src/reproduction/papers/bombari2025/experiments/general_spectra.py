@@ -27,6 +27,8 @@ EXPONENTS = (0.0, 0.5, 1.0, 2.0)
 SHAPES = (*map(polynomial_name, EXPONENTS), HARMONIC)
 # C of (D.23), (D.49) and (D.80): the start is forgotten down to gamma at every exponent.
 FACTOR = 2.0
+# gamma at which rates are searched for the lower bounds.
+SEARCHED = (1e-7, 1e-8)
 
 
 class Parameters(Clipped):
@@ -52,11 +54,13 @@ AXES = {
     "smallest": Axis("smaller eigenvalue", "smallest"),
     "largest": Axis("larger eigenvalue", "largest"),
     "aspect_ratio": ASPECT_RATIO,
+    "best": Axis("schedule of the best rate", SHAPES[:2]),
 }
+SETTINGS = tuple(AXES)[:5]
 
 
 @per(
-    *AXES,
+    *SETTINGS,
     risk="excess risk of the private output at the stated hyper-parameters",
     risk_over_bound="excess risk over the stated order",
 )
@@ -69,11 +73,9 @@ def settings(
     aspect_ratio: float,
 ) -> dict:
     """At c and the rate of (D.23), (D.49), (D.80) and (D.105)."""
-    from privreg.spectra import Spectrum
     from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
-    share = (1 - smallest) / (largest - smallest)
-    spectrum = Spectrum(np.array([smallest, largest]), np.array([1 - share, share]))
+    spectrum = _spectrum(smallest, largest)
     rho = aspect_ratio**privacy_power
     rate, clip_constant = _stated(parameters, schedule, spectrum, aspect_ratio, rho)
     risk = deterministic_equivalent.solve(
@@ -110,7 +112,46 @@ def powers(earlier: xr.Dataset, schedule: str) -> dict:
     }
 
 
-theory = stage(AXES, settings, powers)
+@per(
+    "best",
+    power_of_largest_at_best="least power of the largest eigenvalue in the least risk over rates",
+    power_of_samples_at_best="least power of 1 / gamma in the least risk over (D.25) and (D.51)",
+)
+def lower(parameters: Parameters, best: str) -> dict:
+    """Against the lower bounds, at the best rate of each problem."""
+    from privreg.theory.one_pass_dpgd import rate_search
+
+    exponent = EXPONENTS[SHAPES.index(best)]
+    by_largest, by_samples = [], []
+    for power in parameters.privacy_powers:
+        ratios = []
+        for gamma in SEARCHED:
+            risks = []
+            for largest in parameters.largest:
+                problem = parameters.problem(gamma, gamma**power)
+                spectrum = _spectrum(parameters.smallest[0], largest)
+                risks.append(
+                    rate_search.polynomial(spectrum, exponent=exponent, **problem).final_risk
+                )
+            by_largest.append(np.diff(np.log(risks)) / np.diff(np.log(parameters.largest)))
+            growth = gamma * _growth(best, gamma)
+            ratios.append(np.log(np.array(risks) / (growth + (growth / gamma**power) ** 2)))
+        by_samples.append((ratios[1] - ratios[0]) / np.log(SEARCHED[0] / SEARCHED[1]))
+    return {
+        "power_of_largest_at_best": np.min(by_largest),
+        "power_of_samples_at_best": np.min(by_samples),
+    }
+
+
+theory = stage(AXES, settings, powers, lower)
+
+
+def _spectrum(smallest: float, largest: float) -> Spectrum:
+    """Two eigenvalues, of mean 1."""
+    from privreg.spectra import Spectrum
+
+    share = (1 - smallest) / (largest - smallest)
+    return Spectrum(np.array([smallest, largest]), np.array([1 - share, share]))
 
 
 def _growth(schedule: str, gamma: float) -> float:
