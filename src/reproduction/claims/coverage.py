@@ -27,15 +27,22 @@ class Item(Strict):
     item: Text = Field(description="Theorem 4; Figure 2, panel 3; the abstract's rate.")
     says: Text
     entries: tuple[Identifier, ...] = ()
-    reason: Text | None = Field(
-        None, description="Why a machine cannot check it, or not all of it."
+    narrower: Text | None = Field(
+        None, description="How what the entries judge is narrower than what is said."
     )
+    reason: Text | None = Field(None, description="Why nothing judges it.")
 
     @model_validator(mode="after")
     def _is_answered(self) -> Self:
         if not self.entries and self.reason is None:
             raise ValueError("one of entries and reason must be given")
+        if self.narrower is not None and not self.entries:
+            raise ValueError("entries must be given where they judge something narrower")
         return self
+
+    @property
+    def is_judged_as_stated(self) -> bool:
+        return bool(self.entries) and self.narrower is None
 
 
 class Coverage(Strict):
@@ -47,6 +54,11 @@ class Coverage(Strict):
     def judged(self) -> float:
         """Share of the items that an entry tests."""
         return sum(bool(item.entries) for item in self.items) / len(self.items)
+
+    @property
+    def as_stated(self) -> float:
+        """Share of the items that an entry tests as they are stated."""
+        return sum(item.is_judged_as_stated for item in self.items) / len(self.items)
 
 
 def load_coverage(path: str | Path, ledger: Ledger) -> Coverage:
@@ -103,18 +115,22 @@ def numbered(text: str) -> Iterator[tuple[str, str]]:
 def render(coverage: Coverage, ledger: Ledger, *, title: str) -> str:
     """Write a paper's list as Markdown."""
     judged = sum(bool(item.entries) for item in coverage.items)
+    stated = sum(item.is_judged_as_stated for item in coverage.items)
     lines = [
         f"# Coverage of {ledger.paper}",
         "",
         f"{title}. What is judged, from `config/coverage/{ledger.paper}.yaml`.",
-        f"{len(coverage.items)} items, {judged} of them judged ({100 * coverage.judged:.0f} %).",
+        f"{len(coverage.items)} items: {stated} judged as stated "
+        f"({100 * coverage.as_stated:.0f} %), "
+        f"{judged - stated} narrower, {len(coverage.items) - judged} not judged.",
         "",
         "| item | says | tested by, or why not |",
         "|---|---|---|",
     ]
     for item in coverage.items:
         tested = ", ".join(f"`{name}` ({ledger.entries[name].expect})" for name in item.entries)
-        answer = "; ".join(text for text in (tested, item.reason) if text)
+        narrower = f"narrower: {item.narrower}" if item.narrower else ""
+        answer = "; ".join(text for text in (tested, narrower, item.reason) if text)
         lines.append(f"| {_cell(item.item)} | {_cell(item.says)} | {_cell(answer)} |")
     return "\n".join(lines) + "\n"
 

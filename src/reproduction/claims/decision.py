@@ -102,6 +102,13 @@ def decide(probe: Probe, datasets: Mapping[str, xr.Dataset]) -> Decision:
         raise ValueError(f"{where}: {error}") from None
     outcome, reason = _outcome(check, observation, errors, assessment, rejected)
     needed = None
+    if outcome == "passed":
+        kept = [
+            each.label for each in probe.falsifiers if decide(each, datasets).outcome != "failed"
+        ]
+        if kept:
+            reason = f"the evidence does not refuse the wrong version: {kept[0]}"
+            return Decision("inconclusive", reason, check, observation, noise, assessment, rejected)
     if outcome == "inconclusive":
         needed, advice = _advice(check, observation, errors, rejected)
         reason = f"{reason}; {advice}"

@@ -74,6 +74,24 @@ def _known_kind(value: Any) -> Any:
     return value
 
 
+class Wrong(Strict):
+    """A small wrong version of a statement, which the evidence must refuse."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    says: Text = Field(description="What is wrong, as in 'without its logarithm'.")
+    evidence: Evidence | None = Field(None, description="Where it differs from the check's own.")
+    check: Annotated[Check, Field(discriminator="kind"), BeforeValidator(_known_kind)] | None = (
+        Field(None, description="Where it differs from the check's own.")
+    )
+
+    @model_validator(mode="after")
+    def _differs(self) -> Self:
+        if self.evidence is None and self.check is None:
+            raise ValueError("one of evidence and check must be given, in which it differs")
+        return self
+
+
 class Probe(Strict):
     """One check of one piece of evidence, with what it must refuse."""
 
@@ -85,6 +103,26 @@ class Probe(Strict):
     rejects: Annotated[tuple[Rejected, ...], Field(min_length=1)] = Field(
         description="Observations that the check must refuse, a list where it takes a list."
     )
+    wrong: tuple[Wrong, ...] = Field(
+        (), description="Small wrong versions of the statement, which the evidence must refuse."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrong_evidence_is_whole(cls, raw: Any) -> Any:
+        # The evidence of a wrong version says where it differs from the check's own.
+        if not (isinstance(raw, Mapping) and isinstance(raw.get("evidence"), Mapping)):
+            return raw
+        listed = raw.get("wrong")
+        if not isinstance(listed, list | tuple):
+            return raw
+        whole = [
+            {**each, "evidence": {**raw["evidence"], **each["evidence"]}}
+            if isinstance(each, Mapping) and isinstance(each.get("evidence"), Mapping)
+            else each
+            for each in listed
+        ]
+        return {**raw, "wrong": whole}
 
     @model_validator(mode="after")
     def _can_fail(self) -> Self:
@@ -105,8 +143,25 @@ class Probe(Strict):
     @property
     def artifacts(self) -> tuple[str, ...]:
         """Artifacts that it reads, the evidence first."""
-        read = [self.evidence, *references(self.check).values()]
+        probes = (self, *self.falsifiers)
+        read = [each for p in probes for each in (p.evidence, *references(p.check).values())]
         return tuple(dict.fromkeys(evidence.artifact for evidence in read))
+
+    @property
+    def falsifiers(self) -> tuple[Probe, ...]:
+        """The wrong versions as checks of their own, labelled with what they say."""
+        return tuple(
+            self.model_copy(
+                update={
+                    "label": each.says,
+                    "evidence": each.evidence or self.evidence,
+                    "check": each.check or self.check,
+                    "rejects": (),
+                    "wrong": (),
+                }
+            )
+            for each in self.wrong
+        )
 
 
 def rejected_values(check: Check, rejected: float | tuple[float, ...] | Beside) -> Any:

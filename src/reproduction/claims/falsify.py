@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from reproduction.claims.entries import Statement
+from reproduction.claims.ledger import Ledger
 from reproduction.claims.verdicts import Judgement
 
 
@@ -122,4 +124,17 @@ def turned(right: Iterable[Judgement], wrong: Iterable[Judgement]) -> list[str]:
         judgement.id
         for judgement in right
         if judgement.outcome == "passed" and after.get(judgement.id) == "failed"
+    ]
+
+
+def unturned(ledger: Ledger, versions: Iterable[WrongVersion]) -> list[str]:
+    """Statements that hold and that no wrong version turns: neither of theirs, nor of the code."""
+    named = {name for version in versions for name in version.turns}
+    return [
+        entry.id
+        for entry in ledger.entries.values()
+        if isinstance(entry, Statement)
+        and entry.expect == "reproduced"
+        and entry.id not in named
+        and not any(probe.wrong for run in entry.runs for probe in run.checks)
     ]

@@ -60,6 +60,8 @@ def require_possible(probe: Probe, known: Mapping[str, Known]) -> None:
         One line: no such variable, coordinate or label, with the nearest valid one, or a shape
         that the check does not take.
     """
+    for falsifier in probe.falsifiers:
+        require_possible(falsifier, known)
     check = probe.check
     read = {"evidence": probe.evidence}
     read |= {f"check.{key}": bound for key, bound in checks.references(check).items()}

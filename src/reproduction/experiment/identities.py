@@ -43,6 +43,9 @@ class Stated(Quantity):
         The check, from `close`, `between`, `below`, `above` or `every`.
     refuses : sequence
         Observations that the check must refuse: numbers, `times(…)` or `plus(…)`.
+    wrong : mapping
+        Small wrong versions of the statement, which the evidence must refuse: what each says, to
+        the check that differs, to the evidence, or to the name of the quantity.
     select : mapping, optional
         Labels of the quantity's axes; all values without it.
     entry : mapping, optional
@@ -55,6 +58,7 @@ class Stated(Quantity):
     compares: str = ""
     holds: Raw
     refuses: Sequence[Any]
+    wrong: Mapping[str, Raw | str] = field(default_factory=dict)
     select: Raw = field(default_factory=dict)
     entry: Raw = field(default_factory=dict)
 
@@ -68,6 +72,8 @@ class Stated(Quantity):
         if self.select:
             evidence["select"] = dict(self.select)
         probe = {"evidence": evidence, "check": dict(self.holds), "rejects": list(self.refuses)}
+        if self.wrong:
+            probe["wrong"] = [_wrong(*each) for each in self.wrong.items()]
         words = {"kind": "proof step", "statement": self.states}
         own = words if self.states else {"compares": self.compares}
         place = {"where": self.where} if self.where else {}
@@ -78,6 +84,7 @@ def identity(
     *axes: str,
     holds: Raw,
     refuses: Sequence[Any],
+    wrong: Mapping[str, Raw | str] | None = None,
     where: str = "",
     states: str = "",
     compares: str = "",
@@ -91,7 +98,7 @@ def identity(
     ----------
     *axes : str
         As in `per`.
-    holds, refuses, where, states, compares, select, entry
+    holds, refuses, wrong, where, states, compares, select, entry
         As in `Stated`. The first line of the docstring is the quantity's meaning.
     """
 
@@ -109,6 +116,7 @@ def identity(
             compares=compares,
             holds=holds,
             refuses=refuses,
+            wrong=wrong or {},
             select=select or {},
             entry=entry,
         )
@@ -126,6 +134,12 @@ def entries(blocks: Sequence[Block], artifact: str) -> dict[str, list[Raw]]:
                 kind = "statements" if quantity.states else "cross_checks"
                 found[kind].append(quantity.declared(name, artifact))
     return found
+
+
+def _wrong(says: str, differs: Raw | str) -> Raw:
+    if isinstance(differs, str):
+        differs = {"variable": differs}
+    return {"says": says, "check" if "kind" in differs else "evidence": dict(differs)}
 
 
 def close(expected: Any, **tolerances: float) -> Raw:

@@ -289,3 +289,15 @@ def test_the_papers_ledgers_load(paper: str) -> None:
     ledger = read_ledger(Path(__file__).parents[3] / "config/claims" / paper, paper)
     assert len(ledger.entries) >= 80
     assert ledger.findings
+
+
+def test_a_wrong_version_must_differ_from_the_check() -> None:
+    with pytest.raises(ValueError, match="one of evidence and check must be given"):
+        Probe.model_validate(probe(wrong=[{"says": "The same."}]))
+    found = Probe.model_validate(
+        probe(wrong=[{"says": "At ten.", "evidence": {"select": {"dimension": 10}}}])
+    )
+    (falsifier,) = found.falsifiers
+    assert falsifier.evidence.artifact == "simulation/trajectories"
+    assert falsifier.evidence.select == {"dimension": 10}
+    assert falsifier.check == found.check

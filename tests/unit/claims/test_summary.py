@@ -138,8 +138,16 @@ def test_coverage_counts_what_is_judged(tmp_path: Path) -> None:
     found = listed(tmp_path, items())
     assert found.judged == 0.5
     text = covered.render(found, small_ledger(), title="T")
-    assert "2 items, 1 of them judged (50 %)" in text
+    assert "2 items: 1 judged as stated (50 %), 0 narrower, 1 not judged." in text
     assert "`printed-wrong` (contradicted)" in text
+
+
+def test_coverage_tells_what_is_judged_as_stated_from_what_is_narrower(tmp_path: Path) -> None:
+    found = listed(tmp_path, items(narrower="isotropic data alone"))
+    assert (found.judged, found.as_stated) == (0.5, 0.0)
+    text = covered.render(found, small_ledger(), title="T")
+    assert "2 items: 0 judged as stated (0 %), 1 narrower, 1 not judged." in text
+    assert "narrower: isotropic data alone" in text
 
 
 @pytest.mark.parametrize(
@@ -149,6 +157,10 @@ def test_coverage_counts_what_is_judged(tmp_path: Path) -> None:
         (items(entries=["holds"]), "none that names 'printed-wrong'"),
         ([*items(), items()[0]], "must be there once"),
         ([{"item": "Theorem 1", "says": "x"}], "one of entries and reason"),
+        (
+            [{"item": "Theorem 1", "says": "x", "reason": "y", "narrower": "z"}],
+            "entries must be given where they judge something narrower",
+        ),
         ([], "at least 1"),
     ],
 )

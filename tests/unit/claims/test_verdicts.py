@@ -63,6 +63,31 @@ def test_a_deterministic_claim_is_reproduced_or_contradicted() -> None:
     assert verdict(ABOVE, [-1.0], dataset(0.0)).outcome == "passed"
 
 
+def test_evidence_that_takes_a_wrong_version_is_inconclusive() -> None:
+    """A bound of 1 observed at 0.3: half of it would hold as well, a quarter would not."""
+    bound = probe({"kind": "below", "high": 1.0}, [1.01])
+    wrong = {"says": "Half the bound.", "check": {"kind": "below", "high": 0.5}}
+    evidence = {"simulation/trajectories": dataset(0.3)}
+    loose = judgement([bound | {"wrong": [wrong]}], evidence)
+    assert loose.outcome == "inconclusive"
+    assert loose.reason == "the evidence does not refuse the wrong version: Half the bound."
+    quarter = {"says": "A quarter of it.", "check": {"kind": "below", "high": 0.25}}
+    assert judgement([bound | {"wrong": [quarter]}], evidence).outcome == "passed"
+    both = judgement([bound | {"wrong": [quarter, wrong]}], evidence)
+    assert both.outcome == "inconclusive"
+    # Noise that hides the difference refuses nothing.
+    noisy = {"simulation/trajectories": dataset(0.3, 0.04, trials=10)}
+    assert judgement([bound | {"wrong": [quarter]}], noisy).outcome == "inconclusive"
+
+
+def test_a_wrong_version_may_read_another_quantity() -> None:
+    found = dataset(0.3).assign(other=2.0)
+    for variable, outcome in (("other", "passed"), ("risk", "inconclusive")):
+        wrong = {"says": "Of the other quantity.", "evidence": {"variable": variable}}
+        bound = probe({"kind": "below", "high": 1.0}, [1.01]) | {"wrong": [wrong]}
+        assert judgement([bound], {"simulation/trajectories": found}).outcome == outcome
+
+
 def test_noise_across_the_bound_is_inconclusive_and_says_what_would_decide() -> None:
     found = verdict(ABOVE, [-100.0], dataset(0.5, 0.5, trials=10))
     assert found.outcome == "inconclusive"

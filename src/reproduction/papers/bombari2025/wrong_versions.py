@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from reproduction.claims.falsify import Patch, WrongVersion
 ALGORITHM = "privreg.algorithms.one_pass_mechanism"
 SCHEDULES = "privreg.schedules"
 CLIPPING = "privreg.theory.one_pass_dpgd.clipping"
+EXPERIMENTS = "reproduction.papers.bombari2025.experiments"
+SCALING = "privreg.theory.one_pass_dpgd.scaling_laws"
 TRAJECTORIES = (
     "mean-risk-tracks-ode",
     "convergence-at-moderate-dimension",
@@ -36,6 +39,40 @@ def _scaled_noise(factor: float) -> tuple[Patch, ...]:
 
 def _scaled(factor: float) -> Any:
     return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
+
+
+def _normal_part(right: Any) -> Any:
+    from scipy.special import erfc
+
+    def wrong(risk: Any, *, clip_constant: Any, label_noise_std: float) -> Any:
+        ratio = clip_constant / np.sqrt(2 * risk + label_noise_std**2)
+        whole = right(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+        return whole - ratio**2 * erfc(ratio / np.sqrt(2))
+
+    return wrong
+
+
+def _times_the_constant(power: float) -> Any:
+    return lambda right: (
+        lambda risk, *, clip_constant, label_noise_std: (
+            np.asarray(clip_constant) ** power
+            * right(risk, clip_constant=clip_constant, label_noise_std=label_noise_std)
+        )
+    )
+
+
+def _at_the_mean(right: Any) -> Any:
+    return lambda schedule, *, smallest, largest, **options: right(
+        schedule, smallest=1.0, largest=1.0, **options
+    )
+
+
+def _more_risk(right: Any) -> Any:
+    def wrong(*powers: float) -> Any:
+        found = right(*powers)
+        return replace(found, risk=1.05 * found.risk)
+
+    return wrong
 
 
 def _half_a_step_off(right: Any) -> Any:
@@ -66,7 +103,11 @@ WRONG_VERSIONS = (
         says="The noise multipliers are a tenth of a percent too small.",
         runs={"privacy_budget": ("theory",)},
         patches=(Patch(f"{SCHEDULES}:noise_multipliers", _scaled(0.999)),),
-        turns=("budget-is-met-by-every-sample", "noise-is-the-least", "divergence-bound-is-tight"),
+        turns=(
+            "budget-is-met-by-every-sample",
+            "noise-is-the-least",
+            "divergence-within-budget",
+        ),
     ),
     WrongVersion(
         name="schedule-half-a-step-off",
@@ -78,7 +119,7 @@ WRONG_VERSIONS = (
             "noise-is-the-least",
             "output-perturbation-is-noise-at-the-end",
             "half-power-is-constant-noise",
-            "divergence-bound-is-tight",
+            "divergence-within-budget",
         ),
     ),
     WrongVersion(
@@ -110,5 +151,135 @@ WRONG_VERSIONS = (
             ),
         ),
         turns=("clipping-closed-forms", "descent-factor-bound", "clipping-bounds-attained"),
+    ),
+    WrongVersion(
+        name="variance-factor-of-unclipped-residuals",
+        says="The variance factor lacks its first term, that of the clipped residuals.",
+        runs={"clipping_factors": ("theory",)},
+        patches=(Patch(f"{CLIPPING}:variance_factor", _normal_part),),
+        turns=(
+            "clipping-bounds-attained",
+            "clipping-closed-forms",
+            "variance-factor-lower-bound-small",
+            "variance-factor-lower-bound-large",
+            "variance-over-square-monotone",
+            "variance-factor-at-one",
+            "variance-factor-at-one-closed-form",
+        ),
+    ),
+    WrongVersion(
+        name="descent-factor-over-the-constant",
+        says="The descent factor is divided by the clipping constant.",
+        runs={"clipping_factors": ("theory",)},
+        patches=(Patch(f"{CLIPPING}:descent_factor", _times_the_constant(-1.0)),),
+        turns=(
+            "clipping-bounds-attained",
+            "clipping-closed-forms",
+            "clipping-factors-increase",
+            "descent-factor-bound",
+        ),
+    ),
+    WrongVersion(
+        name="descent-factor-times-the-constant",
+        says="The descent factor is multiplied by the clipping constant.",
+        runs={"clipping_factors": ("theory",)},
+        patches=(Patch(f"{CLIPPING}:descent_factor", _times_the_constant(1.0)),),
+        turns=(
+            "clipping-bounds-attained",
+            "clipping-closed-forms",
+            "descent-factor-bound",
+            "descent-over-ratio-monotone",
+        ),
+    ),
+    WrongVersion(
+        name="conversion-without-the-root-of-two",
+        says="epsilon is rho^2/2 + rho sqrt(ln(1/delta)).",
+        runs={"appendix_identities": ("theory",)},
+        patches=(
+            Patch(
+                f"{EXPERIMENTS}.appendix_identities:_converted",
+                lambda _: lambda root, failure: root**2 / 2 + root * np.sqrt(np.log(1 / failure)),
+            ),
+        ),
+        turns=("conversion-holds-for-a-gaussian",),
+    ),
+    WrongVersion(
+        name="exponential-integral-of-the-neighbouring-order",
+        says="The closed forms have exponential integrals of an order that is less by a third.",
+        runs={"appendix_identities": ("theory",)},
+        patches=(
+            Patch(
+                f"{EXPERIMENTS}.appendix_identities:_exponential_integral",
+                lambda right: lambda order, x: right(order - 1 / 3, x),
+            ),
+        ),
+        turns=(
+            "constant-noise-closed-form",
+            "exponential-integral-bounds",
+        ),
+    ),
+    WrongVersion(
+        name="exponents-of-more-risk",
+        says="The exponents of Theorem 4 are a twentieth larger.",
+        runs={"scaling_exponents": ("theory",)},
+        patches=(Patch(f"{SCALING}:optimal_exponent", _more_risk),),
+        turns=(
+            "theorem-4-balances-exponents",
+            "corollary-6-1-limits",
+        ),
+    ),
+    WrongVersion(
+        name="limits-without-a-cost-of-decay",
+        says="Long schedules approach min(1, 2 (1 - b)) for phi > 0, too.",
+        runs={"scaling_exponents": ("theory",)},
+        patches=(
+            Patch(
+                f"{SCALING}:limiting_exponent",
+                lambda _: lambda spectrum, signal, privacy: min(1.0, 2 * (1 - privacy)),
+            ),
+        ),
+        turns=("corollary-6-1-limits",),
+    ),
+    WrongVersion(
+        name="critical-power-with-another-signal",
+        says="The critical privacy power is that of a signal with nine tenths of psi.",
+        runs={"scaling_exponents": ("theory",)},
+        patches=(
+            Patch(
+                f"{SCALING}:critical_privacy_power",
+                lambda right: (
+                    lambda spectrum, signal, schedule: right(
+                        spectrum, 0.9 * signal - 0.01, schedule
+                    )
+                ),
+            ),
+        ),
+        turns=(
+            "corollary-6-1-limits",
+            "corollary-6-1-threshold",
+        ),
+    ),
+    WrongVersion(
+        name="kernels-of-another-signal",
+        says="The signal's kernel is that of nine tenths of psi.",
+        runs={"forgetting_kernels": ("theory",)},
+        patches=(
+            Patch(
+                "privreg.theory.one_pass_dpgd.volterra:power_law_kernels",
+                lambda right: lambda spectrum, signal: right(spectrum, 0.9 * signal),
+            ),
+        ),
+        turns=(
+            "kernels-decay-as-powers",
+            "volterra-equals-modes",
+            "kernels-by-quadrature",
+        ),
+    ),
+    WrongVersion(
+        name="comparison-of-isotropic-data",
+        says="The comparison equations have the mean eigenvalue for both extremes.",
+        runs={"comparison_bounds": ("theory",)},
+        patches=(Patch("privreg.theory.one_pass_dpgd.comparison_odes:sandwich", _at_the_mean),),
+        turns=("comparison-equation-below", "comparison-equation-above"),
     ),
 )

@@ -40,4 +40,35 @@ WRONG_VERSIONS = (
         patches=(Patch(f"{CLOSED_FORMS}:stationary_risk", _scaled(2.0)),),
         turns=("stationary-risk",),
     ),
+    WrongVersion(
+        name="volterra-with-the-whole-private-noise",
+        says="G' has sigma^2 / d in the place of sigma^2 / (2 d).",
+        runs={"volterra_routes": ("theory",)},
+        patches=(
+            Patch(
+                "privreg.theory.noisy_sgd.volterra:solve_volterra",
+                lambda right: (
+                    lambda problem, schedule, *, gradient_noise_std, horizon: right(
+                        problem,
+                        schedule,
+                        gradient_noise_std=2**0.5 * gradient_noise_std,
+                        horizon=horizon,
+                    )
+                ),
+            ),
+        ),
+        turns=("volterra-two-routes", "volterra-regularised-risk", "volterra-closed-form"),
+    ),
+    WrongVersion(
+        name="half-the-propagated-noise",
+        says="The covariance (10) has half of the propagated noise.",
+        runs={"volterra_routes": ("theory",)},
+        patches=(
+            Patch(
+                "reproduction.papers.lin2025.experiments.volterra_routes:_variance",
+                _scaled(0.5),
+            ),
+        ),
+        turns=("variance-is-propagated-noise",),
+    ),
 )

@@ -13,7 +13,8 @@ from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
 
 PLACE = (
-    "Equations (4.17), (4.20), (A.3), (C.7), (D.10)-(D.13), (D.30)-(D.31), (D.54), (D.89), (D.98)"
+    "Equations (4.17), (4.20), (A.3), (C.5), (C.7), (C.8), (C.30), (D.10)-(D.13), (D.30)-(D.31), "
+    "(D.54), (D.89), (D.98)"
     " and (D.101)"
 )
 ORDERS = (-0.9, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 0.9)
@@ -57,6 +58,7 @@ AXES = {"schedule_power": Axis("power alpha of the schedule", "exponents")}
 @per(
     contour_norm_ratio="i / pi times the contour integral of q_z over |v|^2",
     contour_risk_ratio="i / (2 pi) times the contour integral of z q_z over the risk",
+    contour_risk_printed="i / (4 pi) times the contour integral of z q_z over the risk",
     resolvent_drift_printed="largest relative distance of |u|^2 + z q_z to "
     "u' Sigma (Sigma - z)^-1 u",
     resolvent_drift_corrected="largest relative distance of |u|^2 + 2 z q_z to "
@@ -78,6 +80,7 @@ def resolvents(parameters: Parameters) -> dict:
     return {
         "contour_norm_ratio": np.real(1j / np.pi * np.sum(quadratic * element) / norm),
         "contour_risk_ratio": np.real(1j / (2 * np.pi) * np.sum(z * quadratic * element) / risk),
+        "contour_risk_printed": np.real(1j / (4 * np.pi) * np.sum(z * quadratic * element) / risk),
         "resolvent_drift_printed": np.max(np.abs((norm + z * quadratic) / drift - 1)),
         "resolvent_drift_corrected": np.max(np.abs((norm + 2 * z * quadratic) / drift - 1)),
     }
@@ -102,6 +105,41 @@ def second_order() -> dict:
     return {
         "second_order_over_printed": square / 2 / (term / 2),
         "second_order_over_corrected": square / 2 / term,
+    }
+
+
+@per(
+    log_norm_printed="size of the integrand of (C.30) over the gradient of log(1 + |v|^2)",
+    log_norm_corrected="twice that integrand over the gradient of log(1 + |v|^2)",
+    noise_cross_printed="cross term of (C.8)'s noise martingale over that of the update (C.6)",
+    noise_cross_corrected="minus twice the cross term of (C.8) over that of the update (C.6)",
+    printed_cap="rate of (C.5) over that of Algorithm 1, where both caps bind",
+)
+def updates() -> dict:
+    """Of (C.5), (C.8) and (C.30): a gradient by central differences, a cross term by expansion."""
+    rng = np.random.Generator(np.random.SFC64(3))
+    v, step = rng.standard_normal(4), 1e-5
+    shifts = step * np.eye(4)
+    rise = np.log1p(np.sum((v + shifts) ** 2, axis=1))
+    fall = np.log1p(np.sum((v - shifts) ** 2, axis=1))
+    gradient = (rise - fall) / (2 * step)
+    integrand = np.linalg.norm(v / (1 + v @ v)) / np.linalg.norm(gradient)
+    root = rng.standard_normal((4, 4))
+    hessian, noise, pull = root + root.T, rng.standard_normal(4), rng.standard_normal(4)
+
+    def form(point: np.ndarray) -> float:
+        return float(point @ hessian @ point / 2)
+
+    # The update moves by the noise 2 c sqrt(d) sigma b less the clipped gradient.
+    cross = form(noise - pull) - form(noise) - form(pull)
+    printed = noise @ hessian @ pull / 2
+    samples = 50.0
+    return {
+        "log_norm_printed": integrand,
+        "log_norm_corrected": 2 * integrand,
+        "noise_cross_printed": printed / cross,
+        "noise_cross_corrected": -2 * printed / cross,
+        "printed_cap": (2 / np.sqrt(samples)) / (2 / samples),
     }
 
 
@@ -200,8 +238,11 @@ def _closed_form(a: float, power: float, left: np.ndarray) -> np.ndarray:
     return np.exp(-shift + late) / width * (START * width + noise)
 
 
-@per(integrating_factor_error="relative distance of (D.101) to one")
-def integrating_factor_error(parameters: Parameters) -> float:
+@per(
+    integrating_factor_error="relative distance of (D.101) to an integration",
+    integrating_factor_halved="relative distance of (D.101) with b2 for 2 b2 to an integration",
+)
+def integrating_factor(parameters: Parameters) -> dict:
     """Lemma D.5 along a harmonic rate; its integral by Gauss-Legendre."""
     a, (b1, b2) = parameters.descent, NOISES
     numerator, offset, end = 0.4, 0.3, 0.9
@@ -215,14 +256,19 @@ def integrating_factor_error(parameters: Parameters) -> float:
         return np.asarray(numerator / (t + offset))
 
     change = -numerator / (s + offset) ** 2
-    inside = np.exp(a * integral(s)) * (b1 * rate(s) ** 2 - 2 * b2 * rate(s) * change)
-    closed = np.exp(-a * integral(end)) * (START + np.sum(w * inside))
+
+    def closed(factor: float) -> float:
+        inside = np.exp(a * integral(s)) * (b1 * rate(s) ** 2 - factor * b2 * rate(s) * change)
+        return float(np.exp(-a * integral(end)) * (START + np.sum(w * inside)))
 
     def slope(t: float, risk: np.ndarray) -> np.ndarray:
         fall = 2 * numerator**2 / (t + offset) ** 3
         return -a * rate(t) * risk + b1 * rate(t) ** 2 + b2 * fall
 
-    return _distance(slope, np.array([end]), np.array([closed]))
+    return {
+        "integrating_factor_error": _distance(slope, np.array([end]), np.array([closed(2.0)])),
+        "integrating_factor_halved": _distance(slope, np.array([end]), np.array([closed(1.0)])),
+    }
 
 
 @per(

@@ -99,6 +99,7 @@ def largest_descent_over_ratio() -> float:
     states="The variance factor over the squared normalised constant stays below 1.",
     holds=below(1.0),
     refuses=[1.0001],
+    wrong={"Below 0.99.": below(0.99)},
 )
 def largest_variance_over_square() -> float:
     """Largest variance factor over squared constant."""
@@ -113,6 +114,7 @@ def largest_variance_over_square() -> float:
     "constant.",
     holds=above(0.5),
     refuses=[0.49],
+    wrong={"More than 0.52 in the place of one half.": above(0.52)},
 )
 def least_variance_over_square_below_one() -> float:
     """Least variance factor over squared constant, for constants up to 1."""
@@ -126,6 +128,7 @@ def least_variance_over_square_below_one() -> float:
     states="For normalised constants above 1 the variance factor is more than one half.",
     holds=above(0.5),
     refuses=[0.49],
+    wrong={"More than 0.52 in the place of one half.": above(0.52)},
 )
 def least_variance_above_one() -> float:
     """Least variance factor for constants above 1."""
@@ -164,6 +167,7 @@ def descent_over_ratio_increment() -> float:
     states="At normalised constant 1 the variance factor is about 0.516.",
     holds=close(0.516, absolute=0.0005),
     refuses=[plus(0.001), plus(-0.001)],
+    wrong={"About 0.517.": close(0.517, absolute=0.0005)},
 )
 def variance_at_one() -> float:
     """Variance factor at constant 1."""

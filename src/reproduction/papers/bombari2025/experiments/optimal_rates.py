@@ -151,15 +151,16 @@ def advantage_slope(earlier: xr.Dataset, **cell: str) -> float:
 
 @per(
     "polynomial",
-    product_linearity="correlation of the best product of constant and rate with ln(1/gamma), "
-    "first privacy",
+    product_bend="increment of the best product of constant and rate over the last decade of "
+    "gamma, over that over the first, first privacy",
     product_slope="slope in ln(1/gamma) of the best product of constant and rate, first privacy",
 )
 def products(earlier: xr.Dataset, polynomial: float) -> dict:
     late = _late(earlier.product.isel(zcdp_root=0).sel(schedule=polynomial_name(polynomial)))
     logs = np.log(1 / late.aspect_ratio.values)
     return {
-        "product_linearity": np.corrcoef(logs, late)[0, 1],
+        "product_bend": (np.diff(late)[-1] / np.diff(logs)[-1])
+        / (np.diff(late)[0] / np.diff(logs)[0]),
         "product_slope": np.polyfit(logs, late, 1)[0],
     }
 
@@ -195,15 +196,16 @@ def harmonic(
 
 @per(
     "regime",
-    "polynomial",
+    "schedule",
     log_power="power of ln(1/gamma) in the least risk over gamma + gamma^2 / rho^2",
 )
-def log_power(parameters: Parameters, regime: str, polynomial: float) -> float:
+def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
     """For the first fixed privacy, and where private noise dominates."""
+    shape = parameters.shapes[schedule]
     logs = []
     for gamma in parameters.log_power_aspect_ratios:
         rho = parameters.root(regime, gamma)
-        risk = _best(polynomial, parameters.problem(gamma, rho)).final_risk
+        risk = _best(shape, parameters.problem(gamma, rho)).final_risk
         logs.append(np.log(risk / (gamma + (gamma / rho) ** 2)))
     first, second = np.log(parameters.log_power_aspect_ratios)
     return (logs[1] - logs[0]) / np.log(second / first)

@@ -62,7 +62,7 @@ AXES = {
     "regime": Axis(
         "term, phi and alpha", lambda parameters: [str(regime) for regime in parameters.regimes]
     ),
-    "offset": Axis("privacy power minus its critical value", (0.0, -0.1)),
+    "offset": Axis("privacy power minus its critical value", (0.0, -0.1, 0.1)),
     "aspect_ratio": Axis("aspect ratio gamma = d / n", "critical_ratios"),
 }
 
@@ -72,6 +72,8 @@ AXES = {
     slope="log-log slope of the risk in the rate",
     expected="power of the rate in Lemma E.4",
     difference="slope minus the power in Lemma E.4",
+    simple_slope="log-log slope in the rate of the risk over the simpler form (E.11)",
+    noiseless_slope="log-log slope in the rate of the risk over the first term of that form",
 )
 def power_of_rate(parameters: Parameters, regime: str) -> dict:
     """Slope of a term, and the slope that the lemma gives."""
@@ -92,10 +94,21 @@ def power_of_rate(parameters: Parameters, regime: str) -> dict:
         rates = (ratio / zcdp_root) ** (-2 / (decay + power)) * window
     values = np.geomspace(rates[0], rates[1], RATES)
     risk = _risk(parameters, case, values, ratio, zcdp_root)
+    simple = np.array([_simple(case, value, ratio, zcdp_root) for value in values])
+    simple_slope, noiseless_slope = (
+        np.polyfit(np.log(values), np.log(risk / form), 1)[0]
+        for form in (simple.sum(1), simple[:, 0])
+    )
     if np.isclose(case.spectrum_power * width, 2) and case.term == "private":
         risk = risk / np.log(values)
     slope = np.polyfit(np.log(values), np.log(risk), 1)[0]
-    return {"slope": slope, "expected": power, "difference": slope - power}
+    return {
+        "slope": slope,
+        "expected": power,
+        "difference": slope - power,
+        "simple_slope": simple_slope,
+        "noiseless_slope": noiseless_slope,
+    }
 
 
 @per("offset", "aspect_ratio", critical_ratio="risk over its stated rate gamma^h")
@@ -114,13 +127,35 @@ def critical_ratio(parameters: Parameters, offset: float, aspect_ratio: float) -
     "offset",
     critical_increment="increment of the risk over its stated rate, between the two smallest "
     "ratios",
+    increment_ratio="that increment over the one before, a decade of gamma each",
 )
-def critical_increment(earlier: xr.Dataset, offset: float) -> float:
-    before, last = earlier.critical_ratio.sel(offset=offset).values[-2:]
-    return last - before
+def critical_increment(earlier: xr.Dataset, offset: float) -> dict:
+    """Of the stated rate without its logarithm; a power of ln(1/gamma) bends the increments."""
+    before, last = np.diff(earlier.critical_ratio.sel(offset=offset).values[-3:])
+    return {"critical_increment": last, "increment_ratio": last / before}
 
 
 theory = stage(AXES, power_of_rate, critical_ratio, critical_increment)
+
+
+def _simple(regime: Regime, rate: float, ratio: float, zcdp_root: float) -> tuple[float, ...]:
+    """The three terms of (E.11) at t = 1, with the time left u as the variable."""
+    from privreg.theory.one_pass_dpgd import volterra
+
+    kernels = volterra.power_law_kernels(regime.spectrum_power, regime.signal_power)
+    power, width = regime.schedule_power, regime.schedule_power + 1
+    points, weights = np.polynomial.legendre.leggauss(400)
+    # In ln(u), which resolves the layer at the end; below e^(-40) nothing is left.
+    left = np.exp(20 * (points - 1))
+    weights = 20 * weights * left
+    descent = rate * left**width / width
+    sampling = ratio * rate**2 * left ** (2 * power) * kernels.sampling(descent)
+    private = 2 * power * rate**2 * left ** (2 * power - 1) * kernels.private(descent)
+    return (
+        float(kernels.signal(rate / width)),
+        float(weights @ sampling),
+        float((ratio / zcdp_root) ** 2 * (weights @ private)) if power else 0.0,
+    )
 
 
 def _risk(

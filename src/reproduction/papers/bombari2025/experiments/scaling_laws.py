@@ -155,8 +155,6 @@ def law(parameters: Parameters, earlier: xr.Dataset, **powers: float) -> dict:
         "largest rise of the fitted slope over the upper half of the schedule powers",
         missing=BOUND,
     ),
-    exponent_upper_half_rise="largest rise of the exponent over the upper half of the schedule "
-    "powers",
     least_increment_by_schedule=Quantity(
         "least increment of the fitted slope between neighbouring schedule powers",
         "privacy_power",
@@ -178,7 +176,6 @@ def readings(parameters: Parameters, earlier: xr.Dataset) -> dict:
     return {
         "largest_difference": np.abs(slope - exponent).max(axis=(0, 1, 3)),
         "upper_half_rise": (slope[:, :, -1] - slope[:, :, middle]).max(),
-        "exponent_upper_half_rise": (exponent[:, :, -1] - exponent[:, :, middle]).max(),
         "least_increment_by_schedule": np.diff(slope, axis=2).min(axis=(0, 1, 2)),
         "least_increment_by_decay": np.diff(slope[by_decay], axis=0).min(axis=(0, 1)),
     }

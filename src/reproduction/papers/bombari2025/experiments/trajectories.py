@@ -165,6 +165,21 @@ def slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) ->
     return loglog_slope(parameters.dimensions, np.abs(risk - curve[..., None, :]).max(axis=-1))
 
 
+@per(
+    *GRID[:2],
+    gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension",
+    worst_gap_slope="log-log slope of the largest gap of any run in the dimension",
+)
+def other_slopes(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> dict:
+    """Of the mean, and of the run that is farthest from the deterministic equivalent."""
+    risk, curve = _paths(parameters, simulation, theory)
+    mean = np.abs(risk.mean(axis=-2) - curve).max(axis=-1)
+    worst = np.abs(risk - curve[..., None, :]).max(axis=(-2, -1))
+    centred = np.log(parameters.dimensions) - np.mean(np.log(parameters.dimensions))
+    weights = centred / np.sum(centred**2)
+    return {"gap_of_mean_slope": np.log(mean) @ weights, "worst_gap_slope": np.log(worst) @ weights}
+
+
 theory = stage(AXES, limit, finite)
 simulate = stage(AXES, run, time=Axis(TIME, "times"))
 summarise = stage(
@@ -172,6 +187,7 @@ summarise = stage(
     means(run, "final_risk", spread=["final_risk"]),
     paths,
     slope,
+    other_slopes,
     time=Axis(TIME, lambda parameters: parameters.times[parameters.shown]),
 )
 

@@ -1,0 +1,181 @@
+"""The general versions of the upper bounds: eigenvalues whose extremes vary, at stated settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.papers.bombari2025.setting import (
+    ASPECT_RATIO,
+    HARMONIC,
+    Clipped,
+    polynomial_name,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from privreg.schedules import Schedule
+    from privreg.spectra import Spectrum
+
+PLACE = "Propositions D.3, D.4 and 5.2 and Theorem 2 in their general versions"
+EXPONENTS = (0.0, 0.5, 1.0, 2.0)
+SHAPES = (*map(polynomial_name, EXPONENTS), HARMONIC)
+# C of (D.23), (D.49) and (D.80): the start is forgotten down to gamma at every exponent.
+FACTOR = 2.0
+# gamma at which rates are searched for the lower bounds.
+SEARCHED = (1e-7, 1e-8)
+
+
+class Parameters(Clipped):
+    """Covariances with two eigenvalues, at the hyper-parameters of the propositions."""
+
+    smallest: Annotated[q.Some[Annotated[q.Positive, Field(lt=1)]], Field(min_length=2)] = Field(
+        description="Smaller eigenvalues, less than 1; the mean is 1."
+    )
+    largest: Annotated[q.Some[Annotated[q.Positive, Field(gt=1)]], Field(min_length=2)] = Field(
+        description="Larger eigenvalues, more than 1."
+    )
+    aspect_ratios: Annotated[q.Some[q.AspectRatio], Field(min_length=2)] = Field(
+        description="Values of gamma."
+    )
+    privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
+        description="Powers b of rho = gamma^b, the least first."
+    )
+
+
+AXES = {
+    "schedule": Axis("schedule of the rate", SHAPES),
+    "privacy_power": Axis("power b of rho = gamma^b", "privacy_powers"),
+    "smallest": Axis("smaller eigenvalue", "smallest"),
+    "largest": Axis("larger eigenvalue", "largest"),
+    "aspect_ratio": ASPECT_RATIO,
+    "best": Axis("schedule of the best rate", SHAPES[:2]),
+}
+SETTINGS = tuple(AXES)[:5]
+
+
+@per(
+    *SETTINGS,
+    risk="excess risk of the private output at the stated hyper-parameters",
+    risk_over_bound="excess risk over the stated order",
+)
+def settings(
+    parameters: Parameters,
+    schedule: str,
+    privacy_power: float,
+    smallest: float,
+    largest: float,
+    aspect_ratio: float,
+) -> dict:
+    """At c and the rate of (D.23), (D.49), (D.80) and (D.105)."""
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
+
+    spectrum = _spectrum(smallest, largest)
+    rho = aspect_ratio**privacy_power
+    rate, clip_constant = _stated(parameters, schedule, spectrum, aspect_ratio, rho)
+    risk = deterministic_equivalent.solve(
+        spectrum,
+        rate,
+        **parameters.problem(aspect_ratio, rho, clip_constant),
+        times=[1.0],
+    ).final_risk.item()
+    growth, power = aspect_ratio * _growth(schedule, aspect_ratio), 4 if schedule == HARMONIC else 2
+    order = largest * growth + (growth / rho) ** 2
+    return {
+        "risk": risk,
+        "risk_over_bound": risk / order * smallest**power,
+    }
+
+
+@per(
+    "schedule",
+    power_of_smallest="largest power of the inverse smallest eigenvalue in the risk",
+    power_of_largest="largest power of the largest eigenvalue in the risk",
+    power_of_samples="largest power of 1 / gamma in the risk over the stated order",
+)
+def powers(earlier: xr.Dataset, schedule: str) -> dict:
+    """Log-log slopes between neighbouring eigenvalues and ratios."""
+    risk = np.log(earlier.risk.sel(schedule=schedule))
+    ratio = np.log(earlier.risk_over_bound.sel(schedule=schedule))
+    by_samples = ratio.diff("aspect_ratio") / -np.log(ratio.aspect_ratio).diff("aspect_ratio")
+    by_smallest = risk.diff("smallest") / -np.log(risk.smallest).diff("smallest")
+    by_largest = risk.diff("largest") / np.log(risk.largest).diff("largest")
+    return {
+        "power_of_smallest": float(by_smallest.max()),
+        "power_of_largest": float(by_largest.max()),
+        "power_of_samples": float(by_samples.max()),
+    }
+
+
+@per(
+    "best",
+    power_of_largest_at_best="least power of the largest eigenvalue in the least risk over rates",
+    power_of_samples_at_best="least power of 1 / gamma in the least risk over (D.25) and (D.51)",
+)
+def lower(parameters: Parameters, best: str) -> dict:
+    """Against the lower bounds, at the best rate of each problem."""
+    from privreg.theory.one_pass_dpgd import rate_search
+
+    exponent = EXPONENTS[SHAPES.index(best)]
+    by_largest, by_samples = [], []
+    for power in parameters.privacy_powers:
+        ratios = []
+        for gamma in SEARCHED:
+            risks = []
+            for largest in parameters.largest:
+                problem = parameters.problem(gamma, gamma**power)
+                spectrum = _spectrum(parameters.smallest[0], largest)
+                risks.append(
+                    rate_search.polynomial(spectrum, exponent=exponent, **problem).final_risk
+                )
+            by_largest.append(np.diff(np.log(risks)) / np.diff(np.log(parameters.largest)))
+            growth = gamma * _growth(best, gamma)
+            ratios.append(np.log(np.array(risks) / (growth + (growth / gamma**power) ** 2)))
+        by_samples.append((ratios[1] - ratios[0]) / np.log(SEARCHED[0] / SEARCHED[1]))
+    return {
+        "power_of_largest_at_best": np.min(by_largest),
+        "power_of_samples_at_best": np.min(by_samples),
+    }
+
+
+theory = stage(AXES, settings, powers, lower)
+
+
+def _spectrum(smallest: float, largest: float) -> Spectrum:
+    """Two eigenvalues, of mean 1."""
+    from privreg.spectra import Spectrum
+
+    share = (1 - smallest) / (largest - smallest)
+    return Spectrum(np.array([smallest, largest]), np.array([1 - share, share]))
+
+
+def _growth(schedule: str, gamma: float) -> float:
+    """What the square root of the private, and the sampling, part of a rate has beyond gamma."""
+    if schedule == HARMONIC:
+        return 1.0
+    exponent = EXPONENTS[SHAPES.index(schedule)]
+    return float(max(exponent, 1.0) * np.log(1 / gamma) ** (1 / (1 + exponent)))
+
+
+def _stated(
+    parameters: Parameters, schedule: str, spectrum: Spectrum, gamma: float, rho: float
+) -> tuple[Schedule, float]:
+    from privreg.schedules import Harmonic, Polynomial
+
+    smallest, largest = spectrum.eigenvalues.min(), spectrum.eigenvalues.max()
+    if schedule == HARMONIC:
+        constant = 0.5 + parameters.label_noise_std**2 / 2 + 90
+        offset = max(
+            9 * constant * largest / smallest**2 * gamma,
+            12 * np.sqrt(2 * constant) / smallest * gamma / rho,
+        )
+        numerator = 3 * np.sqrt(constant) / smallest
+        return Harmonic(numerator, offset), np.sqrt(2) * numerator
+    exponent = EXPONENTS[SHAPES.index(schedule)]
+    product = FACTOR * max(exponent, 1.0) * np.log(1 / gamma) / smallest
+    return Polynomial(product / parameters.clip_constant, exponent), parameters.clip_constant
