@@ -112,7 +112,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="neighbouring-closed-forms",
-        says="F.12 has the next lag, F.13, F.15 and F.16 are a per cent off, F.8 and F.9 have K(m).",
+        says="F.12 has the next lag, F.13, F.15, F.16 are a per cent off, F.8 and F.9 have K(m).",
         runs={"special_integrals": ("theory",)},
         patches=(
             Patch(f"{EXPERIMENTS}.special_integrals:_cosine_form", _next_lag),

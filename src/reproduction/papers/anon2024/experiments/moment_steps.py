@@ -286,8 +286,8 @@ def product_ratio(parameters: Parameters, noise_shape: str) -> float:
     "step_size",
     id="inverse-operator-b14",
     where="Lemma B.14",
-    compares="M T^-1 A with beta tr(A) / (1 - beta eta tr(H)) H, 50 random diagonal A. The bound is "
-    "not binding: beta = 16 sigma_z^4 makes the ratio 0.01.",
+    compares="M T^-1 A with beta tr(A) / (1 - beta eta tr(H)) H, 50 random diagonal A. The bound "
+    "is not binding: beta = 16 sigma_z^4 makes the ratio 0.01.",
     holds=every(below(1.0)),
     refuses=[1.01, 1.5],
 )
@@ -323,8 +323,8 @@ def chain_factor(parameters: Parameters, step_size: float) -> float:
 @identity(
     id="decay-of-products-b15-at-zero",
     where="Lemma B.15, Lemma B.12",
-    compares="At k = 0, which the proof of Lemma B.12 uses, tr(H M_t) with 4 tr(H Sigma). The bound "
-    "is not binding: the ratio is 1/4 at t = 0 and less later.",
+    compares="At k = 0, which the proof of Lemma B.12 uses, tr(H M_t) with 4 tr(H Sigma). The "
+    "bound is not binding: the ratio is 1/4 at t = 0 and less later.",
     holds=below(1.0),
     refuses=[1.01, 2.0],
 )
