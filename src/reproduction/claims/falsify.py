@@ -1,7 +1,8 @@
-"""Falsifiers: deliberately wrong versions of the code, and the statements that must notice.
+"""Falsifiers: deliberately wrong versions of code or statement, and the entries that must notice.
 
-A check that no wrong code can fail guards nothing. Each wrong version names the entries that must
-turn, and no others may.
+A check that no wrong code can fail guards nothing, and evidence that refuses no neighbour of a
+statement does not support it. Each wrong version names the entries that must turn, and no others
+may.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reproduction.claims.entries import Statement
 from reproduction.claims.ledger import Ledger
 from reproduction.claims.verdicts import Judgement
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,54 @@ class WrongVersion:
             raise ValueError(f"{self.name} must name experiments and entries that turn, got none")
 
 
+@dataclass(frozen=True)
+class WrongStatement:
+    """A neighbour of what the paper states, which the same evidence must refuse.
+
+    Attributes
+    ----------
+    name : str
+    says : str
+        What is stated in place of the paper's words, in a sentence.
+    observes : mapping
+        By artifact and variable: from what is observed to what would be, were the wrong statement
+        the paper's. A ratio to a bound doubles where the bound is halved.
+    turns : tuple of str
+        Entries that must turn from what holds to what does not, and no others.
+    """
+
+    name: str
+    says: str
+    observes: Mapping[str, Mapping[str, Callable[[xr.DataArray], xr.DataArray]]]
+    turns: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not (self.observes and self.turns):
+            raise ValueError(f"{self.name} must name evidence and entries that turn, got none")
+
+    def evidence(self, artifact: str, dataset: xr.Dataset) -> xr.Dataset:
+        """An artifact as it would be, were the wrong statement the paper's."""
+        changes = self.observes.get(artifact, {})
+        return dataset.assign(
+            {name: dataset[name].copy(data=wrong(dataset[name])) for name, wrong in changes.items()}
+        )
+
+
+def times(factor: float) -> Callable[[xr.DataArray], xr.DataArray]:
+    """The ratio to a bound that is divided by this factor."""
+    return lambda observed: observed * factor
+
+
+def plus(distance: float) -> Callable[[xr.DataArray], xr.DataArray]:
+    """The distance from a value that is less by this much."""
+    return lambda observed: observed + distance
+
+
+def power(coordinate: str, exponent: float) -> Callable[[xr.DataArray], xr.DataArray]:
+    """The ratio to a rate that has this much less of the exponent of a coordinate."""
+    return lambda observed: observed * (observed[coordinate] ** exponent)
+
+
 @contextmanager
 def applied(patches: Iterable[Patch]) -> Iterator[None]:
     """The mistakes in place, and taken back.
@@ -93,7 +145,7 @@ def applied(patches: Iterable[Patch]) -> Iterator[None]:
 
 
 def uncaught(
-    version: WrongVersion, right: Iterable[Judgement], wrong: Iterable[Judgement]
+    version: WrongVersion | WrongStatement, right: Iterable[Judgement], wrong: Iterable[Judgement]
 ) -> list[str]:
     """One line for each entry that should have turned and did not, or turned without being named.
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reproduction.claims.falsify import WrongVersion, applied, turned, uncaught
+from reproduction.claims.falsify import WrongStatement, WrongVersion, applied, turned, uncaught
 from reproduction.claims.verdicts import Judgement, judge
 from reproduction.experiment import checksums, datasets
 from reproduction.pipeline import stages
@@ -29,12 +29,25 @@ KINDS = {
 }
 
 
-def wrong_versions(paper: str) -> dict[str, WrongVersion]:
-    """Deliberate mistakes that a paper's ledger must notice, by name; none if it lists none."""
-    name = f"{package(paper)}.wrong_versions"
-    if importlib.util.find_spec(name) is None:
-        return {}
-    return {version.name: version for version in importlib.import_module(name).WRONG_VERSIONS}
+def wrong_versions(paper: str) -> dict[str, WrongVersion | WrongStatement]:
+    """What a paper's ledger must refuse, by name: mistakes in the code and wrong statements."""
+    found: dict[str, WrongVersion | WrongStatement] = {}
+    for module, listed in (
+        ("wrong_versions", "WRONG_VERSIONS"),
+        ("wrong_statements", "WRONG_STATEMENTS"),
+    ):
+        name = f"{package(paper)}.{module}"
+        if importlib.util.find_spec(name) is not None:
+            versions = getattr(importlib.import_module(name), listed)
+            found |= {version.name: version for version in versions}
+    return found
+
+
+def touched(version: WrongVersion | WrongStatement) -> tuple[str, ...]:
+    """Experiments whose artifacts a wrong version changes."""
+    if isinstance(version, WrongVersion):
+        return tuple(version.runs)
+    return tuple(dict.fromkeys(artifact.split("/")[1] for artifact in version.observes))
 
 
 def falsify(
@@ -62,16 +75,24 @@ def falsify(
     version = wrong_versions(paper)[name]
     with tempfile.TemporaryDirectory() as folder:
         rebuilt: dict[str, Path] = {}
+        restated = version.observes if isinstance(version, WrongStatement) else {}
         for experiment, about in experiments.items():
-            rebuilt |= run_wrong(version, paper, experiment, about, Path(folder))
+            if isinstance(version, WrongVersion):
+                rebuilt |= run_wrong(version, paper, experiment, about, Path(folder))
         right: list[Judgement] = []
         wrong: list[Judgement] = []
         for group in groups:
             files = {key: Path(value) for key, value in group["artifacts"].items()}
-            if not files.keys() & rebuilt.keys():
+            if not files.keys() & (rebuilt.keys() | restated.keys()):
                 continue
-            for found, made in ((right, dict[str, Path]()), (wrong, rebuilt)):
-                evidence = {key: datasets.read(made.get(key, file)) for key, file in files.items()}
+            held = {key: datasets.read(file) for key, file in files.items()}
+            if isinstance(version, WrongStatement):
+                told = {key: version.evidence(key, each) for key, each in held.items()}
+            else:
+                told = held | {
+                    key: datasets.read(rebuilt[key]) for key in files.keys() & rebuilt.keys()
+                }
+            for found, evidence in ((right, held), (wrong, told)):
                 found += [judge(case, evidence, paper=paper, digests={}) for case in group["cases"]]
     result = {
         "version": name,

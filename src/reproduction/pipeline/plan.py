@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 
 import yaml
 
+from reproduction.claims.falsify import WrongVersion
 from reproduction.claims.known import Coordinate, Known
 from reproduction.claims.verdicts import Scale
 from reproduction.experiment.structure import labels, structure
 from reproduction.pipeline import scales, soundness
 from reproduction.pipeline.closure import SOURCE, closure
 from reproduction.pipeline.config import Config, Experiment, load
-from reproduction.pipeline.falsify import wrong_versions
+from reproduction.pipeline.falsify import touched, wrong_versions
 from reproduction.pipeline.layout import FIGURE_FORMATS, PAPERS, Layout, book_of
 from reproduction.pipeline.ledgers import Falsifier, Ledgers, described
 from reproduction.pipeline.lock import JOBS, JOBS_VARIABLE
@@ -270,9 +271,8 @@ class Plan:
 
     def falsifier(self, paper: str, version: str) -> Falsifier:
         """What it takes to make a deliberate mistake and judge it."""
-        runs = wrong_versions(paper)[version].runs
         experiments: dict[str, Any] = {}
-        for name in runs:
+        for name in touched(wrong_versions(paper)[version]):
             reads: dict[str, str] = {}
             for stage in STAGES:
                 reads |= self.reads(stage, paper, name)
@@ -288,8 +288,11 @@ class Plan:
 
     def falsifier_sources(self, paper: str, version: str) -> list[str]:
         """Source files that a deliberate mistake runs."""
-        roots = [f"{package(paper)}.wrong_versions", f"{FALSIFY}:falsify"]
-        for name in wrong_versions(paper)[version].runs:
+        wrong = wrong_versions(paper)[version]
+        mistaken = isinstance(wrong, WrongVersion)
+        listed = "wrong_versions" if mistaken else "wrong_statements"
+        roots = [f"{package(paper)}.{listed}", f"{FALSIFY}:falsify"]
+        for name in touched(wrong) if mistaken else ():
             recipe = self.recipe(paper, name)
             roots += [f"{recipe.module_name}:{stage}" for stage in STAGES if recipe.has(stage)]
         return _posix(closure(*roots))

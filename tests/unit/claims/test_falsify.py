@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
+from reproduction.claims.entries import Statement
 from reproduction.claims.falsify import (
     Patch,
+    WrongStatement,
     WrongVersion,
     applied,
+    plus,
+    power,
+    times,
     turned,
     uncaught,
     unturned,
@@ -84,8 +89,49 @@ def test_the_papers_mistakes_name_what_there_is(paper: str) -> None:
     for name, found in wrong_versions(paper).items():
         for entry in found.turns:
             choose(entry, ledger.entries, f"{paper}.{name}.turns")
-        with applied(found.patches):  # every target is there
-            pass
+        if isinstance(found, WrongVersion):
+            with applied(found.patches):  # every target is there
+                pass
+
+
+def test_a_wrong_statement_changes_what_it_names_alone() -> None:
+    import xarray as xr
+
+    held = xr.Dataset(
+        {"ratio": ("n", [0.5, 0.9]), "gap": ("n", [0.0, 0.1])}, coords={"n": [1.0, 4.0]}
+    )
+    held.ratio.attrs["units"] = "1"
+    wrong = WrongStatement(
+        name="half",
+        says="Half of the bound.",
+        observes={"theory/x": {"ratio": times(2.0)}, "theory/y": {"gap": plus(1.0)}},
+        turns=("bound",),
+    )
+    found = wrong.evidence("theory/x", held)
+    assert found.ratio.values.tolist() == [1.0, 1.8]
+    assert found.ratio.attrs == {"units": "1"}
+    assert found.gap.equals(held.gap)
+    assert wrong.evidence("theory/y", held).gap.values.tolist() == [1.0, 1.1]
+    assert wrong.evidence("theory/z", held).equals(held)
+    assert power("n", 0.5)(held.ratio).values.tolist() == [0.5, 1.8]
+    with pytest.raises(ValueError, match="half must name evidence"):
+        WrongStatement(name="half", says="Nothing.", observes={}, turns=("bound",))
+
+
+# The papers of which every statement that holds refuses a neighbour of itself.
+REFUSED = ("anon2024", "choquettechoo2024")
+
+
+@pytest.mark.parametrize("paper", REFUSED)
+def test_every_statement_that_holds_refuses_a_neighbour(paper: str) -> None:
+    ledger = read_ledger(ROOT / "config/claims" / paper, paper)
+    refusing = {name for version in wrong_versions(paper).values() for name in version.turns}
+    untouched = [
+        name
+        for name, entry in ledger.entries.items()
+        if isinstance(entry, Statement) and entry.expect == "reproduced" and name not in refusing
+    ]
+    assert untouched == []
 
 
 def test_there_are_at_least_a_dozen_mistakes() -> None:

@@ -10,6 +10,7 @@ from reproduction.claims.falsify import Patch, WrongVersion
 
 ACCOUNTING = "privreg.algorithms.shaped_accounting"
 CORRELATIONS = "privreg.noise.correlations"
+EXPERIMENTS = "reproduction.papers.anon2024.experiments"
 
 
 def _half_the_variance(right: Any) -> Any:
@@ -32,6 +33,28 @@ def _as_the_proof_says(right: Any) -> Any:
 
 def _half(right: Any) -> Any:
     return lambda **options: 0.5 * right(**options)
+
+
+def _scaled(factor: float) -> Any:
+    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
+
+
+def _in_the_wrong_norm(_: Any) -> Any:
+    from reproduction.papers.anon2024.experiments.privacy_steps import _SHAPE, _SHIFT
+
+    return float(_SHIFT @ _SHAPE @ _SHIFT)
+
+
+def _half_of_the_logarithm(right: Any) -> Any:
+    return lambda rho, delta: right(rho, delta**0.5)
+
+
+def _never_subtracted(_: Any) -> Any:
+    return lambda prefix, before: prefix
+
+
+def _neighbours_alone(right: Any) -> Any:
+    return lambda size: np.triu(right(size), 1) & ~np.triu(np.ones((size, size), bool), 2)
 
 
 def _plain_norms(right: Any) -> Any:
@@ -84,6 +107,53 @@ WRONG_VERSIONS = (
         runs={"privacy_constant": ("theory",)},
         patches=(Patch(f"{ACCOUNTING}:published_noise_multiplier", _half),),
         turns=("blank-rows-are-covered",),
+    ),
+    WrongVersion(
+        name="estimate-without-its-factor",
+        says="Option 1 estimates the mean square itself in place of twice it.",
+        runs={"gradient_bounds": ("simulate",)},
+        patches=(
+            Patch("privreg.algorithms.residual_estimate:public_residual_scale", _scaled(0.5**0.5)),
+        ),
+        turns=("estimate-is-an-upper-bound-b3",),
+    ),
+    WrongVersion(
+        name="half-of-the-squared-norm",
+        says="Tails of Lemmas B.2 and B.13 have half of the squared sub-Gaussian norm.",
+        runs={"gradient_bounds": ("theory",)},
+        patches=(Patch(f"{EXPERIMENTS}.gradient_bounds:GAUSSIAN_SCALE", lambda right: right / 2),),
+        turns=("product-with-features-b2", "tail-of-a-form-b13"),
+    ),
+    WrongVersion(
+        name="neighbouring-privacy-lemmas",
+        says="Lemma 2.6 has the norm of Sigma, and Lemma B.1 half of its logarithm.",
+        runs={"privacy_steps": ("theory",)},
+        patches=(
+            Patch(f"{EXPERIMENTS}.privacy_steps:_SQUARED_SHIFT", _in_the_wrong_norm),
+            Patch(f"{EXPERIMENTS}.privacy_steps:_least_conversion", _half_of_the_logarithm),
+        ),
+        turns=(
+            "shaped-gaussian-mechanism-2-6",
+            "conversion-b1",
+            "best-order-of-the-conversion",
+        ),
+    ),
+    WrongVersion(
+        name="increments-are-prefixes",
+        says="(B.4) adds the noise of the prefix, and (B.14) lists the step before alone.",
+        runs={"algorithm_forms": ("theory",)},
+        patches=(
+            Patch(f"{EXPERIMENTS}.algorithm_forms:_increment", _never_subtracted),
+            Patch(f"{EXPERIMENTS}.algorithm_forms:_listed", _neighbours_alone),
+        ),
+        turns=("update-is-sgd-with-increments", "uncorrelated-increments-b14"),
+    ),
+    WrongVersion(
+        name="products-without-their-excess",
+        says="A product of random steps has the second moment of the mean steps, without excess.",
+        runs={"moment_steps": ("theory",)},
+        patches=(Patch(f"{EXPERIMENTS}.moment_steps:EXCESS", lambda right: 0.0),),
+        turns=("products-of-steps-b12",),
     ),
     WrongVersion(
         name="clipping-in-the-plain-norm",

@@ -9,6 +9,8 @@ import numpy as np
 from reproduction.claims.falsify import Patch, WrongVersion
 
 MECHANISM = "privreg.algorithms.dp_ftrl"
+EXPERIMENTS = "reproduction.papers.choquettechoo2024.experiments"
+INTEGRALS = "privreg.theory.correlated_noise.spectral_integrals"
 
 
 def _scaled(factor: float) -> Any:
@@ -29,6 +31,38 @@ def _decoder_norm(_: Any) -> Any:
 
 def _one_step(_: Any) -> Any:
     return lambda decoder, **options: 1.0
+
+
+def _next_lag(right: Any) -> Any:
+    return lambda rate, lag: right(rate, lag + 1)
+
+
+def _root_of_the_modulus(right: Any) -> Any:
+    return lambda parameter: right(np.sqrt(parameter))
+
+
+def _features_own(_: Any) -> Any:
+    return lambda mean, outer: outer
+
+
+def _not_centred(_: Any) -> Any:
+    return lambda mean, outer: 1.1 * mean - outer
+
+
+def _larger_damping(right: Any) -> Any:
+    return lambda family, damping: right(family, 1.1 * damping)
+
+
+def _other_sign(right: Any) -> Any:
+    return lambda frequency, eta, eigenvalues: right(frequency, -eta, eigenvalues)
+
+
+def _before_this_step(_: Any) -> Any:
+    return lambda beta, white, t: beta[1 : t + 1] @ white[:t][::-1]
+
+
+def _strictly_below(right: Any) -> Any:
+    return lambda steps: right(steps) - np.eye(steps)
 
 
 def _positive(right: Any) -> Any:
@@ -75,6 +109,74 @@ WRONG_VERSIONS = (
         runs={"joint_privacy": ("theory",)},
         patches=(Patch(f"{MECHANISM}:_sensitivity", _one_step),),
         turns=("noise-of-theorem-1-1", "sensitivity-is-the-largest-column"),
+    ),
+    WrongVersion(
+        name="neighbouring-closed-forms",
+        says="F.12 has the next lag, F.13, F.15, F.16 are a per cent off, F.8 and F.9 have K(m).",
+        runs={"special_integrals": ("theory",)},
+        patches=(
+            Patch(f"{EXPERIMENTS}.special_integrals:_cosine_form", _next_lag),
+            Patch(f"{EXPERIMENTS}.special_integrals:_rational_form", _scaled(1.01)),
+            Patch(f"{INTEGRALS}:inverse_distance_integral", _scaled(1.01)),
+            Patch(f"{INTEGRALS}:distance_ratio_integral", _scaled(1.01)),
+            Patch("scipy.special:ellipk", _root_of_the_modulus),
+        ),
+        turns=(
+            "integral-f12",
+            "integral-f13",
+            "integral-f15",
+            "integral-f16",
+            "first-kind-f8",
+            "third-kind-f9",
+        ),
+    ),
+    WrongVersion(
+        name="base-recursion-with-features",
+        says="The base recursion contracts with the feature's own matrix in place of H.",
+        runs={"decomposition": ("theory",)},
+        patches=(Patch(f"{EXPERIMENTS}.decomposition:_base_matrix", _features_own),),
+        turns=("orders-and-remainder-add-up", "parts-uncorrelated-c19"),
+    ),
+    WrongVersion(
+        name="fluctuations-not-centred",
+        says="The features' matrices fluctuate around something a tenth larger than H.",
+        runs={"decomposition": ("theory",)},
+        patches=(Patch(f"{EXPERIMENTS}.decomposition:_fluctuation", _not_centred),),
+        turns=("remainder-uncorrelated-with-noise-c20", "parts-uncorrelated-c19"),
+    ),
+    WrongVersion(
+        name="neighbouring-transfer-functions",
+        says="Systems answer with -eta in M, B has a larger damping, variances are a per cent off.",
+        runs={"transfer_functions": ("theory",)},
+        patches=(
+            Patch(f"{EXPERIMENTS}.transfer_functions:_response", _other_sign),
+            Patch(f"{EXPERIMENTS}.transfer_functions:family_noise", _larger_damping),
+            Patch("scipy.linalg:solve_discrete_lyapunov", _scaled(1.01)),
+        ),
+        turns=(
+            "transfer-function-c8",
+            "transfer-function-c9",
+            "limiting-sensitivity-c1",
+            "white-noise-variance-f2",
+        ),
+    ),
+    WrongVersion(
+        name="noise-without-its-own-step",
+        says="The correlated noise of a step has no draw of its own.",
+        runs={"finite_time_steps": ("theory",)},
+        patches=(Patch(f"{EXPERIMENTS}.finite_time_steps:_injected", _before_this_step),),
+        turns=("parts-unrolled-by-draws-d2",),
+    ),
+    WrongVersion(
+        name="prefix-sums-without-the-last",
+        says="A of Section A.1 sums the vectors before each step.",
+        runs={"algorithm_forms": ("theory",)},
+        patches=(Patch(f"{EXPERIMENTS}.algorithm_forms:_sums", _strictly_below),),
+        turns=(
+            "matrix-form-of-the-update",
+            "prefix-error-is-a-frobenius-norm",
+            "undamped-coefficients-are-a-square-root",
+        ),
     ),
     WrongVersion(
         name="coefficients-all-positive",

@@ -225,10 +225,15 @@ def _printed_lines(
         # Line 9: the minimiser of the linear loss plus |w|^2 / (2 eta).
         iterate = -eta * tree.step(gradient, nodes[t])
         prefix = noise_tree.step(np.zeros(d), nodes[t])
-        by_sgd = by_sgd - eta * (gradient + prefix - before)
+        by_sgd = by_sgd - eta * (gradient + _increment(prefix, before))
         before = prefix
         worst = max(worst, float(np.abs(by_sgd - iterate).max()))
     return _Lines((total + iterate) / size, worst, clipped)
+
+
+def _increment(prefix: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """xi_t of equation (B.4)."""
+    return prefix - before
 
 
 class _Tree:

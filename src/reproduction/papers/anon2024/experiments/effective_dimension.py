@@ -1,4 +1,4 @@
-"""How the price of a designed covariance, tr(Σ⁻¹H), follows the effective dimension."""
+"""How the price of a designed covariance follows the effective dimension, and the corollaries."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
+from reproduction.experiment.identities import Stated, below, every
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.anon2024 import setting
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from reproduction.experiment.trials import Trial
 
-PLACE = "Section 4.1, Lemmas B.10 and B.11"
+PLACE = "Section 4.1, Sections B.3.1 and B.3.3, Lemmas B.10 and B.11"
 
 
 # N eta, up to which ten million coordinates are followed.
@@ -81,6 +82,82 @@ def traces(parameters: Parameters) -> dict:
 
 
 @per(
+    "decay",
+    "horizon",
+    nonprivate_variance_step=Stated(
+        "printed variance of (B.7) over twice its bound sigma^2 (k* + N^2 eta^2 sum lambda^2) / N",
+        where="Section B.3.1, equation (B.7)",
+        states="Without privacy the variance of (B.7) is of order "
+        "sigma^2 (k* + N^2 eta^2 sum lambda^2) / N.",
+        holds=every(below(1.0)),
+        refuses=[1.01, 2.0],
+        entry={"id": "nonprivate-variance-b7", "ours": ["the constant 2"]},
+    ),
+    bias_step=Stated(
+        "printed bias of (B.5) for the worst start over twice the last bound of (B.8)",
+        where="Section B.3.1, equation (B.8)",
+        states="For starts of norm B the bias (B.5) is of order B^2 / (N eta) + "
+        "B^2 (k* + N eta sum lambda) / (N^2 eta).",
+        holds=every(below(1.0)),
+        refuses=[1.01, 2.0],
+        entry={"id": "bias-of-bounded-starts-b8", "ours": ["beta = 1", "the constant 2"]},
+    ),
+    private_step=Stated(
+        "first line of (B.11) over its second",
+        where="Section B.3.1, equation (B.11)",
+        states="The private variance of (B.6) with Sigma = I is at most the second line of (B.11).",
+        holds=every(below(1.0)),
+        refuses=[1.01, 2.0],
+        entry={"id": "private-variance-b11"},
+    ),
+    designed_first_step=Stated(
+        "I_1 over 2 N eta^2 times the effective dimension",
+        where="Section B.3.3",
+        states="I_1 is of order N eta^2 times the effective dimension.",
+        holds=every(below(1.0)),
+        refuses=[1.01, 2.0],
+        entry={"id": "first-part-of-b33", "ours": ["the constant 2"]},
+    ),
+    designed_second_step=Stated(
+        "I_2 with the population's design over 4 times the effective dimension",
+        where="Section B.3.3",
+        states="I_2 is of order the effective dimension.",
+        holds=every(below(1.0)),
+        refuses=[1.01, 2.0],
+        entry={"id": "second-part-of-b33", "ours": ["H in place of public features", "constant 4"]},
+    ),
+)
+def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dict[str, float]:
+    """Inequalities that lead from Lemmas B.8 and B.9 to the corollaries, at eta tr(H) = 1/2."""
+    return _steps(setting.power_law(parameters.dimension, decay), horizon)
+
+
+@per(
+    equal_orders=Stated(
+        "right side of (B.10) over its left side, a flat tail",
+        where="Section B.3.1, equation (B.9)",
+        states="The sums of (B.9) and (B.10) are of the same order for every spectrum.",
+        holds=below(100.0),
+        refuses=[101.0, 1000.0],
+        entry={
+            "id": "equal-orders-b10",
+            "ours": ["one eigenvalue 1 and a flat tail of trace 1", "N = 10000", "factor 100"],
+            "expect": "contradicted",
+            "finding": "equal-orders-in-b10",
+        },
+    ),
+)
+def equal_orders() -> float:
+    """Where all of the tail lies below 1/(N eta), with sigma = B = 1."""
+    size, tail = 1e4, 10**7
+    eta = 0.25
+    sum_squares, first_moment = (size * eta) ** 2 / tail, size * eta
+    rest = 1 / (size * eta)
+    left = (1 + sum_squares) / size + rest + rest / size * (1 + first_moment)
+    return (rest + (1 / size + rest / size) * (1 + first_moment)) / left
+
+
+@per(
     *SAMPLED,
     inverse_ratio="tr(Sigma^-1 H) with public features over that of the population",
     forward_ratio="tr(Sigma H) with public features over that of the population",
@@ -121,9 +198,39 @@ def over_bound(
     return simulation.inverse_ratio.sel(cell).values.max() / over_population
 
 
-theory = stage(AXES, traces)
+theory = stage(AXES, traces, corollary_steps, equal_orders)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), over_bound)
+
+
+def _steps(lam: np.ndarray, horizon: float) -> dict[str, float]:
+    """Left sides over right sides, sigma = B = l = tau = 1, beta = 1."""
+    trace = float(lam.sum())
+    eta = 0.5 / trace
+    size = horizon / eta
+    head = lam >= 1 / horizon
+    count, tail = int(head.sum()), lam[~head]
+    squares = count + horizon**2 * float(np.sum(tail**2))
+    dimension = count + horizon * float(tail.sum())
+    inverse = np.where(head, 1 / lam, horizon**2 * lam)
+    mixed = np.where(head, 1.0, horizon * lam)
+
+    variance = eta / size * (mixed @ lam) * squares + inverse @ lam / size
+    shrink = 1 - eta * trace
+    directions = np.where(head, 1 / (lam * horizon**2), lam)
+    directions = directions + 2 * mixed / (horizon * shrink) * squares / size
+    bias = 1 / horizon + dimension / (size * horizon)
+    private = eta * mixed.sum() * squares + inverse.sum()
+    design = lam + 1 / horizon
+    first = (eta * squares) ** 2 + eta * (inverse @ mixed)
+    second = eta * (mixed @ design) * squares + inverse @ design
+    return {
+        "nonprivate_variance_step": variance / (2 * squares / size),
+        "bias_step": directions.max() / (2 * bias),
+        "private_step": private / (eta * dimension**2 + horizon * dimension),
+        "designed_first_step": first / (2 * size * eta**2 * dimension),
+        "designed_second_step": second / (4 * dimension),
+    }
 
 
 def _ratios(parameters: Parameters, decay: float, normals: np.ndarray) -> list[dict]:

@@ -52,6 +52,8 @@ AXES = {
     "reading",
     epsilon="epsilon at the paper's noise by its own conversion",
     exact_epsilon="exact epsilon of a Gaussian mechanism at the paper's noise",
+    epsilon_share="the former over the promise",
+    exact_share="the latter over the promise",
 )
 def readings(parameters: Parameters) -> dict:
     from privreg.algorithms.shaped_accounting import published_readings
@@ -59,7 +61,13 @@ def readings(parameters: Parameters) -> dict:
     found = np.array(
         [published_readings(epsilon=e, delta=parameters.delta) for e in parameters.epsilons]
     )
-    return {"epsilon": found[:, :3], "exact_epsilon": found[:, 3:]}
+    shares = found / np.array(parameters.epsilons)[:, None]
+    return {
+        "epsilon": found[:, :3],
+        "exact_epsilon": found[:, 3:],
+        "epsilon_share": shares[:, :3],
+        "exact_share": shares[:, 3:],
+    }
 
 
 @per("promised", "sample_size", published_multiplier="noise multiplier tau of Theorem 4.1")
@@ -114,4 +122,30 @@ def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> in
     return private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
 
 
+@per(
+    "promised",
+    "sample_size",
+    output_share="exact epsilon of the average alone over the promise, gradients that follow no "
+    "iterate, replace-one",
+)
+def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
+    """Of the first record, which moves every prefix by 2 psi."""
+    from privreg.algorithms.shaped_accounting import gaussian_epsilon
+
+    prefixes, tau = sample_size - 1, parameters.published(promised, sample_size)
+    rho = 2 * (prefixes / tau) ** 2 / _variance_of_summed_prefixes(prefixes)
+    return gaussian_epsilon(rho, delta=parameters.delta) / promised
+
+
 theory = stage(AXES, attributes=lambda parameters: {"delta": parameters.delta}, blocks_of=globals())
+
+
+def _variance_of_summed_prefixes(count: int) -> float:
+    """Of the sum of all prefix noises, in units of a node's: squared uses of each node, added."""
+    total = 0.0
+    for height in range(count.bit_length()):
+        span = 1 << height
+        # A left child serves the prefixes from its completion until its parent's.
+        starts = np.arange(span, count + 1, 2 * span)
+        total += float(np.sum(np.minimum(span, count + 1 - starts) ** 2.0))
+    return total

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
+from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 
 if TYPE_CHECKING:
@@ -68,6 +68,11 @@ def at_most_twice(simulation: xr.Dataset) -> xr.DataArray:
     return (simulation.public <= 2.0).astype(float)
 
 
+@per("reading", private_at_most_twice=Mean("Option 2 estimates at most twice the truth"))
+def private_at_most_twice(simulation: xr.Dataset) -> np.ndarray:
+    return (trials_last(simulation.private) <= 2.0).astype(float)
+
+
 @per("reading", near_the_truth=Mean("Option 2 estimates from 1.5 to 5 times the truth"))
 def near_the_truth(simulation: xr.Dataset) -> xr.DataArray:
     # A bin's upper end is at most twice the mean of the groups in it, which are near the truth.
@@ -75,7 +80,7 @@ def near_the_truth(simulation: xr.Dataset) -> xr.DataArray:
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, means(run, "public"), at_most_twice, near_the_truth)
+summarise = stage(AXES, means(run, "public"), at_most_twice, private_at_most_twice, near_the_truth)
 
 
 def _as_printed(parameters: Parameters, labels: np.ndarray, rng: np.random.Generator) -> float:

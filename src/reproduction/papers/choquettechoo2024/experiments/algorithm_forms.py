@@ -275,29 +275,6 @@ def conversion_ratio(parameters: Parameters) -> float:
     return least
 
 
-@per(
-    stable_rank_error="relative distance of the effective dimension from the stable rank",
-    stable_rank_jump="change of the effective dimension when the rank doubles",
-)
-def stable_rank() -> dict:
-    """Section C.6: of a drawn covariance, and when eigenvalues of 1e-9 join it."""
-    from scipy.linalg import sqrtm
-
-    from privreg.theory.correlated_noise.bounds import effective_dimension
-
-    root = _generator(2).standard_normal((5, 5))
-    covariance = root @ root.T
-    half = np.real(sqrtm(covariance))
-    rank = np.linalg.norm(half) ** 2 / np.linalg.norm(half, 2) ** 2
-    values = np.linalg.eigvalsh(covariance)
-    effective = effective_dimension(values)
-    joined = effective_dimension(np.append(values, np.full(5, 1e-9)))
-    return {
-        "stable_rank_error": abs(effective / rank - 1),
-        "stable_rank_jump": joined - effective,
-    }
-
-
 theory = stage(AXES, attributes=lambda parameters: {"steps": parameters.steps}, blocks_of=globals())
 
 

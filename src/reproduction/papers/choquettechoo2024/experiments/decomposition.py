@@ -257,7 +257,7 @@ def decomposition_error() -> float:
         outer = np.outer(x, x)
         drive = eta * label[t] * x - eta * noise
         before = orders
-        orders = [before[0] - eta * mean @ before[0] + drive]
+        orders = [before[0] - eta * _base_matrix(mean, outer) @ before[0] + drive]
         orders += [
             now - eta * mean @ now + eta * (mean - outer) @ below for below, now in pairwise(before)
         ]
@@ -314,9 +314,9 @@ def correlations(parameters: Parameters) -> dict:
             for s in range(t + 1):
                 drive[:, s * d : (s + 1) * d] = -eta * beta[t - s] * np.eye(d)
             drive[:, steps * d + t] = eta * points[which]
-            fluctuation = mean - outers[which]
+            fluctuation = _fluctuation(mean, outers[which])
             remainder = remainder - eta * outers[which] @ remainder + eta * fluctuation @ base
-            base = base - eta * mean @ base + drive
+            base = base - eta * _base_matrix(mean, outers[which]) @ base + drive
         remainders += remainder
         product_mean += base @ remainder.T
         sizes += [np.sum(remainder[:, : steps * d] ** 2), np.sum(base**2), np.sum(remainder**2)]
@@ -328,3 +328,13 @@ def correlations(parameters: Parameters) -> dict:
 
 
 theory = stage(AXES, blocks_of=globals())
+
+
+def _fluctuation(mean: np.ndarray, outer: np.ndarray) -> np.ndarray:
+    """Of a feature's matrix around H."""
+    return mean - outer
+
+
+def _base_matrix(mean: np.ndarray, outer: np.ndarray) -> np.ndarray:
+    """What the base recursion of (36) contracts with: H, in place of the feature's own matrix."""
+    return mean

@@ -46,9 +46,9 @@ AXES = {
     sum_error=Stated(
         "relative distance of the three parts' sum from the iterate",
         where="Section D.1.3, equation (66)",
-        states=(
-            "Property D.2, an iterate is the sum of the noise-free one, the part of the label "
-            "noise and the part of the private noise."
+        compares=(
+            "An iterate with the sum of the noise-free one, the part of the label noise and the "
+            "part of the private noise; it follows by definition, for the update is linear."
         ),
         holds=ROUNDING,
         refuses=REFUSED,
@@ -75,7 +75,7 @@ def unrolled() -> dict:
     features, labels = rng.standard_normal((steps, d)), rng.standard_normal(steps)
     white, beta = rng.standard_normal((steps, d)), damped_square_root(steps, damping=0.1)
     matrices = np.eye(d) - eta * features[:, :, None] * features[:, None, :]
-    noises = np.array([beta[: t + 1] @ white[t::-1] for t in range(steps)])
+    noises = np.array([_injected(beta, white, t) for t in range(steps)])
     start = rng.standard_normal(d)
     parts, whole = [np.array([start, np.zeros(d), np.zeros(d)])], [start]
     for t in range(steps):
@@ -144,7 +144,7 @@ def label_response_ratio(parameters: Parameters) -> float:
         },
     ),
     squared_response_ratio=Stated(
-        "the same over D.10 with its sum squared",
+        "largest mean trace of V V' over D.10 with its sum squared",
         where="Lemma D.10",
         compares=(
             "The mean trace of V V' with Lemma D.10 where its sum is squared, as its proof has it."
@@ -205,6 +205,11 @@ def transported(eigenvalues: np.ndarray, eta: float, variances: np.ndarray) -> n
     """The diagonal of 𝔼[(I - ηxxᵀ)M(I - ηxxᵀ)] for Gaussian features, of a diagonal M."""
     rates = eta * eigenvalues
     return (1 - 2 * rates + 2 * rates**2) * variances + eta * rates * (eigenvalues @ variances)
+
+
+def _injected(beta: np.ndarray, white: np.ndarray, t: int) -> np.ndarray:
+    """Correlated noise of step t, equation (57)."""
+    return beta[: t + 1] @ white[t::-1]
 
 
 def _distance(found: np.ndarray, exact: np.ndarray) -> float:

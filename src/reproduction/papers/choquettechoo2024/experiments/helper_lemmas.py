@@ -94,7 +94,7 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
     tuned_rate_ratio=(
         "largest least value of Lemma F.21's function over its bound, rates up to 1/mu"
     ),
-    single_step_ratio="the same for T = 1, rates up to 100/mu",
+    single_step_ratio="largest least value over the bound for T = 1, rates up to 100/mu",
 )
 def random_instances(parameters: Parameters) -> dict[str, float]:
     rng, count = np.random.Generator(np.random.SFC64(0)), parameters.instances

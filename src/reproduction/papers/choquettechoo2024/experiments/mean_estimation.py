@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage, trials_last
+from reproduction.experiment.identities import above, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.regression import deviations, family_noise
 
@@ -214,6 +215,33 @@ def largest_noise_correlation(shown_step_size: float) -> float:
     return float(covariance[~np.eye(200, dtype=bool)].max())
 
 
+@identity(
+    id="sample-part-of-a-bounded-deviation",
+    kind="theorem",
+    where="Theorem 2.1",
+    states="Where samples deviate from their mean by at most sigma_sgd, the part of the samples is "
+    "of order eta sigma_sgd^2.",
+    ours=["samples on two points, one of probability 1e-4", "eta = 0.1", "a hundredth as order 1"],
+    holds=above(0.01),
+    refuses=[0.009, 1e-4],
+    expect="contradicted",
+    finding="label-noise-term-needs-a-variance",
+)
+def two_point_constant() -> float:
+    """Part of the samples over eta sigma_sgd^2, samples on two points."""
+    from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
+
+    eta, rare = 0.1, 1e-4
+    # Points 0 and 1: the largest deviation is 1 - rare.
+    risk = stationary_excess_risk(
+        eta,
+        noise=family_noise("independent", 1.0),
+        gradient_noise_std=0.0,
+        sample_std=float((rare * (1 - rare)) ** 0.5),
+    )
+    return float(risk) / (eta * (1 - rare) ** 2)
+
+
 @per(*SHOWN, exact_risk="stationary excess risk")
 def exact_risk(parameters: Parameters, shown_step_size: float, family: str) -> float:
     from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
@@ -267,6 +295,7 @@ theory = stage(
     other_over_optimal,
     perturbed_over_optimal,
     largest_noise_correlation,
+    two_point_constant,
     exact_risk,
 )
 simulate = stage(AXES, run)

@@ -54,6 +54,7 @@ AXES = {
     "dimension": Axis("dimension d", "dimensions"),
     "step_size": Axis("step size eta", "step_sizes"),
     "damping": Axis("damping nu", "dampings"),
+    "small_dimension": Axis("dimension d of one covariance", (8, 32, 128, 512, 2048)),
 }
 
 
@@ -105,15 +106,17 @@ def geometric_constant(parameters: Parameters, step_size: float) -> float:
 
 
 @per(
+    "small_dimension",
     last_damping_constant=(
         "risk at eta = 1/(4 tr H), nu = d^(-1/2) over the second rate of Proposition C.24"
     ),
 )
-def last_damping_constant(parameters: Parameters) -> float:
-    c, trace, d = 0.25, float(parameters.eigenvalues.sum()), parameters.dimension
+def last_damping_constant(parameters: Parameters, small_dimension: int) -> float:
+    at = parameters.model_copy(update={"dimension": small_dimension})
+    c, trace, d = 0.25, float(at.eigenvalues.sum()), at.dimension
     eta = c / trace
     rate = (c**0.5 + c**-0.5) * eta**1.5 * 0.5 * np.sqrt(d * trace)
-    return float(parameters.damped_risk(eta, d**-0.5) / rate)
+    return float(at.damped_risk(eta, d**-0.5) / rate)
 
 
 theory = stage(AXES, blocks_of=globals())

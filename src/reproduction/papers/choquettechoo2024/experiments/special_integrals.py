@@ -65,8 +65,7 @@ def cosine_integral_error(parameters: Parameters) -> float:
             min(rate, 1.0),
             nodes_per_panel=20 + 4 * lag,
         )
-        exact = 2 * np.pi / (rate * (2 - rate)) * (1 - rate) ** lag
-        return float(abs(found - exact) * rate * (2 - rate) / (2 * np.pi))
+        return float(abs(found - _cosine_form(rate, lag)) * rate * (2 - rate) / (2 * np.pi))
 
     return max(error(rate, lag) for rate in parameters.rates.values() for lag in parameters.lags)
 
@@ -89,7 +88,7 @@ def rational_integral_error(parameters: Parameters) -> float:
         found = _integral(
             lambda grid: 1 / (rate + 2 * (1 - rate) * np.sin(grid / 2) ** 2), float(np.sqrt(rate))
         )
-        return float(abs(found * np.sqrt(rate * (2 - rate)) / (2 * np.pi) - 1))
+        return float(abs(found / _rational_form(rate) - 1))
 
     return max(map(error, parameters.rates.values()))
 
@@ -296,6 +295,16 @@ def third_kind_constant(parameters: Parameters) -> float:
 
 
 theory = stage({}, blocks_of=globals())
+
+
+def _cosine_form(rate: float, lag: int) -> float:
+    """Lemma F.12 at a = 1 and b = 1 - rate."""
+    return 2 * np.pi / (rate * (2 - rate)) * (1 - rate) ** lag
+
+
+def _rational_form(rate: float) -> float:
+    """Lemma F.13 at a = rate - 1."""
+    return 2 * np.pi / float(np.sqrt(rate * (2 - rate)))
 
 
 def _integral(integrand: Callable[[np.ndarray], np.ndarray], scale: float, **options: int) -> float:

@@ -143,7 +143,7 @@ def gradient_response_error(parameters: Parameters) -> float:
     for frequency in parameters.frequencies:
         wave = np.exp(1j * frequency * np.arange(steps + 1))
         found = _driven(eigenvalues, eta, eta * wave[:-1]) / wave[-1]
-        expected = -eta / (1 - np.exp(1j * frequency) - eta * eigenvalues)
+        expected = -_response(frequency, eta, eigenvalues)
         worst = max(worst, float(np.abs(found / expected - 1).max()))
     return worst
 
@@ -177,7 +177,7 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
         wave = np.exp(1j * frequency * np.arange(steps + 1))
         noise = fftconvolve(beta, wave[:-1])[:steps]
         found = _driven(eigenvalues, eta, -eta * noise) / wave[-1]
-        response = eta / (1 - np.exp(1j * frequency) - eta * eigenvalues)
+        response = _response(frequency, eta, eigenvalues)
         transforms = [
             beta @ np.exp(sign * 1j * frequency * np.arange(steps)) for sign in TRANSFORMS.values()
         ]
@@ -263,36 +263,6 @@ def correlated_shares(parameters: Parameters) -> dict:
     }
 
 
-@per(
-    linearity_error="relative error of superposition",
-    shift_error="relative error of a shifted response",
-)
-def system_38(parameters: Parameters) -> dict:
-    """Superposition and shift of system (38), written as a loop."""
-    from privreg.noise.toeplitz import damped_square_root
-
-    rng = np.random.Generator(np.random.SFC64(0))
-    count, shift, eta = 60, 7, parameters.step_size
-    beta = damped_square_root(count, damping=0.1)
-
-    def system(noise: np.ndarray) -> np.ndarray:
-        state, outputs = 0.0, []
-        for t in range(count):
-            outputs.append(state)
-            state = (1 - eta) * state - eta * float(beta[: t + 1] @ noise[t::-1])
-        return np.array(outputs)
-
-    one, two = rng.standard_normal((2, count))
-    mixed = system(2 * one - 3 * two) - 2 * system(one) + 3 * system(two)
-    late = np.concatenate([np.zeros(shift), one[:-shift]])
-    moved = system(late)[shift:] - system(one)[:-shift]
-    size = np.abs(system(one)).max()
-    return {
-        "linearity_error": np.abs(mixed).max() / size,
-        "shift_error": np.abs(moved).max() / size,
-    }
-
-
 @identity(
     id="white-noise-variance-f2",
     where="Theorem F.2",
@@ -328,6 +298,11 @@ def white_noise_error() -> float:
 
 
 theory = stage(AXES, blocks_of=globals())
+
+
+def _response(frequency: float, eta: float, eigenvalues: np.ndarray) -> np.ndarray:
+    """Eta M_omega of equation (35)."""
+    return eta / (1 - np.exp(1j * frequency) - eta * eigenvalues)
 
 
 def _driven(eigenvalues: np.ndarray, eta: float, drive: np.ndarray) -> np.ndarray:
