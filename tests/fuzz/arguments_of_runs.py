@@ -161,11 +161,6 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "groups": None,
     },
     "records.Persons": {"groups": GROUPS, "rows": ROWS},
-    "records.Records.white_total": {
-        "whitening": WHITENING,
-        "part": lambda *_: np.ones(2),
-        "shape": (2,),
-    },
     "records.Records.total": {"part": lambda *_: np.ones(2), "shape": (2,)},
     "split_budget.SplitBudget.histogram": {
         "what": "steps",

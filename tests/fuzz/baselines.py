@@ -247,6 +247,7 @@ INTERNALS = {
             "one_pass_dpgd.OnePassDPGD",
             "private_least_squares.PrivateLeastSquares",
             "private_regression.PrivateRegression",
+            "whitened_descent.WhitenedDescent",
         )
         for name in ("candidates", "from_numbers", "intervals", "searched")
     ),
@@ -255,6 +256,7 @@ INTERNALS = {
     "grid_edges.beyond",
     "grid_edges.next_on",
     "panels.resolved_panels",
+    "records.Records.white_total",
     "clipping.clipped_moments",
     "clipping.clipped_residual",
     *(

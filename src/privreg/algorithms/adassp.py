@@ -163,7 +163,7 @@ def largest_epsilon(delta: float) -> float:
     Examples
     --------
     >>> round(largest_epsilon(1e-5), 1)
-    17.2
+    19.2
     """
     delta = require_number("delta", delta, above=0, below=1)
     log_term = np.log(6 / delta)

@@ -6,11 +6,11 @@ import json
 import re
 import textwrap
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import privreg
 from reproduction.pipeline.config import load, read_configuration
 from reproduction.pipeline.ledgers import read_ledger
 from reproduction.pipeline.registry import Recipe, citation, known_keys
@@ -60,6 +60,8 @@ def parameters_page(config: Path = Path("config")) -> str:
 
 def reference_page(names: str) -> str:
     """Directives that document each public name, in the sections of the page of examples."""
+    # Nothing of the workflow depends on which names the library shows.
+    privreg = import_module("privreg")
     parts = ["# Public names", "Each has [an example that runs](names.md)."]
     public = {name: getattr(privreg, name) for name in privreg.__all__ if name[0] != "_"}
     modules = {name: found for name, found in public.items() if isinstance(found, ModuleType)}

@@ -30,6 +30,8 @@ from privreg.theory.one_pass_dpgd.settings import (
 )
 from privreg.validation import require_answer, require_array, require_instance, require_number
 
+# Share of the whole descent below which a step has lost digits in a difference of sums.
+LOST_STEP = 1e-10
 # The end of an interval, implicit, is iterated three times at least.
 MOST_ITERATIONS, FIXED_POINT = 60, 1e-4
 # How far a kernel's midpoint and its integral may lie apart before digits are looked for.
@@ -214,7 +216,7 @@ def solve(
         require_falling(rate)
     noise = -energy * np.diff(rate**2)
     widths = np.diff(times)
-    risk, descent = np.empty(len(times)), np.zeros(len(times))
+    risk, descent, steps = np.empty(len(times)), np.zeros(len(times)), np.zeros(len(widths))
     drift, kick, kicks = np.empty(len(times)), np.empty(len(times)), np.empty(len(widths))
 
     def coefficients(at: int) -> None:
@@ -232,9 +234,12 @@ def solve(
             previous = risk[at]
             coefficients(at)
             width = widths[at - 1]
-            descent[at] = descent[at - 1] + width * (drift[at - 1] + drift[at]) / 2
+            steps[at - 1] = width * (drift[at - 1] + drift[at]) / 2
+            descent[at] = descent[at - 1] + steps[at - 1]
             kicks[at - 1] = width * (kick[at - 1] + kick[at]) / 2
             ago = descent[at] - descent[: at + 1]
+            if steps[:at].min() < LOST_STEP * descent[at]:
+                ago[:-1] = np.cumsum(steps[:at][::-1])[::-1]
             risk[at] = (
                 kernels.signal(descent[at])
                 + kicks[:at] @ _interval_mean(kernels.sampling, kernels.private, ago)
