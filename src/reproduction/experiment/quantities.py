@@ -53,7 +53,7 @@ ClipNorm = Annotated[Real, Field(ge=LEAST, le=1e6)]
 # In units of the residual, where a norm grows with the dimension.
 ClipConstant = Annotated[Real, Field(ge=LEAST, le=1e6)]
 # d / n: there is a sample for each dimension.
-AspectRatio = Annotated[Real, Field(ge=1e-16, le=1)]
+AspectRatio = Annotated[Real, Field(ge=SMALLEST, le=1)]
 # Nearer to 1 the difference of two logarithms has no digits left.
 RenyiOrder = Annotated[Real, Field(ge=1.001, le=1000)]
 Rho = Annotated[Real, Field(ge=LEAST, le=MOST)]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 PLACE = "Propositions D.3, D.4 and 5.2 and Theorem 2 in their general versions"
 EXPONENTS = (0.0, 0.5, 1.0, 2.0)
 SHAPES = (*map(polynomial_name, EXPONENTS), HARMONIC)
+# The constants' logarithms are read between the smallest values that the bounds compute with.
+Ratio = Annotated[q.Real, Field(ge=1e-16, le=1)]
 # C of (D.23), (D.49) and (D.80): the start is forgotten down to gamma at every exponent.
 FACTOR = 2.0
 # gamma at which rates are searched for the lower bounds.
@@ -40,7 +42,7 @@ class Parameters(Clipped):
     largest: Annotated[q.Some[Annotated[q.Positive, Field(gt=1)]], Field(min_length=2)] = Field(
         description="Larger eigenvalues, more than 1."
     )
-    aspect_ratios: Annotated[q.Some[q.AspectRatio], Field(min_length=2)] = Field(
+    aspect_ratios: Annotated[q.Some[Ratio], Field(min_length=2)] = Field(
         description="Values of gamma."
     )
     privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
