@@ -105,3 +105,26 @@ def small_case(design: Design, d: int, gradient_noise_std: float) -> tuple[Homog
     law = HomogenisedSGD(problem, rate, gradient_noise_std=gradient_noise_std, horizon=9.0)
     rows = np.sqrt(problem.eigenvalues) * rng.standard_normal((2, d))
     return law, record_pair(rows, rows @ problem.target)
+
+
+def mixture_ratio_of(first_laws: list[Normal], second_laws: list[Normal]) -> float:
+    """Divergence of order 2 of two mixtures over the bound of Lemma C.3."""
+    from scipy.integrate import quad
+
+    from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
+
+    def mixture(x: float, laws: list[Normal]) -> float:
+        return sum(
+            0.5 * np.exp(-0.5 * (x - m) ** 2 / v) / np.sqrt(2.0 * np.pi * v) for m, v in laws
+        )
+
+    centres = sorted({mean for mean, _ in (*first_laws, *second_laws)})
+    integral = quad(
+        lambda x: mixture(x, first_laws) ** 2.0 * mixture(x, second_laws) ** (1.0 - 2.0),
+        centres[0] - 12.0, centres[-1] + 12.0, points=centres, epsabs=0, epsrel=1e-11, limit=400,
+    )[0]  # fmt: skip
+    each = [
+        normal_divergence(first, second, 2.0)
+        for first, second in zip(first_laws, second_laws, strict=True)
+    ]
+    return float(np.log(integral) / float(shuffled_loss(each, [0.5, 0.5], horizon=1.0, order=2.0)))

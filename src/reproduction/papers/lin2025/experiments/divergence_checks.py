@@ -13,9 +13,9 @@ from reproduction.experiment.cells import per, stage
 from reproduction.experiment.identities import Stated, above, below, close, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.dense_laws import (
-    Normal,
     apart,
     dense_divergence,
+    mixture_ratio_of,
     normal_divergence,
     record_pair,
     small_case,
@@ -350,29 +350,7 @@ def average(parameters: Parameters) -> dict:
 )
 def mixture_ratio() -> float:
     """Largest divergence of mixtures over its bound, Lemma C.3."""
-    return max(_mixture_ratio(FIRST, SECOND), _mixture_ratio(FIRST_APART, SECOND_APART))
-
-
-def _mixture_ratio(first_laws: list[Normal], second_laws: list[Normal]) -> float:
-    from scipy.integrate import quad
-
-    from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
-
-    def mixture(x: float, laws: list[Normal]) -> float:
-        return sum(
-            0.5 * np.exp(-0.5 * (x - m) ** 2 / v) / np.sqrt(2.0 * np.pi * v) for m, v in laws
-        )
-
-    centres = sorted({mean for mean, _ in (*first_laws, *second_laws)})
-    integral = quad(
-        lambda x: mixture(x, first_laws) ** 2.0 * mixture(x, second_laws) ** (1.0 - 2.0),
-        centres[0] - 12.0, centres[-1] + 12.0, points=centres, epsabs=0, epsrel=1e-11, limit=400,
-    )[0]  # fmt: skip
-    each = [
-        normal_divergence(first, second, 2.0)
-        for first, second in zip(first_laws, second_laws, strict=True)
-    ]
-    return float(np.log(integral) / float(shuffled_loss(each, [0.5, 0.5], horizon=1.0, order=2.0)))
+    return max(mixture_ratio_of(FIRST, SECOND), mixture_ratio_of(FIRST_APART, SECOND_APART))
 
 
 @per(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
 from reproduction.experiment.identities import Stated, below, close, identity, plus, times
 from reproduction.experiment.parameters import Strict
+from reproduction.papers.lin2025.few_records import Law, Quadratic
 
 PLACE = "Definition 2, Theorem 3.1, Lemmas A.1, A.4 and B.1, equations (29), (30) and (37)"
 
@@ -30,70 +30,21 @@ class Parameters(Strict):
     ridge: q.NonNegative = Field(description="Penalty delta.")
 
 
-@dataclass(frozen=True)
-class _Law:
-    """Equally likely records: each feature vector with label noise of either sign."""
-
-    features: np.ndarray
-    label_noise: np.ndarray
-    target: np.ndarray
-    moment: np.ndarray
-
-    @classmethod
-    def draw(cls, parameters: Parameters, rng: np.random.Generator) -> _Law:
-        half = rng.standard_normal((parameters.features, parameters.dimension))
-        features = np.concatenate([half, half])
-        noise = np.abs(rng.standard_normal(parameters.features))
-        return cls(
-            features,
-            np.concatenate([noise, -noise]),
-            rng.standard_normal(parameters.dimension) / np.sqrt(parameters.dimension),
-            features.T @ features / len(features),
-        )
-
-    @property
-    def label_noise_square(self) -> float:
-        return float(np.mean(self.label_noise**2))
-
-    def risk(self, error: np.ndarray) -> float:
-        return float(np.mean((self.features @ error - self.label_noise) ** 2) / 2)
-
-
-@dataclass(frozen=True)
-class _Quadratic:
-    """q(v) = v' H v / 2 + w' v."""
-
-    hessian: np.ndarray
-    linear: np.ndarray
-
-    @classmethod
-    def draw(cls, law: _Law, rng: np.random.Generator) -> _Quadratic:
-        root = rng.standard_normal(law.moment.shape)
-        return cls((root + root.T) / 2, rng.standard_normal(len(law.moment)))
-
-    def __call__(self, point: np.ndarray) -> np.ndarray:
-        """Its values, (..., d) -> (...)."""
-        return ((point @ self.hessian) * point).sum(axis=-1) / 2 + point @ self.linear
-
-    def gradient(self, point: np.ndarray) -> np.ndarray:
-        return self.hessian @ point + self.linear
-
-
 class _Case(NamedTuple):
     """Where identities are evaluated; conditional means are sums over the records."""
 
     parameters: Parameters
-    law: _Law
+    law: Law
     error: np.ndarray
-    form: _Quadratic
+    form: Quadratic
     displacement: np.ndarray
 
 
 def _cases(parameters: Parameters) -> Iterator[_Case]:
     rng = np.random.Generator(np.random.SFC64(1))
-    law = _Law.draw(parameters, rng)
+    law = Law.draw(parameters.features, parameters.dimension, rng)
     for _ in range(parameters.points):
-        error, form = rng.standard_normal(parameters.dimension), _Quadratic.draw(law, rng)
+        error, form = rng.standard_normal(parameters.dimension), Quadratic.draw(law, rng)
         yield _Case(parameters, law, error, form, rng.standard_normal(parameters.dimension))
 
 
