@@ -179,8 +179,8 @@ def turned(right: Iterable[Judgement], wrong: Iterable[Judgement]) -> list[str]:
     ]
 
 
-def unturned(ledger: Ledger, versions: Iterable[WrongVersion]) -> list[str]:
-    """Statements that hold and that no wrong version turns: neither of theirs, nor of the code."""
+def unturned(ledger: Ledger, versions: Iterable[WrongVersion | WrongStatement]) -> list[str]:
+    """Statements that hold and that no wrong version turns, of theirs or of the code."""
     named = {name for version in versions for name in version.turns}
     return [
         entry.id

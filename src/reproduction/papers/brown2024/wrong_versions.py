@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from reproduction.claims.falsify import Patch, WrongVersion
 
 DESCENT = "privreg.algorithms.full_batch_dpgd"
 GRADIENT = "privreg.algorithms.clipped_gradient"
 CLIPPED_LOSS = "reproduction.papers.brown2024.clipped_loss"
 DATA = "reproduction.papers.brown2024.synthetic_data"
+LAW = "privreg.theory.full_batch_dpgd.law"
 
 
 def _scaled(factor: float) -> Any:
@@ -42,6 +45,23 @@ def _least_squares(_: Any) -> Any:
 
 def _noise_of_mean_one(right: Any) -> Any:
     return lambda *arguments, **options: right(*arguments, **{**options, "label_noise_mean": 1.0})
+
+
+def _normal_for_spherical(_: Any) -> Any:
+    from scipy.special import gammainc
+
+    # The first shape is 1/2 and the second (p - 1) / 2; the law of a square is that of N(0, 1/p).
+    return lambda first, second, square: gammainc(first, (2 * second + 1) * square / 2)
+
+
+def _one_step_on(right: Any) -> Any:
+    def wrong(*arguments: Any, **options: Any) -> Any:
+        law = right(*arguments, **options)
+        mean = law.mean
+        object.__setattr__(law, "mean", lambda times: mean(np.asarray(times) + 1))
+        return law
+
+    return wrong
 
 
 WRONG_VERSIONS = (
@@ -84,10 +104,13 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="least-squares-for-the-clipped-minimiser",
-        says="Intervals of clipped runs are scored against least squares.",
-        runs={"coverage_clipped": ("simulate",)},
+        says="Clipped descent ends at least squares, for which clipped runs' intervals are.",
+        runs={"coverage_clipped": ("simulate",), "accuracy": ("simulate",)},
         patches=(Patch(f"{CLIPPED_LOSS}:clipped_minimiser", _least_squares),),
-        turns=("intervals-for-the-clipped-minimum",),
+        turns=(
+            "intervals-for-the-clipped-minimum",
+            "noiseless-descent-finds-the-huber-minimiser",
+        ),
     ),
     WrongVersion(
         name="half-the-noise-of-the-runs",
@@ -95,5 +118,24 @@ WRONG_VERSIONS = (
         runs={"unclipped_law": ("simulate",)},
         patches=(Patch(f"{DESCENT}:full_batch_dpgd", _half_the_noise),),
         turns=("unclipped-covariance", "unclipped-runs-are-gaussian", "unclipped-noise-scale"),
+    ),
+    WrongVersion(
+        name="normal-coordinates-of-directions",
+        says="A coordinate of a propagated row's direction is normal of variance 1 / p.",
+        runs={"concentration": ("simulate",)},
+        patches=(Patch("scipy.special:betainc", _normal_for_spherical),),
+        turns=("propagated-rows-are-spherically-symmetric",),
+    ),
+    WrongVersion(
+        name="mean-of-the-next-iterate",
+        says="Iterate t has the power t + 1 of the contraction in its mean.",
+        runs={"unclipped_law": ("simulate",)},
+        patches=(Patch(f"{LAW}:gradient_descent_law", _one_step_on),),
+        turns=(
+            "unclipped-mean",
+            "unclipped-covariance",
+            "unclipped-runs-are-gaussian",
+            "unclipped-noise-scale",
+        ),
     ),
 )

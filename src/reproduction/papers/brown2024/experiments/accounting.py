@@ -102,6 +102,10 @@ def separate_runs_cost(parameters: Parameters) -> float:
     ours=["orders 1.25 to 8"],
     holds=every(close(1.0, absolute=1e-8)),
     refuses=[0.99, 1.01],
+    wrong={
+        "Delta^2 / lambda^2, twice as much.": every(close(2.0, absolute=1e-8)),
+        "That multiple of the order less one.": close([0.2, 0.5, 0.75, 0.875], absolute=1e-8),
+    },
     note="By quadrature of the definition, for unit Gaussians one apart.",
 )
 def divergence_ratio(order: float) -> float:
