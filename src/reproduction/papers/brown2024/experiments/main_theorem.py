@@ -79,7 +79,7 @@ RISES = [round(1 + 0.1 * k, 1) for k in range(9)]
     holds=FALLS,
     refuses=[RISES, [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.35]],
     note="Root mean square distance in the law without clipping, over the rate without its "
-    "constant.",
+    "constant. With ln^2 for ln^4 it would rise; at these n it cannot tell ln^3 from ln^4.",
 )
 def over_printed_rate(parameters: Parameters) -> np.ndarray:
     """Distance over ln^4(n rho / (beta p)) p / n."""
