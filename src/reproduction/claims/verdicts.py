@@ -92,6 +92,11 @@ def case(entry: Entry) -> dict[str, Any]:
     Defaults are left out: those of all entries of a paper go into one command.
     """
     runs = [run.model_dump(mode="json", exclude_defaults=True) for run in entry.runs]
+    for wrong in (
+        each for run in runs for probe in run["checks"] for each in probe.get("wrong", ())
+    ):
+        # Left out it would be the check's own again.
+        wrong.get("evidence", {}).setdefault("select", {})
     return {"id": entry.id, "runs": runs}
 
 

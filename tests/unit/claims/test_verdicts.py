@@ -321,3 +321,15 @@ def test_judgements_survive_json_with_infinity() -> None:
     assert from_json(to_json(found))[:2] == found[:2]
     one = found[0].model_dump_json(indent=2)
     assert Judgement.model_validate_json(one) == found[0]
+
+
+def test_a_wrong_version_may_look_at_all_that_its_check_looks_at_a_part_of() -> None:
+    seen = xr.Dataset({"risk": ("time", [0.5, 2.0])}, coords={"time": [0.0, 1.0]})
+    all_of_it = {
+        "says": "At all times.",
+        "evidence": {"select": {}},
+        "check": {"kind": "all", "of": {"kind": "below", "high": 1.0}},
+    }
+    first = probe({"kind": "below", "high": 1.0}, [1.01], select={"time": 0.0})
+    found = judgement([first | {"wrong": [all_of_it]}], {"simulation/trajectories": seen})
+    assert found.outcome == "passed", found.reason
