@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,7 +89,11 @@ def private_linear_regression(
         label_bounds=tuple(declared.label_bounds),
         target="robust",
         random_state=int(rng.integers(2**31)),
-    ).fit(table.drawn.features, table.drawn.labels)
+    )
+    with warnings.catch_warnings():
+        # Said of each of a thousand fits: that it is seeded, or not worth its budget.
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(table.drawn.features, table.drawn.labels)
     lengths = model.confidence_intervals(level).length[:-1]
     return Fit(np.append(model.coef_, model.intercept_), lengths / 2)
 
