@@ -41,7 +41,7 @@ quick-studies: setup
 	snakemake studies --configfile config/quick.yaml
 
 test: setup lint
-	python -m pytest --numprocesses 2 --dist loadfile
+	python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-all: test test-long
 

@@ -67,6 +67,7 @@ def served(tmp_path_factory):
         patch.chdir(folder)
         patch.setenv("PYTHONPATH", "src")
         patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        patch.setenv(lock.JOBS_VARIABLE, str(folder / "jobs.lock"))
         # Another in each test.
         patch.delenv("PYTEST_CURRENT_TEST", raising=False)
         with forks.fork_server("set -euo pipefail; "):
@@ -126,15 +127,15 @@ def test_a_fork_says_and_returns_what_a_process_of_its_own_does(served, argument
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_job_ends_with_the_process_that_asked_for_it(served, number):
-    jobs = served / f"jobs{number}.lock"
+    jobs = served / "jobs.lock"
     jobs.touch()
     job = start(
         served, "simulate", "brown2024/coverage", "--parameters", json.dumps(COVERAGE), "--seed", 1,
-        "--trials", 1_000_000, "--output", "long.nc", **{lock.JOBS_VARIABLE: str(jobs)},
+        "--trials", 1_000_000, "--output", "long.nc",
     )  # fmt: skip
     assert until(lambda: held(jobs))
     job.send_signal(number)
-    job.communicate()
+    job.communicate(timeout=LIMIT)
     assert job.returncode == -number
     assert until(lambda: not held(jobs))
     assert not (served / "long.nc").exists()
