@@ -64,7 +64,7 @@ TARGETS = {
 }
 SETTINGS = {
     "a Rényi order of -1": (COVERAGE.replace("coverage", "accounting")
-                            % "parameters: {orders: [-1.0]}", "orders.0 must be more than 1"),
+                            % "parameters: {orders: [-1.0]}", "orders.0 must be at least 1.001"),
     "a billion shards": (COVERAGE % "shards: 1000000000", "shards must be at most 10000"),
     "true for a number": (COVERAGE % "parameters: {step_size: true}", "step_size must be a number"),
     "an infinity": (COVERAGE % "parameters: {step_size: .inf}", "must be a finite number"),
