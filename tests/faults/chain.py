@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -100,6 +101,10 @@ def environment(folder: Path, **changed: str | None) -> dict[str, str]:
     return {name: value for name, value in variables.items() if value is not None}
 
 
+# What Snakemake writes down as it launches jobs.
+LAUNCHED = "Execute"
+
+
 @dataclass
 class Ran:
     """A run that ended."""
@@ -134,6 +139,8 @@ class Started:
 
     process: subprocess.Popen[bytes]
     log: Path
+    folder: Path
+    logs_before: frozenset[Path]
 
     def hit(self, number: signal.Signals, *, group: bool = True) -> None:
         """Send a signal; nothing happens if the run has ended."""
@@ -141,10 +148,20 @@ class Started:
             (os.killpg if group else os.kill)(self.process.pid, number)
 
     def wait_for(self, text: str, count: int = 1, limit: float = 600) -> bool:
-        """Whether a text came so often, before the run ended."""
+        """Whether a text came so often on the terminal, before the run ended."""
+        return self._wait(lambda: [self.log], text, count, limit)
+
+    def wait_for_launches(self, count: int = 1, limit: float = 600) -> bool:
+        """Whether jobs were launched so often; Snakemake's own file of the run says it alone."""
+        return self._wait(
+            lambda: [path for path in logs(self.folder) if path not in self.logs_before],
+            LAUNCHED, count, limit,
+        )  # fmt: skip
+
+    def _wait(self, read: Callable[[], list[Path]], text: str, count: int, limit: float) -> bool:
         ends = time.monotonic() + limit
         while time.monotonic() < ends:
-            if self.log.read_text(errors="replace").count(text) >= count:
+            if sum(path.read_text(errors="replace").count(text) for path in read()) >= count:
                 return True
             if self.process.poll() is not None:
                 return False
@@ -159,6 +176,7 @@ class Started:
 
 def start(folder: Path, log: Path, *arguments: str, **changed: str | None) -> Started:
     """The plain command in a process group of its own."""
+    before = logs(folder)
     with log.open("wb") as stream:
         process = subprocess.Popen(
             [*PLAIN, "--cores", "2", *arguments],
@@ -168,7 +186,12 @@ def start(folder: Path, log: Path, *arguments: str, **changed: str | None) -> St
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return Started(process, log)
+    return Started(process, log, folder, before)
+
+
+def logs(folder: Path) -> frozenset[Path]:
+    """Snakemake's own files of a folder's runs."""
+    return frozenset((folder / ".snakemake/log").glob("*.log"))
 
 
 def artifacts(folder: Path) -> dict[str, str]:

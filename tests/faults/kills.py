@@ -42,7 +42,6 @@ WEIGHTS = (6, 5, 4, 3, 2, 2, 1)
 # About how long a start of Snakemake and a job take, in seconds.
 START, JOB = 1.5, 1.0
 STARTING = "Building DAG"
-LAUNCHED = "Execute"
 
 
 @dataclass
@@ -119,7 +118,7 @@ def _kill_once(folder: Path, rng: random.Random, outcome: Outcome) -> bool:
         started.wait_for(STARTING)
         time.sleep(rng.uniform(0, START / 2))
     else:
-        started.wait_for(LAUNCHED, rng.choice([1, 1, 1, 2, 2, 3]))
+        started.wait_for_launches(rng.choice([1, 1, 1, 2, 2, 3]))
         time.sleep(rng.uniform(0, JOB))
     alive = started.process.poll() is None
     started.hit(signal.SIGKILL)

@@ -66,7 +66,7 @@ def test_a_disk_that_is_full_at_the_start_is_said(small_disk, expected):
 def test_a_disk_that_fills_up_costs_no_byte(small_disk, expected):
     take_away(small_disk)
     started = chain.start(small_disk, small_disk.parent / "log")
-    assert started.wait_for(kills.LAUNCHED)
+    assert started.wait_for_launches()
     filler = fill(small_disk)
     ended = started.end()
     assert ended.status != 0

@@ -33,7 +33,7 @@ def take_away(folder, levels):
 def test_the_same_command_goes_on_after_a_signal(built, expected, number, group):
     take_away(built, 4)
     started = chain.start(built, built / "log")
-    assert started.wait_for(kills.LAUNCHED)
+    assert started.wait_for_launches()
     time.sleep(0.7)
     started.hit(number, group=group)
     interrupted = started.end()
@@ -45,7 +45,7 @@ def test_the_same_command_goes_on_after_a_signal(built, expected, number, group)
 def test_of_two_runs_the_second_stops_in_one_line(built, expected):
     take_away(built, 6)
     started = chain.start(built, built / "log")
-    assert started.wait_for(kills.LAUNCHED)
+    assert started.wait_for_launches()
     second = chain.run(built)
     assert second.status == 1
     assert f"in use by process {started.process.pid} on" in second.lines[-1]
