@@ -166,7 +166,7 @@ def largest_epsilon(delta: float) -> float:
     19.2
     """
     delta = require_number("delta", delta, above=0, below=1)
-    log_term = np.log(6 / delta)
+    log_term = np.log(6) - np.log(delta)
     return float(6 * (log_term - np.sqrt(2 * log_term * -np.log(delta) / 3)))
 
 
