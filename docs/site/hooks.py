@@ -38,7 +38,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Name the files of the repository that a page links to, which the site does not hold."""
-    return re.sub(r"\[([^\]]+)\]\(\.\./(?!docs/)[^)]*\)", r"\1", markdown)
+    markdown = markdown.replace("](../config/README.md)", "](configuration.md)")
+    return re.sub(r"\[([^\]]+)\]\((?:\.\./|results/)[^)]*\)", r"\1", markdown)
 
 
 def on_page_content(content: str, **_: Any) -> str:
@@ -52,13 +53,5 @@ def _mathml(found: re.Match[str]) -> str:
 
 
 def _moved(page: Path, folder: str) -> str:
-    """A page from elsewhere, its links as seen from `docs/`."""
-    text = page.read_text(encoding="utf-8").replace(f"]({folder}", "](")
-    names = {"results/README.md": None, "../config/README.md": "configuration.md"}
-    for link, target in names.items():
-        text = re.sub(
-            rf"\[([^\]]+)\]\({re.escape(link)}\)",
-            r"\1" if target is None else rf"[\1]({target})",
-            text,
-        )
-    return text
+    """A page from elsewhere, its links to `docs/` as seen from there."""
+    return page.read_text(encoding="utf-8").replace(f"]({folder}", "](")

@@ -61,7 +61,7 @@ def closing_lines(
         lines.append(f"Stand-ins, not the real tables: {', '.join(drawn)}")
     pages = [layout.page(book) for book in books]
     lines += [f"Page to open: {page}" for page in pages if Path(page).is_file()]
-    lines.append(f"Took {_duration(seconds)}")
+    lines.append(f"Took {duration(seconds)}")
     return lines
 
 
@@ -74,7 +74,14 @@ def _is_stand_in(path: Path) -> bool:
         return bool(file.getncattr("stand_in"))
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time in its two largest units.
+
+    Examples
+    --------
+    >>> duration(0.2), duration(75), duration(7000)
+    ('less than a second', '1 min 15 s', '1 h 56 min')
+    """
     left, parts = round(seconds), []
     for unit, size in FORMS.items():
         share, left = divmod(left, size)

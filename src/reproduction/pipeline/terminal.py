@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from reproduction.pipeline.closing import duration
+
 # The jobs of these rules were measured, each in the stage named; all others take about a second.
 MEASURED = {"theory": "theory", "simulate": "simulation", "intervals": "intervals"}
 # Before this many seconds of a run say how fast it is, nothing is said of what is left.
@@ -92,10 +94,10 @@ class Progress(logging.Formatter):
             self._done += self._work.get(job, 0.0)
             words, began = self._started.pop(job, ("", 0.0))
             if words:
-                took = shortly(time.monotonic() - began)
+                took = duration(time.monotonic() - began)
                 lines.append(f"[{position:>{len(str(total))}}/{total}] {words} ({took})")
         left = self._left()
-        return "\n".join(lines) + (f", {shortly(left)} left" if lines and left else "")
+        return "\n".join(lines) + (f", {duration(left)} left" if lines and left else "")
 
     def _predicted(self, job: Any) -> float:
         stage = MEASURED.get(job.rule.name)
@@ -105,19 +107,6 @@ class Progress(logging.Formatter):
         elapsed = time.monotonic() - self._begun
         rest = sum(self._work.values()) - self._done
         return elapsed * rest / self._done if elapsed > LEAST_SECONDS and self._done else 0.0
-
-
-def shortly(seconds: float) -> str:
-    """A time in its largest unit.
-
-    Examples
-    --------
-    >>> shortly(0.2), shortly(75), shortly(600), shortly(7000)
-    ('0 s', '75 s', '10 min', '1.9 h')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _event(record: logging.LogRecord) -> str:

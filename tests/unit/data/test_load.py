@@ -137,21 +137,27 @@ def small_mnist() -> tuple[tuple[fetch.DataFile, ...], dict[str, bytes]]:
     return files, contents
 
 
+def all_but_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[fetch.DataFile, bytes]:
+    """Put all files of a small data set but one into a folder; that one with its content."""
+    files, contents = small_mnist()
+    monkeypatch.setattr(mnist, "FILES", files)
+    (folder / "mnist").mkdir()
+    for file in files[:-1]:
+        (folder / file.path).write_bytes(contents[file.name])
+    return files[-1], contents[files[-1].name]
+
+
 def test_files_missing_in_the_folder_are_downloaded_and_only_those(
     mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, contents = small_mnist()
-    monkeypatch.setattr(mnist, "FILES", files)
-    (tmp_path / "mnist").mkdir()
-    for file in files[:3]:
-        (tmp_path / file.path).write_bytes(contents[file.name])
-    mirror.serve(files[3].name, Answer(contents[files[3].name]))
+    missing, content = all_but_one(tmp_path, monkeypatch)
+    mirror.serve(missing.name, Answer(content))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table = data.load(
             "mnist", directory=tmp_path, mirrors=[mirror.address], cache=tmp_path / "cache"
         )
-    assert mirror.requests == [f"/files/{files[3].name}"]
+    assert mirror.requests == [f"/files/{missing.name}"]
     assert table.shape == (5, 6)
     np.testing.assert_array_equal(table.labels, [1, -1, -1, -1, 1])
     np.testing.assert_array_equal(table.official_test, [False, False, False, True, True])
@@ -236,18 +242,11 @@ def test_an_unknown_data_set_is_refused_with_the_nearest_name() -> None:
         data.load("minst")
 
 
-# Mirrors that accept and hang
-
-
 def test_part_of_a_data_set_is_refused_and_not_replaced_by_a_stand_in(
     nothing_listens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, contents = small_mnist()
-    monkeypatch.setattr(mnist, "FILES", files)
-    (tmp_path / "mnist").mkdir()
-    for file in files[:3]:
-        (tmp_path / file.path).write_bytes(contents[file.name])
-    with pytest.raises(data.DataError, match=rf"{files[3].path} must be there"):
+    missing, _ = all_but_one(tmp_path, monkeypatch)
+    with pytest.raises(data.DataError, match=rf"{missing.path} must be there"):
         data.load(
             "mnist", directory=tmp_path, mirrors=[nothing_listens], cache=tmp_path, back_off=0.001
         )

@@ -49,10 +49,10 @@ def test_a_job_is_one_line_with_its_time_and_what_is_left(clock):
     clock.now = 60.0
     ended = [record("job_finished", job_id=0), record("progress", done=1, total=4)]
     # Half of the 60 predicted seconds are done.
-    assert said(progress, *ended) == ["[1/4] Theory: 0 (60 s), 60 s left"]
+    assert said(progress, *ended) == ["[1/4] Theory: 0 (1 min), 1 min left"]
     both = [record("job_finished", job_id=k) for k in (1, 2)]
     (lines,) = said(progress, *both, record("progress", done=3, total=4))
-    assert lines == "[2/4] Theory: 1 (60 s)\n[3/4] Theory: 2 (60 s), 12 s left"
+    assert lines == "[2/4] Theory: 1 (1 min)\n[3/4] Theory: 2 (1 min), 12 s left"
 
 
 def test_targets_without_a_message_and_other_messages(clock):
