@@ -55,7 +55,7 @@ class Mirror:
 def start_mirror() -> tuple[Mirror, ThreadingHTTPServer]:
     mirror = Mirror()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Silent):
         def do_GET(self) -> None:
             answer = mirror.next_answer(self.path)
             self.send_response(answer.status)
@@ -70,15 +70,24 @@ def start_mirror() -> tuple[Mirror, ThreadingHTTPServer]:
                 while answer.endless and mirror.sent < ENDLESS:
                     mirror.sent += self.wfile.write(bytes(1 << 16))
 
-        def log_message(self, *_: object) -> None:
-            pass
+    return mirror, serve(mirror, Handler)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+class Silent(BaseHTTPRequestHandler):
+    """Answers that are not logged."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def serve(mirror: Mirror, handler: type[Silent]) -> ThreadingHTTPServer:
+    """Start a server of these answers, and tell the mirror its address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     # A short poll, because closing waits for it.
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     mirror.address = f"http://127.0.0.1:{server.server_address[1]}/files/"
-    return mirror, server
+    return server
 
 
 def cached(cache: Path) -> list[str]:

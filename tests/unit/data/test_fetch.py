@@ -6,7 +6,6 @@ import gzip
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,11 @@ from .server import (
     IN_SOCKETS,
     Answer,
     Mirror,
+    Silent,
     cached,
     digest,
     plain_file,
+    serve,
 )
 
 
@@ -218,7 +219,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Mirror, threading
     monkeypatch.setattr(receive, "SECONDS_BEFORE_SPEED", 0.3)
     mirror, trickles, over = Mirror(), threading.Event(), threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Silent):
         def do_GET(self) -> None:
             mirror.requests.append(self.path)
             self.send_response(200)
@@ -228,13 +229,7 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Mirror, threading
                 if trickles.is_set():
                     self.wfile.write(b"x")
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    mirror.address = f"http://127.0.0.1:{server.server_address[1]}/files/"
+    server = serve(mirror, Handler)
     yield mirror, trickles
     over.set()
     server.shutdown()
