@@ -50,7 +50,7 @@ def test_a_table_on_its_way(built, files):
     assert (built / TABLE).read_bytes() == real
 
     started = chain.start(built, built / "log", TABLE)
-    assert started.wait_for("Data: california_housing")
+    assert started.wait_for_launches()
     time.sleep(1)
     started.hit(signal.SIGKILL)
     started.end()

@@ -59,7 +59,8 @@ def topics(topic: Raw, about: About) -> Iterator[Case]:
     for wrong in NO_TEXT:
         yield f"topic: {wrong!r}", topic | {"topic": wrong}
     yield "no topic", {key: value for key, value in topic.items() if key != "topic"}
-    yield "nothing in it", {key: value for key, value in topic.items() if key not in LISTS}
+    empty = {key: value for key, value in topic.items() if key not in (*LISTS, "identities")}
+    yield "nothing in it", empty
     for wrong in ([], 3, "", True):
         yield f"about: {wrong!r}", topic | {"about": wrong}
     for wrong in ([1], 3, "text", True, {"checks": []}, {"figures": "fig1"}):
