@@ -88,7 +88,7 @@ lint: setup
 	ruff check .
 	ruff format --check .
 	mypy
-	snakefmt --check --compact-diff Snakefile workflow
+	snakefmt --check --compact-diff workflow
 	snakemake --lint
 
 schema: setup

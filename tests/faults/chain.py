@@ -36,7 +36,7 @@ PAGE = "index.html"
 def chain_checkout(folder: Path) -> Path:
     """A copy of the checkout with the chain as its only paper, and mirrors that do not answer."""
     ignored = shutil.ignore_patterns(".*", "results", "*.egg-info", "build")
-    for name in ("Snakefile", "CITATION.cff", "environment.yml", "README.md"):
+    for name in ("CITATION.cff", "environment.yml", "README.md"):
         folder.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     for name in ("src", "workflow", "profiles"):

@@ -44,7 +44,11 @@ def test_an_artifact_lies_where_its_stage_writes_it(stage):
 
 
 def test_no_other_file_states_a_path_of_the_results():
-    for path in [ROOT / "Snakefile", *ROOT.glob("workflow/rules/*"), *ROOT.glob("src/**/*.py")]:
+    for path in [
+        ROOT / "workflow/Snakefile",
+        *ROOT.glob("workflow/rules/*"),
+        *ROOT.glob("src/**/*.py"),
+    ]:
         code = re.sub(
             r"^\s*#.*|\"\"\".*?\"\"\"", "", path.read_text(), flags=re.DOTALL | re.MULTILINE
         )
