@@ -8,6 +8,7 @@ import shutil
 from itertools import pairwise
 
 import pytest
+import yaml
 
 from .checkout import QUICK, small_checkout, snakemake, whole_checkout
 
@@ -135,6 +136,54 @@ def test_an_edit_reruns_what_depends_on_it(built, file, expected):
     before = path.read_text()
     try:
         path.write_text(before + "\n# An edit.\n")
+        assert would_run(built) == expected
+    finally:
+        path.write_text(before)
+
+
+BOMBARI = "papers/bombari2025.yaml: bombari2025"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("config.yaml: seed", 7, {"simulation", "intervals", "figure"} | LEDGER),
+        ("config.yaml: papers", ["bombari2025"], {"ledger", "page", "crate", "gate"}),
+        (
+            "config.yaml: data california_housing mirrors",
+            ["http://127.0.0.1:10"],
+            {"data", "simulation", "figure"} | LEDGER,
+        ),
+        (
+            f"{BOMBARI} experiments clipping_factors parameters points",
+            50,
+            {"theory", "figure"} | LEDGER,
+        ),
+        (
+            f"{BOMBARI} experiments housing_heat_maps quick trials",
+            3,
+            {"simulation", "figure"} | LEDGER,
+        ),
+        (
+            f"{BOMBARI} experiments housing_heat_maps quick shards",
+            2,
+            {"simulate", "summarise", "figure"} | LEDGER,
+        ),
+        (f"{BOMBARI} figures fig6 caption", "Another.", {"figure", "page"}),
+    ],
+)
+def test_a_key_reruns_what_depends_on_it(built, key, value, expected):
+    name, keys = key.split(": ")
+    path = built / "config" / name
+    before = path.read_text()
+    block = whole = yaml.safe_load(before)
+    *parents, last = keys.split()
+    for parent in parents:
+        block = block[parent]
+    assert block.get(last) != value
+    block[last] = value
+    try:
+        path.write_text(yaml.safe_dump(whole, sort_keys=False))
         assert would_run(built) == expected
     finally:
         path.write_text(before)
