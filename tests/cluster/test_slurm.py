@@ -40,6 +40,10 @@ def test_slurm_with_accidents_gives_the_bytes_of_a_local_build(tmp_path):
         restarted = restart_node(cluster, run)
         output, _ = run.communicate(timeout=3000)
         ended = cluster.ended()
+        refused = submit(there, cluster, *TARGETS, "--configfile", QUICK, partition="shrot")
+        said, _ = refused.communicate(timeout=300)
+    assert refused.returncode == 1
+    assert said.splitlines()[-1].startswith("error: slurm_partition must be one of 'short', got")
     assert run.returncode == 0, output[-4000:]
     assert ended[cancelled] == "CANCELLED"
     assert restarted is not None
@@ -56,18 +60,19 @@ def test_slurm_with_accidents_gives_the_bytes_of_a_local_build(tmp_path):
     assert not differ
 
 
-def submit(folder, cluster, *arguments):
+def submit(folder, cluster, *arguments, partition="short"):
     """A run of the workflow that hands its jobs to SLURM."""
     steps = cluster.folder / "steps"
-    steps.mkdir()
-    (steps / STEP).symlink_to(EXECUTOR / STEP)
+    if not steps.exists():
+        steps.mkdir()
+        (steps / STEP).symlink_to(EXECUTOR / STEP)
     environment = {**cluster.environment, "PYTHONPATH": f"{folder / 'src'}:{steps}"}
     environment.pop("NUMBA_CACHE_DIR", None)
     command = [
         *(sys.executable, "-c", START, str(EXECUTOR), *arguments),
         *("--profile", "profiles/slurm", "--cores", "1", "--group-components", *GROUPS),
         *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "1"),
-        *("--default-resources", "slurm_partition=short", "slurm_account=none"),
+        *("--default-resources", f"slurm_partition={partition}", "slurm_account=none"),
     ]
     return subprocess.Popen(
         command,

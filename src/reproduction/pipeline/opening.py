@@ -16,6 +16,7 @@ from typing import Any
 
 from reproduction.experiment import checksums, datasets
 from reproduction.pipeline import lock
+from reproduction.pipeline.cluster import require_known
 from reproduction.pipeline.forks import fork_server
 from reproduction.pipeline.layout import Layout
 from reproduction.pipeline.sources import origin_of, put_back, real_tables_kept, table_source
@@ -46,6 +47,10 @@ def guarded(workflow: Any, layout: Layout, prefix: str) -> Callable[..., None]:
         with ExitStack() as stack:
             if workflow.exec_mode == ExecMode.DEFAULT and not dry:
                 try:
+                    if not executor_plugin.common_settings.local_exec:
+                        # A property that Snakemake computes from a profile and the command line.
+                        defaults = workflow.resource_settings._parsed_default_resources
+                        require_known({name: found.raw for name, found in defaults.items()})
                     before = None
                     if workflow.execution_settings.lock:
                         before = stack.enter_context(lock.only_run(lock.SNAKEMAKE))
