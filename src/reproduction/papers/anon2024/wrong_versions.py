@@ -106,7 +106,7 @@ WRONG_VERSIONS = (
         says="The noise multiplier of Theorem 4.1 is halved.",
         runs={"privacy_constant": ("theory",)},
         patches=(Patch(f"{ACCOUNTING}:published_noise_multiplier", _half),),
-        turns=("blank-rows-are-covered",),
+        turns=("blank-rows-are-covered", "output-alone-of-fixed-gradients"),
     ),
     WrongVersion(
         name="estimate-without-its-factor",
