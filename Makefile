@@ -1,6 +1,7 @@
 # make          set up, then rebuild the papers on all cores
 # make studies  the same for what the library promises itself
 # make quick, make quick-studies  both, made small
+# make falsify  deliberate mistakes in the papers' formulas and code, which named entries must notice
 # make test     set up, then the linters, the type checker and the tests
 # make test-all   the same, and the tests that take minutes, which make test-long runs alone
 # make docs     the documentation as a site, build/site
@@ -26,13 +27,16 @@ export OMP_NUM_THREADS := 1
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: all studies quick quick-studies test test-all test-long docs cluster archive mutants peers twice setup lint schema costs lock benchmarks clean
+.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive mutants peers twice setup lint schema costs lock benchmarks clean
 
 all: setup
 	snakemake all
 
 studies: setup
 	snakemake studies
+
+falsify: setup
+	snakemake falsify
 
 quick: setup
 	snakemake all --configfile config/quick.yaml
