@@ -1,9 +1,10 @@
-"""The wheel: what it holds, and README's Python in an empty folder with what it brings alone."""
+"""The release, a wheel built from its sdist: what it holds, and README's Python with it alone."""
 
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -45,7 +46,8 @@ def pip(*arguments):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
+def built(tmp_path_factory):
+    """A folder with the source distribution, and the wheel that was built from it."""
     # Beside the sources a build leaves folders; it gets sources of its own.
     place = tmp_path_factory.mktemp("source")
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
@@ -54,8 +56,14 @@ def wheel(tmp_path_factory):
             shutil.copytree(ROOT / name, place / name, ignore=ignore)
         else:
             shutil.copy(ROOT / name, place / name)
-    pip("wheel", str(place), "--no-build-isolation", "--wheel-dir", str(place / "dist"))
-    return next((place / "dist").glob("privreg-*.whl"))
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", "dist"]
+    subprocess.run(command, cwd=place, check=True, capture_output=True)
+    return place / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    return next(built.glob("privreg-*.whl"))
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +89,13 @@ def refused_names(folder):
         for module, names in metadata.packages_distributions().items()
         if not {canonicalize_name(name) for name in names} & brought
     }
+
+
+def test_the_sources_are_the_library_alone(built):
+    with tarfile.open(next(built.glob("privreg-*.tar.gz"))) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"README.md", "LICENSE", "pyproject.toml", "src/privreg/__init__.py"} <= held
+    assert not any(name.startswith("src/reproduction") for name in held)
 
 
 def test_it_holds_every_file_of_the_package_and_no_other(wheel):
