@@ -19,12 +19,13 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>',
 def on_files(files: Any, config: Any) -> Any:
     """Add what sources say already: start, configuration, coverage, parameters, reference."""
     from reproduction.pipeline.registry import known_papers
-    from reproduction.pipeline.site import coverage_page, parameters_page, reference_page
+    from reproduction.pipeline.site import coverage_page, data_page, parameters_page, reference_page
     from reproduction.pipeline.variables import variables_page
 
     pages = {
         "index.md": _moved(ROOT / "README.md", "docs/"),
         "configuration.md": _moved(ROOT / "config/README.md", "../docs/"),
+        "data.md": data_page(),
         "parameters.md": parameters_page(),
         "variables.md": variables_page(),
         "reference.md": reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8")),

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from privreg.data import NAMES
 from reproduction.pipeline.config import load, read_configuration
 from reproduction.pipeline.ledgers import read_ledger
 from reproduction.pipeline.registry import Recipe, citation, known_keys
@@ -55,6 +56,26 @@ def parameters_page(config: Path = Path("config")) -> str:
             parts.append(f"### {key}/{name}")
             parts.append(f"{_cell(model.__doc__ or '').strip()}{trials}")
             parts += ["\n".join([HEAD, *rows])] if rows else []
+    return "\n\n".join(parts) + "\n"
+
+
+def data_page() -> str:
+    """Every data set: what it is, its rows, and the version of each file as its SHA-256."""
+    parts = [
+        "# Data sets",
+        "A file is taken from the folder that `PRIVREG_DATA` names or from a mirror "
+        "([configuration](configuration.md)), and only if it has this SHA-256. A file of text is "
+        "compared with its line ends made alike.",
+    ]
+    for name in NAMES:
+        source = import_module(f"privreg.data.{name}")
+        train, test = source.ROWS
+        rows = [f"| `{file.path}` | `{file.sha256}` |" for file in source.FILES]
+        parts += [
+            f"## {name}",
+            f"{source.SOURCE}. {train:,} rows for training, {test:,} for testing.",
+            "\n".join(["| file | SHA-256 |\n|---|---|", *rows]),
+        ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -9,8 +9,15 @@ from types import ModuleType
 import pytest
 
 import privreg
+from privreg.data import NAMES, california_housing
 from reproduction.pipeline.registry import Recipe, known_keys, known_papers, recipes
-from reproduction.pipeline.site import as_markdown, coverage_page, parameters_page, reference_page
+from reproduction.pipeline.site import (
+    as_markdown,
+    coverage_page,
+    data_page,
+    parameters_page,
+    reference_page,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -53,3 +60,9 @@ def test_docstrings_become_markdown():
         "A sum.\n\n$$\na + b\n$$\n\nOf $a$.\n\n$$\nc\nd\n$$\n\n**Guarantee.** Private.\n\n"
         "Parameters\n----------\na : float\n    One."
     )
+
+
+def test_each_file_of_a_data_set_has_its_digest():
+    page = data_page()
+    assert f"`california_housing/cal_housing.data` | `{california_housing.FILES[0].sha256}`" in page
+    assert page.count("\n## ") == len(NAMES)
