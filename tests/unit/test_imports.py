@@ -49,6 +49,7 @@ ALLOWED = {
 }
 OUTSIDE_THE_LIBRARY = {"snakemake", "xarray", "netCDF4", "matplotlib", "jinja2", "tqdm"}
 OUTSIDE_THE_LIBRARY |= {"pydantic", "reproduction"}
+KNOWN = set(modules())
 
 
 def files():
@@ -109,12 +110,11 @@ def imported(path):
 
 def imports_of(module):
     """Files of the package that a file imports, types included."""
-    known = set(modules())
     base = SOURCE.joinpath(*module.split("."))
     path = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
     for name in imported(path):
         for candidate in (name, name.rpartition(".")[0]):
-            if candidate in known and candidate not in PACKAGES:
+            if candidate in KNOWN and candidate not in PACKAGES:
                 yield candidate
                 break
 
