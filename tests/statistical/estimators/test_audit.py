@@ -66,7 +66,14 @@ def write(path, cells, labels):
     return open_table(path)
 
 
-@pytest.mark.parametrize("kind", INCOMPLETE)
+# CSV files take as long again, and go through the same fit.
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.long if ".csv" in INCOMPLETE[kind] else ())
+    for kind in INCOMPLETE
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_an_audit_of_a_fit_to_a_file_with_an_incomplete_record(kind, tmp_path):
     """From file to iterates: a record's cell is incomplete in one of two files.
 
