@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -195,6 +196,7 @@ class PrivateLinearRegression(FittedRegression):
         label: str,
         quality_share: float = 0.01,
         threads: int = 2,
+        executor: Executor | None = None,
     ) -> Self:
         """Fit a file of any length in memory that does not grow with it.
 
@@ -209,6 +211,11 @@ class PrivateLinearRegression(FittedRegression):
             clipped records of each column; 0 buys none.
         threads : int
             Threads that read row groups of Parquet files, or the files of a folder.
+        executor : concurrent.futures.Executor, optional
+            Whose workers read and sum the parts of the table in place of threads, such as the
+            `get_executor()` of a Dask client; a part is a row group or a CSV file. They must find
+            the files under the same paths and have this version of the library. Their sums are
+            added in the order of the parts, so that who summed them does not enter.
 
         Returns
         -------
@@ -217,6 +224,12 @@ class PrivateLinearRegression(FittedRegression):
             (low, high), or to a list of declared categories: one feature for each but the first.
             A record with a missing, unreadable or undeclared value in one of them or in the label
             counts as absent; `inf` and numbers outside their bounds are clipped to them.
+
+        Guarantee
+        ---------
+        That of the class. All noise is drawn in this process, once, and none of it is sent. What
+        workers send are exact sums over records, which are not private: the guarantee is for what
+        this process releases, and workers, their logs and the network are trusted as it is.
         """
         self._require_settings()
         require_count("threads", threads)
@@ -230,10 +243,10 @@ class PrivateLinearRegression(FittedRegression):
         self.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
-        samples = TableSamples(source, columns, label, frame)
+        samples = TableSamples(source, columns, label, frame, executor)
         if not source.row_count and self._require_budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
-        held = source.row_count * frame.dimension <= HELD_NUMBERS
+        held = executor is None and source.row_count * frame.dimension <= HELD_NUMBERS
         rows, counts = samples.hold() if held else (samples, None)
         quality = None
         if share > 0:
