@@ -6,6 +6,7 @@ does not grow with the number of rows. Each record is mapped by itself.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -267,15 +268,15 @@ class TableSamples:
         self, task: Callable[[Any], Any], readers: list[Callable[[], Any]], threads: int
     ) -> Iterator[Any]:
         require_count("threads", threads)
-        task = partial(_task_of, task)
         if self.executor is not None:
-            # Tasks are closures, which not every executor can send.
-            yield from self.executor.map(wrap_non_picklable_objects(task), readers)
+            # As bytes: tasks are closures, which executors differ in, and are alike for all parts.
+            sent = [_sent(read) for read in readers]
+            yield from self.executor.map(partial(_run_sent, _sent(task)), sent)
         elif threads == 1:
-            yield from map(task, readers)
+            yield from (task(read()) for read in readers)
         else:
             with ThreadPoolExecutor(threads) as pool:
-                yield from pool.map(task, readers)
+                yield from pool.map(lambda read: task(read()), readers)
 
     def _count(self, encoded: Encoded) -> Counts:
         counts = [
@@ -334,6 +335,10 @@ class TableSamples:
         return Encoded(Chunk(rows, labels, norms), columns)
 
 
-def _task_of(task: Callable[[Any], Any], read: Callable[[], Any]) -> Any:
-    """A reader opens its file where the task runs."""
-    return task(read())
+def _sent(value: Any) -> bytes:
+    return pickle.dumps(wrap_non_picklable_objects(value))
+
+
+def _run_sent(task: bytes, read: bytes) -> Any:
+    """The file of a part is opened where its task runs."""
+    return pickle.loads(task)(pickle.loads(read)())
