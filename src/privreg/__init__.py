@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd
     from privreg.auditing import audit, audit_mechanism
     from privreg.estimators.linear_regression import PrivateLinearRegression
+    from privreg.estimators.odometer import Odometer
     from privreg.inference.intervals import (
         Interval,
         batch_means,
@@ -106,6 +107,7 @@ _HOMES = {
     "LinearRecords": "privreg.algorithms.noisy_sgd",
     "Method": "privreg.methods.method",
     "Neighbours": "privreg.privacy.neighbours",
+    "Odometer": "privreg.estimators.odometer",
     "OnePassDPGD": "privreg.methods.one_pass_dpgd",
     "Plan": "privreg.planning.result",
     "Polynomial": "privreg.schedules",
@@ -191,6 +193,7 @@ __all__ = [
     "LinearRecords",
     "Method",
     "Neighbours",
+    "Odometer",
     "OnePassDPGD",
     "Plan",
     "Polynomial",

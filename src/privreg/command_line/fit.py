@@ -127,6 +127,7 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
             "delta": delta,
             "rho": _finite(privacy.rho),
             "mu": _finite(privacy.mu),
+            "unit": privacy.unit,
             "neighbours": privacy.budget.neighbours.value,
             "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
             "assumptions": list(privacy.assumptions),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -19,9 +20,10 @@ from privreg.algorithms.split_budget import require_budget
 from privreg.estimators.bounds import declared
 from privreg.estimators.columns import table_columns
 from privreg.estimators.fitted_regression import FittedRegression
+from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FIT_TARGETS, FitTarget
 from privreg.estimators.private_fit import Job, Quality, fit_privately
-from privreg.estimators.refits import whole
+from privreg.estimators.refits import CLONES, is_one_of_many, related, whole
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
@@ -33,6 +35,7 @@ from privreg.validation import (
     require_choice,
     require_count,
     require_flag,
+    require_instance,
     require_number,
     require_unmasked,
 )
@@ -142,6 +145,7 @@ class PrivateLinearRegression(FittedRegression):
         settings: Method | None = None,
         release: Literal["last", "all"] = "last",
         random_state: int | None = None,
+        odometer: Odometer | None = None,
     ) -> None:
         self.budget = budget
         self.feature_bounds = feature_bounds
@@ -151,6 +155,7 @@ class PrivateLinearRegression(FittedRegression):
         self.settings = settings
         self.release = release
         self.random_state = random_state
+        self.odometer = odometer
 
     @whole
     def fit(self, X: Any, y: Any, *, groups: ArrayLike | None = None) -> Self:
@@ -268,12 +273,15 @@ class PrivateLinearRegression(FittedRegression):
 
     def _fit(self, job: Job) -> Self:
         """Draw noise, and set all attributes that depend on it."""
+        if self.odometer is None and self.random_state is None and is_one_of_many(self):
+            warnings.warn(CLONES, UserWarning, stacklevel=4)
         done = fit_privately(
             job,
             budget=self._require_budget(),
             target=self.target,
             settings=self.settings,
             source=self._source(),
+            odometer=self.odometer,
         )
         fit: Any = done.fit
         every = self.release == "all"
@@ -306,12 +314,17 @@ class PrivateLinearRegression(FittedRegression):
             require_method("settings", self.settings)
             self.settings.require_relation(self._require_budget())
             self.settings.require_groups(groups)
+        if self.odometer is not None:
+            require_instance("odometer", self.odometer, Odometer)
         self._source()
 
     def _source(self) -> Secret | Seeded:
         if self.random_state is None:
             return SECRET
         return Seeded(require_count("random_state", self.random_state, least=0, most=inf))
+
+    def __sklearn_clone__(self) -> Any:
+        return related(self, super().__sklearn_clone__())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

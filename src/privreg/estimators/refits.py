@@ -6,10 +6,46 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from privreg.privacy.budget import Budget
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+CLONES = (
+    "clones of one estimator are fitted, as cross-validation and grids do: each fit spends the "
+    "whole budget, and budgets of fits of one table add up; `odometer=Odometer(limit=...)` counts "
+    "them and keeps a limit"
+)
+
+
+class Clones:
+    """How many clones an estimator and its clones have, in this process and before it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+# Of estimators that are no clones: a clone changes nothing of them.
+_counts: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
+
+
+def related(estimator: Any, clone: Any) -> Any:
+    """The clone, which counts its own clones with those of the estimator.
+
+    Parameters
+    ----------
+    estimator, clone : object
+        With a dictionary of attributes, in which a clone carries the number to other processes.
+    """
+    clone._clones = vars(estimator).get("_clones") or _counts.setdefault(estimator, Clones())
+    clone._clones.count += 1
+    return clone
+
+
+def is_one_of_many(estimator: Any) -> bool:
+    """Whether it is one of two clones or more; a meta-estimator of a single fit makes one."""
+    clones = vars(estimator).get("_clones")
+    return clones is not None and clones.count > 1
 
 
 def whole(fit: Fit) -> Fit:
