@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -260,6 +261,10 @@ def odometer() -> Any:
     from privreg.estimators.odometer import Odometer
 
     return Odometer(Budget.zcdp(50.0))
+
+
+def private_statement() -> Any:
+    return replace(statement(), seeded=False)
 
 
 class Axes:
