@@ -44,6 +44,7 @@ from made_runs import (
     rows,
     statement,
     table,
+    table_samples,
     used_columns,
 )
 
@@ -222,7 +223,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
     "odometer.Odometer": {"limit": Budget.zcdp(2.0)},
     "odometer.Odometer.add": {"fit": Made(private_statement)},
-    "odometer.read_statement": {"path": Made(fit_file)},
+    "odometer.read_statement": {"fit": Made(fit_file)},
     "outlook.problem_in_bounds": {"sample_size": 50, "dimension": 3, "share": 0.5},
     "candidates.Candidates": {
         "name": "adassp",
@@ -281,6 +282,16 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "columns": {"a": True, "c": False, "y": True},
         "sample_size": 20.0,
         "budget": BUDGET,
+    },
+    "table_score.private_score": {
+        "samples": Made(table_samples),
+        "coefficients": np.array([1.0, -0.5, 0.5, 0.1]),
+        "budget": BUDGET,
+    },
+    "table_score.score_of": {
+        "sums": np.array([200.0, 90.0, 60.0, 5.0]),
+        "noise_stds": np.array([2.0, 1.0, 1.0, 1.0]),
+        "width": 4.0,
     },
     "tables.FolderTable": {
         "names": ("first", "second"),

@@ -231,6 +231,7 @@ RESULTS = arguments_of_runs.RESULTS | {
     "scaling_laws.OptimalExponent",
     "shaped_dp_ftrl.ShapedRun",
     "table_quality.TableQuality",
+    "table_score.TableScore",
     "volterra.Kernels",
 }
 # Inner loops and their plumbing, which work on validated arguments.
@@ -257,6 +258,7 @@ INTERNALS = {
     "grid_edges.next_on",
     "panels.resolved_panels",
     "records.Records.white_total",
+    "table_score.record_sums",
     "tables.TableSamples.each_part",
     "tables.Unread",
     "tables.Unread.parts",
@@ -281,8 +283,9 @@ INTERNALS = {
     "quadrature.panel_rule",
     "quadrature.resolved_edges",
     "refits.Clones",
+    "refits.clones_of",
     "refits.counted",
-    "refits.is_one_of_many",
+    "refits.is_clone_of",
     "refits.related",
     "refits.whole",
     "private_fit.Job",

@@ -23,7 +23,7 @@ from privreg.estimators.fitted_regression import FittedRegression
 from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FIT_TARGETS, FitTarget
 from privreg.estimators.private_fit import Job, Quality, fit_privately
-from privreg.estimators.refits import CLONES, is_one_of_many, related, whole
+from privreg.estimators.refits import CLONES, clones_of, is_clone_of, related, whole
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
@@ -273,7 +273,7 @@ class PrivateLinearRegression(FittedRegression):
 
     def _fit(self, job: Job) -> Self:
         """Draw noise, and set all attributes that depend on it."""
-        if self.odometer is None and self.random_state is None and is_one_of_many(self):
+        if self.odometer is None and self.random_state is None and clones_of(self) > 1:
             warnings.warn(CLONES, UserWarning, stacklevel=4)
         done = fit_privately(
             job,
@@ -325,6 +325,15 @@ class PrivateLinearRegression(FittedRegression):
 
     def __sklearn_clone__(self) -> Any:
         return related(self, super().__sklearn_clone__())
+
+    def __getstate__(self) -> Any:
+        # A grid's processes are sent clones.
+        count = clones_of(self)
+        return {**super().__getstate__(), **({"_clones": count} if count else {})}
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__({name: value for name, value in state.items() if name != "_clones"})
+        is_clone_of(self, state.get("_clones", 0))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -109,7 +109,7 @@ class Odometer:
         """
         cost: Any = getattr(fit, "privacy_", fit)
         if isinstance(fit, (str, Path)):
-            cost = read_statement(Path(fit))
+            cost = read_statement(fit)
         elif isinstance(fit, Release):
             spent = (("release", fit.budget),)
             cost = PrivacyStatement(fit.budget, "row", spent, fit.assumptions, gaussian_dp=False)
@@ -176,16 +176,17 @@ class Odometer:
         return self.limit.gaussian().rho if gaussian else self.limit.rho
 
 
-def read_statement(path: Path) -> PrivacyStatement:
+def read_statement(fit: str | Path) -> PrivacyStatement:
     """What a file of `privreg fit --output` says about the privacy of its fit.
 
     Parameters
     ----------
-    path : Path
+    fit : str or Path
     """
-    require_instance("path", path, Path)
+    if not isinstance(fit, (str, Path)):
+        raise ValueError(f"fit must be a path, got {fit!r}")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))["privacy"]
+        found = json.loads(Path(fit).read_text(encoding="utf-8"))["privacy"]
         relation = {"neighbours": found["neighbours"]}
         spent = tuple(
             (str(each["on"]), Budget.zcdp(each["rho"], **relation)) for each in found["spent"]
@@ -201,9 +202,9 @@ def read_statement(path: Path) -> PrivacyStatement:
             seeded=seeded,
             gaussian_dp=seeded or found["mu"] is not None,
         )
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (OSError, KeyError, TypeError, AttributeError, ValueError):
         raise ValueError(
-            f"path must be that of a file of `privreg fit --output`, got {path.name!r}"
+            f"fit must be a file of `privreg fit --output`, got {str(fit)!r}"
         ) from None
 
 

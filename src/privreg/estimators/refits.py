@@ -19,33 +19,53 @@ CLONES = (
 
 
 class Clones:
-    """How many clones an estimator and its clones have, in this process and before it."""
+    """How many clones an estimator and its clones have, in this process and before it.
 
-    def __init__(self) -> None:
-        self.count = 0
+    Parameters
+    ----------
+    count : int
+    """
+
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
 
 
-# Of estimators that are no clones: a clone changes nothing of them.
-_counts: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
+# Beside the objects: neither an original nor a clone differs from one that nobody cloned.
+_of_originals: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
+_of_clones: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
 
 
 def related(estimator: Any, clone: Any) -> Any:
-    """The clone, which counts its own clones with those of the estimator.
+    """The clone, which counts with the other clones of the estimator, and of what that is one of.
 
     Parameters
     ----------
     estimator, clone : object
-        With a dictionary of attributes, in which a clone carries the number to other processes.
+        That can be told apart and be forgotten.
     """
-    clone._clones = vars(estimator).get("_clones") or _counts.setdefault(estimator, Clones())
-    clone._clones.count += 1
+    known = _of_clones.get(estimator)
+    clones = _of_originals.setdefault(estimator, Clones()) if known is None else known
+    clones.count += 1
+    _of_clones[clone] = clones
     return clone
 
 
-def is_one_of_many(estimator: Any) -> bool:
-    """Whether it is one of two clones or more; a meta-estimator of a single fit makes one."""
-    clones = vars(estimator).get("_clones")
-    return clones is not None and clones.count > 1
+def clones_of(estimator: Any) -> int:
+    """How many clones it is one of; a meta-estimator of a single fit makes one, and 0 is none."""
+    known = _of_clones.get(estimator)
+    return 0 if known is None else known.count
+
+
+def is_clone_of(estimator: Any, count: int) -> None:
+    """Take over what `clones_of` said in the process that a pickle comes from.
+
+    Parameters
+    ----------
+    estimator : object
+    count : int
+    """
+    if count:
+        _of_clones[estimator] = Clones(count)
 
 
 def whole(fit: Fit) -> Fit:
@@ -67,6 +87,7 @@ def whole(fit: Fit) -> Fit:
         attempt.__dict__ = {
             name: value for name, value in vars(self).items() if not _is_fitted(name)
         }
+        is_clone_of(attempt, clones_of(self))
         fit(attempt, *arguments, **named)
         self.__dict__ = attempt.__dict__
         return self

@@ -18,7 +18,13 @@ from privreg.estimators.tables import TableSamples
 from privreg.privacy.assumptions import SECRET_STREAM
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
-from privreg.validation import require_array, require_count, require_instance
+from privreg.validation import (
+    require_array,
+    require_count,
+    require_instance,
+    require_number,
+    require_records,
+)
 
 FloatArray = NDArray[np.float64]
 # What each sum is for, and its share of the budget.
@@ -123,9 +129,10 @@ def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableSc
     sums, noise_stds : array_like, shape (4,)
         N, S_1, S_2, E in [-1e30, 1e30], and the standard deviations of their noise, at least 0.
     width : float
-        Distance of the label's bounds.
+        Distance of the label's bounds, more than 0 and at most 1e16.
     """
-    records, first, second, errors = require_array(
+    distance = require_number("width", width, above=0, most=1e16)
+    records, first, second, errors = require_records(
         "sums", sums, shape=(4,), least=-1e30, most=1e30
     ).tolist()
     noise = require_array("noise_stds", noise_stds, shape=(4,), least=0, most=1e30)
@@ -139,7 +146,9 @@ def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableSc
         if spread > VISIBLE * spread_noise and spread > 0:
             r2 = 1 - errors / spread
             r2_noise = sqrt(noise[3] ** 2 + ((1 - r2) * spread_noise) ** 2) / spread
-    return TableScore(mse * width**2, mse_noise * width**2, r2, r2_noise, records, float(noise[0]))
+    return TableScore(
+        mse * distance**2, mse_noise * distance**2, r2, r2_noise, records, float(noise[0])
+    )
 
 
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray:

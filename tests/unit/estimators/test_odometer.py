@@ -256,8 +256,8 @@ def test_files_say_the_unit_and_old_ones_are_of_rows(files):
 def test_files_without_a_finite_cost_are_refused(files, change):
     found = json.loads(files[0].read_text())
     files[0].write_text(json.dumps({"privacy": {**found["privacy"], **change}}))
-    with pytest.raises(ValueError, match=r"not private: seeded|must be that of a file of"):
+    with pytest.raises(ValueError, match=r"not private: seeded|must be a file of"):
         Odometer().add(files[0])
     files[0].write_text("[]")
-    with pytest.raises(ValueError, match="must be that of a file of"):
+    with pytest.raises(ValueError, match="must be a file of"):
         Odometer().add(files[0])
