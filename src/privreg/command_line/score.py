@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> str:
     lines = [
         _line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),
         _line("R²", score.r2, score.r2_noise),
-        _line("complete records", score.records, score.records_noise),
+        f"{'complete records':20}{score.records:,.0f} ± {score.records_noise:,.0f}",
         "",
         "± is the standard deviation of the private noise alone. Predictions are clipped to the "
         "label's bounds.",
