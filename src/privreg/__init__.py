@@ -12,7 +12,7 @@ evaluate a theory           `deterministic_equivalent`, `HomogenisedSGD`, `gradi
                             `release_loss`, and all of `theory`
 cover coefficients          `batch_means`, `checkpoints`, `independent_runs`,
                             `population_intervals`, `interval_quality`
-check a privacy claim       `audit`, `audit_mechanism`, `compose`, `Release`
+check a privacy claim       `audit`, `audit_mechanism`, `compose`, `Release`, `Odometer`
 ==========================  =====================================================================
 
 Importing the package loads nothing: a name is found in its module when it is asked for.

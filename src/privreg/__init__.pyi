@@ -37,6 +37,7 @@ from privreg.algorithms.sound_full_batch_dpgd import sound_full_batch_dpgd as so
 from privreg.auditing import audit as audit
 from privreg.auditing import audit_mechanism as audit_mechanism
 from privreg.estimators.linear_regression import PrivateLinearRegression as PrivateLinearRegression
+from privreg.estimators.odometer import Odometer as Odometer
 from privreg.inference.intervals import Interval as Interval
 from privreg.inference.intervals import batch_means as batch_means
 from privreg.inference.intervals import checkpoints as checkpoints

@@ -32,6 +32,7 @@ from made_runs import (
     P,
     csv_file,
     fit,
+    fit_file,
     intervals,
     least_squares_fit,
     outcome,
@@ -39,9 +40,11 @@ from made_runs import (
     people,
     plan,
     prediction,
+    private_statement,
     rows,
     statement,
     table,
+    table_samples,
     used_columns,
 )
 
@@ -50,6 +53,7 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.estimators import outlook
 from privreg.noise.source import Seeded
 from privreg.prediction.result import Regime
+from privreg.privacy.budget import Budget
 
 PREDICTED = {"problem": PROBLEM, "rows": Made(rows), "budget": BUDGET}
 RUN = {
@@ -205,13 +209,21 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "settings": None,
         "release": "last",
         "random_state": 1,
+        "odometer": None,
     },
     "fitted_regression.FittedRegression.confidence_intervals": {"target": "population"},
     "fitted_regression.FittedRegression.intervals_at": {"X": FEATURES, "target": "population"},
     "fitted_regression.FittedRegression.predict": FITTED,
     "fitted_regression.FittedRegression.score": {"X": FEATURES, "y": LABELS},
     "linear_regression.PrivateLinearRegression.fit": FITTED,
-    "linear_regression.PrivateLinearRegression.fit_table": {"table": Made(table), "label": "y"},
+    "linear_regression.PrivateLinearRegression.fit_table": {
+        "table": Made(table),
+        "label": "y",
+        "executor": None,
+    },
+    "odometer.Odometer": {"limit": Budget.zcdp(2.0)},
+    "odometer.Odometer.add": {"fit": Made(private_statement)},
+    "odometer.read_statement": {"fit": Made(fit_file)},
     "outlook.problem_in_bounds": {"sample_size": 50, "dimension": 3, "share": 0.5},
     "candidates.Candidates": {
         "name": "adassp",
@@ -263,12 +275,23 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "features": Made(used_columns),
         "label": "y",
         "frame": FRAME,
+        "executor": None,
     },
     "table_quality.private_quality": {
         "counts": np.array([[3, 1], [0, 0], [0, 2]]),
         "columns": {"a": True, "c": False, "y": True},
         "sample_size": 20.0,
         "budget": BUDGET,
+    },
+    "table_score.private_score": {
+        "samples": Made(table_samples),
+        "coefficients": np.array([1.0, -0.5, 0.5, 0.1]),
+        "budget": BUDGET,
+    },
+    "table_score.score_of": {
+        "sums": np.array([200.0, 90.0, 60.0, 5.0]),
+        "noise_stds": np.array([2.0, 1.0, 1.0, 1.0]),
+        "width": 4.0,
     },
     "tables.FolderTable": {
         "names": ("first", "second"),

@@ -231,6 +231,7 @@ RESULTS = arguments_of_runs.RESULTS | {
     "scaling_laws.OptimalExponent",
     "shaped_dp_ftrl.ShapedRun",
     "table_quality.TableQuality",
+    "table_score.TableScore",
     "volterra.Kernels",
 }
 # Inner loops and their plumbing, which work on validated arguments.
@@ -257,6 +258,10 @@ INTERNALS = {
     "grid_edges.next_on",
     "panels.resolved_panels",
     "records.Records.white_total",
+    "table_score.record_sums",
+    "tables.TableSamples.each_part",
+    "tables.Unread",
+    "tables.Unread.parts",
     "clipping.clipped_moments",
     "clipping.clipped_residual",
     *(
@@ -277,7 +282,11 @@ INTERNALS = {
     "clipped_gradient.rescale_samples",
     "quadrature.panel_rule",
     "quadrature.resolved_edges",
+    "refits.Clones",
+    "refits.clones_of",
     "refits.counted",
+    "refits.is_clone_of",
+    "refits.related",
     "refits.whole",
     "private_fit.Job",
     "private_fit.Quality",

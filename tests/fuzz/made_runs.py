@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,7 @@ def fitted_at_once(
     settings: Any,
     release: Any,
     random_state: Any,
+    odometer: Any,
 ) -> Any:
     """The estimator stores its settings unseen, as scikit-learn wants, and looks in `fit`."""
     from privreg.estimators.linear_regression import PrivateLinearRegression
@@ -187,6 +189,7 @@ def fitted_at_once(
         settings=settings,
         release=release,
         random_state=random_state,
+        odometer=odometer,
     ).fit(FEATURES[:40], LABELS[:40])
     return model.coef_, model.intercept_, model.privacy_.rho
 
@@ -242,6 +245,28 @@ def statement() -> Any:
     return fitted().privacy_
 
 
+@lru_cache
+def fit_file() -> Path:
+    import json
+
+    from privreg.command_line.fit import as_json
+
+    model = table_regression().fit_table(table(), label="y")
+    path = csv_file().with_name("written.json")
+    path.write_text(json.dumps(as_json(model, level=0.9, delta=1e-6)), encoding="utf-8")
+    return path
+
+
+def odometer() -> Any:
+    from privreg.estimators.odometer import Odometer
+
+    return Odometer(Budget.zcdp(50.0))
+
+
+def private_statement() -> Any:
+    return replace(statement(), seeded=False)
+
+
 class Axes:
     """What a drawing calls, and nothing is drawn."""
 
@@ -256,6 +281,7 @@ INSTANCES: dict[str, Callable[[], Any]] = {
     "source.Ongoing": lambda: Ongoing(made.RNG.make(), Seeded(1)),
     "bounds.Frame": lambda: FRAME,
     "fitted_regression.FittedRegression": fitted,
+    "odometer.Odometer": odometer,
     "least_squares_intervals.LeastSquaresLaw": least_squares_law,
     "product_tail.ProductTail": lambda: TAIL,
     "linear_regression.PrivateLinearRegression": fitted,

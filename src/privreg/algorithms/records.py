@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -39,13 +39,13 @@ KEPT_BYTES = 1 << 27
 
 @runtime_checkable
 class PartedSamples(Protocol):
-    """The library's samples that can be read in parts, each by a thread of its own.
+    """The library's samples that can be read in parts, by several threads or machines.
 
     Samples of others are read in one thread, since their rows are checked as they come.
     """
 
-    def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
-        """Readers of consecutive parts of the rows."""
+    def each_part(self, task: Callable[[Iterator[Chunk]], Any], *, threads: int) -> Iterator[Any]:
+        """What a task finds in each of consecutive parts of the rows, in their order."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class Records(Rebuilt):
     def total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
         """Sum over chunks of what `part(features, labels, starts)` gives.
 
-        Samples that come in parts are read and summed by several threads, and the parts' sums are
-        added in order: the result does not depend on the number of threads.
+        Samples that come in parts are read and summed by several threads, or by the executor that
+        they name, and the parts' sums are added in order: the result does not depend on who sums.
 
         Parameters
         ----------
@@ -159,12 +159,8 @@ class Records(Rebuilt):
         shape = tuple(require_counts("shape", shape).ravel().tolist())
         # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
         parted = self.samples if self._rows is None else None
-        if isinstance(parted, PartedSamples) and self.threads > 1:
-            with ThreadPoolExecutor(self.threads) as pool:
-                sums = pool.map(lambda read: self._sum(part, read(), shape), parted.parts())
-                return np.asarray(sum(sums, start=np.zeros(shape)))
         if isinstance(parted, PartedSamples):
-            sums = (self._sum(part, read(), shape) for read in parted.parts())
+            sums = parted.each_part(partial(self._sum, part, shape), threads=self.threads)
             return np.asarray(sum(sums, start=np.zeros(shape)))
         result = np.zeros(shape)
         for features, labels, starts in self.chunks():
@@ -172,7 +168,7 @@ class Records(Rebuilt):
         return result
 
     def _sum(
-        self, part: Callable[..., FloatArray], chunks: Iterable[Chunk], shape: tuple[int, ...]
+        self, part: Callable[..., FloatArray], shape: tuple[int, ...], chunks: Iterable[Chunk]
     ) -> FloatArray:
         result = np.zeros(shape)
         for chunk in chunks:

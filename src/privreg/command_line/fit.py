@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-from privreg.command_line.options import add_budget, budget_of
+from privreg.command_line.options import add_budget, budget_of, require_writable
+from privreg.command_line.progress import Watched
 from privreg.validation import require_choice, require_number
 
 SUMMARY = "fit a table in a file under a privacy budget, with intervals"
@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the fit as JSON")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the report as HTML")
-    parser.add_argument("--threads", type=int, default=2, help="that read row groups and files")
+    parser.add_argument(
+        "--threads", type=int, default=2, help="that read row groups and files (default 2)"
+    )
 
 
 def run(options: argparse.Namespace) -> str:
@@ -53,32 +55,33 @@ def run(options: argparse.Namespace) -> str:
     from privreg.command_line.bounds_file import read_bounds
     from privreg.estimators.linear_regression import PrivateLinearRegression
     from privreg.estimators.outlook import FIT_TARGETS
+    from privreg.estimators.tables import open_table
 
     # All of it before the fit: what fails after it has spent the budget for nothing.
     require_number("--level", options.level, above=0, below=1)
     require_choice("--target", options.target, FIT_TARGETS)
     for name, path in (("--output", options.output), ("--report", options.report)):
-        _require_writable(name, path)
+        require_writable(name, path)
     bounds = read_bounds(options.bounds)
     require_choice("--label", options.label, bounds)
-    label_bounds = bounds.pop(options.label)
     model = PrivateLinearRegression(
         budget_of(options),
-        feature_bounds=bounds,
-        label_bounds=label_bounds,
+        feature_bounds={name: each for name, each in bounds.items() if name != options.label},
+        label_bounds=bounds[options.label],
         fit_intercept=not options.no_intercept,
         target=options.target,
-    ).fit_table(
-        options.table,
-        label=options.label,
-        quality_share=options.quality_share,
-        threads=options.threads,
     )
-    if options.output is not None:
-        options.output.write_text(
-            json.dumps(as_json(model, level=options.level, delta=options.delta), indent=2) + "\n",
-            encoding="utf-8",
+    with Watched(open_table(options.table), "privreg fit") as table:
+        model.fit_table(
+            table,
+            label=options.label,
+            quality_share=options.quality_share,
+            threads=options.threads,
         )
+    if options.output is not None:
+        written = as_json(model, level=options.level, delta=options.delta)
+        written["declared"] = {"label": options.label, "bounds": bounds}
+        options.output.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     if options.report is not None:
         options.report.write_text(model.report("html", level=options.level), encoding="utf-8")
     return model.report(level=options.level).rstrip()
@@ -121,25 +124,23 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
             "clipped": quality.clipped,
             "noise_standard_deviation": quality.noise_std,
         },
-        "privacy": {
-            "seeded": privacy.seeded,
-            "epsilon": _finite(privacy.epsilon(delta)),
-            "delta": delta,
-            "rho": _finite(privacy.rho),
-            "mu": _finite(privacy.mu),
-            "neighbours": privacy.budget.neighbours.value,
-            "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
-            "assumptions": list(privacy.assumptions),
-        },
+        "privacy": privacy_as_json(privacy, delta=delta),
     }
 
 
-def _require_writable(name: str, path: Path | None) -> None:
-    if path is None:
-        return
-    allowed = os.access(path if path.exists() else path.parent, os.W_OK)
-    if path.is_dir() or not path.parent.is_dir() or not allowed:
-        raise ValueError(f"{name} must be a file that can be written, got {str(path)!r}")
+def privacy_as_json(privacy: Any, *, delta: float) -> dict[str, Any]:
+    """What was spent, in plain types, as `privreg odometer` reads it."""
+    return {
+        "seeded": privacy.seeded,
+        "epsilon": _finite(privacy.epsilon(delta)),
+        "delta": delta,
+        "rho": _finite(privacy.rho),
+        "mu": _finite(privacy.mu),
+        "unit": privacy.unit,
+        "neighbours": privacy.with_secret_noise.neighbours.value,
+        "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
+        "assumptions": list(privacy.assumptions),
+    }
 
 
 def _finite(value: float) -> float | None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-COMMANDS = ("predict", "plan", "fit")
+COMMANDS = ("predict", "plan", "fit", "score", "odometer")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from math import isinf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ MOST_FEATURES = 10_000_000
 def add_problem(parser: argparse.ArgumentParser) -> None:
     """Sizes, scales and the features' law."""
     group = parser.add_argument_group("the problem")
-    group.add_argument("--sample-size", type=int, required=True, metavar="N")
+    group.add_argument(
+        "--sample-size", type=int, required=True, metavar="N", help="number of records"
+    )
     spectrum = group.add_mutually_exclusive_group(required=True)
     spectrum.add_argument("--dimension", type=int, metavar="P", help="features of variance 1")
     spectrum.add_argument(
@@ -48,7 +52,12 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         "what clipping takes away (default 0); several where it is not known, such as gaussian "
         "student_t3:0.3",
     )
-    group.add_argument("--feature-law", choices=FEATURE_LAWS, default="gaussian")
+    group.add_argument(
+        "--feature-law",
+        choices=FEATURE_LAWS,
+        default="gaussian",
+        help="law of the features (default gaussian)",
+    )
     group.add_argument("--feature-norm", type=float, help="declared bound on a row's norm")
     group.add_argument("--label-bound", type=float, help="declared bound on a label's size")
 
@@ -57,13 +66,14 @@ def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
     """A zCDP budget, or ε and δ."""
     group = parser.add_argument_group("the budget")
     stated = group.add_mutually_exclusive_group(required=required)
-    stated.add_argument("--rho", type=float, help="of zCDP")
-    stated.add_argument("--epsilon", type=float, help="of (epsilon, delta)-DP, with --delta")
-    group.add_argument("--delta", type=float, default=1e-6)
+    stated.add_argument("--rho", type=float, help="budget of zCDP")
+    stated.add_argument("--epsilon", type=float, help="budget of (epsilon, delta)-DP")
+    group.add_argument("--delta", type=float, default=1e-6, help="with --epsilon (default 1e-6)")
     group.add_argument(
         "--neighbours",
         choices=[each.value for each in Neighbours],
         default=Neighbours.REPLACE_ONE.value,
+        help="in what two data sets differ that must not be told apart (default replace-one)",
     )
 
 
@@ -104,6 +114,22 @@ def budget_of(options: argparse.Namespace) -> Budget:
     if options.rho is not None:
         return Budget.zcdp(options.rho, neighbours=options.neighbours)
     return Budget.approximate(options.epsilon, options.delta, neighbours=options.neighbours)
+
+
+def require_writable(name: str, path: Path | None) -> None:
+    """An error for a file that could not be written after the budget is spent.
+
+    Parameters
+    ----------
+    name : str
+        Of the option.
+    path : Path, optional
+    """
+    if path is None:
+        return
+    allowed = os.access(path if path.exists() else path.parent, os.W_OK)
+    if path.is_dir() or not path.parent.is_dir() or not allowed:
+        raise ValueError(f"{name} must be a file that can be written, got {str(path)!r}")
 
 
 def _shape(text: str) -> tuple[str, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -18,9 +20,10 @@ from privreg.algorithms.split_budget import require_budget
 from privreg.estimators.bounds import declared
 from privreg.estimators.columns import table_columns
 from privreg.estimators.fitted_regression import FittedRegression
+from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FIT_TARGETS, FitTarget
 from privreg.estimators.private_fit import Job, Quality, fit_privately
-from privreg.estimators.refits import whole
+from privreg.estimators.refits import CLONES, clones_of, is_clone_of, related, whole
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
@@ -32,6 +35,7 @@ from privreg.validation import (
     require_choice,
     require_count,
     require_flag,
+    require_instance,
     require_number,
     require_unmasked,
 )
@@ -141,6 +145,7 @@ class PrivateLinearRegression(FittedRegression):
         settings: Method | None = None,
         release: Literal["last", "all"] = "last",
         random_state: int | None = None,
+        odometer: Odometer | None = None,
     ) -> None:
         self.budget = budget
         self.feature_bounds = feature_bounds
@@ -150,6 +155,7 @@ class PrivateLinearRegression(FittedRegression):
         self.settings = settings
         self.release = release
         self.random_state = random_state
+        self.odometer = odometer
 
     @whole
     def fit(self, X: Any, y: Any, *, groups: ArrayLike | None = None) -> Self:
@@ -195,6 +201,7 @@ class PrivateLinearRegression(FittedRegression):
         label: str,
         quality_share: float = 0.01,
         threads: int = 2,
+        executor: Executor | None = None,
     ) -> Self:
         """Fit a file of any length in memory that does not grow with it.
 
@@ -209,6 +216,11 @@ class PrivateLinearRegression(FittedRegression):
             clipped records of each column; 0 buys none.
         threads : int
             Threads that read row groups of Parquet files, or the files of a folder.
+        executor : concurrent.futures.Executor, optional
+            Whose workers read and sum the parts of the table in place of threads, such as the
+            `get_executor()` of a Dask client; a part is a row group or a CSV file. They must find
+            the files under the same paths and have this version of the library. Their sums are
+            added in the order of the parts, so that who summed them does not enter.
 
         Returns
         -------
@@ -217,6 +229,12 @@ class PrivateLinearRegression(FittedRegression):
             (low, high), or to a list of declared categories: one feature for each but the first.
             A record with a missing, unreadable or undeclared value in one of them or in the label
             counts as absent; `inf` and numbers outside their bounds are clipped to them.
+
+        Guarantee
+        ---------
+        That of the class. All noise is drawn in this process, once, and none of it is sent. What
+        workers send are exact sums over records, which are not private: the guarantee is for what
+        this process releases, and workers, their logs and the network are trusted as it is.
         """
         self._require_settings()
         require_count("threads", threads)
@@ -230,10 +248,10 @@ class PrivateLinearRegression(FittedRegression):
         self.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
-        samples = TableSamples(source, columns, label, frame)
+        samples = TableSamples(source, columns, label, frame, executor)
         if not source.row_count and self._require_budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
-        held = source.row_count * frame.dimension <= HELD_NUMBERS
+        held = executor is None and source.row_count * frame.dimension <= HELD_NUMBERS
         rows, counts = samples.hold() if held else (samples, None)
         quality = None
         if share > 0:
@@ -255,12 +273,15 @@ class PrivateLinearRegression(FittedRegression):
 
     def _fit(self, job: Job) -> Self:
         """Draw noise, and set all attributes that depend on it."""
+        if self.odometer is None and self.random_state is None and clones_of(self) > 1:
+            warnings.warn(CLONES, UserWarning, stacklevel=4)
         done = fit_privately(
             job,
             budget=self._require_budget(),
             target=self.target,
             settings=self.settings,
             source=self._source(),
+            odometer=self.odometer,
         )
         fit: Any = done.fit
         every = self.release == "all"
@@ -293,12 +314,26 @@ class PrivateLinearRegression(FittedRegression):
             require_method("settings", self.settings)
             self.settings.require_relation(self._require_budget())
             self.settings.require_groups(groups)
+        if self.odometer is not None:
+            require_instance("odometer", self.odometer, Odometer)
         self._source()
 
     def _source(self) -> Secret | Seeded:
         if self.random_state is None:
             return SECRET
         return Seeded(require_count("random_state", self.random_state, least=0, most=inf))
+
+    def __sklearn_clone__(self) -> Any:
+        return related(self, super().__sklearn_clone__())
+
+    def __getstate__(self) -> Any:
+        # A grid's processes are sent clones.
+        count = clones_of(self)
+        return {**super().__getstate__(), **({"_clones": count} if count else {})}
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__({name: value for name, value in state.items() if name != "_clones"})
+        is_clone_of(self, state.get("_clones", 0))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

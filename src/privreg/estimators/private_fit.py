@@ -12,6 +12,7 @@ from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import private_count
 from privreg.estimators.bounds import Frame
+from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FitTarget, Outlook, advice, outlook
 from privreg.estimators.refits import counted
 from privreg.estimators.report import PrivacyStatement
@@ -77,6 +78,7 @@ def fit_privately(
     target: FitTarget,
     settings: Method | None,
     source: Secret | Seeded,
+    odometer: Odometer | None = None,
 ) -> Done:
     """Draw noise, and release.
 
@@ -90,12 +92,17 @@ def fit_privately(
     settings : Method, optional
         Planned from public numbers by default.
     source : Secret or Seeded
+    odometer : Odometer, optional
+        Counts the whole budget before noise is drawn, or refuses the fit.
     """
     gaussian = settings is None or settings.gaussian_dp
     budget = left = budget.gaussian() if gaussian else budget
+    seeded, unit = isinstance(source, Seeded), "row" if job.persons is None else "person"
+    if odometer is not None:
+        whole = (("fit", budget),)
+        odometer.add(PrivacyStatement(budget, unit, whole, source.assumptions, seeded, gaussian))
     rng, count = source.generator(), float(job.records)
     spent: dict[str, Release[Any]] = {}
-    seeded = isinstance(source, Seeded)
     if seeded:
         warnings.warn(f"{NOT_PRIVATE}, since random_state is given", UserWarning, stacklevel=5)
     with counted(budget, seeded=seeded):
@@ -122,7 +129,7 @@ def fit_privately(
     texts = (text for each in (*spent.values(), release) for text in each.assumptions)
     statement = PrivacyStatement(
         with_secret_noise=budget,
-        unit="row" if job.persons is None else "person",
+        unit=unit,
         spending=(*((what, each.budget) for what, each in spent.items()), *release.value.spending),
         assumptions=tuple(dict.fromkeys((CLIPPED, *texts, *source.assumptions))),
         seeded=seeded,

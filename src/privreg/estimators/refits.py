@@ -6,10 +6,66 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from privreg.privacy.budget import Budget
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
+CLONES = (
+    "clones of one estimator are fitted, as cross-validation and grids do: each fit spends the "
+    "whole budget, and budgets of fits of one table add up; `odometer=Odometer(limit=...)` counts "
+    "them and keeps a limit"
+)
+
+
+class Clones:
+    """How many clones an estimator and its clones have, in this process and before it.
+
+    Parameters
+    ----------
+    count : int
+    """
+
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
+
+
+# Beside the objects: neither an original nor a clone differs from one that nobody cloned.
+_of_originals: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
+_of_clones: WeakKeyDictionary[Any, Clones] = WeakKeyDictionary()
+
+
+def related(estimator: Any, clone: Any) -> Any:
+    """The clone, which counts with the other clones of the estimator, and of what that is one of.
+
+    Parameters
+    ----------
+    estimator, clone : object
+        That can be told apart and be forgotten.
+    """
+    known = _of_clones.get(estimator)
+    clones = _of_originals.setdefault(estimator, Clones()) if known is None else known
+    clones.count += 1
+    _of_clones[clone] = clones
+    return clone
+
+
+def clones_of(estimator: Any) -> int:
+    """How many clones it is one of; a meta-estimator of a single fit makes one, and 0 is none."""
+    known = _of_clones.get(estimator)
+    return 0 if known is None else known.count
+
+
+def is_clone_of(estimator: Any, count: int) -> None:
+    """Take over what `clones_of` said in the process that a pickle comes from.
+
+    Parameters
+    ----------
+    estimator : object
+    count : int
+    """
+    if count:
+        _of_clones[estimator] = Clones(count)
 
 
 def whole(fit: Fit) -> Fit:
@@ -31,6 +87,7 @@ def whole(fit: Fit) -> Fit:
         attempt.__dict__ = {
             name: value for name, value in vars(self).items() if not _is_fitted(name)
         }
+        is_clone_of(attempt, clones_of(self))
         fit(attempt, *arguments, **named)
         self.__dict__ = attempt.__dict__
         return self

@@ -6,14 +6,16 @@ does not grow with the number of rows. Each record is mapped by itself.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from joblib import wrap_non_picklable_objects
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk
@@ -94,6 +96,18 @@ class FolderTable:
         return [part for table in self.tables for part in table.parts(chosen)]
 
 
+@dataclass(frozen=True)
+class Unread:
+    """What the schema and the number of rows say of a table, without its rows."""
+
+    schema: Any
+    row_count: int
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        """None."""
+        return []
+
+
 def open_table(table: str | Path) -> Table:
     """A Parquet (`.parquet`) or CSV (`.csv`) file, or a folder of files of one kind, as a table.
 
@@ -105,7 +119,8 @@ def open_table(table: str | Path) -> Table:
     """
     if not isinstance(table, (str, Path)):
         raise ValueError(f"table must be a path or a Table, got {table!r}")
-    path = Path(table)
+    # Workers, and a caller between two passes, may be in another folder.
+    path = Path(table).absolute()
     if path.is_dir():
         files = [each for each in sorted(path.rglob("*")) if each.name[0] not in "._"]
         found = [each for each in files if each.suffix.lower() in READERS]
@@ -147,11 +162,14 @@ class TableSamples:
         Name of the label's column.
     frame : Frame
         Bounds of the encoded features and the label.
+    executor : Executor, optional
+        Whose workers read and sum the parts, in place of threads of this process. A pickle is what
+        they are sent beside each part: it holds no other part, and no executor.
 
     Guarantee
     ---------
     Each mapped row is a function of its own record, of the schema and of what is declared here;
-    batches, parts, files and threads do not enter.
+    batches, parts, files, threads and workers do not enter.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -159,6 +177,7 @@ class TableSamples:
     features: tuple[Numbers | Categories, ...]
     label: str
     frame: Frame
+    executor: Executor | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Table):
@@ -168,6 +187,8 @@ class TableSamples:
             raise ValueError(f"features must be Numbers and Categories, got {self.features!r}")
         require_choice("label", self.label, self.table.schema.names)
         require_instance("frame", self.frame, Frame)
+        if self.executor is not None:
+            require_instance("executor", self.executor, Executor)
         count = sum(len(each.names) for each in self.features)
         if count != len(self.frame.features):
             raise ValueError(
@@ -177,6 +198,12 @@ class TableSamples:
         self.parts()
         for column in self.columns:
             column.require_type(self.table.schema.field(column.name).type)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        table = self.table
+        if self.executor is not None:
+            table = Unread(table.schema, table.row_count)
+        return TableSamples, (table, self.features, self.label, self.frame)
 
     @property
     def columns(self) -> tuple[Numbers | Categories, ...]:
@@ -196,8 +223,22 @@ class TableSamples:
             yield from part()
 
     def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
-        """Readers of consecutive parts of the rows, for several threads."""
+        """Readers of consecutive parts of the rows, for several threads or workers."""
         return [partial(self._chunks, part) for part in self._encoders()]
+
+    def each_part(
+        self, task: Callable[[Iterator[Chunk]], Any], *, threads: int = 1
+    ) -> Iterator[Any]:
+        """What a task finds in each part, in their order.
+
+        Parameters
+        ----------
+        task : callable
+            Of the part's chunks.
+        threads : int
+            Threads that read the parts where there is no executor.
+        """
+        return self._each(task, self.parts(), threads)
 
     def counts(self, *, threads: int = 1) -> Counts:
         """Missing and clipped cells of each column, (columns, 2), in one pass. Not private.
@@ -205,14 +246,13 @@ class TableSamples:
         Parameters
         ----------
         threads : int
-            Threads that read the parts.
+            Threads that read the parts where there is no executor.
         """
 
-        def total(part: Callable[[], Iterator[Encoded]]) -> Counts:
-            return sum((self._count(each) for each in part()), start=self._no_counts())
+        def total(part: Iterator[Encoded]) -> Counts:
+            return sum((self._count(each) for each in part), start=self._no_counts())
 
-        with ThreadPoolExecutor(require_count("threads", threads)) as pool:
-            return sum(pool.map(total, self._encoders()), start=self._no_counts())
+        return sum(self._each(total, self._encoders(), threads), start=self._no_counts())
 
     def hold(self) -> tuple[ArraySamples, Counts]:
         """The rows in memory, and what `counts` gives, in one pass. The counts are not private."""
@@ -223,6 +263,20 @@ class TableSamples:
                 labels.append(each.chunk.labels)
                 counts += self._count(each)
         return ArraySamples(np.concatenate(rows), np.concatenate(labels)), counts
+
+    def _each(
+        self, task: Callable[[Any], Any], readers: list[Callable[[], Any]], threads: int
+    ) -> Iterator[Any]:
+        require_count("threads", threads)
+        if self.executor is not None:
+            # As bytes: tasks are closures, which executors differ in, and are alike for all parts.
+            sent = [_sent(read) for read in readers]
+            yield from self.executor.map(partial(_run_sent, _sent(task)), sent)
+        elif threads == 1:
+            yield from (task(read()) for read in readers)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                yield from pool.map(lambda read: task(read()), readers)
 
     def _count(self, encoded: Encoded) -> Counts:
         counts = [
@@ -279,3 +333,12 @@ class TableSamples:
             rows[absent], labels[absent] = 0, 0
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         return Encoded(Chunk(rows, labels, norms), columns)
+
+
+def _sent(value: Any) -> bytes:
+    return pickle.dumps(wrap_non_picklable_objects(value))
+
+
+def _run_sent(task: bytes, read: bytes) -> Any:
+    """The file of a part is opened where its task runs."""
+    return pickle.loads(task)(pickle.loads(read)())

@@ -1,6 +1,9 @@
 """The commands of a user: answers, and errors of one line."""
 
+import argparse
+import importlib
 import json
+import re
 import subprocess
 import sys
 
@@ -8,7 +11,7 @@ import numpy as np
 import pytest
 
 from privreg import Budget, FullBatchDPGD, Problem
-from privreg.command_line.main import main
+from privreg.command_line.main import COMMANDS, main
 from privreg.command_line.options import as_json
 
 PROBLEM = ["--sample-size", "5000", "--dimension", "5"]
@@ -180,3 +183,17 @@ def test_a_users_command_loads_nothing_of_the_reproduction():
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.splitlines()[-1].split())
     assert not loaded & {"snakemake", "xarray", "matplotlib", "pydantic", "netCDF4", "jinja2"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_says_what_it_is_for(command):
+    parser = argparse.ArgumentParser()
+    importlib.import_module(f"privreg.command_line.{command}").add_arguments(parser)
+    assert len(parser._actions) > 2
+    assert not [action.dest for action in parser._actions if not (action.help or "").strip()]
+    # What is taken where nothing is given is in the help.
+    for action in parser._actions:
+        if type(action.default) in (str, float, int) and action.default != argparse.SUPPRESS:
+            stated = re.search(r"default ([^),]+)", action.help)
+            assert stated, action.dest
+            assert type(action.default)(stated[1]) == action.default

@@ -1,0 +1,50 @@
+"""`privreg odometer`: what several fits of one table cost together."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from privreg.validation import require_number
+
+SUMMARY = "add up what several fits of one table cost"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument(
+        "fits", type=Path, nargs="+", help="files that `privreg fit --output` wrote"
+    )
+    parser.add_argument(
+        "--delta", type=float, default=1e-6, help="at which epsilon is stated (default 1e-6)"
+    )
+
+
+def run(options: argparse.Namespace) -> str:
+    """The total as text."""
+    from privreg.estimators.odometer import Odometer, read_statement
+
+    delta = require_number("--delta", options.delta, above=0, below=1)
+    odometer = Odometer()
+    for path in options.fits:
+        if sum(path.resolve() == other.resolve() for other in options.fits) > 1:
+            raise ValueError(f"fits must be different files, got {str(path)!r} twice")
+        odometer.add(path)
+    each = [(path, read_statement(path)) for path in options.fits]
+    total = odometer.total
+    rows = [(str(path), found) for path, found in each] + [("together", total)]
+    width = max(len(name) for name, _ in rows)
+    lines = [
+        f"{name.ljust(width)}  rho = {found.rho:.4g}, mu = {found.mu:.4g}, "
+        f"epsilon = {found.epsilon(delta):.4g} at delta = {delta:g}"
+        for name, found in rows
+    ]
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"For tables that differ in one {total.unit} "
+            f"({total.with_secret_noise.neighbours.value}), if all fits are of one table and their "
+            "number and budgets were fixed beforehand.",
+        ]
+    )

@@ -1,0 +1,112 @@
+"""`privreg score`: how well a fit predicts the labels of a table, under a budget of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from privreg.command_line.options import add_budget, budget_of, require_writable
+from privreg.command_line.progress import Watched
+
+SUMMARY = "score a fit on a table under a privacy budget: mean squared error and R²"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options of the command."""
+    parser.add_argument("table", type=Path, help="a .csv or .parquet file, or a folder of them")
+    parser.add_argument(
+        "--fit", type=Path, required=True, metavar="FILE", help="what `privreg fit --output` wrote"
+    )
+    add_budget(parser)
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="write the score and its privacy as JSON"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=2, help="that read row groups and files (default 2)"
+    )
+
+
+def run(options: argparse.Namespace) -> str:
+    """The score as text."""
+    from privreg.command_line.fit import privacy_as_json
+    from privreg.estimators.report import PrivacyStatement
+    from privreg.estimators.table_score import SHARES
+    from privreg.estimators.tables import open_table
+
+    require_writable("--output", options.output)
+    budget = budget_of(options).gaussian()
+    with Watched(open_table(options.table), "privreg score") as table:
+        found = _score(table, options, budget)
+    spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
+    privacy = PrivacyStatement(budget, "row", spent, found.assumptions)
+    score = found.value
+    if options.output is not None:
+        numbers = {name: None if isnan(value) else value for name, value in vars(score).items()}
+        written = {"score": numbers, "privacy": privacy_as_json(privacy, delta=options.delta)}
+        options.output.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    lines = [
+        _line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),
+        _line("R²", score.r2, score.r2_noise),
+        f"{'complete records':20}{score.records:,.0f} ± {score.records_noise:,.0f}",
+        "",
+        "± is the standard deviation of the private noise alone. Predictions are clipped to the "
+        "label's bounds.",
+        f"The score is {privacy.sentence}. It adds to what other fits and scores of these records "
+        "cost.",
+    ]
+    return "\n".join(lines)
+
+
+def _score(table: Any, options: argparse.Namespace, budget: Any) -> Any:
+    import numpy as np
+
+    from privreg.estimators.bounds import Frame, declared
+    from privreg.estimators.columns import table_columns
+    from privreg.estimators.table_score import private_score
+    from privreg.estimators.tables import TableSamples
+    from privreg.noise.source import SECRET
+
+    label, bounds, estimates = _declared(options.fit)
+    columns = table_columns(
+        {name: each for name, each in bounds.items() if name != label},
+        label,
+        tuple(table.schema.names),
+    )
+    names = [name for column in columns for name in column.names]
+    if list(estimates) not in (names, [*names, "(intercept)"]):
+        raise ValueError(f"--fit must have the coefficients {names}, got {list(estimates)}")
+    frame = Frame(
+        np.array([pair for column in columns for pair in column.bounds]),
+        declared("label_bounds", bounds[label], columns=1)[0],
+        True,
+    )
+    return private_score(
+        TableSamples(table, columns, label, frame),
+        [*(estimates[name] for name in names), estimates.get("(intercept)", 0.0)],
+        budget=budget,
+        rng=SECRET.generator(),
+        threads=options.threads,
+    )
+
+
+def _declared(path: Path) -> tuple[str, dict[str, Any], dict[str, float]]:
+    """Label, bounds and coefficients of a fit that was written."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        label, bounds = found["declared"]["label"], found["declared"]["bounds"]
+        estimates = {each["name"]: float(each["estimate"]) for each in found["coefficients"]}
+        if not isinstance(bounds, dict) or label not in bounds:
+            raise KeyError("label")
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"--fit must be a file of `privreg fit --output` of this version, got {str(path)!r}"
+        ) from None
+    return label, bounds, estimates
+
+
+def _line(what: str, value: float, noise: float) -> str:
+    shown = "hidden by the noise" if isnan(value) else f"{value:.4g} ± {noise:.2g}"
+    return f"{what:20}{shown}"

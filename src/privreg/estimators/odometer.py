@@ -1,0 +1,219 @@
+"""What several fits of one table cost together, and a limit that they keep."""
+
+from __future__ import annotations
+
+import json
+import os
+from math import fsum
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from privreg.estimators.report import PrivacyStatement
+from privreg.noise.source import NOT_PRIVATE
+from privreg.privacy.budget import Budget
+from privreg.privacy.release import Release
+from privreg.validation import require_choice, require_instance, require_number
+
+# What a sum of shares may exceed the whole by, in rounding.
+ROUNDING = 1e-12
+
+
+class Odometer:
+    r"""Adds up what the fits of one table cost, and refuses those beyond a limit.
+
+    .. math:: \rho = \sum_i \rho_i, \qquad \mu^2 = \sum_i \mu_i^2
+
+    Given to an estimator, as `PrivateLinearRegression(..., odometer=odometer)`, it counts every fit
+    of it and of its clones before noise is drawn, in cross-validation and in grids too. It belongs
+    to one process: a copy is the odometer itself, and one out of a pickle shows what was counted
+    and refuses every fit, since it could not be counted where the others are.
+
+    Parameters
+    ----------
+    limit : Budget, optional
+        What all fits together may spend, set before the first; it also fixes the relation.
+
+    Guarantee
+    ---------
+    The fits that a limit lets through are together as private as the limit says, under its
+    relation, however each was chosen from the results of the earlier ones: ρ-zCDP, and where the
+    limit was stated as (ε, δ) also that. All must be of one table, which is not looked at, and of
+    one unit, row or person. Without a limit the total holds for fits whose number and budgets were
+    fixed beforehand. Seeded fits are refused: they have no finite cost.
+
+    Source
+    ------
+    Budgets chosen on the way, within a limit: Whitehouse, Ramdas, Rogers and Wu (2023) for zCDP,
+    Smith and Thakurta (2022) for Gaussian DP. Fixed ones: Bun and Steinke (2016), Lemma 2.3; Dong,
+    Roth and Su (2022), Corollary 3.3.
+
+    Examples
+    --------
+    >>> from privreg import Budget, Odometer, Release
+    >>> odometer = Odometer(limit=Budget.zcdp(0.5))
+    >>> odometer.add(Release(0.31, Budget.zcdp(0.25)))
+    >>> odometer.add(Release(0.05, Budget.zcdp(0.125)))
+    >>> odometer.total.rho, odometer.left
+    (0.375, Budget(rho=0.125, neighbours='replace-one'))
+    >>> odometer.add(Release(0.07, Budget.zcdp(0.25)))
+    Traceback (most recent call last):
+    ValueError: odometer must have rho = 0.25 left of its limit, got 0.125 after 2 fits
+    """
+
+    def __init__(self, limit: Budget | None = None) -> None:
+        if limit is not None:
+            require_instance("limit", limit, Budget)
+            require_number("limit: rho", limit.rho, above=0)
+        self.limit = limit
+        self._costs: list[PrivacyStatement] = []
+        self._lock = Lock()
+        self._process: int | None = os.getpid()
+
+    @property
+    def total(self) -> PrivacyStatement:
+        """What was spent by all fits together; an error before the first."""
+        costs = tuple(self._costs)
+        if not costs:
+            raise ValueError("odometer must have counted a fit, got none")
+        known = costs[0].with_secret_noise.neighbours
+        return PrivacyStatement(
+            with_secret_noise=Budget(_sum(costs), known),
+            unit=costs[0].unit,
+            spending=tuple(part for each in costs for part in each.spending),
+            assumptions=tuple(dict.fromkeys(text for each in costs for text in each.assumptions)),
+            gaussian_dp=all(each.gaussian_dp for each in costs),
+        )
+
+    @property
+    def left(self) -> Budget | None:
+        """What is left of the limit; None where nothing is, or no limit was set."""
+        if self.limit is None:
+            return None
+        rho = self._most(self._costs) - _sum(self._costs)
+        return Budget(rho, self.limit.neighbours) if rho > ROUNDING * self.limit.rho else None
+
+    def add(self, fit: Any) -> None:
+        """Count a fit that was made without this odometer, or another release.
+
+        Parameters
+        ----------
+        fit : fitted estimator, PrivacyStatement, Release or path
+            A path is that of a file that `privreg fit --output` wrote.
+
+        Raises
+        ------
+        ValueError
+            If it is seeded, of another relation or unit than those before, or beyond the limit.
+            Where the limit was stated as (ε, δ), all must be Gaussian DP or none.
+        """
+        cost: Any = getattr(fit, "privacy_", fit)
+        if isinstance(fit, (str, Path)):
+            cost = read_statement(fit)
+        elif isinstance(fit, Release):
+            spent = (("release", fit.budget),)
+            cost = PrivacyStatement(fit.budget, "row", spent, fit.assumptions, gaussian_dp=False)
+        require_instance("fit", cost, PrivacyStatement)
+        if cost.seeded:
+            raise ValueError(f"fit must be private to be counted, got one that is {NOT_PRIVATE}")
+        if self._process != os.getpid():
+            raise ValueError(
+                "odometer must count in the process that made it, got a copy out of a pickle or "
+                "in another process: fit with n_jobs=1 or in threads"
+            )
+        with self._lock:
+            self._require_alike(cost)
+            self._require_left(cost)
+            self._costs.append(cost)
+
+    def __repr__(self) -> str:
+        limit = "" if self.limit is None else f", limit={self.limit!r}"
+        return f"<Odometer: {len(self._costs)} fits, rho = {_sum(self._costs):.4g}{limit}>"
+
+    def __copy__(self) -> Odometer:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Odometer:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _elsewhere, (self.limit, tuple(self._costs))
+
+    def _require_alike(self, cost: PrivacyStatement) -> None:
+        relations = [each.with_secret_noise for each in self._costs[:1]]
+        relations += [] if self.limit is None else [self.limit]
+        found = cost.with_secret_noise.neighbours
+        for each in relations:
+            if each.neighbours is not found:
+                raise ValueError(
+                    f"neighbours must be {each.neighbours.value!r} in all fits, got {found.value!r}"
+                )
+        for first in self._costs[:1]:
+            if cost.unit != first.unit:
+                raise ValueError(f"unit must be {first.unit!r} in all fits, got {cost.unit!r}")
+            # Which of two conversions holds must not be chosen from a result.
+            stated = self.limit is not None and self.limit.gaussian().rho > self.limit.rho
+            if stated and cost.gaussian_dp != first.gaussian_dp:
+                kinds = ("no known Gaussian DP", "Gaussian DP")
+                raise ValueError(
+                    f"fit must be of {kinds[first.gaussian_dp]} as those before under this limit, "
+                    f"got {kinds[cost.gaussian_dp]}"
+                )
+
+    def _require_left(self, cost: PrivacyStatement) -> None:
+        most = self._most([*self._costs, cost])
+        if _sum([*self._costs, cost]) > most * (1 + ROUNDING):
+            raise ValueError(
+                f"odometer must have rho = {cost.with_secret_noise.rho:.4g} left of its limit, "
+                f"got {max(0.0, most - _sum(self._costs)):.4g} after {len(self._costs)} fits"
+            )
+
+    def _most(self, costs: list[PrivacyStatement]) -> float:
+        """What such fits may spend: more where they only add Gaussian noise."""
+        if self.limit is None:
+            return float("inf")
+        gaussian = all(each.gaussian_dp for each in costs[:1])
+        return self.limit.gaussian().rho if gaussian else self.limit.rho
+
+
+def read_statement(fit: str | Path) -> PrivacyStatement:
+    """What a file of `privreg fit --output` says about the privacy of its fit.
+
+    Parameters
+    ----------
+    fit : str or Path
+    """
+    if not isinstance(fit, (str, Path)):
+        raise ValueError(f"fit must be a path, got {fit!r}")
+    try:
+        found = json.loads(Path(fit).read_text(encoding="utf-8"))["privacy"]
+        relation = {"neighbours": found["neighbours"]}
+        spent = tuple(
+            (str(each["on"]), Budget.zcdp(each["rho"], **relation)) for each in found["spent"]
+        )
+        seeded = bool(found["seeded"])
+        rho = fsum(budget.rho for _, budget in spent) if seeded else found["rho"]
+        return PrivacyStatement(
+            with_secret_noise=Budget.zcdp(rho, **relation),
+            # Where none is stated, a table in a file was fitted, which has no persons.
+            unit=require_choice("unit", found.get("unit", "row"), ("row", "person")),
+            spending=spent,
+            assumptions=tuple(map(str, found["assumptions"])),
+            seeded=seeded,
+            gaussian_dp=seeded or found["mu"] is not None,
+        )
+    except (OSError, KeyError, TypeError, AttributeError, ValueError):
+        raise ValueError(
+            f"fit must be a file of `privreg fit --output`, got {str(fit)!r}"
+        ) from None
+
+
+def _sum(costs: tuple[PrivacyStatement, ...] | list[PrivacyStatement]) -> float:
+    return fsum(each.with_secret_noise.rho for each in costs)
+
+
+def _elsewhere(limit: Budget | None, costs: tuple[PrivacyStatement, ...]) -> Odometer:
+    """An odometer that shows what was counted before it was sent, and counts nothing."""
+    found = Odometer(limit)
+    found._costs, found._process = list(costs), None
+    return found

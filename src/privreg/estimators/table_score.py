@@ -1,0 +1,171 @@
+"""How well a linear prediction does on a table: mean squared error and R², with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from math import nan, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from privreg.algorithms.samples import Chunk
+from privreg.algorithms.split_budget import SplitBudget
+from privreg.estimators.table_quality import ABSENT
+from privreg.estimators.tables import TableSamples
+from privreg.privacy.assumptions import SECRET_STREAM
+from privreg.privacy.budget import Budget
+from privreg.privacy.release import Release
+from privreg.validation import (
+    require_array,
+    require_count,
+    require_instance,
+    require_number,
+    require_records,
+)
+
+FloatArray = NDArray[np.float64]
+# What each sum is for, and its share of the budget.
+SHARES = {"records": 0.1, "labels": 0.2, "squared labels": 0.2, "squared errors": 0.5}
+CLIPPED = "features, labels and predictions are clipped to the declared bounds, row by row"
+# Standard deviations of noise from which a divisor is told from 0.
+VISIBLE = 4.0
+
+
+@dataclass(frozen=True)
+class TableScore:
+    """What a prediction misses on a table; its noise is private noise alone, not that of sampling.
+
+    Attributes
+    ----------
+    mean_squared_error : float
+        In squared units of the label; NaN where noise hides how many records are complete.
+    mean_squared_error_noise : float
+        Standard deviation of its noise.
+    r2 : float
+        1 minus the mean squared error over the labels' variance; NaN where noise hides that.
+    r2_noise : float
+        Standard deviation of its noise, to first order.
+    records : float
+        Number of complete records, with noise.
+    records_noise : float
+        Its standard deviation.
+    """
+
+    mean_squared_error: float
+    mean_squared_error_noise: float
+    r2: float
+    r2_noise: float
+    records: float
+    records_noise: float
+
+
+def private_score(
+    samples: TableSamples,
+    coefficients: ArrayLike,
+    *,
+    budget: Budget,
+    rng: np.random.Generator,
+    threads: int = 2,
+) -> Release[TableScore]:
+    r"""Mean squared error and R² of a linear prediction, by four Gaussian mechanisms.
+
+    .. math::
+        \mathrm{MSE} = w^2\frac{E}{N},\quad R^2 = 1 - \frac{E}{S_2 - S_1^2/N},\qquad
+        (N, S_1, S_2, E) = \sum_i (1,\ v_i,\ v_i^2,\ (v_i - \hat v_i)^2) + \text{noise}
+
+    over complete records, with v and its prediction the places of label and clipped prediction
+    between the label's bounds, 0 to 1, and w the bounds' distance.
+
+    Parameters
+    ----------
+    samples : TableSamples
+        In a frame with an intercept.
+    coefficients : array_like, shape (p + 1,)
+        Of the features and, after them, the intercept, in [-1e15, 1e15]; they must be public, or
+        released before.
+    budget : Budget
+        ρ in [1e-20, 1e20].
+    rng : Generator
+        Source of the noise.
+    threads : int
+        Threads that read the table.
+
+    Guarantee
+    ---------
+    √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in
+    [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record. The
+    shares of ρ are fixed and add up to it (Dong, Roth and Su 2022, Corollary 3.3); the result is a
+    function of the four noisy sums and of what is declared.
+    """
+    frame = require_instance("samples", samples, TableSamples).frame
+    if not frame.intercept:
+        raise ValueError("samples must have a frame with an intercept, got one without")
+    matrix, offset = frame.functionals()
+    beta = require_array(
+        "coefficients", coefficients, shape=(frame.dimension,), least=-1e15, most=1e15
+    )
+    shares = SplitBudget(budget, rng)
+    task = partial(record_sums, np.asarray(np.linalg.solve(matrix, beta - offset)))
+    found = samples.each_part(task, threads=require_count("threads", threads))
+    total = np.sum([np.zeros(len(SHARES)), *found], axis=0)
+    noisy = [
+        shares.number(what, share, part, 1.0, 1.0)
+        for (what, share), part in zip(SHARES.items(), total, strict=True)
+    ]
+    width = float(np.ptp(frame.label))
+    sums = np.array([float(each.value) for each in noisy])
+    score = score_of(sums, [each.noise_std for each in noisy], width=width)
+    return Release(score, budget, (CLIPPED, ABSENT, SECRET_STREAM))
+
+
+def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableScore:
+    """A score from the four noisy sums of `private_score`, and from nothing else of the data.
+
+    Parameters
+    ----------
+    sums, noise_stds : array_like, shape (4,)
+        N, S_1, S_2, E in [-1e30, 1e30], and the standard deviations of their noise, at least 0.
+    width : float
+        Distance of the label's bounds, more than 0 and at most 1e16.
+    """
+    distance = require_number("width", width, above=0, most=1e16)
+    records, first, second, errors = require_records(
+        "sums", sums, shape=(4,), least=-1e30, most=1e30
+    ).tolist()
+    noise = require_array("noise_stds", noise_stds, shape=(4,), least=0, most=1e30)
+    mse, mse_noise, r2, r2_noise = nan, nan, nan, nan
+    if records > VISIBLE * noise[0] and records >= 1:
+        mean = first / records
+        mse = errors / records
+        mse_noise = sqrt(noise[3] ** 2 + (mse * noise[0]) ** 2) / records
+        spread = second - mean * first
+        spread_noise = sqrt(noise[2] ** 2 + (2 * mean * noise[1]) ** 2 + (mean**2 * noise[0]) ** 2)
+        if spread > VISIBLE * spread_noise and spread > 0:
+            r2 = 1 - errors / spread
+            r2_noise = sqrt(noise[3] ** 2 + ((1 - r2) * spread_noise) ** 2) / spread
+    return TableScore(
+        mse * distance**2, mse_noise * distance**2, r2, r2_noise, records, float(noise[0])
+    )
+
+
+def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray:
+    """Sums N, S_1, S_2, E over the complete records of some chunks, without noise; (4,).
+
+    Parameters
+    ----------
+    parameters : ndarray, shape (p + 1,)
+        In the units of the rows, of which the first column is 1 for complete records and else 0.
+    chunks : iterable of Chunk
+        Their labels lie in [-1, 1].
+    """
+    total = np.zeros(len(SHARES))
+    for rows, labels, _ in chunks:
+        present = rows[:, 0] > 0
+        place = (labels[present].astype(np.float64) + 1) / 2
+        predicted = (np.clip(rows[present] @ parameters, -1, 1) + 1) / 2
+        parts = (np.ones_like(place), place, place**2, (place - predicted) ** 2)
+        total += [np.sum(part) for part in parts]
+    return total

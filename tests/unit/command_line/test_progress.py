@@ -1,0 +1,87 @@
+"""Progress on long tables: for a terminal, after some seconds, of nothing but numbers of rows."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from privreg import Budget, PrivateLinearRegression
+from privreg.command_line import progress
+from privreg.command_line.progress import PATIENCE, Watched
+from privreg.estimators import linear_regression
+from privreg.estimators.tables import Table
+
+
+class Batches:
+    """A table of two parts of two batches."""
+
+    schema = pa.schema([("x", pa.float64()), ("y", pa.float64())])
+    row_count = 400
+
+    def parts(self, names):
+        def read(start):
+            for begin in (start, start + 100):
+                cells = pa.array(np.arange(begin, begin + 100) / 400)
+                yield pa.record_batch([cells for _ in names], names=list(names))
+
+        return [lambda start=start: read(start) for start in (0, 200)]
+
+
+class Terminal(io.StringIO):
+    def __init__(self, *, terminal):
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is written while the clock goes on by a second at each look."""
+
+    def write(*, terminal, step=1.0, passes=2):
+        times = iter(np.arange(1e4) * step)
+        monkeypatch.setattr(progress, "monotonic", lambda: next(times))
+        stream = Terminal(terminal=terminal)
+        monkeypatch.setattr("sys.stderr", stream)
+        with Watched(Batches(), "privreg fit") as table:
+            for _ in range(passes):
+                for part in table.parts(["x"]):
+                    for _ in part():
+                        pass
+        return stream.getvalue()
+
+    return write
+
+
+def test_a_terminal_sees_pass_and_share_after_some_seconds(shown):
+    lines = shown(terminal=True).split("\r")
+    # Four batches a pass, one second each: the first lines would be those of the first seconds.
+    assert lines[1] == "privreg fit: pass 1 over the table, 75 %, 3 s"
+    assert lines[2].rstrip() == "privreg fit: pass 2 over the table, 0 %, 4 s"
+    # The last is taken away.
+    assert lines[-2].strip() == lines[-1] == ""
+    assert len(lines[-2]) >= max(map(len, lines))
+
+
+@pytest.mark.parametrize(("terminal", "step"), [(False, 1.0), (True, PATIENCE / 100)])
+def test_nothing_is_written_to_files_or_of_short_runs(shown, terminal, step):
+    assert shown(terminal=terminal, step=step) == ""
+
+
+def test_a_watched_table_gives_the_same_fit(monkeypatch):
+    monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
+    monkeypatch.setattr("sys.stderr", Terminal(terminal=True))
+    model = PrivateLinearRegression(
+        Budget.zcdp(5.0), feature_bounds={"x": (0, 1)}, label_bounds=(0, 1), random_state=1
+    )
+    assert isinstance(Watched(Batches(), "fit"), Table)
+    found = [
+        model.fit_table(table, label="y", threads=threads).coef_
+        for table, threads in ((Batches(), 1), (Watched(Batches(), "fit"), 3))
+    ]
+    np.testing.assert_array_equal(*found)

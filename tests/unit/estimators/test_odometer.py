@@ -1,0 +1,263 @@
+"""What fits cost together: sums, limits, and fits of clones that nobody counts."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from privreg import AdaSSP, Budget, Odometer, PrivateLinearRegression, Release, compose
+from privreg.command_line.fit import as_json
+from privreg.command_line.main import main
+from privreg.estimators.refits import CLONES
+from privreg.privacy.gaussian_dp import gaussian_epsilon
+
+BOUNDS = {"feature_bounds": (-1, 1), "label_bounds": (-4, 4)}
+DRAWS = np.random.Generator(np.random.SFC64(3))
+X = DRAWS.uniform(-1, 1, (600, 2))
+Y = X @ [1.0, -1.0] + 0.3 * DRAWS.standard_normal(600)
+BUDGET = Budget.zcdp(0.5)
+pytestmark = pytest.mark.filterwarnings("ignore:the fit is not predicted")
+
+
+def regression(budget=BUDGET, **settings):
+    return PrivateLinearRegression(budget, **BOUNDS, **settings)
+
+
+def test_a_total_is_the_composition_by_three_routes():
+    """Sums of ρ, of μ², and what composing the releases gives."""
+    odometer = Odometer()
+    fits = [regression(Budget.zcdp(rho)).fit(X, Y) for rho in (0.5, 0.25, 1.0)]
+    for fit in fits:
+        odometer.add(fit)
+    total = odometer.total
+    assert total.rho == 1.75
+    assert total.mu == pytest.approx(sqrt(sum(fit.privacy_.mu**2 for fit in fits)))
+    assert total.budget == compose(*(Release(0, fit.privacy_.budget) for fit in fits)).budget
+    assert total.epsilon(1e-5) == pytest.approx(gaussian_epsilon(1.75, delta=1e-5))
+    assert sum(part.rho for _, part in total.spending) == pytest.approx(1.75)
+    assert set(total.assumptions) == {text for fit in fits for text in fit.privacy_.assumptions}
+
+
+def test_one_method_without_gaussian_dp_is_converted_by_zcdp():
+    odometer = Odometer()
+    odometer.add(regression().fit(X, Y))
+    statement = replace(odometer.total, gaussian_dp=False)
+    odometer.add(statement)
+    assert odometer.total.mu == np.inf
+    assert odometer.total.epsilon(1e-6) == Budget.zcdp(1.0).epsilon(delta=1e-6)
+
+
+def test_a_limit_lets_through_what_it_holds_and_draws_no_noise_beyond():
+    odometer = Odometer(limit=Budget.zcdp(1.2))
+    model = regression(odometer=odometer)
+    first = model.fit(X, Y).coef_.copy()
+    second = model.fit(X, Y).coef_.copy()
+    assert not np.any(first == second)
+    with pytest.raises(ValueError, match=r"odometer must have rho = 0\.5 left .* got 0\.2") as no:
+        model.fit(X, Y)
+    # Nothing was spent: no note says so, and the object is that of the fit before.
+    assert not getattr(no.value, "__notes__", [])
+    np.testing.assert_array_equal(model.coef_, second)
+    assert odometer.total.rho == 1.0
+    assert odometer.left.rho == pytest.approx(0.2)
+    model.set_params(budget=odometer.left).fit(X, Y)
+    assert odometer.left is None
+
+
+def test_shares_of_a_limit_fill_it_whatever_their_rounding():
+    for parts in (3, 7, 10, 49):
+        odometer = Odometer(limit=Budget.zcdp(0.1))
+        for _ in range(parts):
+            odometer.add(Release(0, Budget.zcdp(0.1).share(1 / parts)))
+        assert odometer.left is None
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_stated_limit_is_met_exactly_by_gaussian_fits(parts):
+    limit = Budget.approximate(2.0, 1e-6)
+    odometer = Odometer(limit=limit)
+    for _ in range(parts):
+        regression(limit.gaussian().share(1 / parts), odometer=odometer).fit(X, Y)
+    assert odometer.total.epsilon(1e-6) == pytest.approx(2.0, rel=1e-9)
+    assert odometer.left is None
+    # By any other mechanism the conversion of zCDP, and never first one, then the other.
+    with pytest.raises(ValueError, match="fit must be of Gaussian DP as those before"):
+        odometer.add(Release(0, limit.share(1e-6)))
+    other = Odometer(limit=limit)
+    other.add(Release(0, limit))
+    assert other.left is None
+    assert other.total.epsilon(1e-6) == pytest.approx(2.0, rel=1e-9)
+
+
+def test_a_failed_fit_is_counted_and_a_refused_one_is_not():
+    odometer = Odometer()
+    model = regression(odometer=odometer)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.full((5, 2), np.nan), np.ones(5))
+    with pytest.raises(ValueError, match="must have counted a fit"):
+        _ = odometer.total
+
+    class Broken(AdaSSP):
+        def run(self, *_, **__):
+            raise RuntimeError("broken")
+
+    model.set_params(settings=Broken())
+    with pytest.raises(RuntimeError, match="broken"):
+        model.fit(X, Y)
+    assert odometer.total.rho == 0.5
+
+
+def test_what_cannot_be_added_is_refused():
+    odometer = Odometer()
+    odometer.add(regression().fit(X, Y))
+    with pytest.raises(ValueError, match="neighbours must be 'replace-one' in all fits"):
+        odometer.add(Release(0, Budget.zcdp(0.1, neighbours="add-remove")))
+    with pytest.raises(ValueError, match="unit must be 'row' in all fits, got 'person'"):
+        odometer.add(replace(odometer.total, unit="person"))
+    seeded = regression(random_state=1, odometer=odometer)
+    with pytest.raises(ValueError, match="got one that is not private: seeded"):
+        seeded.fit(X, Y)
+    with pytest.raises(ValueError, match="neighbours must be 'zero-out'"):
+        Odometer(Budget.zcdp(1.0, neighbours="zero-out")).add(Release(0, BUDGET))
+    for other in (3, None, BUDGET):
+        with pytest.raises(ValueError, match="fit must be"):
+            odometer.add(other)
+        with pytest.raises(ValueError, match="odometer must be"):
+            regression(odometer=other or "none").fit(X, Y)
+    with pytest.raises(ValueError, match="limit: rho must be"):
+        Odometer(Budget.zcdp(np.inf))
+    assert odometer.total.rho == 0.5
+
+
+def test_a_grid_is_counted_through_its_clones():
+    odometer = Odometer()
+    grid = GridSearchCV(
+        regression(odometer=odometer), {"target": ["robust", "least_squares"]}, cv=3
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "the fit is not predicted")
+        grid.fit(X, Y)
+    # Two settings on three folds, and the best on all rows.
+    assert odometer.total.rho == 7 * 0.5
+    assert grid.best_estimator_.odometer is odometer
+    assert copy.deepcopy(odometer) is copy.copy(odometer) is clone(grid).estimator.odometer
+
+
+def test_a_limit_stops_a_grid():
+    odometer = Odometer(limit=Budget.zcdp(1.6))
+    with pytest.warns(FitFailedWarning, match="2 fits failed"):
+        scores = cross_val_score(regression(odometer=odometer), X, Y, cv=5)
+    assert np.isnan(scores).tolist() == [False] * 3 + [True] * 2
+    assert odometer.total.rho == 1.5
+
+
+def test_threads_share_an_odometer_and_processes_are_refused():
+    odometer = Odometer(limit=Budget.zcdp(4.0))
+    release = Release(0, Budget.zcdp(0.25))
+
+    def add(_):
+        try:
+            odometer.add(release)
+        except ValueError:
+            return 0
+        return 1
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(add, range(64))) == 16
+    assert odometer.left is None
+    other = pickle.loads(pickle.dumps(odometer))
+    assert other.total.rho == odometer.total.rho
+    with pytest.raises(ValueError, match="got a copy out of a pickle or in another process"):
+        Odometer.add(other, release)
+    fresh = Odometer()
+    with (
+        parallel_config(backend="loky", n_jobs=2),
+        pytest.raises(ValueError, match="in another process"),
+    ):
+        cross_val_score(regression(odometer=fresh), X, Y, cv=2, error_score="raise")
+    assert repr(fresh) == "<Odometer: 0 fits, rho = 0>"
+
+
+def test_cross_validation_and_grids_warn():
+    model = regression()
+    for search in (
+        lambda: cross_val_score(model, X, Y, cv=2),
+        lambda: GridSearchCV(regression(), {"target": ["robust"]}, cv=2, refit=False).fit(X, Y),
+    ):
+        with pytest.warns(UserWarning, match="clones of one estimator are fitted"):
+            search()
+    # A process of its own gets a pickle, which knows how many clones there are.
+    sent = pickle.loads(pickle.dumps(clone(model)))
+    with pytest.warns(UserWarning, match="clones of one estimator are fitted"):
+        sent.fit(X, Y)
+
+
+def test_one_fit_does_not_warn():
+    """Nor does one through a meta-estimator, which makes a clone of its own."""
+    single = TransformedTargetRegressor(regression(), func=np.copy, inverse_func=np.copy)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        regression().fit(X, Y)
+        single.fit(X, Y)
+        cross_val_score(regression(random_state=1), X, Y, cv=2)
+        cross_val_score(regression(odometer=Odometer()), X, Y, cv=2)
+    assert CLONES not in {str(each.message) for each in found}
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = []
+    for rho in (0.5, 0.25):
+        model = regression(Budget.zcdp(rho)).fit(X, Y)
+        model.feature_names_in_ = np.array(["a", "b"], dtype=object)
+        paths.append(tmp_path / f"{rho}.json")
+        paths[-1].write_text(json.dumps(as_json(model, level=0.9, delta=1e-6)))
+    return paths
+
+
+def test_files_of_fits_add_up(files, capsys):
+    odometer = Odometer()
+    for path in files:
+        odometer.add(path)
+    assert odometer.total.rho == 0.75
+    assert odometer.total.mu == pytest.approx(sqrt(1.5))
+    assert main(["odometer", *map(str, files), "--delta", "1e-5"]) == 0
+    last = capsys.readouterr().out.splitlines()[2]
+    assert last.startswith("together")
+    assert f"epsilon = {gaussian_epsilon(0.75, delta=1e-5):.4g} at delta = 1e-05" in last
+    assert main(["odometer", *map(str, [files[0], files[0]])]) == 1
+    assert "must be different files" in capsys.readouterr().err
+
+
+def test_files_say_the_unit_and_old_ones_are_of_rows(files):
+    found = json.loads(files[0].read_text())
+    assert found["privacy"].pop("unit") == "row"
+    files[0].write_text(json.dumps(found))
+    odometer = Odometer()
+    odometer.add(str(files[0]))
+    assert odometer.total.unit == "row"
+
+
+@pytest.mark.parametrize("change", [{"seeded": True}, {"rho": None}, {"rho": -1}, {"unit": "cell"}])
+def test_files_without_a_finite_cost_are_refused(files, change):
+    found = json.loads(files[0].read_text())
+    files[0].write_text(json.dumps({"privacy": {**found["privacy"], **change}}))
+    with pytest.raises(ValueError, match=r"not private: seeded|must be a file of"):
+        Odometer().add(files[0])
+    files[0].write_text("[]")
+    with pytest.raises(ValueError, match="must be a file of"):
+        Odometer().add(files[0])
