@@ -21,19 +21,30 @@ from privreg.validation import require_array, require_instance
 
 FloatArray = NDArray[np.float64]
 SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
-LEGEND = ("sampling alone", "with private noise, and what else the interval allows for")
+LEGEND = ("sampling", "private noise, and what else the interval allows for")
 CHANGE = "change of the label over the feature's declared bounds"
-NAME_WIDTH = "minmax(8em, 22%)"
+COLUMNS = "minmax(7em, 22%) 1fr"
 
 
 class Bar(NamedTuple):
-    """A slope as a change of the label: estimate, its interval, and the part of sampling in it."""
+    """A slope as a change of the label, and what its interval is made of.
+
+    Attributes
+    ----------
+    name : str
+    estimate, lower, upper : float
+    sampling : float
+        Half-width that sampling alone would give.
+    noise : float
+        Share of the variance that private noise adds; NaN where it is not known.
+    """
 
     name: str
     estimate: float
     lower: float
     upper: float
     sampling: float
+    noise: float
 
     @property
     def known(self) -> bool:
@@ -69,18 +80,20 @@ def slope_bars(
         )
     width = np.ptp(bounds, axis=1)
     z = float(ndtri((1 + intervals.level) / 2))
-    columns = zip(
-        names,
-        width,
-        intervals.centre,
-        intervals.lower,
-        intervals.upper,
-        np.nan_to_num(z * intervals.sampling_error),
-        strict=False,
-    )
+    columns = np.stack(
+        [
+            intervals.centre,
+            intervals.lower,
+            intervals.upper,
+            np.nan_to_num(z * intervals.sampling_error),
+        ]
+    )[:, : len(bounds)]
+    scaled = (columns * width).T.tolist()
     return [
-        Bar(str(name), *(float(each * size) for each in numbers))
-        for name, size, *numbers in columns
+        Bar(str(name), estimate, lower, upper, sampling, float(noise))
+        for name, (estimate, lower, upper, sampling), noise in zip(
+            names, scaled, intervals.privacy_share, strict=False
+        )
     ]
 
 
@@ -109,12 +122,15 @@ def html_slopes(bars: Sequence[Bar]) -> str:
                 f'top:calc(50% - 8px);width:2px;height:16px;background:{MARK}"></span>'
             )
             words = f"{bar.estimate:.4g}, from {bar.lower:.4g} to {bar.upper:.4g}"
+            if not np.isnan(bar.noise):
+                words += f", {100 * bar.noise:.0f} % of the variance by private noise"
         else:
             words = f"{bar.estimate:.4g}, no interval"
             inside.append(
-                '<span style="position:absolute;left:.3em;padding:0 .3em;background:#fff;color:#666">no interval</span>'
+                '<span style="position:absolute;left:.3em;padding:0 .3em;background:#fff;'
+                'color:#666">no interval</span>'
             )
-        rows.append(_row(bar.name, words, "".join(inside)))
+        rows.append(_row(bar.name, words, "".join(inside), _parts(bar)))
     scale = "".join(f"<span>{each}</span>" for each in (f"{low:.4g}", CHANGE, f"{high:.4g}"))
     legend = "".join(
         f'<span style="display:inline-block;margin-right:1.5em"><span style="display:inline-block;'
@@ -124,9 +140,9 @@ def html_slopes(bars: Sequence[Bar]) -> str:
     )
     return (
         f'<div style="margin:.8em 0">{"".join(rows)}'
-        f'<div style="display:grid;grid-template-columns:{NAME_WIDTH} 1fr;color:#444;'
+        f'<div style="display:grid;grid-template-columns:{COLUMNS} 18%;gap:0 1em;color:#444;'
         'font-size:.85em"><span></span><span style="display:flex;justify-content:space-between;'
-        f'gap:.5em;text-align:center">{scale}</span></div>'
+        f'gap:.5em;text-align:center">{scale}</span><span>share of variance</span></div>'
         f'<div style="font-size:.85em;color:#444;margin-top:.4em">{legend}</div></div>'
     )
 
@@ -158,12 +174,15 @@ def draw_slopes(bars: Sequence[Bar], axes: Any) -> None:
     for place, bar in zip(places, bars, strict=True):
         if not bar.known:
             note = axes.get_yaxis_transform()
-            words = {"color": "0.4", "va": "center", "backgroundcolor": "white"}
-            axes.text(0.02, place, "no interval", transform=note, **words)
+            style = {"color": "0.4", "va": "center", "backgroundcolor": "white"}
+            axes.text(0.02, place, "no interval", transform=note, **style)
             continue
         axes.plot([bar.lower, bar.upper], [place, place], color=WHOLE, linewidth=7)
         axes.plot(bar.inner, [place, place], color=SAMPLING, linewidth=3)
         axes.plot([bar.estimate], [place], "|", color=MARK, markersize=12, markeredgewidth=1.5)
+        if not np.isnan(bar.noise):
+            share = f"{100 * bar.noise:.0f} % noise"
+            axes.text(1.01, place, share, va="center", transform=axes.get_yaxis_transform())
     for words, colour, width in zip(LEGEND, (SAMPLING, WHOLE), (3, 7), strict=True):
         axes.plot([], [], color=colour, linewidth=width, label=words)
     axes.axvline(0.0, color="0.7", linewidth=1, zorder=0)
@@ -241,10 +260,21 @@ def _line(left: float) -> str:
     )
 
 
-def _row(name: str, words: str, inside: str) -> str:
+def _parts(bar: Bar) -> str:
+    """A variance in its parts, sampling first."""
+    if not bar.known or np.isnan(bar.noise):
+        return "<span></span>"
     return (
-        f'<div style="display:grid;grid-template-columns:{NAME_WIDTH} 1fr;align-items:center;'
-        f'gap:.5em"><span style="overflow-wrap:break-word;min-width:0">{escape(name)}</span>'
+        f'<span style="display:flex;height:10px;background:{WHOLE}">'
+        f'<span style="width:{100 - 100 * bar.noise:.1f}%;background:{SAMPLING}"></span></span>'
+    )
+
+
+def _row(name: str, words: str, inside: str, beside: str = "") -> str:
+    columns = f"{COLUMNS} 18%" if beside else COLUMNS
+    return (
+        f'<div style="display:grid;grid-template-columns:{columns};align-items:center;'
+        f'gap:0 1em"><span style="overflow-wrap:break-word;min-width:0">{escape(name)}</span>'
         f'<span role="img" aria-label="{escape(name)}: {escape(words)}" style="position:relative;'
-        f'display:block;height:1.5em">{inside}</span></div>'
+        f'display:block;height:1.5em">{inside}</span>{beside}</div>'
     )
