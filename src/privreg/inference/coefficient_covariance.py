@@ -89,7 +89,7 @@ def _with_errors(matrix: FloatArray, error: FloatArray) -> FloatArray:
     root = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     seen = root > 0
     scale = np.where(seen, np.where(np.isfinite(error), error, 0.0) / np.where(seen, root, 1.0), 0)
-    found = scale[:, None] * ((matrix + matrix.T) / 2) * scale
+    found = np.outer(scale, scale) * ((matrix + matrix.T) / 2)
     found[~np.isfinite(error)] = np.nan
     found[:, ~np.isfinite(error)] = np.nan
     np.fill_diagonal(found, error**2)

@@ -129,8 +129,9 @@ def _solved(distance: FloatArray, degrees: FloatArray, shift: FloatArray) -> Flo
         middle = (low + high) / 2
         half = np.exp(middle) / 2
         # Student's quantile is at least the normal one, and beyond doubles where it is infinite.
-        share = np.clip(ndtri(half) / stdtrit(degrees, half), 0.0, 1.0)
-        quantile = distance * share
+        student, share = stdtrit(degrees, half), np.ones(half.shape)
+        np.divide(ndtri(half), student, out=share, where=student < 0)
+        quantile = distance * np.clip(share, 0.0, 1.0)
         below = np.exp(middle) < ndtr(shift - quantile) + ndtr(-shift - quantile)
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.where(high <= np.log(1e-300) + 1e-9, 0.0, np.minimum(np.exp(high), 1.0))
