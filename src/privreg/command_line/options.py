@@ -21,7 +21,7 @@ MOST_FEATURES = 10_000_000
 def add_problem(parser: argparse.ArgumentParser) -> None:
     """Sizes, scales and the features' law."""
     group = parser.add_argument_group("the problem")
-    group.add_argument("--sample-size", type=int, required=True, metavar="N")
+    group.add_argument("--sample-size", type=int, required=True, metavar="N", help="rows")
     spectrum = group.add_mutually_exclusive_group(required=True)
     spectrum.add_argument("--dimension", type=int, metavar="P", help="features of variance 1")
     spectrum.add_argument(
@@ -48,7 +48,12 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         "what clipping takes away (default 0); several where it is not known, such as gaussian "
         "student_t3:0.3",
     )
-    group.add_argument("--feature-law", choices=FEATURE_LAWS, default="gaussian")
+    group.add_argument(
+        "--feature-law",
+        choices=FEATURE_LAWS,
+        default="gaussian",
+        help="of the rows (default gaussian)",
+    )
     group.add_argument("--feature-norm", type=float, help="declared bound on a row's norm")
     group.add_argument("--label-bound", type=float, help="declared bound on a label's size")
 
@@ -59,11 +64,12 @@ def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
     stated = group.add_mutually_exclusive_group(required=required)
     stated.add_argument("--rho", type=float, help="of zCDP")
     stated.add_argument("--epsilon", type=float, help="of (epsilon, delta)-DP, with --delta")
-    group.add_argument("--delta", type=float, default=1e-6)
+    group.add_argument("--delta", type=float, default=1e-6, help="with --epsilon (default 1e-6)")
     group.add_argument(
         "--neighbours",
         choices=[each.value for each in Neighbours],
         default=Neighbours.REPLACE_ONE.value,
+        help="tables that the guarantee tells apart (default replace-one)",
     )
 
 

@@ -27,9 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_budget(parser, required=False)
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--target-risk", type=float, help="largest mean excess risk")
-    target.add_argument("--target-length", type=float, help="largest length of an interval")
-    parser.add_argument("--methods", nargs="+", choices=list(registry.searched()))
-    parser.add_argument("--objective", choices=OBJECTIVES, default="excess_risk")
+    target.add_argument("--target-length", type=float, help="largest length of a 95 %% interval")
+    parser.add_argument(
+        "--methods", nargs="+", choices=list(registry.searched()), help="to compare (default all)"
+    )
+    parser.add_argument(
+        "--objective",
+        choices=OBJECTIVES,
+        default="excess_risk",
+        help="what is to be small at a stated budget (default excess_risk)",
+    )
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the alternatives")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -24,7 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     add_problem(parser)
     add_budget(parser)
-    parser.add_argument("--method", choices=list(registry.by_name()), required=True)
+    parser.add_argument(
+        "--method", choices=list(registry.by_name()), required=True, help="whose error is asked"
+    )
     parser.add_argument(
         "--set",
         dest="settings",

@@ -195,6 +195,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         >>> columns["name"], [p < 0.001 for p in columns["p_value"][:2]]
         (['x0', 'x1', '(intercept)'], [True, True])
         """
+        check_is_fitted(self)
         names, intervals = self._names(), self.confidence_intervals(level, target)
         notes = target_sentences(self.settings_, self._fitted, intervals, names)
         records = getattr(self._fitted, "sample_size", None)

@@ -86,11 +86,10 @@ def coefficient_columns(
     Returns
     -------
     dict of list
-        "name", "estimate", "std_error" (of the private fit), "sampling_error" and "privacy_error"
-        (its two parts; their squares add up), "z" (estimate over standard error;
-        NaN where the interval is infinite), "p_value" (of a
-        coefficient of 0; it inverts the interval), "lower", "upper", and "reason" (why an interval
-        is infinite).
+        "name"; "estimate"; "standard_error" of the private fit, with its parts "sampling_error" and
+        "privacy_error", whose squares add up; "z", estimate over standard error, NaN where the
+        interval is infinite; "p_value" of a coefficient of 0, which inverts the interval; "lower",
+        "upper"; and "reason", why an interval is infinite.
     """
     require_instance("intervals", intervals, CoefficientIntervals)
     size = intervals.centre.size
@@ -104,7 +103,7 @@ def coefficient_columns(
     private = unknown if intervals.privacy_error is None else intervals.privacy_error
     numbers = {
         "estimate": intervals.centre,
-        "std_error": intervals.standard_error,
+        "standard_error": intervals.standard_error,
         "sampling_error": intervals.sampling_error,
         "privacy_error": private,
         "z": z,
@@ -133,7 +132,7 @@ def coefficient_rows(
         (
             columns["name"][k],
             f"{columns['estimate'][k]:.5g}",
-            f"{columns['std_error'][k]:.3g}",
+            f"{columns['standard_error'][k]:.3g}",
             "" if np.isnan(share) else f"{100 * share:.0f} %",
             "" if np.isnan(columns["z"][k]) else f"{columns['z'][k]:.2f}",
             _p_value(columns["p_value"][k]),
