@@ -19,6 +19,14 @@ OPENING = (
 )
 
 
+def require_names(names: Sequence[str], *, size: int) -> Sequence[str]:
+    """A text for each coefficient."""
+    listed = isinstance(names, (list, tuple)) and len(names) == size
+    if not listed or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"names must be {size} texts, got {names!r}")
+    return names
+
+
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table, the first column to the left and all others to the right."""
     table = [head, *rows]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from privreg.estimators.layout import require_names
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.privacy.budget import Budget
 from privreg.validation import require_array, require_instance
@@ -74,10 +75,9 @@ def slope_bars(
     """
     require_instance("intervals", intervals, CoefficientIntervals)
     bounds = require_array("bounds", bounds, shape=(None, 2))
-    if not len(bounds) <= len(names) == intervals.centre.size:
-        raise ValueError(
-            f"names must be those of {intervals.centre.size} coefficients, got {len(names)}"
-        )
+    require_names(names, size=intervals.centre.size)
+    if len(bounds) > len(names):
+        raise ValueError(f"bounds must be of {len(names)} features or fewer, got {len(bounds)}")
     width = np.ptp(bounds, axis=1)
     z = float(ndtri((1 + intervals.level) / 2))
     columns = np.stack(
@@ -90,7 +90,7 @@ def slope_bars(
     )[:, : len(bounds)]
     scaled = (columns * width).T.tolist()
     return [
-        Bar(str(name), estimate, lower, upper, sampling, float(noise))
+        Bar(name, estimate, lower, upper, sampling, float(noise))
         for name, (estimate, lower, upper, sampling), noise in zip(
             names, scaled, intervals.privacy_share, strict=False
         )
@@ -174,8 +174,8 @@ def draw_slopes(bars: Sequence[Bar], axes: Any) -> None:
     for place, bar in zip(places, bars, strict=True):
         if not bar.known:
             note = axes.get_yaxis_transform()
-            style = {"color": "0.4", "va": "center", "backgroundcolor": "white"}
-            axes.text(0.02, place, "no interval", transform=note, **style)
+            words = axes.text(0.02, place, "no interval", color="0.4", va="center", transform=note)
+            words.set_backgroundcolor("white")
             continue
         axes.plot([bar.lower, bar.upper], [place, place], color=WHOLE, linewidth=7)
         axes.plot(bar.inner, [place, place], color=SAMPLING, linewidth=3)

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.estimators.layout import Part, as_html, as_text
+from privreg.estimators.layout import Part, as_html, as_text, require_names
 from privreg.estimators.outlook import Outlook
 from privreg.estimators.picture import html_budget, html_slopes, slope_bars
 from privreg.estimators.summary import summary_part
@@ -134,12 +134,10 @@ def write_report(
     require_instance("outlook", outlook, Outlook)
     if quality is not None:
         require_instance("quality", quality, TableQuality)
-    require_instance("names", names, list)
     require_instance("target", target, list)
     if not target or not all(isinstance(each, str) for each in target):
         raise ValueError(f"target must be texts, at least one, got {len(target)} others")
-    if len(names) != intervals.centre.size or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"names must be {intervals.centre.size} texts, got {names!r}")
+    require_names(names, size=intervals.centre.size)
     bounds = require_array("bounds", bounds, shape=(None, 2))
     label_bounds = require_array("label_bounds", label_bounds, shape=(2,))
     spending: list[tuple[str, ...]] = [

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from privreg.estimators.frames import data_frame
-from privreg.estimators.layout import NUMBER, Part, html_table, text_table
+from privreg.estimators.layout import NUMBER, Part, html_table, require_names, text_table
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.validation import require_instance
 
@@ -93,8 +93,7 @@ def coefficient_columns(
     """
     require_instance("intervals", intervals, CoefficientIntervals)
     size = intervals.centre.size
-    if len(names) != size:
-        raise ValueError(f"names must be {size} texts, got {len(names)}")
+    require_names(names, size=size)
     unknown = np.full(size, np.nan)
     # A standard error that noise hides is not one to divide by.
     known = np.isfinite(intervals.half_width) & (intervals.standard_error > 0)
@@ -112,7 +111,7 @@ def coefficient_columns(
         "upper": intervals.upper,
     }
     return {
-        "name": [str(each) for each in names],
+        "name": list(names),
         **{name: values.tolist() for name, values in numbers.items()},
         "reason": list(intervals.reasons) or [""] * size,
     }
@@ -150,9 +149,10 @@ def summary_part(names: Sequence[str], intervals: CoefficientIntervals, notes: l
 
 
 READING = (
-    "Std. error: of the private fit, of sampling and of private noise; by noise: the noise's share "
-    "of its square. P>|z| inverts the intervals, which also allow for bias and for what is not "
-    "known of the standard error: it is below 5 % where the 95 % interval leaves 0 out.",
+    "Std. error: of the private fit, sampling and private noise together; by noise: the share of "
+    "its square that private noise adds.",
+    "P>|z| inverts the intervals, which also allow for bias and for what noise hides of the "
+    "standard error: it can be larger than z alone would give.",
 )
 
 

@@ -40,7 +40,7 @@ def half_widths(
     standard_error : array_like, shape (k,)
         s, at least 0; `inf` where nothing is known.
     degrees_of_freedom : array_like, shape (k,)
-        ν, at least 0. At 2 and fewer the noise hides s itself.
+        ν, at least 0; `inf` where s is known. At 2 and fewer the noise hides s itself.
     level : float
         ℓ in (0, 1).
     bias : array_like, shape (k,), optional
@@ -96,8 +96,10 @@ def p_values(
     ----------
     distance : array_like, shape (k,)
         d, of the centre from the value that is tested.
-    standard_error, degrees_of_freedom, bias
-        As for `half_widths`.
+    standard_error, degrees_of_freedom : array_like, shape (k,)
+        As for `half_widths`, at least 0, and `inf` where it takes that.
+    bias : array_like, shape (k,), optional
+        As for `half_widths`, at least 0.
 
     Returns
     -------
