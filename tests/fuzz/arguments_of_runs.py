@@ -32,7 +32,6 @@ from made_runs import (
     P,
     csv_file,
     fit,
-    fit_file,
     intervals,
     least_squares_fit,
     outcome,
@@ -40,11 +39,9 @@ from made_runs import (
     people,
     plan,
     prediction,
-    private_statement,
     rows,
     statement,
     table,
-    table_samples,
     used_columns,
 )
 
@@ -53,7 +50,6 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.estimators import outlook
 from privreg.noise.source import Seeded
 from privreg.prediction.result import Regime
-from privreg.privacy.budget import Budget
 
 PREDICTED = {"problem": PROBLEM, "rows": Made(rows), "budget": BUDGET}
 RUN = {
@@ -221,9 +217,6 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "label": "y",
         "executor": None,
     },
-    "odometer.Odometer": {"limit": Budget.zcdp(2.0)},
-    "odometer.Odometer.add": {"fit": Made(private_statement)},
-    "odometer.read_statement": {"fit": Made(fit_file)},
     "outlook.problem_in_bounds": {"sample_size": 50, "dimension": 3, "share": 0.5},
     "candidates.Candidates": {
         "name": "adassp",
@@ -282,16 +275,6 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "columns": {"a": True, "c": False, "y": True},
         "sample_size": 20.0,
         "budget": BUDGET,
-    },
-    "table_score.private_score": {
-        "samples": Made(table_samples),
-        "coefficients": np.array([1.0, -0.5, 0.5, 0.1]),
-        "budget": BUDGET,
-    },
-    "table_score.score_of": {
-        "sums": np.array([200.0, 90.0, 60.0, 5.0]),
-        "noise_stds": np.array([2.0, 1.0, 1.0, 1.0]),
-        "width": 4.0,
     },
     "tables.FolderTable": {
         "names": ("first", "second"),

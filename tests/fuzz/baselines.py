@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import arguments_of_fits
 import arguments_of_runs
 import made
 import made_runs
@@ -211,31 +212,34 @@ WORDS: dict[str, Any] = {
     "zcdp_root": 2.0,
 }
 # Results, which functions make and callers read, and a function that takes releases by position.
-RESULTS = arguments_of_runs.RESULTS | {
-    "auditing.PrivacyLoss",
-    "least_squares.LeastSquaresPrediction",
-    "least_squares_intervals.LeastSquaresLaw",
-    "convex_bound.ConvexBound",
-    "dp_ftrl.FTRLRun",
-    "error_curves.ErrorCurve",
-    "deterministic_equivalent.Solution",
-    "full_batch_dpgd.FullBatchIterates",
-    "noisy_sgd_runs.NoisySGDRuns",
-    "intervals.Interval",
-    "ols.LeastSquares",
-    "quality.IntervalQuality",
-    "optimal_harmonic.Explicit",
-    "rate_search.Best",
-    "release.compose",
-    "release_loss.ReleaseLoss",
-    "scaling_laws.OptimalExponent",
-    "shaped_dp_ftrl.ShapedRun",
-    "table_quality.TableQuality",
-    "table_score.TableScore",
-    "volterra.Kernels",
-}
+RESULTS = (
+    arguments_of_fits.RESULTS
+    | arguments_of_runs.RESULTS
+    | {
+        "auditing.PrivacyLoss",
+        "least_squares.LeastSquaresPrediction",
+        "least_squares_intervals.LeastSquaresLaw",
+        "convex_bound.ConvexBound",
+        "dp_ftrl.FTRLRun",
+        "error_curves.ErrorCurve",
+        "deterministic_equivalent.Solution",
+        "full_batch_dpgd.FullBatchIterates",
+        "noisy_sgd_runs.NoisySGDRuns",
+        "intervals.Interval",
+        "ols.LeastSquares",
+        "quality.IntervalQuality",
+        "optimal_harmonic.Explicit",
+        "rate_search.Best",
+        "release.compose",
+        "release_loss.ReleaseLoss",
+        "scaling_laws.OptimalExponent",
+        "shaped_dp_ftrl.ShapedRun",
+        "volterra.Kernels",
+    }
+)
 # Inner loops and their plumbing, which work on validated arguments.
 INTERNALS = {
+    *arguments_of_fits.INTERNALS,
     "candidates.Candidates.settings",
     "method.Method.predictions",
     *(
@@ -258,10 +262,6 @@ INTERNALS = {
     "grid_edges.next_on",
     "panels.resolved_panels",
     "records.Records.white_total",
-    "table_score.record_sums",
-    "tables.TableSamples.each_part",
-    "tables.Unread",
-    "tables.Unread.parts",
     "clipping.clipped_moments",
     "clipping.clipped_residual",
     *(
@@ -282,11 +282,7 @@ INTERNALS = {
     "clipped_gradient.rescale_samples",
     "quadrature.panel_rule",
     "quadrature.resolved_edges",
-    "refits.Clones",
-    "refits.clones_of",
     "refits.counted",
-    "refits.is_clone_of",
-    "refits.related",
     "refits.whole",
     "private_fit.Job",
     "private_fit.Quality",

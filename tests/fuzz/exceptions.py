@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import arguments_of_fits
 import arguments_of_runs
 import made
 import numpy as np
@@ -16,6 +17,7 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.theory.shaped_noise.rates import LinearFraction
 
 EXCEPTIONS: dict[str, dict[str, Any]] = {
+    **arguments_of_fits.EXCEPTIONS,
     **arguments_of_runs.EXCEPTIONS,
     "schedules.Polynomial": {"initial": 1.0},
     "intervals.replicate_weights": {

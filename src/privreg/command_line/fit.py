@@ -44,7 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
     parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the fit as JSON")
-    parser.add_argument("--report", type=Path, metavar="FILE", help="write the report as HTML")
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the report and its pictures as HTML"
+    )
     parser.add_argument(
         "--threads", type=int, default=2, help="that read row groups and files (default 2)"
     )
@@ -92,28 +94,21 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
 
     Where an interval is infinite, its ends are null and `reason` says why.
     """
+    from privreg.estimators.summary import coefficient_columns
+
     intervals, privacy, quality = model.confidence_intervals(level), model.privacy_, model.quality_
     names = [*map(str, model.feature_names_in_), *(["(intercept)"] if model.fit_intercept else [])]
+    columns = coefficient_columns(names, intervals)
+    covariance = model.covariance()
     return {
         "coefficients": [
-            {
-                "name": name,
-                "estimate": float(centre),
-                "standard_error": _finite(error),
-                "lower": _finite(low),
-                "upper": _finite(high),
-                "reason": reason or None,
-            }
-            for name, centre, error, low, high, reason in zip(
-                names,
-                intervals.centre,
-                intervals.standard_error,
-                intervals.lower,
-                intervals.upper,
-                intervals.reasons or [""] * len(names),
-                strict=True,
-            )
+            {name: _plain(value) for name, value in zip(columns, row, strict=True)}
+            for row in zip(*columns.values(), strict=True)
         ],
+        "covariance": {
+            part: [[_finite(each) for each in row] for row in getattr(covariance, part)]
+            for part in ("sampling", "privacy")
+        },
         "estimates": model.target,
         "level": level,
         "target": intervals.target,
@@ -141,6 +136,11 @@ def privacy_as_json(privacy: Any, *, delta: float) -> dict[str, Any]:
         "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
         "assumptions": list(privacy.assumptions),
     }
+
+
+def _plain(value: str | float) -> str | float | None:
+    """An empty reason is none."""
+    return value or None if isinstance(value, str) else _finite(value)
 
 
 def _finite(value: float) -> float | None:

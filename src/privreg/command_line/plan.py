@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_budget(parser, required=False)
     target = parser.add_mutually_exclusive_group()
     target.add_argument("--target-risk", type=float, help="largest mean excess risk")
-    target.add_argument("--target-length", type=float, help="largest length of an interval")
+    target.add_argument("--target-length", type=float, help="largest length of a 95 %% interval")
     parser.add_argument(
         "--methods",
         nargs="+",

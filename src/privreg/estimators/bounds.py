@@ -116,6 +116,11 @@ class Frame(Immutable):
         centre, half = _scale(self.features, self.intercept)
         return np.asarray(centre + half * rows)
 
+    def labels_of(self, values: FloatArray) -> FloatArray:
+        """Labels of mapped values, of any shape."""
+        centre, half = _scale(self.label, self.intercept)
+        return np.asarray(centre + half * require_real("values", values, infinite=True))
+
     def functionals(self) -> tuple[FloatArray, FloatArray]:
         """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""
         centre, half = _scale(self.features, self.intercept)

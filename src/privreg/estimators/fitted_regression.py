@@ -12,13 +12,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privreg.estimators.bounds import Frame
 from privreg.estimators.outlook import Outlook
+from privreg.estimators.picture import draw_budget, draw_slopes, new_axes, slope_bars
+from privreg.estimators.prediction_intervals import PredictionIntervals
 from privreg.estimators.report import PrivacyStatement, write_report
+from privreg.estimators.summary import READING, Summary
 from privreg.estimators.table_quality import TableQuality
 from privreg.estimators.target_words import target_sentences
 from privreg.estimators.unquoted import unquoted
+from privreg.inference.coefficient_covariance import CoefficientCovariance
 from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.method import Method
 from privreg.methods.runs import Fitted
+from privreg.privacy.neighbours import Neighbours
 from privreg.validation import require_answer, require_array, require_unmasked
 
 FloatArray = NDArray[np.float64]
@@ -42,9 +47,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Predicted labels, shape (n,), of features (n, p)."""
         check_is_fitted(self)
-        require_unmasked("X", X)
-        options = {"dtype": np.float64, "reset": False}
-        features = unquoted(lambda: validate_data(self, X, **options), X=X)
+        features = self._rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
             return require_answer("X", np.asarray(features @ self.coef_ + self.intercept_))
 
@@ -118,9 +121,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
                 )
             rows = self._frame().features_of(centre.value[None, 1:])
         else:
-            require_unmasked("X", X)
-            options = {"dtype": np.float64, "reset": False}
-            rows = unquoted(lambda: validate_data(self, X, **options), X=X)
+            rows = self._rows(X)
             scale = np.ptp(self.feature_bounds_, axis=1) / 2 + np.ptp(self.label_bounds_)
             require_array("X", rows / scale, shape=rows.shape, least=-1e80, most=1e80)
         if self.fit_intercept:
@@ -137,6 +138,156 @@ class FittedRegression(RegressorMixin, BaseEstimator):
             functionals=rows @ matrix,
             offset=rows @ offset,
         )
+
+    def covariance(self, target: Target = "population") -> CoefficientCovariance:
+        """Covariance of the coefficients, and after them of the intercept if there is one.
+
+        Parameters
+        ----------
+        target : {"population", "empirical"}
+            What it is about, as for `confidence_intervals`.
+
+        Returns
+        -------
+        CoefficientCovariance
+            `total`, and its parts `sampling` and `privacy`, in the units of the coefficients. The
+            roots of its diagonal are the standard errors of `confidence_intervals`. Of a linear
+            functional ask `intervals_at`, which looks at that one alone.
+
+        Guarantee
+        ---------
+        A function of what the fit released: no further cost.
+        """
+        check_is_fitted(self)
+        matrix, _ = self._frame().functionals()
+        return self.settings_.covariance(self._fitted, target=target, functionals=matrix)
+
+    def summary(self, level: float = 0.95, target: Target = "population") -> Summary:
+        """Coefficients with standard errors, tests and intervals, as in statsmodels.
+
+        Parameters
+        ----------
+        level, target
+            As for `confidence_intervals`.
+
+        Returns
+        -------
+        Summary
+            To print; `columns` has the numbers, `to_frame()` a pandas DataFrame. A p-value inverts
+            the intervals: it is below α where the interval of level 1 - α leaves 0 out, and 1 where
+            the interval is infinite, for the reason that a note gives.
+
+        Guarantee
+        ---------
+        A function of what the fit released and of what is public: no further cost.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from privreg import Budget, PrivateLinearRegression
+        >>> rng = np.random.default_rng(0)
+        >>> features = rng.uniform(0, 10, (5_000, 2))
+        >>> labels = 3 + features @ [2.0, -1.0] + rng.normal(0, 2, 5_000)
+        >>> model = PrivateLinearRegression(
+        ...     Budget.approximate(4.0, 1e-6), feature_bounds=(0, 10), label_bounds=(-20, 40)
+        ... ).fit(features, labels)
+        >>> columns = model.summary().columns
+        >>> columns["name"], [p < 0.001 for p in columns["p_value"][:2]]
+        (['x0', 'x1', '(intercept)'], [True, True])
+        """
+        check_is_fitted(self)
+        names, intervals = self._names(), self.confidence_intervals(level, target)
+        notes = target_sentences(self.settings_, self._fitted, intervals, names)
+        records = getattr(self._fitted, "sample_size", None)
+        counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
+        facts = (
+            ("Method", self.settings_.name.replace("_", " ")),
+            ("Target", target),
+            *(
+                ()
+                if records is None
+                else ((f"{self.privacy_.unit.title()}s", counted + f"{records:,.0f}"),)
+            ),
+            ("Coefficients", str(len(names))),
+            *self.privacy_.facts,
+        )
+        return Summary(tuple(names), intervals, facts, (*notes, *READING))
+
+    def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
+        """Mean prediction and interval for a new observation, at public rows.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame, shape (n, p)
+            Rows that are public, as for `intervals_at`.
+        level : float
+            Nominal coverage in (0, 1).
+
+        Returns
+        -------
+        PredictionIntervals
+            `to_frame()` has the columns of statsmodels' `summary_frame`.
+
+        Raises
+        ------
+        ValueError
+            For a fit that releases no law of its residuals: one of another method than least
+            squares, such as `target="robust"`, or one of persons.
+
+        Guarantee
+        ---------
+        A function of what the fit released: no further cost.
+
+        Notes
+        -----
+        No law of the errors is assumed: half-widths come from the private histogram of the fit
+        (`privreg.inference.new_observations`). A record drawn anew from the same population lies
+        inside with probability `level` or more, its features and label clipped to their bounds as
+        in the fit. That is an average over records, not the coverage at each stated row: where the
+        errors' size depends on the features, rows of large errors are covered less, others more.
+        """
+        means = self.intervals_at(X, level)
+        if self.privacy_.unit == "person":
+            raise ValueError(
+                "groups must not have been given: of persons no law of a row's residual is released"
+            )
+        frame = self._frame()
+        rows = frame.rows(np.asarray(self._rows(X)))
+        found = self.settings_.new_observations(self._fitted, rows, level=level)
+        ends = (found.centre - found.half_width, found.centre + found.half_width)
+        lower, upper = (frame.labels_of(np.clip(end, -1.0, 1.0)) for end in ends)
+        low, high = self.label_bounds_
+        return PredictionIntervals(
+            means, np.maximum(lower, low), np.minimum(upper, high), found.reason
+        )
+
+    def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
+        """Slopes with their intervals, and where the budget went.
+
+        Parameters
+        ----------
+        axes : sequence of two matplotlib.axes.Axes, optional
+            For the slopes and the budget; those of a new figure of pyplot by default.
+        level : float
+            Nominal coverage of the intervals.
+
+        Returns
+        -------
+        sequence of two matplotlib.axes.Axes
+            The figure is `axes[0].figure`.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed and no axes are given.
+        """
+        check_is_fitted(self)
+        bars = slope_bars(self._names(), self.confidence_intervals(level), self.feature_bounds_)
+        spending = self.privacy_.spending
+        first, second = axes = new_axes(len(bars), len(spending)) if axes is None else axes
+        draw_slopes(bars, first)
+        draw_budget(spending, second)
+        return axes
 
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
         """Coefficients with their intervals, and what privacy they were bought with.
@@ -160,6 +311,11 @@ class FittedRegression(RegressorMixin, BaseEstimator):
             label_bounds=self.label_bounds_,
             quality=self.quality_,
         )
+
+    def _rows(self, X: Any) -> FloatArray:
+        require_unmasked("X", X)
+        options = {"dtype": np.float64, "reset": False}
+        return np.asarray(unquoted(lambda: validate_data(self, X, **options), X=X))
 
     def _frame(self) -> Frame:
         return Frame(self.feature_bounds_, self.label_bounds_, bool(self.fit_intercept))

@@ -88,12 +88,21 @@ class Outlook:
 
     @property
     def doubt(self) -> str:
-        """Why the fit may be worth nothing; empty where it is predicted to be worth something."""
+        """Why the fit may be worth nothing; empty where it is predicted to be worth something.
+
+        What no theory covers is one thing, and what is predicted to be no better than predicting
+        the mean another.
+        """
         if self.worthwhile:
             return ""
-        found = "the fit is not predicted to be better than predicting the mean"
         reasons = sorted({each.reason for each in self.predictions if not each.holds})
-        return f"{found} ({reasons[0]})" if reasons else found
+        why = f" ({reasons[0]})" if reasons else ""
+        if any(each.beats_the_mean for each in self.predictions):
+            return (
+                f"no theory says whether the fit is better than predicting the mean{why}; for one "
+                "that is predicted to be"
+            )
+        return f"the fit is not predicted to be better than predicting the mean{why}"
 
     @property
     def sentences(self) -> list[str]:

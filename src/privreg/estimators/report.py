@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import inf
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.estimators.layout import Part, as_html, as_text, require_names
 from privreg.estimators.outlook import Outlook
+from privreg.estimators.picture import html_budget, html_slopes, slope_bars
+from privreg.estimators.summary import summary_part
 from privreg.estimators.table_quality import TableQuality
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.noise.source import NOT_PRIVATE
@@ -19,16 +21,7 @@ from privreg.privacy.budget import Budget
 from privreg.validation import require_array, require_choice, require_instance
 
 FloatArray = NDArray[np.float64]
-# Title, head of a table, its rows, and sentences.
-Part = tuple[str, tuple[str, ...] | None, list[tuple[str, ...]], list[str]]
 DELTA = 1e-6
-STYLE = "border-collapse:collapse;margin:.5em 0;font-variant-numeric:tabular-nums"
-NUMBER = "text-align:right;padding-left:1.5em"
-# A browser that is told no encoding takes one in which accents of column names are others.
-OPENING = (
-    '<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Private linear regression</title>\n'
-    '<section class="privreg-report" style="font-family:system-ui,sans-serif">'
-)
 
 
 @dataclass(frozen=True)
@@ -77,6 +70,17 @@ class PrivacyStatement:
     def epsilon(self, delta: float = DELTA) -> float:
         """Least ε known at δ: exact where the method only adds Gaussian noise."""
         return self._epsilon(self.budget, delta)
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """ε, ρ and what they rest on, as names and words for a summary."""
+        seeded = (("Noise", "seeded: not private"),) if self.seeded else ()
+        return (
+            ("Epsilon", f"{self.epsilon():.4g} at delta {DELTA:g}"),
+            ("Rho (zCDP)", f"{self.rho:.4g}"),
+            ("Neighbours", f"{self.budget.neighbours.value}, of a {self.unit}"),
+            *seeded,
+        )
 
     @property
     def sentence(self) -> str:
@@ -130,32 +134,12 @@ def write_report(
     require_instance("outlook", outlook, Outlook)
     if quality is not None:
         require_instance("quality", quality, TableQuality)
-    require_instance("names", names, list)
     require_instance("target", target, list)
     if not target or not all(isinstance(each, str) for each in target):
         raise ValueError(f"target must be texts, at least one, got {len(target)} others")
-    if len(names) != intervals.centre.size or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"names must be {intervals.centre.size} texts, got {names!r}")
+    require_names(names, size=intervals.centre.size)
     bounds = require_array("bounds", bounds, shape=(None, 2))
     label_bounds = require_array("label_bounds", label_bounds, shape=(2,))
-    coefficients: list[tuple[str, ...]] = [
-        (name, f"{centre:.5g}", f"{error:.3g}", f"{low:.5g}", f"{high:.5g}")
-        for name, centre, error, low, high in zip(
-            names,
-            intervals.centre,
-            intervals.standard_error,
-            intervals.lower,
-            intervals.upper,
-            strict=True,
-        )
-    ]
-    head = (
-        "",
-        "estimate",
-        "std. error",
-        f"{100 * intervals.level:g} % from",
-        "to",
-    )
     spending: list[tuple[str, ...]] = [
         (what, f"{budget.rho:.4g}", f"{100 * budget.rho / privacy.with_secret_noise.rho:.1f} %")
         for what, budget in privacy.spending
@@ -174,7 +158,7 @@ def write_report(
         ),
     ]
     parts: list[Part] = [
-        ("Coefficients", head, coefficients, list(target)),
+        summary_part(names, intervals, list(target)),
         ("Predicted before the fit", None, [], outlook.sentences),
         *([] if quality is None else [_quality(quality)]),
         ("Privacy", None, [], guarantee),
@@ -182,7 +166,13 @@ def write_report(
         ("Assumed", None, [], list(privacy.assumptions)),
         ("Chosen without the data", None, [], chosen),
     ]
-    return _text(parts) if format == "text" else _html(parts)
+    if format == "text":
+        return as_text(parts)
+    pictures = {
+        "Coefficients": html_slopes(slope_bars(names, intervals, bounds)),
+        "Spent on": html_budget(privacy.spending),
+    }
+    return as_html(parts, pictures)
 
 
 def _quality(quality: TableQuality) -> Part:
@@ -203,43 +193,3 @@ def _quality(quality: TableQuality) -> Part:
         for name in quality.incomplete
     ]
     return "Records of the table", ("", "incomplete", "clipped"), rows, sentences
-
-
-def _text(parts: Sequence[Part]) -> str:
-    lines: list[str] = []
-    for title, head, rows, sentences in parts:
-        lines.extend([title, "-" * len(title)])
-        if head is not None:
-            table = [head, *rows]
-            widths = [max(len(row[k]) for row in table) for k in range(len(head))]
-            lines.extend(
-                "  ".join(
-                    [row[0].ljust(widths[0])]
-                    + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-                )
-                for row in table
-            )
-        lines.extend([f"- {sentence}" for sentence in sentences])
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _html(parts: Sequence[Part]) -> str:
-    found = [OPENING]
-    for title, head, rows, sentences in parts:
-        found.append(f"<h3>{escape(title)}</h3>")
-        if head is not None:
-            cells = "".join(
-                f'<th scope="col" style="{NUMBER}">{escape(cell)}</th>' for cell in head
-            )
-            found.append(f'<table style="{STYLE}"><thead><tr>{cells}</tr></thead><tbody>')
-            for row in rows:
-                inside = "".join(f'<td style="{NUMBER}">{escape(cell)}</td>' for cell in row[1:])
-                name = f'<th scope="row" style="text-align:left">{escape(row[0])}</th>'
-                found.append(f"<tr>{name}{inside}</tr>")
-            found.append("</tbody></table>")
-        if sentences:
-            listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-            found.append(f"<ul>{listed}</ul>")
-    found.append("</section>")
-    return "\n".join(found)

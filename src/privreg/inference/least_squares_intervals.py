@@ -13,23 +13,23 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc, ndtri, stdtrit
+from scipy.special import chdtrc
 
 from privreg.algorithms.huber_scales import scale_is_hidden
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.product_tail import LEAN
 from privreg.algorithms.whitening import raised, shrunk_curvature
+from privreg.inference.critical_values import LEAST_DEGREES, half_widths
 from privreg.inference.population_intervals import (
-    LEAST_DEGREES,
     CoefficientIntervals,
+    LastIterateLaw,
     Target,
     require_functionals,
     require_target,
 )
 from privreg.inference.shrunk_moments import LIMIT, VISIBLE
-from privreg.theory.bias_aware import bias_aware_quantile
 from privreg.theory.huber_descent.known_noise import shrink_to
-from privreg.theory.huber_descent.last_iterate import privacy_covariance
+from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
 from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
@@ -82,6 +82,19 @@ class LeastSquaresLaw:
     curvature_noise: float
     excess: float
     constant: FloatArray
+
+    def last_iterate(self, sample_size: float) -> LastIterateLaw:
+        """Covariances of the last iterate, with the factor n/(n - p) of small samples.
+
+        Parameters
+        ----------
+        sample_size : float
+            n, at least 1; p + 1 where it is less.
+        """
+        p = len(self.curvature)
+        n = max(require_number("sample_size", sample_size, least=1), p + 1.0)
+        whole = sandwich(self.curvature, self.second_moment, sample_size=n)
+        return LastIterateLaw(sampling=n / (n - p) * whole, privacy=self.privacy)
 
     def largest_bias(self, slope: FloatArray) -> float:
         r"""b = m₁(κ‖a - m mᵀa‖ + |mᵀa|) of aᵀ(gradient): what the clip may move.
@@ -190,9 +203,8 @@ def least_squares_intervals(
     p = fit.parameters.size
     n = max(fit.sample_size, p + 1.0)
     law = least_squares_law(fit)
-    normal = float(ndtri((1 + level) / 2))
     size = len(rows)
-    half, error, degrees = np.zeros(size), np.zeros(size), np.full(size, np.inf)
+    error, degrees, privacy = np.zeros(size), np.full(size, np.inf), np.zeros(size)
     bias, reasons = np.zeros(size), [""] * size
     unseen = scale_is_hidden(noise_std=fit.tail.counts.noise_std, sample_size=fit.sample_size)
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
@@ -204,7 +216,7 @@ def least_squares_intervals(
         own = _along(fit, law, direction)
         reasons[k] = UNSEEN if unseen else "" if own is not None else _why(fit, row)
         if own is None or reasons[k]:
-            half[k] = error[k] = np.inf
+            error[k] = privacy[k] = np.inf
             continue
         slope = np.linalg.solve(own.curvature, direction)
         length = float(slope @ slope)
@@ -217,28 +229,24 @@ def least_squares_intervals(
         private = float(direction @ own.privacy @ direction)
         variance = sampling + private
         error[k], bias[k] = scale * np.sqrt(variance), scale * law.largest_bias(slope)
+        privacy[k] = scale * np.sqrt(private)
         # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
         noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
         share = (noise / n / variance) if target == "population" else 0.0
         relative = float(np.hypot(noisy, share))
         degrees[k] = 2 / max(relative, 1e-6) ** 2
         if degrees[k] <= LEAST_DEGREES:
-            half[k], reasons[k] = np.inf, UNCERTAIN
-            continue
-        # Below a level of 1e-16 both quantiles are 0.
-        wide = float(stdtrit(degrees[k], (1 + level) / 2))
-        quantile = wide / normal if normal > 0 else 1.0
-        ratio = min(bias[k] / error[k], 1e100) if error[k] > 0 else 0.0
-        half[k] = quantile * float(bias_aware_quantile(ratio, level=level)) * error[k]
+            reasons[k] = UNCERTAIN
     return CoefficientIntervals(
         centre=rows @ fit.parameters + shift,
-        half_width=half,
+        half_width=half_widths(error, degrees, level=level, bias=bias),
         standard_error=error,
         degrees_of_freedom=degrees,
         level=level,
         target=target,
         bias=bias,
         reasons=tuple(reasons),
+        privacy_error=privacy,
     )
 
 

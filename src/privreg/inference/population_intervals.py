@@ -13,9 +13,9 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from privreg.algorithms.huber_fit import HuberFit
+from privreg.inference.critical_values import half_widths, p_values
 from privreg.inference.shrunk_moments import ShrunkMoments, shrunk_moments
 from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwich
 from privreg.validation import (
@@ -30,8 +30,6 @@ from privreg.validation import (
 FloatArray = NDArray[np.float64]
 Target = Literal["population", "empirical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
-# Fewer say that the noise hides the variance itself: no finite interval is honest.
-LEAST_DEGREES = 2.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +49,8 @@ class CoefficientIntervals:
         Largest bias that the half-width allows for; None where there is none.
     reasons : tuple of str
         Why an interval is infinite, an empty text where it is not; empty where no reason is known.
+    privacy_error : ndarray, shape (k,), optional
+        Standard deviation that private noise alone gives; None where it is not known.
     """
 
     centre: FloatArray
@@ -61,6 +61,7 @@ class CoefficientIntervals:
     target: Target
     bias: FloatArray | None = None
     reasons: tuple[str, ...] = ()
+    privacy_error: FloatArray | None = None
 
     def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
         """Whether each interval contains the target, shape (k,)."""
@@ -82,6 +83,48 @@ class CoefficientIntervals:
     def upper(self) -> FloatArray:
         """Upper ends, shape (k,)."""
         return self.centre + self.half_width
+
+    @property
+    def sampling_error(self) -> FloatArray:
+        """Standard deviation without private noise, shape (k,); NaN where it is not known."""
+        return np.sqrt(np.maximum(self.standard_error**2 * (1 - self.privacy_share), 0.0))
+
+    @property
+    def privacy_share(self) -> FloatArray:
+        """Share of the variance that private noise adds, shape (k,); NaN where it is not known."""
+        share = np.full(self.standard_error.shape, np.nan)
+        if self.privacy_error is not None:
+            known = np.isfinite(self.standard_error) & (self.standard_error > 0)
+            np.divide(self.privacy_error, self.standard_error, out=share, where=known)
+        return np.minimum(share**2, 1.0)
+
+    def p_values(self, value: ArrayLike = 0.0) -> FloatArray:
+        """Two-sided p-values, shape (k,), of the hypothesis that the target is a value.
+
+        They invert the intervals: p is less than α where the interval of level 1 - α leaves the
+        value out, whatever `level` is. 1 where the interval is infinite.
+
+        Parameters
+        ----------
+        value : array_like, shape (k,) or ()
+            What is tested, of numbers up to 1e100.
+
+        Examples
+        --------
+        >>> found = CoefficientIntervals(
+        ...     centre=np.array([2.0]), half_width=np.array([1.96]), standard_error=np.ones(1),
+        ...     degrees_of_freedom=np.array([np.inf]), level=0.95, target="population")
+        >>> found.p_values().round(4).tolist(), found.p_values(2.0).tolist()
+        ([0.0455], [1.0])
+        """
+        point = require_real("value", value, least=-1e100, most=1e100)
+        require_broadcast(value=point, centre=self.centre)
+        return p_values(
+            self.centre - point,
+            self.standard_error,
+            self.degrees_of_freedom,
+            bias=self.bias,
+        )
 
 
 @dataclass(frozen=True)
@@ -190,7 +233,7 @@ def population_intervals(
     level = require_number("level", level, above=0, below=1)
     rows, shift = require_functionals(functionals, offset, dimension=fit.parameters.size)
     directions = rows @ fit.whitening
-    error, noise = np.zeros(len(rows)), np.zeros(len(rows))
+    error, noise, private = (np.zeros(len(rows)) for _ in range(3))
     common = shrunk_moments(fit)
     law = last_iterate_law(fit, common)
     for k, direction in enumerate(directions):
@@ -198,23 +241,22 @@ def population_intervals(
             continue
         seen = common.along(fit, direction)
         if seen is None:
-            error[k] = noise[k] = np.inf
+            error[k] = noise[k] = private[k] = np.inf
             continue
         own = law if seen is common else last_iterate_law(fit, seen)
         error[k] = np.sqrt(direction @ own.total(target) @ direction)
+        private[k] = np.sqrt(direction @ own.privacy @ direction)
         noise[k] = seen.relative_noise(direction, own.sampling, own.privacy, target)
     with np.errstate(divide="ignore"):
         degrees = 2 / np.maximum(noise, 1e-6) ** 2
-    finite = degrees > LEAST_DEGREES
-    quantile = np.full(len(rows), np.inf)
-    quantile[finite] = stdtrit(degrees[finite], (1 + level) / 2)
     return CoefficientIntervals(
         centre=rows @ fit.parameters + shift,
-        half_width=quantile * error,
+        half_width=half_widths(error, degrees, level=level),
         standard_error=error,
         degrees_of_freedom=degrees,
         level=level,
         target=target,
+        privacy_error=private,
     )
 
 

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples, as_samples
+from privreg.inference.coefficient_covariance import CoefficientCovariance
+from privreg.inference.new_observations import NewObservations
 from privreg.inference.population_intervals import TARGETS, CoefficientIntervals, Target
 from privreg.methods.candidates import Candidates
 from privreg.methods.runs import Declared, Fitted
@@ -255,6 +257,37 @@ class Method(ABC):
             degrees_of_freedom=np.zeros(len(functionals)),
             level=require_number("level", level, above=0, below=1),
             target=target,
+        )
+
+    def covariance(
+        self, fit: Any, *, target: Target, functionals: FloatArray
+    ) -> CoefficientCovariance:
+        """Covariance of linear functionals of the coefficients; infinite where none is known.
+
+        Parameters
+        ----------
+        fit, target, functionals
+            As for `intervals`, whose standard errors are the roots of its diagonal.
+        """
+        require_choice("target", target, TARGETS)
+        unknown = np.full((len(functionals),) * 2, np.nan)
+        np.fill_diagonal(unknown, np.inf)
+        return CoefficientCovariance(unknown, unknown)
+
+    def new_observations(self, fit: Any, rows: FloatArray, *, level: float) -> NewObservations:
+        """Intervals for labels of new records; refused where no law of residuals is released.
+
+        Parameters
+        ----------
+        fit : Fitted
+            What a run on rows released.
+        rows : ndarray, shape (k, p)
+        level : float
+            Coverage in (0, 1).
+        """
+        raise ValueError(
+            "settings must be of a method that releases the law of its residuals, "
+            f"least_squares, got {self.name}"
         )
 
     def __str__(self) -> str:

@@ -14,8 +14,9 @@ from privreg.algorithms.least_squares_descent import TAIL_ASSUMPTION, least_squa
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.least_squares_settings import LeastSquaresSettings, with_start_of
 from privreg.algorithms.warm_up import ASSUMPTIONS
-from privreg.inference.least_squares_intervals import least_squares_intervals
-from privreg.inference.population_intervals import CoefficientIntervals, Target
+from privreg.inference.least_squares_intervals import least_squares_intervals, least_squares_law
+from privreg.inference.new_observations import NewObservations, new_observations
+from privreg.inference.population_intervals import CoefficientIntervals, LastIterateLaw, Target
 from privreg.methods.candidates import Candidates
 from privreg.methods.private_regression import PrivateRegression, in_regime
 from privreg.methods.whitened_descent import WhitenedDescent
@@ -131,6 +132,16 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
         return least_squares_intervals(
             fit, level=level, target=target, functionals=functionals, offset=offset
         )
+
+    def new_observations(
+        self, fit: LeastSquaresFit, rows: FloatArray, *, level: float
+    ) -> NewObservations:
+        """Those of `privreg.inference.new_observations`, at no further cost."""
+        return new_observations(fit, rows, level=level)
+
+    @staticmethod
+    def _law(fit: LeastSquaresFit) -> LastIterateLaw:
+        return least_squares_law(fit).last_iterate(fit.sample_size)
 
     @classmethod
     def _predict(

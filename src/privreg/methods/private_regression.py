@@ -16,7 +16,9 @@ from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.warm_up import ASSUMPTIONS
 from privreg.inference.population_intervals import (
     CoefficientIntervals,
+    LastIterateLaw,
     Target,
+    last_iterate_law,
     population_intervals,
 )
 from privreg.methods.candidates import Candidates
@@ -163,6 +165,10 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
         return population_intervals(
             fit, level=level, target=target, functionals=functionals, offset=offset
         )
+
+    @staticmethod
+    def _law(fit: HuberFit) -> LastIterateLaw:
+        return last_iterate_law(fit)
 
     @classmethod
     def _predict(

@@ -8,14 +8,19 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
+from privreg.inference.coefficient_covariance import CoefficientCovariance, coefficient_covariance
+from privreg.inference.population_intervals import LastIterateLaw, Target
 from privreg.methods.method import Method
 from privreg.methods.runs import Declared
 from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
+
+FloatArray = NDArray[np.float64]
 
 
 class WhitenedDescent(Method):
@@ -42,6 +47,21 @@ class WhitenedDescent(Method):
             sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
         )
         return cls(**{**asdict(start), **cls._numbers(values, needed=[])})
+
+    def covariance(
+        self, fit: Any, *, target: Target, functionals: FloatArray
+    ) -> CoefficientCovariance:
+        """Standard errors of the intervals, and correlations of the last iterate's law."""
+        offset = np.zeros(len(functionals))
+        intervals = self.intervals(
+            fit, level=0.95, target=target, functionals=functionals, offset=offset
+        )
+        return coefficient_covariance(intervals, self._law(fit), functionals @ fit.whitening)
+
+    @staticmethod
+    @abstractmethod
+    def _law(fit: Any) -> LastIterateLaw:
+        """Law of the last iterate, from what the fit released."""
 
     def _moved(self, choices: Sequence[Mapping[str, Any]]) -> list[Self]:
         """These settings with each of the changes, as they are where shares leave nothing."""

@@ -36,7 +36,7 @@ class Prediction:
         Mean squared distance of the coefficients to θ*, square of a coefficient.
     interval_length : float
         Root mean square over coefficients of the length of a 95 % interval for θ*_j that knows the
-        law of the run; that of a coefficient.
+        law of the run; that of a coefficient. The mean squared error counts, bias and variance.
     null_risk : float
         Excess risk of predicting the mean, for comparison.
     regime : Regime

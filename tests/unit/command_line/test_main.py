@@ -114,6 +114,45 @@ def test_fit_takes_a_target_and_says_why_intervals_are_infinite(capsys, tmp_path
     assert "--target must be one of 'least_squares', 'robust'" in err
 
 
+def test_fit_writes_a_table_for_statisticians_and_a_page(capsys, tmp_path):
+    rng = np.random.default_rng(1)
+    features = rng.uniform(-1, 1, (5000, 2))
+    labels = features @ [1.0, 0.0] + 0.5 * rng.standard_normal(5000)
+    table, bounds, output, page = (
+        tmp_path / name for name in ("t.csv", "b.yaml", "fit.json", "fit.html")
+    )
+    rows = np.column_stack([features, labels])
+    np.savetxt(table, rows, delimiter=",", header="a,b,y", comments="")
+    bounds.write_text("a: [-1, 1]\nb: [-1, 1]\ny: [-3, 3]\n")
+    words = ["--label", "y", "--bounds", str(bounds), "--output", str(output)]
+    status, out, _ = asked(
+        capsys, "fit", str(table), *words, "--report", str(page), "--epsilon", "8"
+    )
+    assert status == 0
+    assert "P>|z|" in out
+    first = json.loads(output.read_text())["coefficients"][0]
+    assert first["name"] == "a"
+    # Two standard deviations of 100 from 0, and noise that halves none of them.
+    assert first["p_value"] < 1e-6 < first["privacy_error"] < first["standard_error"]
+    whole = json.loads(output.read_text())["covariance"]
+    total = np.add(whole["sampling"], whole["privacy"])
+    assert np.sqrt(total[0, 0]) == pytest.approx(first["standard_error"])
+    assert "share of variance" in page.read_text()
+
+
+def test_a_target_length_is_not_met_by_doing_nothing(capsys):
+    """A run that stays at 0 has no variance; its bias is what an interval would have to hold."""
+    words = ["--sample-size", "10000", "--dimension", "4", "--target-length", "0.1"]
+    status, out, _ = asked(capsys, "plan", *words, "--methods", "one_pass_harmonic", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["worthwhile"]
+    assert found["rho"] > 1e-4
+    (best,) = found["alternatives"][0]["predictions"]
+    assert 4 * best["parameter_error"] < (0.1 / 1.96) ** 2 * 4
+    assert best["interval_length"] <= 0.1 / 1.1
+
+
 def test_plan_finds_a_budget(capsys):
     words = ["--target-risk", "0.01", "--methods", "adassp"]
     status, out, _ = asked(capsys, "plan", *PROBLEM, *words)
@@ -176,7 +215,7 @@ def test_errors_take_one_line(capsys, words, message):
 def test_a_users_command_loads_nothing_of_the_reproduction():
     words = ["predict", *PROBLEM, "--rho", "1", "--method", "adassp"]
     script = (
-        "import sys; from privreg.command_line.main import main\n"
+        "import sys; from privreg.command_line.main import COMMANDS, main\n"
         f"assert main({words}) == 0\n"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )

@@ -83,6 +83,24 @@ def test_a_budget_that_is_too_small_warns_once_and_names_one_that_is_not(rng):
         model.set_params(budget=ENOUGH).fit(features, labels)
 
 
+def test_what_no_theory_covers_is_not_called_worthless(rng):
+    """At n = 1e5 and ε = .01 the scales' noise is beyond the theory, and the fit a few % off."""
+    n, p, budget = 100_000, 6, Budget.approximate(0.01, 1e-6)
+    features, labels, theta = drawn(rng, n, p - 1)
+    missed = []
+    for seed in range(3):
+        model = PrivateLinearRegression(budget, **BOUNDS, random_state=seed)
+        with pytest.warns(UserWarning, match=r"no theory says.*residual scale.*it takes rho"):
+            model.fit(features, labels)
+        missed.append(np.sum((model.coef_ - theta) ** 2) / np.sum(theta**2))
+    assert not model.outlook_.worthwhile
+    assert not model.outlook_.holds
+    assert np.median(missed) < 0.2
+    # A fit of which nothing is left is called so.
+    hopeless = outlook(1000, p, budget.gaussian())
+    assert hopeless.doubt.startswith("the fit is not predicted to be better")
+
+
 def test_too_few_rows_are_not_a_matter_of_budget():
     assert not outlook(20, 10, Budget.zcdp(1e3)).worthwhile
     assert advice(20, 10, Budget.zcdp(1e3)).startswith("no larger budget changes that")

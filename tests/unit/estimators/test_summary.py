@@ -1,0 +1,201 @@
+"""What a fit shows to a statistician: summary, frames, pictures; and what they are made of."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from privreg import Budget, PrivateLinearRegression
+from privreg.estimators.picture import slope_bars
+from privreg.estimators.summary import coefficient_columns
+
+BUDGET = Budget.approximate(1.0, 1e-6)
+BOUNDS = {"feature_bounds": ([-4, -4, 0], [4, 4, 1]), "label_bounds": (-10, 10)}
+
+
+def table(rng, n=5000):
+    features = np.column_stack([rng.standard_normal((n, 2)).clip(-4, 4), np.zeros(n)])
+    return features, features @ [1.0, 0.0, 0.0] + rng.standard_normal(n)
+
+
+@pytest.fixture(params=["least_squares", "robust"])
+def model(request, rng):
+    return PrivateLinearRegression(BUDGET, **BOUNDS, target=request.param, random_state=4).fit(
+        *table(rng)
+    )
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99, 0.9999])
+def test_p_values_of_a_fit_invert_its_intervals(model, level):
+    columns = model.summary(level).columns
+    for p, low, high in zip(columns["p_value"], columns["lower"], columns["upper"], strict=True):
+        assert (p < 1 - level) == (low > 0 or high < 0)
+    # One slope is far from 0, and nothing is known of one whose feature is constant.
+    assert columns["p_value"][0] < 1e-4
+    assert columns["p_value"][2] == 1.0
+    assert columns["lower"][2] == -np.inf
+    assert np.isnan(columns["z"][2])
+
+
+def test_its_columns_are_the_fits(model):
+    found = model.summary(0.9, "empirical")
+    intervals, columns = model.confidence_intervals(0.9, "empirical"), found.columns
+    assert columns["name"] == ["x0", "x1", "x2", "(intercept)"]
+    for name, values in {
+        "estimate": [*model.coef_, model.intercept_],
+        "standard_error": intervals.standard_error,
+        "lower": intervals.lower,
+        "upper": intervals.upper,
+    }.items():
+        np.testing.assert_allclose(columns[name], values, rtol=1e-12)
+    known = np.isfinite(columns["standard_error"])
+    np.testing.assert_allclose(
+        np.hypot(columns["sampling_error"], columns["privacy_error"])[known],
+        np.array(columns["standard_error"])[known],
+    )
+    pytest.importorskip("pandas")
+    frame = found.to_frame()
+    assert list(frame.index) == columns["name"]
+    assert list(frame.columns) == [name for name in columns if name != "name"]
+
+
+def test_private_noise_is_more_of_the_error_where_the_budget_is_smaller(rng):
+    features, labels = table(rng)
+    shares = []
+    for epsilon in (1.0, 4.0, 64.0):
+        model = PrivateLinearRegression(
+            Budget.approximate(epsilon, 1e-6), **BOUNDS, random_state=2
+        ).fit(features, labels)
+        shares.append(model.confidence_intervals().privacy_share[0])
+    assert 1 > shares[0] > 2 * shares[1] > 4 * shares[2] > 0
+
+
+def test_the_text_says_what_was_found_what_it_cost_and_why_not(model):
+    text = str(model.summary())
+    for words in ("P>|z|", "[0.025", "0.975]", "(intercept)", "replace-one, of a row", "5,000"):
+        assert words in text
+    assert "seeded: not private" in text
+    line = next(line for line in text.splitlines() if line.startswith("x0"))
+    assert f"{model.coef_[0]:.5g}" in line
+    assert "<0.001" in line
+    if model.target == "least_squares":
+        assert "No interval for x2: the feature is" in text
+    # The report has the same table, and a notebook too.
+    assert line in model.report()
+    for cell in line.split("  "):
+        assert cell.strip().replace("<", "&lt;") in model.summary()._repr_html_()
+    with pytest.raises(NotFittedError):
+        PrivateLinearRegression(BUDGET, **BOUNDS).summary()
+
+
+def test_all_of_it_is_a_function_of_what_was_released(model, rng):
+    """A copy that never saw the rows answers alike; it holds no array as long as the table."""
+    copied = pickle.loads(pickle.dumps(model))
+    rows = rng.standard_normal((4, 3))
+    assert str(copied.summary()) == str(model.summary())
+    assert copied.report("html") == model.report("html")
+    np.testing.assert_array_equal(copied.covariance().total, model.covariance().total)
+    if model.target == "least_squares":
+        one, other = copied.prediction_intervals(rows), model.prediction_intervals(rows)
+        assert one.columns == other.columns
+    assert len(pickle.dumps(model)) < 8 * 5000
+
+
+class Tags(HTMLParser):
+    """Opened and closed tags, and what would be fetched from elsewhere."""
+
+    VOID = ("meta", "br", "img", "link")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.fetched, self.wrong = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.fetched += [name for name, _ in attributes if name in ("src", "href")]
+        self.fetched += [tag] if tag in ("script", "link", "img") else []
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        # A closing tag of a list item or a cell always follows its own.
+        self.wrong += [] if self.open and self.open.pop() == tag else [tag]
+
+
+def test_the_page_stands_alone_and_its_pictures_show_the_numbers(model):
+    page = model.report("html")
+    tags = Tags()
+    tags.feed(page)
+    assert (tags.open, tags.fetched, tags.wrong) == ([], [], [])
+    assert "width=device-width" in page
+    bars = slope_bars(model._names(), model.confidence_intervals(), model.feature_bounds_)
+    assert [bar.name for bar in bars] == ["x0", "x1", "x2"]
+    # Over bounds from -4 to 4 a slope of 1 moves the label by 8.
+    assert bars[0].estimate == pytest.approx(8 * model.coef_[0])
+    assert bars[0].lower < bars[0].inner[0] < bars[0].estimate < bars[0].inner[1] < bars[0].upper
+    assert [bar.known for bar in bars] == [True, True, False]
+    assert f"x0: {bars[0].estimate:.4g}, from {bars[0].lower:.4g}" in page
+    assert ">no interval<" in page
+    # Nothing is drawn outside its track.
+    places = [float(each) for each in re.findall(r"left:(-?[\d.]+)%", page)]
+    assert min(places) >= 0
+    assert max(places) <= 100
+
+
+def test_names_of_columns_cannot_break_the_page(rng):
+    pandas = pytest.importorskip("pandas")
+    features, labels = table(rng)
+    name = '<script>"&'
+    frame = pandas.DataFrame(features, columns=[name, "b", "c"])
+    bounds = {name: (-4, 4), "b": (-4, 4), "c": (0, 1)}
+    model = PrivateLinearRegression(
+        BUDGET, feature_bounds=bounds, label_bounds=(-10, 10), random_state=0
+    ).fit(frame, labels)
+    for page in (model.report("html"), model.summary()._repr_html_()):
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+
+
+def test_plots_are_drawn_on_given_axes(model):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    axes = figure.subplots(2)
+    assert model.plot(axes) is axes
+    slopes, budget = axes
+    assert [each.get_text() for each in slopes.get_yticklabels()] == ["x0", "x1", "x2"]
+    widths = [patch.get_width() for patch in budget.patches]
+    assert sum(widths) == pytest.approx(100)
+    low, high = slopes.get_lines()[0].get_xdata()
+    found = model.confidence_intervals()
+    assert (low, high) == pytest.approx((8 * found.lower[0], 8 * found.upper[0]))
+    with pytest.raises(ValueError, match="axes must be Matplotlib's"):
+        model.plot((1, 2))
+
+
+def test_what_is_not_installed_is_named(model, monkeypatch):
+    known = builtins.__import__
+
+    def without(name, *args, **words):
+        if name.split(".")[0] in ("pandas", "matplotlib"):
+            raise ImportError(name)
+        return known(name, *args, **words)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"needs pandas.*privreg\[frames\].*`columns`"):
+        model.summary().to_frame()
+    with pytest.raises(ImportError, match=r"needs Matplotlib.*privreg\[plots\]"):
+        model.plot()
+    assert "Coefficients" in model.report("html")
+
+
+def test_wrong_arguments_are_refused(model):
+    with pytest.raises(ValueError, match="level must be"):
+        model.summary(1.0)
+    with pytest.raises(ValueError, match="target must be"):
+        model.covariance("sample")
+    with pytest.raises(ValueError, match="names must be 4 texts"):
+        coefficient_columns(["a"], model.confidence_intervals())
