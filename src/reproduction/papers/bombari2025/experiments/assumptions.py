@@ -192,7 +192,7 @@ def gradient_power(earlier: xr.Dataset) -> float:
         },
     ),
     discretisation_over_corrected=Stated(
-        "the same sum over the bound in the last line of the proof",
+        "sum of (C.16) over the bound in the last line of the proof",
         where="Lemma C.2, proof, after equation (C.25)",
         compares="The sum of (C.16) with half the bound of the proof's last line, "
         "2 gamma^2 c^2 C / (rho^2 n).",
