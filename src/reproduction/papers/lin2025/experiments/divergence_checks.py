@@ -215,8 +215,10 @@ def gap_decay_error(parameters: Parameters) -> float:
     return _gap_decay(parameters, penalty=True)
 
 
-@per(gap_decay_without_penalty="relative difference of the gaps of means and covariances and those "
-    "that a transition matrix without the penalty propagates")
+@per(
+    gap_decay_without_penalty="relative difference of the gaps of means and covariances and those "
+    "that a transition matrix without the penalty propagates"
+)
 def gap_decay_without_penalty(parameters: Parameters) -> float:
     return _gap_decay(parameters, penalty=False)
 

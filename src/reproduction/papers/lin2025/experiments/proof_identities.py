@@ -224,8 +224,8 @@ def quadratic_risk_error(case: _Case) -> float:
         },
     ),
     expansion_corrected=Stated(
-        "largest relative distance of (37) to the risk, with the root of the second moment in place "
-        "of its inverse",
+        "largest relative distance of (37) to the risk, with the root of the second moment in "
+        "place of its inverse",
         where="Appendix B, equation (37)",
         compares="The risk with its expansion, with the root of the second moment in the last "
         "term.",
