@@ -84,9 +84,7 @@ def _of(topic: Topic, statement: Statement, known: Mapping[str, Known]) -> Itera
                 for each in about.coordinates.values()
                 if each.dimension == dimension and each.labels is not None
             ]
-            shown = [
-                tuple(str(along[0][place]) for place in sorted(part)) for part in (kept, left)
-            ]
+            shown = [tuple(str(along[0][place]) for place in sorted(part)) for part in (kept, left)]
             reason = _reason(words, along, kept, left)
             name = f"{artifact}.{variable}"
             yield Subset(statement.id, name, dimension, shown[0], shown[1], reason)
