@@ -196,6 +196,11 @@ def _parser() -> argparse.ArgumentParser:
     ledgers(added)
     added.add_argument("--text", type=Path, required=True, metavar="FILE")
 
+    added = command(
+        "subsets", "list statements that read a part of their evidence", "ledger_stages"
+    )
+    added.add_argument("papers", nargs="*", metavar="PAPER", help="all papers if left out")
+
     added = command("falsify", "make a mistake and see which entries notice", "falsify")
     added.add_argument("path", metavar="PAPER/VERSION")
     added.add_argument("--experiments", type=json_of(dict), required=True, metavar="JSON")

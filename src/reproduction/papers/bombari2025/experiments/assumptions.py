@@ -69,6 +69,7 @@ def design(dimension: int, spectrum: str) -> dict:
 @per(
     "spectrum_power",
     mean_eigenvalue="mean eigenvalue of the density",
+    density_mass="integral of the density",
     total_mass="mass of the quadrature",
     moment_error="largest relative distance of the quadrature's moments 1, 2 and -psi to the "
     "density's",
@@ -88,7 +89,10 @@ def power_law(spectrum_power: float) -> dict:
         for k in moments
     ]
     found = [float(spectrum.mean(spectrum.eigenvalues**k)) for k in moments]
+    # The pole at zero is a weight of the rule.
+    mass = quad(lambda _: 1.0, 0, edge, weight="alg", wvar=(-spectrum_power, 0))[0]
     return {
+        "density_mass": (1 - spectrum_power) * edge ** (spectrum_power - 1) * mass,
         "mean_eigenvalue": stated[0],
         "total_mass": float(spectrum.weights.sum()),
         "moment_error": max(abs(a / b - 1) for a, b in zip(found, stated, strict=True)),
@@ -102,7 +106,7 @@ def power_law(spectrum_power: float) -> dict:
     kind="prose",
     where="Section 5.1, text after equation (5.1); Assumption 2",
     states="The squared rate has a bounded second derivative for alpha = 0, 1/2 and from 1 on.",
-    ours=["alpha = 1, 2 and 10 of those from 1 on"],
+    ours=["alpha = 0 and 1/2", "alpha = 1, 2 and 10 of those from 1 on"],
     select={"exponent": [0.0, 0.5, 1.0, 2.0, 10.0]},
     holds=every(close(1.0, absolute=1e-3)),
     refuses=[1.1, 31.0],
@@ -192,7 +196,7 @@ def gradient_power(earlier: xr.Dataset) -> float:
         },
     ),
     discretisation_over_corrected=Stated(
-        "the same sum over the bound in the last line of the proof",
+        "sum of (C.16) over the bound in the last line of the proof",
         where="Lemma C.2, proof, after equation (C.25)",
         compares="The sum of (C.16) with half the bound of the proof's last line, "
         "2 gamma^2 c^2 C / (rho^2 n).",

@@ -73,6 +73,7 @@ def quadrature_error() -> float:
     states="Both factors increase with the clipping constant.",
     holds=above(0.0),
     refuses=[-1e-9],
+    note="For constants up to 5; beyond, the factors are 1 up to rounding.",
 )
 def least_increment() -> float:
     """Least increment of the factors between neighbouring clipping constants."""

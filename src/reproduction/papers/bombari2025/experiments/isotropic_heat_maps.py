@@ -121,7 +121,7 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
         "equivalent, where the latter is below the cap",
         missing=ABOVE_CAP,
     ),
-    upper_distance=Quantity("the same, 95th percentile over settings", missing=ABOVE_CAP),
+    upper_distance=Quantity("95th percentile over settings of that distance", missing=ABOVE_CAP),
     large_clip_excess=Mean(
         "the log ratio of the risk at the best setting with c above 1 to the best below",
         missing=heat_maps.ONE_SIDE,

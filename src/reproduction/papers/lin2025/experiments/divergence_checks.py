@@ -215,7 +215,10 @@ def gap_decay_error(parameters: Parameters) -> float:
     return _gap_decay(parameters, penalty=True)
 
 
-@per(gap_decay_without_penalty="the same with a transition matrix without the penalty")
+@per(
+    gap_decay_without_penalty="relative difference of the gaps of means and covariances and those "
+    "that a transition matrix without the penalty propagates"
+)
 def gap_decay_without_penalty(parameters: Parameters) -> float:
     return _gap_decay(parameters, penalty=False)
 
@@ -371,7 +374,7 @@ def mixture_ratio() -> float:
         },
     ),
     loss_with_plus=Stated(
-        "the same with the plus",
+        "equation (21) with the plus, last release half way, divergence 0.001 everywhere",
         where="Equation (21)",
         compares="With the plus, half the positions released and a divergence of 0.001 there, the "
         "loss is 0.0005.",

@@ -76,7 +76,8 @@ def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
         },
     ),
     decomposition_corrected=Stated(
-        "the same without the square of the sampling term's mean",
+        "largest distance of that sum without the square of the sampling term's mean to the "
+        "increment, in the same units",
         where="Lemma A.1",
         compares="The increment with the six terms less the square of the sampling term's mean.",
         holds=below(1e-12),
@@ -223,7 +224,8 @@ def quadratic_risk_error(case: _Case) -> float:
         },
     ),
     expansion_corrected=Stated(
-        "the same with the root of the second moment in place of its inverse",
+        "largest relative distance of (37) to the risk, with the root of the second moment in "
+        "place of its inverse",
         where="Appendix B, equation (37)",
         compares="The risk with its expansion, with the root of the second moment in the last "
         "term.",
