@@ -50,6 +50,8 @@ from privreg.privacy.neighbours import sum_sensitivity
 FloatArray = NDArray[np.float64]
 # Rows per feature from which off-diagonal sums, of relative size √(p/n), are left out.
 MANY_ROWS = 1000
+# Beyond, a linear descent runs away where a clipped one does not.
+LONGEST_PULL = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +338,7 @@ def _private_regression(
     twin: np.random.Generator,
     runs: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Of the private noise that of the final steps, whose weights are known before it is drawn."""
+    """With the noise of the final steps alone, whose weights are known before it is drawn."""
     problem = sample.problem
     n, p = sample.rows.shape
     fit = method._prepare(sample.samples, sample.budget, Declared.of(problem))
@@ -374,8 +376,12 @@ def _private_regression(
         ):
             step = fitted.whitening @ matrix
             pull = step @ fitted.whitening.T @ curvature.matrix
+            normals = twin.standard_normal(p)
+            # Decided by what is known before these normals.
+            if not left and np.abs(np.linalg.eigvals(pull)).max() > LONGEST_PULL:
+                continue
             moved = std * step
-            private = private - pull @ private + moved @ twin.standard_normal(p)
+            private = private - pull @ private + moved @ normals
             left = [each - pull @ each for each in left] + [moved]
         twin.standard_normal(after)
         mean = spread + sum(float(np.sum(problem.eigenvalues @ each**2)) for each in left)

@@ -18,7 +18,7 @@ from reproduction.studies.private_runs import draw, excess_risk, problem_of
 LABEL_NOISE_STD = 0.7
 # From so many rows on a trial estimates this share of the coefficients: control variates make up
 # for it.
-SHARES = ((500_000, 1 / 10), (50_000, 1 / 5), (0, 1))
+SHARES = ((500_000, 1 / 13), (50_000, 1 / 5), (0, 1))
 MOST_RUNS = 10
 # Privacy's part of a coefficient's variance over the sample's, for least squares without clipping.
 PRICES = (0.5, 2.0, 8.0, 30.0)

@@ -32,8 +32,8 @@ class Parameters(Strict):
 
     sizes: q.Some[Size] = Field(description="Numbers of rows and of features.")
     coefficients: q.Count = Field(
-        description="Coefficients a trial estimates in a setting: a fifth of it from 50,000 rows on, "
-        "a tenth from 500,000."
+        description="Coefficients a trial estimates in a setting: a fifth of it from 50,000 rows "
+        "on, a thirteenth from 500,000."
     )
 
 
