@@ -52,7 +52,7 @@ def population_coverage(simulation: xr.Dataset) -> Figure:
     cases = [str(case) for case, _, _ in found.setting.values]
     names = [f"{features}; {errors}" for _, errors, features in found.setting.values]
     left.set_yticks(places, names, fontsize=6.5)
-    left.set_ylim(len(places) - 0.5, -0.5)
+    left.set(ylim=(len(places) - 0.5, -0.5), ylabel="features; errors")
     style = {"fontsize": 6, "ha": "left", "va": "bottom"}
     for at in [k for k in places if k == 0 or cases[k] != cases[k - 1]]:
         right.text(0.01, at - 0.6, cases[at], transform=right.get_yaxis_transform(), **style)
@@ -165,7 +165,7 @@ def planning(
 
 def _target(simulation: xr.Dataset, place: int) -> str:
     problem, target = simulation.problem.values[place], simulation.target_risk.values[place]
-    return f"{problem}: {target:.1e}"
+    return f"{problem}: {target:.2g}"
 
 
 def _plain_ticks(axes: Any, ticks: tuple[float, ...]) -> None:
