@@ -212,7 +212,7 @@ class Problem(Immutable):
                 self,
                 signal=scale * self.signal,
                 label_noise_std=factor * self.label_noise_std,
-                label_noise_law=law,  # type: ignore[arg-type]
+                label_noise_law=law,
                 misfit=misfit,
             )
             for scale in scales
