@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from privreg.methods import registry
-from privreg.methods.method import predict_many
+from privreg.methods.method import Method, predict_many
 from privreg.planning.result import Alternative, Plan
 from privreg.planning.search import search
 from privreg.prediction.problem import Problem
@@ -80,14 +80,15 @@ def plan_run(
     require_choice("objective", objective, OBJECTIVES)
     require_flag("intervals", intervals)
     names = names_of(methods)
-    candidates = _candidates(stated, budget, names, objective=objective, intervals=intervals)
+    known = _Known(budget)
+    candidates = _candidates(stated, known, names, objective=objective, intervals=intervals)
     if not candidates:
         raise ValueError(
             f"budget must be for neighbours that {', '.join(names)} take, "
             f"got {budget.neighbours.value!r}"
         )
     predictions = [
-        predict_many(problem, [method for _, method in candidates], budget)
+        known.predictions(problem, [method for _, method in candidates])
         for problem in _corners(stated)
     ]
     values = np.array([[getattr(each, objective) for each in row] for row in predictions])
@@ -111,6 +112,23 @@ def plan_run(
     best = alternatives[0]
     worthwhile = best.holds and any(each.beats_the_mean for each in best.predictions)
     return Plan(stated, budget, alternatives, worthwhile, _verdict(stated, budget, best))
+
+
+@dataclass
+class _Known:
+    """Predictions of one plan: settings are followed once for a problem."""
+
+    budget: Budget
+    found: dict[tuple[int, Method], Prediction] = field(default_factory=dict)
+
+    def predictions(self, problem: Problem, methods: Sequence[Method]) -> list[Prediction]:
+        """Of settings for one of the plan's problems, which outlive it."""
+        keys = [(id(problem), method) for method in methods]
+        new = [method for key, method in zip(keys, methods, strict=True) if key not in self.found]
+        new = list(dict.fromkeys(new))
+        for method, found in zip(new, predict_many(problem, new, self.budget), strict=True):
+            self.found[id(problem), method] = found
+        return [self.found[key] for key in keys]
 
 
 def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
@@ -149,13 +167,14 @@ def names_of(methods: Any) -> list[str]:
 
 def _candidates(
     problems: tuple[Problem, ...],
-    budget: Budget,
+    known: _Known,
     names: list[str],
     *,
     objective: Objective,
     intervals: bool,
 ) -> list[tuple[str, Any]]:
     """Settings of every method for each problem, and for all of them together."""
+    budget = known.budget
 
     def value(found: Prediction) -> float:
         return float(getattr(found, objective))
@@ -170,14 +189,14 @@ def _candidates(
     # The hardest case first: what is far behind there is no candidate for the least regret.
     hardest, *others = sorted(problems, key=_hardness, reverse=True)
     alone = alone_for(hardest, names)
-    near = _near([name for name, _ in alone], hardest, [each for _, each in alone], budget, value)
+    if not others or not alone:
+        return alone
+    near = _near(alone, known.predictions(hardest, [each for _, each in alone]), value)
     for problem in others:
         alone.extend(alone_for(problem, near))
-    if len(problems) == 1 or not alone:
-        return alone
     goals = []
     for problem in problems:
-        predictions = predict_many(problem, [method for _, method in alone], budget)
+        predictions = known.predictions(problem, [method for _, method in alone])
         trusted = [value(each) for each in predictions if each.holds]
         goals.append((problem, min(trusted or [value(each) for each in predictions])))
     # Settings are sized by a problem in the middle of the range.
@@ -198,17 +217,12 @@ def _hardness(problem: Problem) -> tuple[float, bool, float]:
 
 
 def _near(
-    names: list[str],
-    problem: Problem,
-    methods: list[Any],
-    budget: Budget,
-    value: Callable[[Prediction], float],
+    alone: list[tuple[str, Any]], found: list[Prediction], value: Callable[[Prediction], float]
 ) -> list[str]:
     """Methods within a factor of the best one's objective, each at its own best settings."""
-    found = predict_many(problem, methods, budget)
     trusted = [value(each) for each in found if each.holds]
     most = FAR * min(trusted or map(value, found), default=np.inf)
-    return [name for name, each in zip(names, found, strict=True) if value(each) <= most]
+    return [name for (name, _), each in zip(alone, found, strict=True) if value(each) <= most]
 
 
 def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -> str:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtr, gammaincinv, xlogy
 
 from privreg.immutable import frozen
-from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
-from privreg.validation import require_choice
+from privreg.prediction.problem import LabelNoiseLaw, require_noise_law
 
 FloatArray = NDArray[np.float64]
 DEGREES = {"student_t5": 5.0, "student_t3": 3.0}
@@ -47,7 +46,7 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     -------
     squares, weights : ndarray, shape (cells,)
     """
-    require_choice("law", law, LABEL_NOISE_LAWS)
+    require_noise_law("law", law)
     if law == "gaussian":
         return np.ones(1), np.ones(1)
     return _cells(law)

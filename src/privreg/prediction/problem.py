@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ FeatureLaw = Literal["gaussian", "uniform", "student_t5", "one_hot"]
 FEATURE_LAWS: tuple[FeatureLaw, ...] = get_args(FeatureLaw)
 LabelNoiseLaw = Literal["gaussian", "laplace", "student_t5", "student_t3"]
 LABEL_NOISE_LAWS: tuple[LabelNoiseLaw, ...] = get_args(LabelNoiseLaw)
+SKEWED_LAWS = ("exponential", "lognormal")
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class Problem(Immutable):
             "signal": coefficients,
             "label_noise_std": noise,
             "feature_law": law,
-            "label_noise_law": require_choice("label_noise_law", label_noise_law, LABEL_NOISE_LAWS),
+            "label_noise_law": require_noise_law("label_noise_law", label_noise_law),
             "misfit": require_number("misfit", misfit, least=0, most=1),
             **bounds,
         }.items():
@@ -205,16 +206,13 @@ class Problem(Immutable):
             raise ValueError(
                 f"noise_shapes must be pairs of a law and a misfit, got {noise_shapes!r}"
             )
-        shapes = [
-            (require_choice("noise_shapes", law, LABEL_NOISE_LAWS), misfit)
-            for law, misfit in noise_shapes
-        ]
+        shapes = [(require_noise_law("noise_shapes", law), misfit) for law, misfit in noise_shapes]
         return tuple(
             replace(
                 self,
                 signal=scale * self.signal,
                 label_noise_std=factor * self.label_noise_std,
-                label_noise_law=law,  # type: ignore[arg-type]
+                label_noise_law=law,
                 misfit=misfit,
             )
             for scale in scales
@@ -246,3 +244,20 @@ class Problem(Immutable):
     def label_std(self) -> float:
         """Standard deviation of a label, signal and noise together."""
         return float(np.sqrt(2 * self.null_risk + self.label_noise_std**2))
+
+
+def require_noise_law(name: str, value: object) -> LabelNoiseLaw:
+    """A symmetric law of label noise, or an error that names what predicts a skewed one.
+
+    That is private least squares alone. What a clip of fixed width leaves follows from mixtures of
+    Gaussians, whose densities of the size fall from 0; that of a skewed law may rise.
+
+    Examples
+    --------
+    >>> require_noise_law("label_noise_law", "exponential")
+    Traceback (most recent call last):
+    ValueError: label_noise_law must be symmetric, got 'exponential': see `predicted_length`
+    """
+    if isinstance(value, str) and value in SKEWED_LAWS:
+        raise ValueError(f"{name} must be symmetric, got {value!r}: see `predicted_length`")
+    return cast(LabelNoiseLaw, require_choice(name, value, LABEL_NOISE_LAWS))

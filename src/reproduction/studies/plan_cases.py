@@ -88,6 +88,37 @@ def table_case(
     return Case(f"{name}, rho = {rho:g}", truth, Budget.zcdp(rho), stated, rows)
 
 
+def leading_components(features: FloatArray, components: int) -> FloatArray:
+    """The features, or where they are more than `components` so many principal components.
+
+    Parameters
+    ----------
+    features : ndarray, shape (rows, p)
+    components : int
+    """
+    if features.shape[1] <= components:
+        return features
+    centred = features - features.mean(axis=0)
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    return np.asarray(centred @ vectors[:, : -components - 1 : -1])
+
+
+def column_as_labels(
+    features: FloatArray, labels: FloatArray, column: int
+) -> tuple[FloatArray, FloatArray]:
+    """A table in which a feature and the labels have changed places.
+
+    Parameters
+    ----------
+    features : ndarray, shape (rows, p)
+    labels : ndarray, shape (rows,)
+    column : int
+    """
+    changed = features.copy()
+    changed[:, column] = labels
+    return changed, features[:, column].copy()
+
+
 def _standardised(values: FloatArray, scale: bool = True) -> FloatArray:
     centred = values - values.mean(axis=0)
     return centred / np.maximum(centred.std(axis=0), 1e-12) if scale else centred

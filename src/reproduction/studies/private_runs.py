@@ -5,13 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.prediction.problem import FeatureLaw, Problem
+from privreg.prediction.label_noise import DEGREES
+from privreg.prediction.problem import FeatureLaw, LabelNoiseLaw, Problem
 
 FloatArray = NDArray[np.float64]
 
 
 def problem_of(
-    sample_size: int, spectrum: FloatArray, *, norm: float, noise: float, law: FeatureLaw
+    sample_size: int,
+    spectrum: FloatArray,
+    *,
+    norm: float,
+    noise: float,
+    law: FeatureLaw,
+    noise_law: LabelNoiseLaw = "gaussian",
 ) -> Problem:
     """Features of mean variance 1, or one-hot ones with a signal of √p times the norm.
 
@@ -24,7 +31,8 @@ def problem_of(
         Of the signal, even over directions.
     noise : float
         Standard deviation of the label noise.
-    law : str
+    law, noise_law : str
+        Of the features and of the label noise.
     """
     p = len(spectrum)
     if law == "one_hot":
@@ -32,7 +40,14 @@ def problem_of(
         values, norm = shares / shares.sum(), norm * np.sqrt(p)
     else:
         values = spectrum * (p / spectrum.sum())
-    return Problem(sample_size, values, signal=norm, label_noise_std=noise, feature_law=law)
+    return Problem(
+        sample_size,
+        values,
+        signal=norm,
+        label_noise_std=noise,
+        feature_law=law,
+        label_noise_law=noise_law,
+    )
 
 
 def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -51,8 +66,18 @@ def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatA
         else:
             rows = rng.standard_normal((n, p))
         rows *= np.sqrt(problem.eigenvalues)
-    labels = rows @ problem.signal + problem.label_noise_std * rng.standard_normal(n)
-    return rows, labels
+    errors = problem.label_noise_std * _unit_errors(problem.label_noise_law, n, rng)
+    return rows, rows @ problem.signal + errors
+
+
+def _unit_errors(law: LabelNoiseLaw, count: int, rng: np.random.Generator) -> FloatArray:
+    """Label noise of mean 0 and variance 1."""
+    if law == "laplace":
+        return rng.laplace(0.0, np.sqrt(0.5), count)
+    if law == "gaussian":
+        return rng.standard_normal(count)
+    degrees = DEGREES[law]
+    return rng.standard_t(degrees, count) * np.sqrt((degrees - 2) / degrees)
 
 
 def excess_risk(problem: Problem, coefficients: FloatArray) -> FloatArray:

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from privreg import spectra
+from privreg.prediction.least_squares import predicted_length
 from privreg.prediction.problem import Problem
+from privreg.privacy.budget import Budget
 
 
 def test_null_risk_and_label_std():
@@ -57,3 +59,13 @@ def test_errors_name_the_argument(changes, message):
     stated = {"sample_size": 100, "eigenvalues": [1.0, 2.0], "signal": 1.0, "label_noise_std": 1.0}
     with pytest.raises(ValueError, match=message):
         Problem(**(stated | changes))
+
+
+@pytest.mark.parametrize("law", ["exponential", "lognormal"])
+def test_a_skewed_law_of_the_label_noise_is_refused_with_what_predicts_it(law):
+    with pytest.raises(ValueError, match=r"symmetric.*predicted_length"):
+        Problem(1000, [1.0, 1.0], signal=1.0, label_noise_std=1.0, label_noise_law=law)
+    problem = Problem(1000, [1.0, 1.0], signal=1.0, label_noise_std=1.0)
+    with pytest.raises(ValueError, match=r"noise_shapes must be symmetric"):
+        problem.over(noise_shapes=[(law, 0.0)])
+    assert predicted_length(problem, Budget.zcdp(0.5), errors=law).length > 1

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
-from reproduction.experiment.cells import means, per, stage
+from reproduction.experiment.cells import kept, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.studies import plan_stages
 
@@ -110,4 +110,9 @@ def reached(cases: tuple[Case, ...], theory: xr.Dataset, trials: Trials) -> Iter
 
 theory = stage(plan_stages.AXES, plan_stages.plans, goals, shared={"cases": cases})
 simulate = stage(plan_stages.AXES, plan_stages.judged, reached, shared={"cases": cases})
-summarise = stage(plan_stages.SUMMARISED, *plan_stages.REGRETS, means(reached))
+summarise = stage(
+    plan_stages.SUMMARISED,
+    *plan_stages.REGRETS,
+    means(reached),
+    kept(goals, names=["target_risk"], artifact="theory"),
+)

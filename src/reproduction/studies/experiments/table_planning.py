@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -13,6 +13,8 @@ from reproduction.experiment.parameters import Strict
 from reproduction.studies import plan_stages
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import xarray as xr
 
     from reproduction.studies.regret import Case
@@ -23,7 +25,14 @@ PLACE = "The regret of plans"
 class Parameters(Strict):
     """All rows of a table are the population, of which a sample is drawn with replacement."""
 
-    dataset: Literal["mnist", "california_housing"] = Field(description="Table.")
+    dataset: Literal["mnist", "mnist_digits", "california_housing"] = Field(description="Table.")
+    columns: tuple[str, ...] | None = Field(
+        default=None,
+        description="Features that take the labels' place in turn; none for the labels.",
+    )
+    pairs: tuple[tuple[q.Index, q.Index], ...] | None = Field(
+        default=None, description="Labels that are told from each other; none for all labels."
+    )
     components: q.Dimension = Field(
         description="Features at most: beyond, the table's first principal components."
     )
@@ -32,22 +41,33 @@ class Parameters(Strict):
 
 
 def cases(parameters: Parameters, data: xr.Dataset) -> tuple[Case, ...]:
-    """The table at each budget."""
+    """Each choice of the labels at each budget."""
     from reproduction.experiment.tables import from_dataset
-    from reproduction.studies.plan_cases import table_case
+    from reproduction.studies.plan_cases import column_as_labels, leading_components, table_case
 
     table = from_dataset(data)
-    features = np.asarray(table.features, dtype=np.float64) / table.feature_scale
-    if features.shape[1] > parameters.components:
-        centred = features - features.mean(axis=0)
-        _, vectors = np.linalg.eigh(centred.T @ centred)
-        features = centred @ vectors[:, : -parameters.components - 1 : -1]
-    return tuple(
-        table_case(
-            parameters.dataset, features, table.labels, sample_size=parameters.sample_size, rho=rho
-        )
-        for rho in parameters.budgets
-    )
+    features, labels, name = table.features, table.labels, parameters.dataset
+    # A choice at a time: all of the digits as floating-point numbers are half a gigabyte.
+    chosen: Iterator[tuple[str, Any, Any, str | None]]
+    if parameters.pairs:
+        chosen = ((f"digits {one} and {two}", np.isin(labels, (one, two)), labels == one, None)
+                  for one, two in parameters.pairs)  # fmt: skip
+    else:
+        every = np.ones(len(labels), dtype=bool)
+        chosen = ((f"{name} {column}".strip(), every, labels, column)
+                  for column in parameters.columns or ("",))  # fmt: skip
+    found = []
+    for each, rows, target, column in chosen:
+        own = np.asarray(features[rows], dtype=np.float64) / table.feature_scale
+        label = np.asarray(target[rows], dtype=np.float64)
+        if column:
+            own, label = column_as_labels(own, label, table.feature_names.index(column))
+        own = leading_components(own, parameters.components)
+        found += [
+            table_case(each, own, label, sample_size=parameters.sample_size, rho=rho)
+            for rho in parameters.budgets
+        ]
+    return tuple(found)
 
 
 theory = stage(plan_stages.AXES, plan_stages.plans, shared={"cases": cases}, released="diagnostic")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def audits(simulation: xr.Dataset) -> Figure:
 
 def population_coverage(simulation: xr.Dataset) -> Figure:
     """Coverage, and length over the oracle's, of every setting; bands are what is promised."""
-    figure, (left, right) = panels(1, 2, height=4.6, sharey=True)
+    figure, (left, right) = panels(1, 2, height=7.0, sharey=True)
     found = simulation.stack(setting=("case", "error_law", "feature_law"))
     places = np.arange(found.sizes["setting"])
     for axes, name, band, label in (
@@ -51,8 +51,8 @@ def population_coverage(simulation: xr.Dataset) -> Figure:
     left.axvline(0.95, color=BLACK, lw=0.8)
     cases = [str(case) for case, _, _ in found.setting.values]
     names = [f"{features}; {errors}" for _, errors, features in found.setting.values]
-    left.set_yticks(places, names, fontsize=5)
-    left.invert_yaxis()
+    left.set_yticks(places, names, fontsize=6.5)
+    left.set(ylim=(len(places) - 0.5, -0.5), ylabel="features; errors")
     style = {"fontsize": 6, "ha": "left", "va": "bottom"}
     for at in [k for k in places if k == 0 or cases[k] != cases[k - 1]]:
         right.text(0.01, at - 0.6, cases[at], transform=right.get_yaxis_transform(), **style)
@@ -98,48 +98,79 @@ def prediction(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def planning(simulation: xr.Dataset, california: xr.Dataset, digits: xr.Dataset) -> Figure:
+def planning(
+    simulation: xr.Dataset,
+    california: xr.Dataset,
+    digits: xr.Dataset,
+    pairs: xr.Dataset,
+    columns: xr.Dataset,
+    bundled: xr.Dataset,
+) -> Figure:
     """Regrets in increasing order, and errors at budgets that were found for a target."""
-    figure, axes = panels(1, 2, height=2.8)
-    regret, error, names = (
-        np.concatenate([each[variable].values for each in (simulation, california, digits)])
-        for variable in ("regret", "regret_standard_error", "problem")
-    )
-    order = np.argsort(regret)
-    synthetic = np.char.startswith(names[order].astype(str), "synthetic")
-    for chosen, name, colour in ((synthetic, "synthetic", BLUE), (~synthetic, "tables", GREEN)):
-        axes[0].errorbar(
-            1 + np.flatnonzero(chosen),
-            regret[order][chosen],
-            error[order][chosen],
+    figure, (left, right) = panels(1, 2, height=3.4)
+    before = 1
+    for name, artifacts, colour in (
+        ("synthetic", (simulation,), BLUE),
+        ("tables", (simulation, california, digits), GREEN),
+        ("tables that nothing was chosen on", (pairs, columns, bundled), ORANGE),
+    ):
+        problems, regret, error = (
+            np.concatenate([each[variable].values for each in artifacts])
+            for variable in ("problem", "regret", "regret_standard_error")
+        )
+        synthetic = np.char.startswith(problems.astype(str), "synthetic")
+        chosen = np.flatnonzero(synthetic == (name == "synthetic"))
+        chosen = chosen[np.argsort(regret[chosen])]
+        left.errorbar(
+            before + np.arange(len(chosen)),
+            regret[chosen],
+            error[chosen],
             color=colour,
             ls="",
             marker="o",
             ms=3.5,
             label=name,
         )
-    axes[0].axhline(1.0, color="0.6", lw=0.8, zorder=0)
-    for level, line, name in ((1.1, ":", "bound of the median"), (1.5, "--", "of the worst")):
-        axes[0].axhline(level, color="0.6", lw=0.8, ls=line, zorder=0, label=f"{name}, {level}")
-    axes[0].set(
+        before += len(chosen)
+    left.axhline(1.0, color="0.6", lw=0.8, zorder=0)
+    for level, line, name in ((1.1, ":", "limit of the median"), (1.5, "--", "of the worst")):
+        left.axhline(level, color="0.6", lw=0.8, ls=line, zorder=0, label=f"{name}, {level}")
+    left.set(
         yscale="log",
         xlabel="problem, by its regret",
         ylabel="error of the plan over the grid's best",
     )
-    ticks = [0.6, 0.8, 1.0, 1.2, 1.5, 2.0]
-    axes[0].set_yticks(ticks, labels=[f"{tick:g}" for tick in ticks])
-    axes[0].minorticks_off()
-    axes[0].legend(loc="upper left")
+    _plain_ticks(left, (0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5))
+    # Above all points.
+    low, high = left.get_ylim()
+    left.set_ylim(low, high * 1.9)
+    left.legend(loc="upper left")
     over = simulation.risk_over_target
-    axes[1].errorbar(
-        np.arange(1, over.size + 1),
+    places = np.arange(over.size)
+    right.errorbar(
         over.values,
-        simulation.risk_over_target_standard_error.values,
+        places,
+        xerr=simulation.risk_over_target_standard_error.values,
         ls="",
         marker="o",
         ms=3.5,
         color=ORANGE,
     )
-    axes[1].axhline(1.0, color="0.6", lw=0.8, zorder=0)
-    axes[1].set(xlabel="target", ylabel="error at the budget found over the target")
+    right.axvline(1.0, color="0.6", lw=0.8, zorder=0)
+    right.set_yticks(places, [_target(simulation, place) for place in places], fontsize=6)
+    right.invert_yaxis()
+    right.set(ylabel="problem and its target", xlabel="error at the budget found over the target")
     return figure
+
+
+def _target(simulation: xr.Dataset, place: int) -> str:
+    problem, target = simulation.problem.values[place], simulation.target_risk.values[place]
+    return f"{problem}: {target:.2g}"
+
+
+def _plain_ticks(axes: Any, ticks: tuple[float, ...]) -> None:
+    """Ticks of a logarithmic axis as plain numbers, those in its range."""
+    low, high = axes.get_ylim()
+    inside = [tick for tick in ticks if low <= tick <= high]
+    axes.set_yticks(inside, labels=[f"{tick:g}" for tick in inside])
+    axes.minorticks_off()

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
+# Largest over smallest error of a panel from which few ticks a decade are enough.
+MANY = 6.0
 STYLES = {
     "PrivateLinearRegression": (BLUE, "o", "-", "PrivateLinearRegression"),
     "AdaSSP": (ORANGE, "s", "-", "AdaSSP"),
@@ -49,7 +51,7 @@ def curves_by_table(
     columns: int,
 ) -> Figure:
     """Up to six tables' curves; a style is a colour, a marker, a line and a label."""
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, StrMethodFormatter
 
     figure, axes = panels(2, 3, height=height, sharex=True)
     for panel, (title, curves) in zip(axes.flat, found.items(), strict=False):
@@ -59,7 +61,16 @@ def curves_by_table(
             )
         panel.axhline(1.0, color=PURPLE, lw=0.7, ls="-.", label="predicting the mean")
         panel.set(xscale="log", yscale="log", title=title)
-        panel.xaxis.set_minor_formatter(NullFormatter())
+        budgets = next(iter(curves.values())).budgets
+        panel.xaxis.set_major_locator(FixedLocator(list(budgets)))
+        panel.xaxis.set_minor_locator(FixedLocator([]))
+        panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        low, high = panel.get_ylim()
+        # Less than a decade or two has hardly a power of ten in it.
+        steps = (1, 2, 5) if high / low > MANY else (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)
+        panel.yaxis.set_major_locator(LogLocator(subs=steps))
+        panel.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        panel.yaxis.set_minor_formatter(NullFormatter())
     for panel in axes.flat[len(found) :]:
         panel.axis("off")
     for panel in axes[-1]:
