@@ -23,8 +23,8 @@ CONVEX, CONCAVE = 0.2, 1.0
 FALSE_ALARM, FALL, STRICT = 0.01, float(np.log(2.0)) / 2, 0.05
 # Deviations of the tail's own estimate that are added to it.
 CAUTION = 0.25
-# Share of the largest bias that falls on one direction.
-LEAN = 0.7
+# Share of the largest bias that falls on one direction, for the choice of a clip.
+LEAN = 0.6
 PARTS = 8
 
 
@@ -190,6 +190,6 @@ def _smooth(
 
 
 def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
-    """Last count that is larger than the largest of as many noises, but for `FALSE_ALARM`; or -1."""
+    """Last count beyond the largest of as many noises, but for `FALSE_ALARM`; -1 without one."""
     least = noise_std * float(ndtri(1 - FALSE_ALARM / len(counts)))
     return int(np.max(np.flatnonzero(counts > least), initial=-1))

@@ -17,7 +17,6 @@ from scipy.special import chdtrc, ndtri, stdtrit
 
 from privreg.algorithms.huber_scales import scale_is_hidden
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.algorithms.product_tail import LEAN
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.inference.population_intervals import (
     LEAST_DEGREES,
@@ -33,6 +32,9 @@ from privreg.theory.huber_descent.last_iterate import privacy_covariance
 from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
+# Share of the largest bias that falls on a slope along which the fit did not move from the robust
+# start by more than so many deviations, and how much more for what it moved beyond them.
+LEAST, SURE, GAIN = 0.3, 1.5, 8.0
 # Deviations of its own noise by which aᵀBa may lie below what is seen of it.
 BELOW = 0.3
 HIDDEN = "the feature is hidden by the noise of the second moments"
@@ -74,6 +76,11 @@ class LeastSquaresLaw:
         m₁: bound on the mean of what the clip cuts off, of a gradient over √p.
     constant : ndarray, shape (p,)
         Unit vector m along the whitened mean row; 0 without intercept.
+    moved : ndarray, shape (p,)
+        δ, what the wide steps have moved the robust start by, over what its clip left out of
+        gradients.
+    moved_noise : float
+        Standard deviation of uᵀδ for a unit vector u.
     """
 
     curvature: FloatArray
@@ -82,14 +89,41 @@ class LeastSquaresLaw:
     curvature_noise: float
     excess: float
     constant: FloatArray
+    moved: FloatArray
+    moved_noise: float
 
-    def largest_bias(self, slope: FloatArray) -> float:
+    def lean(self, direction: FloatArray, slope: FloatArray) -> float:
+        r"""κ, share of the largest bias that falls on a direction.
+
+        .. math::
+            \kappa = \kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}{\|a\|}
+
+        Where the tail leans on a coefficient, so does what is clipped less far out: a robust fit is
+        elsewhere along it.
+
+        Parameters
+        ----------
+        direction, slope : ndarray, shape (p,)
+            u and a = A⁻¹u, not 0, of entries up to 1e100.
+        """
+        wide = {"shape": self.constant.shape, "least": -1e100, "most": 1e100}
+        direction = require_array("direction", direction, **wide)
+        length = float(np.linalg.norm(require_array("slope", slope, **wide)))
+        noise = SURE * self.moved_noise * float(np.linalg.norm(direction))
+        seen = max(abs(float(direction @ self.moved)) - noise, 0.0) / length
+        least = LEAST if np.any(self.constant) else 1.0
+        # The whole bias is no longer than √p m₁.
+        return min(least + GAIN * seen, float(np.sqrt(len(direction))))
+
+    def largest_bias(self, slope: FloatArray, *, lean: float) -> float:
         r"""b = m₁(κ‖a - m mᵀa‖ + |mᵀa|) of aᵀ(gradient): what the clip may move.
 
         Parameters
         ----------
         slope : ndarray, shape (p,)
             a = A⁻¹u, of entries up to 1e200.
+        lean : float
+            κ.
         """
         slope = require_array("slope", slope, shape=self.constant.shape, least=-1e200, most=1e200)
         size = float(np.max(np.abs(slope)))
@@ -97,11 +131,9 @@ class LeastSquaresLaw:
             return 0.0
         # Of entries at most 1, whose squares stay in range.
         slope = slope / size
-        if not np.any(self.constant):
-            return self.excess * float(np.linalg.norm(slope)) * size
         along = float(self.constant @ slope)
         rest = slope - along * self.constant
-        return self.excess * (LEAN * float(np.linalg.norm(rest)) + abs(along)) * size
+        return self.excess * (lean * float(np.linalg.norm(rest)) + abs(along)) * size
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
@@ -130,6 +162,8 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     if fit.centre is not None:
         constant = np.linalg.solve(fit.whitening, np.eye(p)[0])
         constant = constant / np.linalg.norm(constant)
+    moved, moved_variance = _moved(fit)
+    left_out = max(fit.tail.excess(fit.settings.clip_width * fit.residual_scale), 1e-300)
     return LeastSquaresLaw(
         curvature=curvature,
         second_moment=second,
@@ -137,6 +171,8 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         curvature_noise=noise,
         excess=fit.tail.excess(fit.clip_width),
         constant=constant,
+        moved=moved / left_out,
+        moved_noise=float(np.sqrt(moved_variance)) / left_out,
     )
 
 
@@ -216,7 +252,8 @@ def least_squares_intervals(
         sampling = n / (n - p) * middle / n if target == "population" else 0.0
         private = float(direction @ own.privacy @ direction)
         variance = sampling + private
-        error[k], bias[k] = scale * np.sqrt(variance), scale * law.largest_bias(slope)
+        error[k] = scale * np.sqrt(variance)
+        bias[k] = scale * law.largest_bias(slope, lean=law.lean(direction, slope))
         # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
         noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
         share = (noise / n / variance) if target == "population" else 0.0
@@ -258,14 +295,23 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
     """
     law = least_squares_law(fit)
     p = fit.parameters.size
-    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
+    moved, variance = _moved(fit)
     moved = moved - law.constant * float(law.constant @ moved)
-    own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
-    variance = fit.start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
     degrees = p - int(np.any(law.constant))
     statistic = float(moved @ moved) / variance
     tail = float(chdtrc(degrees, statistic)) if degrees else 1.0
     return RobustDifference(statistic, degrees, tail)
+
+
+def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
+    """What the wide steps have moved the start by, whitened, and its variance along a coordinate.
+
+    The two fits share their rows: half of a fit's sampling variance stands for that of the
+    difference.
+    """
+    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
+    own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
+    return moved, fit.start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
 
 
 def _mean_square(fit: LeastSquaresFit) -> float:
