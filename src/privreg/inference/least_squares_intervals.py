@@ -77,10 +77,11 @@ class LeastSquaresLaw:
     constant : ndarray, shape (p,)
         Unit vector m along the whitened mean row; 0 without intercept.
     moved : ndarray, shape (p,)
-        δ, what the wide steps have moved the robust start by, over what its clip left out of
-        gradients.
+        δ, what the wide steps have moved the robust start by.
     moved_noise : float
         Standard deviation of uᵀδ for a unit vector u.
+    left_out : float
+        m₁ at the clip of the robust start.
     """
 
     curvature: FloatArray
@@ -91,49 +92,38 @@ class LeastSquaresLaw:
     constant: FloatArray
     moved: FloatArray
     moved_noise: float
+    left_out: float
 
-    def lean(self, direction: FloatArray, slope: FloatArray) -> float:
-        r"""κ, share of the largest bias that falls on a direction.
+    def largest_bias(self, direction: FloatArray, slope: FloatArray) -> float:
+        r"""What the clip may move a coefficient by.
 
         .. math::
-            \kappa = \kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}{\|a\|}
+            b = m_1(\kappa\|a - m m^\top a\| + |m^\top a|), \qquad
+            \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
+            {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
-        Where the tail leans on a coefficient, so does what is clipped less far out: a robust fit is
-        elsewhere along it.
+        Where the tail leans on a coefficient, so does what the narrow clip t_H of the start leaves
+        out, and the start is elsewhere along it. κ₀ = .3 with an intercept, else 1.
 
         Parameters
         ----------
         direction, slope : ndarray, shape (p,)
-            u and a = A⁻¹u, not 0, of entries up to 1e100.
+            u and a = A⁻¹u, of entries up to 1e150.
         """
-        wide = {"shape": self.constant.shape, "least": -1e100, "most": 1e100}
+        wide = {"shape": self.constant.shape, "least": -1e150, "most": 1e150}
         direction = require_array("direction", direction, **wide)
-        length = float(np.linalg.norm(require_array("slope", slope, **wide)))
+        slope = require_array("slope", slope, **wide)
+        length = float(np.linalg.norm(slope))
+        if length == 0:
+            return 0.0
         noise = SURE * self.moved_noise * float(np.linalg.norm(direction))
-        seen = max(abs(float(direction @ self.moved)) - noise, 0.0) / length
+        seen = max(abs(float(direction @ self.moved)) - noise, 0.0)
         least = LEAST if np.any(self.constant) else 1.0
         # The whole bias is no longer than √p m₁.
-        return min(least + GAIN * seen, float(np.sqrt(len(direction))))
-
-    def largest_bias(self, slope: FloatArray, *, lean: float) -> float:
-        r"""b = m₁(κ‖a - m mᵀa‖ + |mᵀa|) of aᵀ(gradient): what the clip may move.
-
-        Parameters
-        ----------
-        slope : ndarray, shape (p,)
-            a = A⁻¹u, of entries up to 1e200.
-        lean : float
-            κ.
-        """
-        slope = require_array("slope", slope, shape=self.constant.shape, least=-1e200, most=1e200)
-        size = float(np.max(np.abs(slope)))
-        if size == 0:
-            return 0.0
-        # Of entries at most 1, whose squares stay in range.
-        slope = slope / size
+        lean = min(least + GAIN * seen / (self.left_out * length), float(np.sqrt(slope.size)))
         along = float(self.constant @ slope)
         rest = slope - along * self.constant
-        return self.excess * (lean * float(np.linalg.norm(rest)) + abs(along)) * size
+        return self.excess * (lean * float(np.linalg.norm(rest)) + abs(along))
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
@@ -163,7 +153,6 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         constant = np.linalg.solve(fit.whitening, np.eye(p)[0])
         constant = constant / np.linalg.norm(constant)
     moved, moved_variance = _moved(fit)
-    left_out = max(fit.tail.excess(fit.settings.clip_width * fit.residual_scale), 1e-300)
     return LeastSquaresLaw(
         curvature=curvature,
         second_moment=second,
@@ -171,8 +160,9 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         curvature_noise=noise,
         excess=fit.tail.excess(fit.clip_width),
         constant=constant,
-        moved=moved / left_out,
-        moved_noise=float(np.sqrt(moved_variance)) / left_out,
+        moved=moved,
+        moved_noise=float(np.sqrt(moved_variance)),
+        left_out=max(fit.tail.excess(fit.settings.clip_width * fit.residual_scale), 1e-100),
     )
 
 
@@ -217,7 +207,8 @@ def least_squares_intervals(
     -----
     Where counts drown in noise the tail is assumed to go on, no heavier than a power law; what
     fewer rows than the noise hides do beyond is not bounded. The share κ of the largest bias that
-    falls on a slope is what was seen on tables, not a bound; 1 is used along the mean.
+    falls on a slope is what was seen on tables, not a bound: small where a robust fit agrees about
+    the slope, more where it does not, and 1 along the mean.
     """
     require_instance("fit", fit, LeastSquaresFit)
     require_target(target)
@@ -253,7 +244,7 @@ def least_squares_intervals(
         private = float(direction @ own.privacy @ direction)
         variance = sampling + private
         error[k] = scale * np.sqrt(variance)
-        bias[k] = scale * law.largest_bias(slope, lean=law.lean(direction, slope))
+        bias[k] = scale * law.largest_bias(direction, slope)
         # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
         noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
         share = (noise / n / variance) if target == "population" else 0.0
