@@ -9,7 +9,7 @@ post-processing and costs no privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,7 +110,7 @@ class LeastSquaresLaw:
         direction, slope : ndarray, shape (p,)
             u and a = A⁻¹u, of entries up to 1e150.
         """
-        wide = {"shape": self.constant.shape, "least": -1e150, "most": 1e150}
+        wide: dict[str, Any] = {"shape": self.constant.shape, "least": -1e150, "most": 1e150}
         direction = require_array("direction", direction, **wide)
         slope = require_array("slope", slope, **wide)
         length = float(np.linalg.norm(slope))
@@ -300,7 +300,7 @@ def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
     The two fits share their rows: half of a fit's sampling variance stands for that of the
     difference.
     """
-    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
+    moved = np.asarray(np.linalg.solve(fit.whitening, fit.parameters - fit.start), dtype=np.float64)
     own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
     return moved, fit.start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
 
