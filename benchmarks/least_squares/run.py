@@ -1,6 +1,6 @@
 """Coverage, length and error of `PrivateLinearRegression` where the population is known.
 
-python benchmarks/least_squares/run.py --samples 100 --output judged.json [--only NAME ...]
+python benchmarks/least_squares/run.py --output judged.json [--list chosen] [--only NAME ...]
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from populations import JUDGED_LAWS, JUDGED_TABLES, Population, law, table
+from chosen import CHOSEN
+from populations import JUDGED, Population
 
 from privreg import Budget, PrivateLinearRegression
 
@@ -28,12 +29,13 @@ def main() -> int:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--only", nargs="*")
     parser.add_argument("--target", default="least_squares")
+    parser.add_argument("--list", choices=("judged", "chosen"), default="judged")
     options = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    names = [each[0] for each in JUDGED_TABLES] + list(JUDGED_LAWS)
+    populations = CHOSEN if options.list == "chosen" else JUDGED
     found = json.loads(options.output.read_text()) if options.output.exists() else {}
-    for name in options.only or names:
-        population = law(name) if name in JUDGED_LAWS else table(name)
+    for name in options.only or populations:
+        population = populations[name]()
         for epsilon in EPSILONS:
             start = time.perf_counter()
             cell = judge(population, epsilon, options.samples, options.target)

@@ -121,7 +121,10 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
     "least_squares_intervals.least_squares_law": {"fit": Made(least_squares_fit)},
     "least_squares_intervals.robust_difference": {"fit": Made(least_squares_fit)},
-    "least_squares_intervals.LeastSquaresLaw.largest_bias": {"slope": made.VECTOR},
+    "least_squares_intervals.LeastSquaresLaw.largest_bias": {
+        "direction": made.VECTOR,
+        "slope": made.VECTOR,
+    },
     "least_squares_intervals.least_squares_intervals": {
         "fit": Made(least_squares_fit),
         "target": "population",

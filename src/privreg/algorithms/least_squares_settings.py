@@ -16,15 +16,15 @@ FloatArray = NDArray[np.float64]
 WIDE_SHARES = (0.1, 0.2, 0.7)
 # Of what a robust fit spends on the start; of the rest: tail, curvature of short and of long rows,
 # second moment, means.
-START = {"gram_share": 0.8, "scale_share": 0.5, "warm_up_share": 0.48}
+START = {"gram_share": 0.7, "scale_share": 0.5, "warm_up_share": 0.48}
 REST = {
-    "tail_share": 0.088,
+    "tail_share": 0.08,
     "curvature_share": 0.03,
     "long_share": 0.02,
     "moment_share": 0.05,
     "mean_share": 0.01,
 }
-WIDE = 0.644
+WIDE = 0.662
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,17 @@ class LeastSquaresSettings:
     Examples
     --------
     >>> LeastSquaresSettings().steps, round(LeastSquaresSettings().final_share, 3)
-    (7, 0.644)
+    (7, 0.662)
     """
 
     clip_width: float = 1.0
     warm_up_steps: int = 4
     gram_rounds: int = 3
     norm_share: float = 0.01
-    gram_share: float = 0.08
+    gram_share: float = 0.07
     scale_share: float = 0.02
     warm_up_share: float = 0.048
-    tail_share: float = 0.088
+    tail_share: float = 0.08
     curvature_share: float = 0.03
     long_share: float = 0.02
     moment_share: float = 0.05

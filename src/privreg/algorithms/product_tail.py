@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from privreg.algorithms.huber_scales import require_edges
 from privreg.algorithms.split_budget import NoisyValue
@@ -17,10 +18,13 @@ FloatArray = NDArray[np.float64]
 # What is assumed of the tail: standard deviation of the second difference of log counts where they
 # are convex, and where they are concave. Power laws continue, lighter tails are preferred.
 CONVEX, CONCAVE = 0.2, 1.0
+# Probability that noise in any of the counts is taken for records, and how log counts must fall, a
+# bin, beyond the last that is not: products of finite variance, as all standard errors suppose.
+FALSE_ALARM, FALL, STRICT = 0.01, float(np.log(2.0)) / 2, 0.05
 # Deviations of the tail's own estimate that are added to it.
 CAUTION = 0.25
-# Share of the largest bias that falls on one direction.
-LEAN = 0.7
+# Share of the largest bias that falls on one direction, for the choice of a clip.
+LEAN = 0.6
 PARTS = 8
 
 
@@ -108,9 +112,8 @@ class ProductTail(Rebuilt):
     @property
     def seen(self) -> float:
         """Largest q/√p that counts tell from their noise, three deviations of a bin above 0."""
-        least = 3 * self.counts.noise_std
-        found = np.flatnonzero(self.counts.value[1:] > least)
-        return float(self.edges[found[-1]]) if found.size else 0.0
+        last = _last_seen(self.counts.value[1:], noise_std=self.counts.noise_std)
+        return float(self.edges[last]) if last >= 0 else 0.0
 
     def best_width(self, *, noise: float) -> float:
         r"""Clip t of the shortest interval, its allowance for bias included.
@@ -149,7 +152,8 @@ def _smooth(
     """
     size = len(counts)
     variance = noise_std**2 + 1.0
-    second = np.diff(np.eye(size), 2, axis=0)
+    first, second = (np.diff(np.eye(size), order, axis=0) for order in (1, 2))
+    first = first[max(_last_seen(counts, noise_std=noise_std), 0) :]
     top = np.log(2 * sample_size)
     eta = np.log(np.clip(counts, np.sqrt(variance), 2 * sample_size))
 
@@ -157,16 +161,20 @@ def _smooth(
         bends = second @ log_counts
         width = np.where(bends > 0, CONVEX, CONCAVE)
         misfit = counts - np.exp(log_counts)
-        return float(misfit @ misfit / (2 * variance) + np.sum((bends / width) ** 2) / 2)
+        flat = np.maximum(first @ log_counts + FALL, 0.0) / STRICT
+        penalty = np.sum((bends / width) ** 2) + flat @ flat
+        return float((misfit @ misfit / variance + penalty) / 2)
 
     damping, now = 1.0, value(eta)
     hessian = np.eye(size)
     for _ in range(200):
         mass = np.exp(eta)
         weights = np.where(second @ eta > 0, CONVEX, CONCAVE) ** -2
+        flat = np.maximum(first @ eta + FALL, 0.0) / STRICT**2
+        active = first[flat > 0] / STRICT
         penalty = second.T @ (weights[:, None] * second)
-        slope = -(counts - mass) * mass / variance + penalty @ eta
-        hessian = np.diag(mass**2 / variance) + penalty
+        slope = -(counts - mass) * mass / variance + penalty @ eta + first.T @ flat
+        hessian = np.diag(mass**2 / variance) + penalty + active.T @ active
         moved = eta - np.linalg.solve(hessian + damping * np.eye(size), slope)
         moved = np.clip(moved, -700.0, top)
         after = value(moved)
@@ -179,3 +187,9 @@ def _smooth(
             if damping > 1e12:
                 break
     return eta, np.asarray(np.linalg.inv(hessian + 1e-9 * np.eye(size)), dtype=np.float64)
+
+
+def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
+    """Last count beyond the largest of as many noises, but for `FALSE_ALARM`; -1 without one."""
+    least = noise_std * float(ndtri(1 - FALSE_ALARM / len(counts)))
+    return int(np.max(np.flatnonzero(counts > least), initial=-1))

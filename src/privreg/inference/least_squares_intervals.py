@@ -9,7 +9,7 @@ post-processing and costs no privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,6 @@ from scipy.special import chdtrc
 
 from privreg.algorithms.huber_scales import scale_is_hidden
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.algorithms.product_tail import LEAN
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.inference.critical_values import LEAST_DEGREES, half_widths
 from privreg.inference.population_intervals import (
@@ -33,6 +32,9 @@ from privreg.theory.huber_descent.last_iterate import privacy_covariance, sandwi
 from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
+# Share of the largest bias that falls on a slope along which the fit did not move from the robust
+# start by more than so many deviations, and how much more for what it moved beyond them.
+LEAST, SURE, GAIN = 0.3, 1.5, 8.0
 # Deviations of its own noise by which aᵀBa may lie below what is seen of it.
 BELOW = 0.3
 HIDDEN = "the feature is hidden by the noise of the second moments"
@@ -74,6 +76,12 @@ class LeastSquaresLaw:
         m₁: bound on the mean of what the clip cuts off, of a gradient over √p.
     constant : ndarray, shape (p,)
         Unit vector m along the whitened mean row; 0 without intercept.
+    moved : ndarray, shape (p,)
+        δ, what the wide steps have moved the robust start by.
+    moved_noise : float
+        Standard deviation of uᵀδ for a unit vector u.
+    left_out : float
+        m₁ at the clip of the robust start.
     """
 
     curvature: FloatArray
@@ -82,6 +90,9 @@ class LeastSquaresLaw:
     curvature_noise: float
     excess: float
     constant: FloatArray
+    moved: FloatArray
+    moved_noise: float
+    left_out: float
 
     def last_iterate(self, sample_size: float) -> LastIterateLaw:
         """Covariances of the last iterate, with the factor n/(n - p) of small samples.
@@ -96,25 +107,36 @@ class LeastSquaresLaw:
         whole = sandwich(self.curvature, self.second_moment, sample_size=n)
         return LastIterateLaw(sampling=n / (n - p) * whole, privacy=self.privacy)
 
-    def largest_bias(self, slope: FloatArray) -> float:
-        r"""b = m₁(κ‖a - m mᵀa‖ + |mᵀa|) of aᵀ(gradient): what the clip may move.
+    def largest_bias(self, direction: FloatArray, slope: FloatArray) -> float:
+        r"""What the clip may move a coefficient by.
+
+        .. math::
+            b = m_1(\kappa\|a - m m^\top a\| + |m^\top a|), \qquad
+            \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
+            {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
+
+        Where the tail leans on a coefficient, so does what the narrow clip t_H of the start leaves
+        out, and the start is elsewhere along it. κ₀ = .3 with an intercept, else 1.
 
         Parameters
         ----------
-        slope : ndarray, shape (p,)
-            a = A⁻¹u, of entries up to 1e200.
+        direction, slope : ndarray, shape (p,)
+            u and a = A⁻¹u, of entries up to 1e150.
         """
-        slope = require_array("slope", slope, shape=self.constant.shape, least=-1e200, most=1e200)
-        size = float(np.max(np.abs(slope)))
-        if size == 0:
+        wide: dict[str, Any] = {"shape": self.constant.shape, "least": -1e150, "most": 1e150}
+        direction = require_array("direction", direction, **wide)
+        slope = require_array("slope", slope, **wide)
+        length = float(np.linalg.norm(slope))
+        if length == 0:
             return 0.0
-        # Of entries at most 1, whose squares stay in range.
-        slope = slope / size
-        if not np.any(self.constant):
-            return self.excess * float(np.linalg.norm(slope)) * size
+        noise = SURE * self.moved_noise * float(np.linalg.norm(direction))
+        seen = max(abs(float(direction @ self.moved)) - noise, 0.0)
+        least = LEAST if np.any(self.constant) else 1.0
+        # The whole bias is no longer than √p m₁.
+        lean = min(least + GAIN * seen / (self.left_out * length), float(np.sqrt(slope.size)))
         along = float(self.constant @ slope)
         rest = slope - along * self.constant
-        return self.excess * (LEAN * float(np.linalg.norm(rest)) + abs(along)) * size
+        return self.excess * (lean * float(np.linalg.norm(rest)) + abs(along))
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
@@ -143,6 +165,7 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     if fit.centre is not None:
         constant = np.linalg.solve(fit.whitening, np.eye(p)[0])
         constant = constant / np.linalg.norm(constant)
+    moved, moved_variance = _moved(fit)
     return LeastSquaresLaw(
         curvature=curvature,
         second_moment=second,
@@ -150,6 +173,9 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         curvature_noise=noise,
         excess=fit.tail.excess(fit.clip_width),
         constant=constant,
+        moved=moved,
+        moved_noise=float(np.sqrt(moved_variance)),
+        left_out=max(fit.tail.excess(fit.settings.clip_width * fit.residual_scale), 1e-100),
     )
 
 
@@ -194,7 +220,8 @@ def least_squares_intervals(
     -----
     Where counts drown in noise the tail is assumed to go on, no heavier than a power law; what
     fewer rows than the noise hides do beyond is not bounded. The share κ of the largest bias that
-    falls on a slope is what was seen on tables, not a bound; 1 is used along the mean.
+    falls on a slope is what was seen on tables, not a bound: small where a robust fit agrees about
+    the slope, more where it does not, and 1 along the mean.
     """
     require_instance("fit", fit, LeastSquaresFit)
     require_target(target)
@@ -228,7 +255,7 @@ def least_squares_intervals(
         sampling = n / (n - p) * middle / n if target == "population" else 0.0
         private = float(direction @ own.privacy @ direction)
         variance = sampling + private
-        error[k], bias[k] = scale * np.sqrt(variance), scale * law.largest_bias(slope)
+        error[k], bias[k] = scale * np.sqrt(variance), scale * law.largest_bias(direction, slope)
         privacy[k] = scale * np.sqrt(private)
         # δ(s²) = -2 aᵀE_A C u + aᵀE_B a/n, with C u near (s²/‖u‖²) u.
         noisy = 2 * own.curvature_noise * float(np.linalg.norm(slope)) / np.linalg.norm(direction)
@@ -266,14 +293,23 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
     """
     law = least_squares_law(fit)
     p = fit.parameters.size
-    moved = np.linalg.solve(fit.whitening, fit.parameters - fit.start)
+    moved, variance = _moved(fit)
     moved = moved - law.constant * float(law.constant @ moved)
-    own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
-    variance = fit.start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
     degrees = p - int(np.any(law.constant))
     statistic = float(moved @ moved) / variance
     tail = float(chdtrc(degrees, statistic)) if degrees else 1.0
     return RobustDifference(statistic, degrees, tail)
+
+
+def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
+    """What the wide steps have moved the start by, whitened, and its variance along a coordinate.
+
+    The two fits share their rows: half of a fit's sampling variance stands for that of the
+    difference.
+    """
+    moved = np.asarray(np.linalg.solve(fit.whitening, fit.parameters - fit.start), dtype=np.float64)
+    own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
+    return moved, fit.start_variance + own + 0.5 * _mean_square(fit) / fit.sample_size
 
 
 def _mean_square(fit: LeastSquaresFit) -> float:

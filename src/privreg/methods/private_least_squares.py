@@ -30,7 +30,7 @@ FloatArray = NDArray[np.float64]
 # Derived in `_regime`.
 MOST_SPIKE = 0.04
 SPIKED = (
-    "in one run of 20 to 100 noise is taken for a tail, and the interval is long: the mean error "
+    "in up to one run of 50 noise is taken for a tail, and the interval is long: the mean error "
     "may be three times as large"
 )
 
@@ -162,7 +162,7 @@ def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Predic
     Where a noisy count far out is taken for a tail the clip follows it, and the noise of the steps
     the clip. Of 400 histograms each for 3 to 40 features and 2,000 to 100,000 rows, normal and
     exponential errors, at most one had a clip four times the typical one where `WideOutcome.spike`
-    is below `MOST_SPIKE`, and 0.75 to 5 % of those where it is above 0.05. Such runs make the mean
+    is below `MOST_SPIKE`, and up to 2.3 % of those where it is above 0.05. Such runs make the mean
     error, and typical ones are as predicted: a warning, not a refusal.
     """
     started = in_regime(problem, found, outcome.start)

@@ -7,12 +7,16 @@ A composition of mechanisms that only add Gaussian noise, whose shares of ρ are
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
+from privreg.immutable import frozen
 from privreg.validation import require_number
 
+FloatArray = NDArray[np.float64]
 LARGEST = 1e100
 
 
@@ -65,10 +69,17 @@ def _gaussian_delta(mu: float, shift: float) -> float:
     if mu > 0.5:
         return float(ndtr(-shift) - gauss * erfcx((mu + shift) / sqrt(2)) / 2)
     # The difference is small: the integral of -F' keeps its digits.
-    nodes, weights = np.polynomial.legendre.leggauss(16)
+    nodes, weights = _gauss_legendre()
     inside = (shift + mu * (nodes + 1) / 2) / sqrt(2)
     slope = 2 / sqrt(np.pi) - 2 * inside * erfcx(inside)
     return float(gauss * mu * (weights @ slope) / (4 * sqrt(2)))
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre() -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of order 16, which take as long as the rest of a small fit."""
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    return frozen(nodes), frozen(weights)
 
 
 def gaussian_rho(epsilon: float, *, delta: float) -> float:

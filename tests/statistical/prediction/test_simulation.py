@@ -10,6 +10,7 @@ from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression
 from privreg.methods.runs import Declared
 from privreg.prediction.problem import Problem
@@ -58,6 +59,8 @@ CASES = {
         0.3,
         60,
     ),
+    "private least squares": (gaussian(6000, WIDE), PrivateLeastSquares(), 0.3, 60),
+    "private least squares, heavy": (heavy(10_000, np.ones(10)), PrivateLeastSquares(), 0.1, 60),
 }
 
 

@@ -46,13 +46,13 @@ def test_shares_add_up_and_are_spent_on_what_they_are_for(rng):
     assert spent == pytest.approx(
         {
             "centre and length of rows": 0.02,
-            "Gram matrix": 0.16,
+            "Gram matrix": 0.14,
             "residual scales": 0.04,
             "warm-up steps": 0.096,
-            "tail of products": 0.176,
+            "tail of products": 0.16,
             "curvature": 0.06,
             "curvature of long rows": 0.04,
-            "wide steps": 1.288,
+            "wide steps": 1.324,
             "second moment for intervals": 0.1,
             "means for intervals": 0.02,
         }
@@ -115,7 +115,7 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
 def test_settings_follow_a_planned_start():
     assert with_start_of(HuberSettings()) == LeastSquaresSettings()
     planned = with_start_of(HuberSettings(gram_share=0.3, scale_share=0.15, warm_up_share=0.2))
-    assert planned.gram_share == pytest.approx(0.24)
+    assert planned.gram_share == pytest.approx(0.21)
     left = LeastSquaresSettings().final_share / LeastSquaresSettings().tail_share
     assert planned.final_share / planned.tail_share == pytest.approx(left)
     few = default_least_squares_settings(sample_size=500, dimension=20, budget=Budget.zcdp(0.01))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -150,13 +152,36 @@ def test_infinite_intervals_have_their_reason(rng):
     assert set(few.reasons) == {intervals.UNSEEN}
 
 
-def test_the_largest_bias_is_whole_along_the_mean_and_less_elsewhere(rng):
+def test_the_largest_bias_is_whole_along_the_mean_and_follows_what_moved_elsewhere(rng):
     law = least_squares_law(fitted(*draw(rng, 3000, "normal"), rng))
     along = law.constant
-    across = np.linalg.svd(along[None])[2][1]
+    across, other = np.linalg.svd(along[None])[2][1:3]
+    still = replace(law, moved=np.zeros(4), moved_noise=0.01, left_out=0.2)
     assert np.linalg.norm(along) == pytest.approx(1.0)
-    assert law.largest_bias(2 * along) == pytest.approx(2 * law.excess)
-    assert law.largest_bias(-across) == pytest.approx(0.7 * law.excess)
+    assert still.largest_bias(along, 2 * along) == pytest.approx(2 * law.excess)
+    assert still.largest_bias(-across, -across) == pytest.approx(0.3 * law.excess)
+    # 1.5 deviations of .01 are noise, and .025 more is 1/8 of what the narrow clip left out.
+    moved = replace(still, moved=-0.04 * across)
+    assert moved.largest_bias(across, across) == pytest.approx(1.3 * law.excess)
+    assert moved.largest_bias(2 * across, 2 * across) == pytest.approx(2.6 * law.excess)
+    assert moved.largest_bias(other, other) == pytest.approx(0.3 * law.excess)
+    far = replace(still, moved=across)
+    assert far.largest_bias(across, across) == pytest.approx(2 * law.excess)
+    assert far.largest_bias(across, 0 * across) == 0
+
+
+def test_the_allowance_falls_on_the_slope_that_the_tail_leans_on(rng):
+    """Skewness that varies with the first feature alone: allowances of the others are small.
+
+    Relative to standard errors, since features are alike; means of 20 fits, each of which has its
+    largest allowance at the first slope but for noise.
+    """
+    found = []
+    for _ in range(20):
+        one = intervals_of(fitted(*draw(rng, 6000, "skewed by x"), rng, rho=0.3))
+        found.append((one.bias / one.standard_error)[1:])
+    first, *others = np.mean(found, axis=0)
+    assert first > 2 * max(others)
 
 
 def test_intervals_at_rows_and_at_the_mean(rng):
