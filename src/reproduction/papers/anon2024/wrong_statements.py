@@ -27,7 +27,11 @@ WRONG_STATEMENTS = (
                 "designed_second_step": HALF,
             },
             "theory/gradient_bounds": {"tail_constant": times(0.5)},
-            "simulation/effective_dimension": {"inverse_over_bound": HALF, "forward_ratio": HALF},
+            "simulation/effective_dimension": {
+                "inverse_over_bound": HALF,
+                "forward_ratio": HALF,
+                "worst_direction": HALF,
+            },
             "simulation/gradient_bounds": {"least_form": times(0.5)},
         },
         turns=(

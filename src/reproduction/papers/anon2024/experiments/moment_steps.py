@@ -96,9 +96,9 @@ def fourth_moment_ratio() -> float:
     id="fourth-moment-consequence",
     where="Assumption 2.1, Section 2",
     kind="prose",
-    states="The moment condition implies that the fourth moment E[xx'Axx'] is at most "
-    "16 sigma_z^2 tr(HA) A for every A.",
-    ours=["100 random matrices in three dimensions"],
+    states="Assumption 2.1 implies that the fourth moment E[xx'Axx'] is at most "
+    "16 sigma_z^2 tr(HA) A for every positive semi-definite A.",
+    ours=["Gaussian features, 100 random matrices in three dimensions"],
     holds=above(0.0),
     refuses=[-0.001, -0.5],
     expect="contradicted",
@@ -277,22 +277,22 @@ def nonprivate_ratios(parameters: Parameters, bound_size: int) -> dict[str, floa
     "noise_shape",
     id="products-of-steps-b12",
     where="Lemma B.12",
-    states="The second moment of a product of random steps is at most that of mean steps and the "
-    "printed excess.",
-    ours=["the constant 4 of the proof"],
-    **AT_MOST,
+    compares="What the second moment of a product of random steps has above that of mean steps with "
+    "the printed excess, at the constant 4 of the proof. The bound is not binding: beta = 16 "
+    "sigma_z^4 makes the ratio 0.0035.",
+    holds=every(below(1.0)),
+    refuses=[1.01, 1.5],
 )
 def product_ratio(parameters: Parameters, noise_shape: str) -> float:
-    """Largest second moment of a product of steps over Lemma B.12's bound."""
+    """Largest excess of a product of steps over Lemma B.12's."""
     lam, size = parameters.eigenvalues, parameters.sample_size
     eta = 1 / (4 * BETA * lam.sum() * np.log(size))
     shape = parameters.shape(noise_shape, eta)
-    lost = 1 - (1 - eta * lam) ** size
+    excess = EXCESS * BETA * eta * (lam @ shape) * (1 - (1 - eta * lam) ** size)
     moments, linear, worst = shape, shape, 0.0
     for _ in range(size):
         moments, linear = exact.transport(moments, lam, eta), (1 - eta * lam) ** 2 * linear
-        bound = linear + EXCESS * BETA * eta * (lam @ shape) * lost
-        worst = max(worst, float((moments / bound).max()))
+        worst = max(worst, float(((moments - linear) / excess).max()))
     return worst
 
 
