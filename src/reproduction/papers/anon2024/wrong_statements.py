@@ -67,6 +67,7 @@ WRONG_STATEMENTS = (
             },
             "theory/moment_steps": {
                 "label_variance_ratio": power("bound_size", 0.5),
+                "middle_variance_ratio": power("bound_size", 0.5),
                 "bias_ratio": power("bound_size", 0.5),
             },
             "theory/tuned_risk": {"exact_over_bound": power("epsilon", 1.0)},
@@ -83,6 +84,7 @@ WRONG_STATEMENTS = (
             "designed-outperforms-above-two",
             "identity-better-below-two",
             "variance-bound-b8",
+            "middle-bound-b18",
             "bias-bound-b9",
             "risk-below-the-bound",
             "no-dependence-on-the-dimension",

@@ -250,6 +250,16 @@ def variance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -
         },
         **AT_MOST,
     ),
+    middle_variance_ratio=Stated(
+        "exact variance from label noise over (B.18) with G = sigma^2 H",
+        where="Section B.5.5, equation (B.18)",
+        states="The variance is at most the printed bound, which has 2 beta in its first term.",
+        entry={
+            "id": "middle-bound-b18",
+            "ours": ["label noise alone", "the largest step size of Theorem 4.2, N up to 32768"],
+        },
+        **AT_MOST,
+    ),
     bias_ratio=Stated(
         "exact bias over the least bound of Lemma B.9 over k",
         where="Lemma B.9",
@@ -269,8 +279,17 @@ def nonprivate_ratios(parameters: Parameters, bound_size: int) -> dict[str, floa
     variance = exact.variance_bound(problem, np.zeros(problem.dimension), eta)
     return {
         "label_variance_ratio": risk.label_noise / variance,
+        "middle_variance_ratio": risk.label_noise / _middle_bound(problem, eta),
         "bias_ratio": risk.bias / exact.bias_bound(problem, eta),
     }
+
+
+def _middle_bound(problem: Parameters, eta: float) -> float:
+    """Right side of (B.18) for label noise."""
+    lam, size = problem.eigenvalues, problem.sample_size
+    lost, source = 1 - (1 - eta * lam) ** size, problem.label_noise_std**2 * lam
+    first = 2 * BETA * eta / size * (lost @ source) * (lost @ lost)
+    return float(first + np.sum(lost**2 / lam * source) / size)
 
 
 @identity(
