@@ -182,7 +182,7 @@ def listed_covariance(parameters: Parameters) -> float:
     noisy_risk_by_clip=Quantity("risk over that of the start, with the tree's noise", "clip_share"),
 )
 def clip_norms() -> dict:
-    """Of the average iterate in the mean over 20 runs, N = 256, d = 64, tau = 1, eta tr(H) = 1/4."""
+    """Means of 20 runs for the average iterate, N = 256, d = 64, tau = 1, eta tr(H) = 1/4."""
     from privreg.algorithms.shaped_settings import run_settings
 
     problem = Problem(decay=2.0, dimension=64, sample_size=256, label_noise_std=0.5)

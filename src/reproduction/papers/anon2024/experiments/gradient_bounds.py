@@ -100,7 +100,8 @@ def product_constant(parameters: Parameters) -> float:
 @identity(
     id="trace-by-leave-one-out-b21",
     where="Section B.5.7, equations (B.20) and (B.21)",
-    states="tr(Sigma^-1 H) is M times the sum of lambda_i / (lambda + lambda_i z_i' A_{-i}^-1 z_i).",
+    states="tr(Sigma^-1 H) is M times the sum of "
+    "lambda_i / (lambda + lambda_i z_i' A_{-i}^-1 z_i).",
     ours=["20 drawn designs of 8 public rows in 12 dimensions, lambda = 0.5"],
     holds=close(1.0, absolute=1e-10),
     refuses=[times(1.001), times(0.9)],

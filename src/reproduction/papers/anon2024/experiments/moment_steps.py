@@ -279,25 +279,17 @@ def nonprivate_ratios(parameters: Parameters, bound_size: int) -> dict[str, floa
     variance = exact.variance_bound(problem, np.zeros(problem.dimension), eta)
     return {
         "label_variance_ratio": risk.label_noise / variance,
-        "middle_variance_ratio": risk.label_noise / _middle_bound(problem, eta),
+        "middle_variance_ratio": risk.label_noise / exact.middle_bound(problem, eta),
         "bias_ratio": risk.bias / exact.bias_bound(problem, eta),
     }
-
-
-def _middle_bound(problem: Parameters, eta: float) -> float:
-    """Right side of (B.18) for label noise."""
-    lam, size = problem.eigenvalues, problem.sample_size
-    lost, source = 1 - (1 - eta * lam) ** size, problem.label_noise_std**2 * lam
-    first = 2 * BETA * eta / size * (lost @ source) * (lost @ lost)
-    return float(first + np.sum(lost**2 / lam * source) / size)
 
 
 @identity(
     "noise_shape",
     id="products-of-steps-b12",
     where="Lemma B.12",
-    compares="What the second moment of a product of random steps has above that of mean steps with "
-    "the printed excess, at the constant 4 of the proof. The bound is not binding: beta = 16 "
+    compares="What the second moment of a product of random steps has above that of mean steps "
+    "with the printed excess, at the constant 4 of the proof. The bound is not binding: beta = 16 "
     "sigma_z^4 makes the ratio 0.0035.",
     holds=every(below(1.0)),
     refuses=[1.01, 1.5],

@@ -193,7 +193,10 @@ def gradient_share() -> float:
 
     step = 1e-5
     gradient = np.array(
-        [(objective(theta + step * e) - objective(theta - step * e)) / (2 * step) for e in np.eye(3)]
+        [
+            (objective(theta + step * e) - objective(theta - step * e)) / (2 * step)
+            for e in np.eye(3)
+        ]
     )
     return float(mean @ gradient / (gradient @ gradient))
 

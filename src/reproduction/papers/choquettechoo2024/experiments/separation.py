@@ -113,9 +113,7 @@ def geometric_constant(parameters: Parameters, step_size: float) -> float:
         "risk at eta = c / tr H, nu = d^(-1/2) over the second rate of Proposition C.24"
     ),
 )
-def last_damping_constant(
-    parameters: Parameters, small_dimension: int, step_trace: float
-) -> float:
+def last_damping_constant(parameters: Parameters, small_dimension: int, step_trace: float) -> float:
     at = parameters.model_copy(update={"dimension": small_dimension})
     c, trace, d = step_trace, float(at.eigenvalues.sum()), at.dimension
     eta = c / trace
