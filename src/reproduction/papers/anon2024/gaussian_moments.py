@@ -95,7 +95,7 @@ def variance_bound(problem: Problem, shape: np.ndarray, eta: float) -> float:
     return least
 
 
-def middle_bound(problem: setting.Problem, eta: float) -> float:
+def middle_bound(problem: Problem, eta: float) -> float:
     """Right side of (B.18) for label noise."""
     lam, size = problem.eigenvalues, problem.sample_size
     lost, source = 1 - (1 - eta * lam) ** size, problem.label_noise_std**2 * lam

@@ -289,8 +289,7 @@ def nonprivate_ratios(parameters: Parameters, bound_size: int) -> dict[str, floa
     id="products-of-steps-b12",
     where="Lemma B.12",
     compares="What the second moment of a product of random steps has above that of mean steps "
-    "with the printed excess, at the constant 4 of the proof. The bound is not binding: beta = 16 "
-    "sigma_z^4 makes the ratio 0.0035.",
+    "with the printed excess at constant 4. The bound is not binding: the ratio is 0.0035.",
     holds=every(below(1.0)),
     refuses=[1.01, 1.5],
 )
