@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import yaml
 from pydantic import Field, model_validator
@@ -19,6 +19,8 @@ RESULTS = (
     "theorem", "lemma", "proposition", "corollary", "claim", "fact", "definition", "condition",
     "assumption", "remark", "conjecture", "algorithm", "figure", "table",
 )  # fmt: skip
+
+Answer = Literal["judged as stated", "narrower", "untested", "not judged"]
 
 
 class Item(Strict):
@@ -40,25 +42,26 @@ class Item(Strict):
             raise ValueError("entries must be given where they judge something narrower")
         return self
 
-    @property
-    def is_judged_as_stated(self) -> bool:
-        return bool(self.entries) and self.narrower is None
-
 
 class Coverage(Strict):
     """A paper's list."""
 
     items: Annotated[tuple[Item, ...], Field(min_length=1)]
+    untested: frozenset[Identifier] = Field(
+        frozenset(), description="Entries of the ledger whose data cannot be had."
+    )
 
-    @property
-    def judged(self) -> float:
-        """Share of the items that an entry tests."""
-        return sum(bool(item.entries) for item in self.items) / len(self.items)
+    def answer(self, item: Item) -> Answer:
+        """How the ledger answers an item; a reason beside entries says what they leave out."""
+        if not item.entries:
+            return "not judged"
+        if self.untested.issuperset(item.entries):
+            return "untested"
+        return "judged as stated" if item.narrower is item.reason is None else "narrower"
 
-    @property
-    def as_stated(self) -> float:
-        """Share of the items that an entry tests as they are stated."""
-        return sum(item.is_judged_as_stated for item in self.items) / len(self.items)
+    def count(self, answer: Answer) -> int:
+        """Number of the items that are answered so."""
+        return sum(self.answer(item) == answer for item in self.items)
 
 
 def load_coverage(path: str | Path, ledger: Ledger) -> Coverage:
@@ -85,7 +88,10 @@ def load_coverage(path: str | Path, ledger: Ledger) -> Coverage:
     for name, entry in ledger.entries.items():
         if isinstance(entry, Statement) and name not in named:
             raise ConfigError(f"{where} must name every statement, got none that names {name!r}")
-    return found
+    untested = frozenset(
+        name for name, entry in ledger.entries.items() if entry.expect == "untested"
+    )
+    return found.model_copy(update={"untested": untested})
 
 
 def unlisted(coverage: Coverage, text: str) -> list[str]:
@@ -114,15 +120,15 @@ def numbered(text: str) -> Iterator[tuple[str, str]]:
 
 def render(coverage: Coverage, ledger: Ledger, *, title: str) -> str:
     """Write a paper's list as Markdown."""
-    judged = sum(bool(item.entries) for item in coverage.items)
-    stated = sum(item.is_judged_as_stated for item in coverage.items)
+    size = len(coverage.items)
+    counts = {answer: coverage.count(answer) for answer in get_args(Answer)}
+    share = f"{100 * counts['judged as stated'] / size:.0f} %"
+    counted = ", ".join(f"{number} {answer}" for answer, number in counts.items())
     lines = [
         f"# Coverage of {ledger.paper}",
         "",
         f"{title}. What is judged, from `config/coverage/{ledger.paper}.yaml`.",
-        f"{len(coverage.items)} items: {stated} judged as stated "
-        f"({100 * coverage.as_stated:.0f} %), "
-        f"{judged - stated} narrower, {len(coverage.items) - judged} not judged.",
+        f"{size} items: {counted}; {share} judged as stated.",
         "",
         "| item | says | tested by, or why not |",
         "|---|---|---|",

@@ -210,8 +210,8 @@ class _Entry(Strict):
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """The checks, one run for each value of our choice."""
-        return (Run(label="as stated", checks=self.checks),)
+        """The checks, one run for each value of our choice; none where nothing can be had."""
+        return (Run(label="as stated", checks=self.checks),) if self.checks else ()
 
 
 class Statement(_Entry):
@@ -233,7 +233,8 @@ class Statement(_Entry):
 
     @model_validator(mode="after")
     def _is_checked_once(self) -> Self:
-        if bool(self.checks) == (self.depends_on_choice is not None):
+        given = bool(self.checks) + (self.depends_on_choice is not None)
+        if given > 1 or (given == 0 and self.expect != "untested"):
             raise ValueError("one of checks and depends_on_choice must be given")
         return self
 

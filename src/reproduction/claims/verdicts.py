@@ -170,7 +170,7 @@ def judge(
         paper=paper,
         id=name,
         outcome=outcome,
-        reason="; ".join(dict.fromkeys(reasons)),
+        reason="; ".join(dict.fromkeys(reasons)) if runs else "there is no evidence to read",
         runs=tuple(runs),
         stand_in=stand_in,
         scale=scale,

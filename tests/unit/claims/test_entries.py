@@ -126,6 +126,12 @@ def test_a_check_that_can_fail_is_taken(check: Any, rejects: Any) -> None:
     assert topic(statements=[statement(checks=[probe(check=check, rejects=rejects)])])
 
 
+def test_what_no_data_can_be_had_for_needs_no_checks() -> None:
+    untested = statement(checks=[], expect="untested", note="It needs the paper's network.")
+    (entry,) = topic(statements=[untested]).statements
+    assert entry.runs == ()
+
+
 RUNS = [{"label": "narrow", "checks": [probe()]}, {"label": "wide", "checks": [probe()]}]
 
 

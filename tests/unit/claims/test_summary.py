@@ -136,18 +136,26 @@ def listed(tmp_path: Path, value: Any) -> covered.Coverage:
 
 def test_coverage_counts_what_is_judged(tmp_path: Path) -> None:
     found = listed(tmp_path, items())
-    assert found.judged == 0.5
     text = covered.render(found, small_ledger(), title="T")
-    assert "2 items: 1 judged as stated (50 %), 0 narrower, 1 not judged." in text
+    assert "2 items: 1 judged as stated, 0 narrower, 0 untested, 1 not judged; 50 %" in text
     assert "`printed-wrong` (contradicted)" in text
 
 
-def test_coverage_tells_what_is_judged_as_stated_from_what_is_narrower(tmp_path: Path) -> None:
-    found = listed(tmp_path, items(narrower="isotropic data alone"))
-    assert (found.judged, found.as_stated) == (0.5, 0.0)
+@pytest.mark.parametrize("field", ["narrower", "reason"])
+def test_coverage_tells_what_is_judged_as_stated_from_what_is_narrower(
+    tmp_path: Path, field: str
+) -> None:
+    found = listed(tmp_path, items(**{field: "isotropic data alone"}))
     text = covered.render(found, small_ledger(), title="T")
-    assert "2 items: 0 judged as stated (0 %), 1 narrower, 1 not judged." in text
-    assert "narrower: isotropic data alone" in text
+    assert "2 items: 0 judged as stated, 1 narrower, 0 untested, 1 not judged; 0 %" in text
+    assert "isotropic data alone" in text
+
+
+def test_coverage_counts_what_is_untested_apart(tmp_path: Path) -> None:
+    found = listed(tmp_path, items())
+    found = found.model_copy(update={"untested": frozenset(found.items[0].entries)})
+    text = covered.render(found, small_ledger(), title="T")
+    assert "2 items: 0 judged as stated, 0 narrower, 1 untested, 1 not judged; 0 %" in text
 
 
 @pytest.mark.parametrize(

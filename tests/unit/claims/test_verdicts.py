@@ -192,6 +192,11 @@ def test_what_does_not_fit_is_untested_and_names_the_evidence() -> None:
     assert found.reason.startswith("simulation/trajectories.risk: check 'above' takes")
 
 
+def test_an_entry_without_checks_is_untested_with_a_reason() -> None:
+    found = judge({"id": "a", "runs": []}, {}, paper="bombari2025", digests={})
+    assert (found.outcome, found.reason) == ("untested", "there is no evidence to read")
+
+
 def test_stand_in_data_tests_nothing() -> None:
     stand_in = dataset(5.0, stand_in=np.int64(1), stand_in_reason="diabetes stands in")
     found = judgement([probe(ABOVE, [-1.0])], {"simulation/trajectories": stand_in})

@@ -95,6 +95,14 @@ def variance_bound(problem: Problem, shape: np.ndarray, eta: float) -> float:
     return least
 
 
+def middle_bound(problem: Problem, eta: float) -> float:
+    """Right side of (B.18) for label noise."""
+    lam, size = problem.eigenvalues, problem.sample_size
+    lost, source = 1 - (1 - eta * lam) ** size, problem.label_noise_std**2 * lam
+    first = 2 * BETA * eta / size * (lost @ source) * (lost @ lost)
+    return float(first + np.sum(lost**2 / lam * source) / size)
+
+
 def bias_bound(problem: Problem, eta: float) -> float:
     """Lemma B.9 at the k with the least bound."""
     lam, size, beta = problem.eigenvalues, problem.sample_size, PRINTED_BETA

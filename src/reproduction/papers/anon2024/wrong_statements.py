@@ -27,7 +27,11 @@ WRONG_STATEMENTS = (
                 "designed_second_step": HALF,
             },
             "theory/gradient_bounds": {"tail_constant": times(0.5)},
-            "simulation/effective_dimension": {"inverse_over_bound": HALF, "forward_ratio": HALF},
+            "simulation/effective_dimension": {
+                "inverse_over_bound": HALF,
+                "forward_ratio": HALF,
+                "worst_direction": HALF,
+            },
             "simulation/gradient_bounds": {"least_form": times(0.5)},
         },
         turns=(
@@ -63,6 +67,7 @@ WRONG_STATEMENTS = (
             },
             "theory/moment_steps": {
                 "label_variance_ratio": power("bound_size", 0.5),
+                "middle_variance_ratio": power("bound_size", 0.5),
                 "bias_ratio": power("bound_size", 0.5),
             },
             "theory/tuned_risk": {"exact_over_bound": power("epsilon", 1.0)},
@@ -79,6 +84,7 @@ WRONG_STATEMENTS = (
             "designed-outperforms-above-two",
             "identity-better-below-two",
             "variance-bound-b8",
+            "middle-bound-b18",
             "bias-bound-b9",
             "risk-below-the-bound",
             "no-dependence-on-the-dimension",

@@ -149,13 +149,6 @@ WRONG_VERSIONS = (
         turns=("update-is-sgd-with-increments", "uncorrelated-increments-b14"),
     ),
     WrongVersion(
-        name="products-without-their-excess",
-        says="A product of random steps has the second moment of the mean steps, without excess.",
-        runs={"moment_steps": ("theory",)},
-        patches=(Patch(f"{EXPERIMENTS}.moment_steps:EXCESS", lambda right: 0.0),),
-        turns=("products-of-steps-b12",),
-    ),
-    WrongVersion(
         name="clipping-in-the-plain-norm",
         says="Gradients are clipped in the Euclidean norm, whatever the noise's covariance.",
         runs={"algorithm_forms": ("theory",)},

@@ -97,6 +97,26 @@ def product_constant(parameters: Parameters) -> float:
     return _tail(parameters, GAUSSIAN_SCALE, 1).max()
 
 
+@identity(
+    id="trace-by-leave-one-out-b21",
+    where="Section B.5.7, equations (B.20) and (B.21)",
+    states="tr(Sigma^-1 H) is M times the sum of "
+    "lambda_i / (lambda + lambda_i z_i' A_{-i}^-1 z_i).",
+    ours=["20 drawn designs of 8 public rows in 12 dimensions, lambda = 0.5"],
+    holds=close(1.0, absolute=1e-10),
+    refuses=[times(1.001), times(0.9)],
+    wrong={"With the forms of A in place of A_{-i}.": "with_own_direction"},
+)
+def leave_one_out_ratio() -> float:
+    """The sum of (B.21) over the trace, the farther of 20 draws."""
+    return _leave_one_out(own_direction=False)
+
+
+@per(with_own_direction="that sum with z_i' A^-1 z_i over the trace")
+def with_own_direction() -> float:
+    return _leave_one_out(own_direction=True)
+
+
 @per(
     "failure",
     label_constant="least c_3 of Lemma B.2 for the label noise, gamma_3 as printed",
@@ -192,6 +212,8 @@ theory = stage(
     label_constant,
     label_exponent,
     tail_constant,
+    leave_one_out_ratio,
+    with_own_direction,
 )
 simulate = stage(AXES, run)
 summarise = stage(AXES, gradients, worst)
@@ -208,6 +230,22 @@ def _drawn_gradients() -> list[tuple[float, float]]:
         norms = [float(np.sqrt(v @ inverse @ v)) for v in (gradient, x)]
         found.append((norms[0] / norms[1], float(x @ iterate - y)))
     return found
+
+
+def _leave_one_out(*, own_direction: bool, ridge: float = 0.5) -> float:
+    rng, ratios = generator(6), []
+    lam = setting.power_law(12, 1.5)
+    for _ in range(20):
+        z = rng.standard_normal((8, 12))
+        shape = (ridge * np.eye(12) + (z * np.sqrt(lam)).T @ (z * np.sqrt(lam))) / len(z)
+        whole = np.eye(len(z)) + (z * (lam / ridge)) @ z.T
+        forms = []
+        for i, column in enumerate(z.T):
+            own = 0.0 if own_direction else lam[i] / ridge
+            forms.append(column @ np.linalg.solve(whole - own * np.outer(column, column), column))
+        summed = len(z) * np.sum(lam / (ridge + lam * np.array(forms)))
+        ratios.append(summed / np.trace(np.linalg.solve(shape, np.diag(lam))))
+    return max(ratios, key=lambda ratio: abs(ratio - 1))
 
 
 def _tail(parameters: Parameters, factor: float, degrees: int) -> np.ndarray:

@@ -68,6 +68,17 @@ def at_most_twice(simulation: xr.Dataset) -> xr.DataArray:
     return (simulation.public <= 2.0).astype(float)
 
 
+@per("rows", within_a_half=Mean("Option 1 means of squares within half of the truth"))
+def within_a_half(simulation: xr.Dataset) -> xr.DataArray:
+    # The squared estimate is twice the mean of squares.
+    return (abs(simulation.public / 2 - 1) <= 0.5).astype(float)
+
+
+@per("rows", within_a_quarter=Mean("Option 1 means of squares within a quarter of the truth"))
+def within_a_quarter(simulation: xr.Dataset) -> xr.DataArray:
+    return (abs(simulation.public / 2 - 1) <= 0.25).astype(float)
+
+
 @per("reading", private_at_most_twice=Mean("Option 2 estimates at most twice the truth"))
 def private_at_most_twice(simulation: xr.Dataset) -> np.ndarray:
     return (trials_last(simulation.private) <= 2.0).astype(float)
@@ -80,7 +91,15 @@ def near_the_truth(simulation: xr.Dataset) -> xr.DataArray:
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, means(run, "public"), at_most_twice, private_at_most_twice, near_the_truth)
+summarise = stage(
+    AXES,
+    means(run, "public"),
+    at_most_twice,
+    within_a_half,
+    within_a_quarter,
+    private_at_most_twice,
+    near_the_truth,
+)
 
 
 def _as_printed(parameters: Parameters, labels: np.ndarray, rng: np.random.Generator) -> float:

@@ -96,6 +96,16 @@ def law(parameters: Parameters) -> dict:
     }
 
 
+@per(ten_steps_slope="log-log slope in n of the exact privacy error after ten steps")
+def ten_steps_slope(parameters: Parameters) -> float:
+    """With the number of steps of Figure 1, which leaves more of the start."""
+    from reproduction.papers.brown2024.size_crossings import privacy_square
+
+    sizes = np.asarray(parameters.sample_sizes, dtype=float)
+    squares = privacy_square(parameters.model_copy(update={"steps": [10]}), sizes, bias=True)
+    return float(np.polyfit(np.log(sizes), 0.5 * np.log(squares[0]), 1)[0])
+
+
 @per("kind", "steps", crossing="sample size at which the two errors are equal")
 def crossing(parameters: Parameters, kind: str) -> np.ndarray:
     from reproduction.papers.brown2024.size_crossings import law_crossing
@@ -196,7 +206,7 @@ def simulated_crossing(parameters: Parameters, simulation: xr.Dataset, kind: str
     return simulated_crossing(parameters, simulation, kind)
 
 
-theory = stage(AXES, law, crossing, sample_size=Axis("sample size n", "curve"))
+theory = stage(AXES, law, crossing, ten_steps_slope, sample_size=Axis("sample size n", "curve"))
 simulate = stage(AXES, run)
 summarise = stage(
     AXES,

@@ -118,7 +118,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
     tail_sum_equality=Stated(
         "largest f of Lemma F.20 over its printed value",
         where="Lemma F.20",
-        states="There f equals the smaller of t - 1 and that.",
+        states="At the printed place f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
         holds=below(1.0000000001),
         refuses=[1.01, 1.5],
         entry={

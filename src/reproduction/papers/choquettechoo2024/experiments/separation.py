@@ -55,6 +55,7 @@ AXES = {
     "step_size": Axis("step size eta", "step_sizes"),
     "damping": Axis("damping nu", "dampings"),
     "small_dimension": Axis("dimension d of one covariance", (8, 32, 128, 512, 2048)),
+    "step_trace": Axis("step size times tr H, c of Proposition C.24", (0.01, 0.05, 0.25)),
 }
 
 
@@ -107,13 +108,14 @@ def geometric_constant(parameters: Parameters, step_size: float) -> float:
 
 @per(
     "small_dimension",
+    "step_trace",
     last_damping_constant=(
-        "risk at eta = 1/(4 tr H), nu = d^(-1/2) over the second rate of Proposition C.24"
+        "risk at eta = c / tr H, nu = d^(-1/2) over the second rate of Proposition C.24"
     ),
 )
-def last_damping_constant(parameters: Parameters, small_dimension: int) -> float:
+def last_damping_constant(parameters: Parameters, small_dimension: int, step_trace: float) -> float:
     at = parameters.model_copy(update={"dimension": small_dimension})
-    c, trace, d = 0.25, float(at.eigenvalues.sum()), at.dimension
+    c, trace, d = step_trace, float(at.eigenvalues.sum()), at.dimension
     eta = c / trace
     rate = (c**0.5 + c**-0.5) * eta**1.5 * 0.5 * np.sqrt(d * trace)
     return float(at.damped_risk(eta, d**-0.5) / rate)
