@@ -87,7 +87,9 @@ def _divergence(
         if order == 1.0:
             return _dense_kullback_leibler(delta, p.dense(), q.dense())
         if abs(order - 1.0) < NEAR_ONE and np.array_equal(p.diagonal, q.diagonal):
-            return _shared_diagonal_divergence(delta, p, q, order)
+            found = _shared_diagonal_divergence(delta, p, q, order)
+            if not np.isnan(found):
+                return found
         mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
         if mixture is not None:
             return _low_rank_divergence(delta, p, q, mixture, order)
@@ -173,11 +175,18 @@ def _divergence_near_one(
 
     .. math:: \tfrac\alpha2\sum_i\frac{y_i^2}{1+(1-\alpha)x_i}
         + \tfrac12\sum_i\Big(g(x_i) + \frac{g((1-\alpha)x_i)}{\alpha-1}\Big)
+
+    NaN where rounding may leave less than `RELATIVE` of it.
     """
     factor, _ = _cholesky(q, "covariance_q")
     white = _solve_lower(factor, _solve_lower(factor, difference).T)
     excess, axes = np.linalg.eigh((white + white.T) / 2)
     mixed = (1.0 - order) * excess
+    rounding = 8 * np.finfo(float).eps * excess.size * (1.0 + np.max(np.abs(excess)))
+    # A P that is far narrower than Q in some direction is lost in their difference.
+    near = min(np.min(np.abs(1.0 + excess)), np.min(np.abs(1.0 + mixed)) / abs(order - 1.0))
+    if rounding > RELATIVE * near:
+        return np.nan
     if np.any(excess <= -1.0):
         raise ValueError("covariance_p must be positive definite, got another matrix")
     if np.any(mixed <= -1.0):

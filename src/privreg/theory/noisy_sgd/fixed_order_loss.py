@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.privacy.gaussian import renyi_divergence
+from privreg.privacy.gaussian import RELATIVE, renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, diagonal_matrix
 from privreg.sums import inner_product
 from privreg.validation import (
@@ -20,6 +20,8 @@ from privreg.validation import (
     require_number,
     require_records,
 )
+
+EPS = float(np.finfo(float).eps)
 
 
 def fixed_order_divergence(
@@ -71,7 +73,13 @@ def fixed_order_divergence(
     -------
     ndarray, shape (r, p, 2)
         D(given ‖ replaced) and D(replaced ‖ given); 0 if the release comes before the position,
-        `inf` where the mixture covariance is not positive definite.
+        `inf` where the mixture covariance is not positive definite. Right to 1e-6 of itself or to
+        1e-9.
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range, or rounding may leave less accuracy than that.
 
     Guarantee
     ---------
@@ -101,17 +109,21 @@ def fixed_order_divergence(
     start = require_array("initial", initial, shape=(dimension,))
     try:
         with np.errstate(all="ignore"):
+            # In units of the largest step, and of its noise, by powers of two: squares of small
+            # steps would lose digits below the normal numbers.
+            unit = 2 * (int(np.frexp(steps.max())[1]) // 2)
+            spread = int(np.frexp(steps.max())[1] + np.frexp(gradient_noise_std)[1])
             result = _divergences(
-                rows,
-                targets,
-                start,
+                np.ldexp(rows, unit // 2),
+                np.ldexp(targets, unit // 2 - spread),
+                np.ldexp(start, -spread),
                 where,
-                others,
-                other_labels,
+                np.ldexp(others, unit // 2),
+                np.ldexp(other_labels, unit // 2 - spread),
                 releases,
-                steps,
-                gradient_noise_std,
-                ridge,
+                np.ldexp(steps, -unit),
+                float(np.ldexp(gradient_noise_std, unit - spread)),
+                float(np.ldexp(ridge, unit)),
                 order,
             )
     except (ValueError, np.linalg.LinAlgError):
@@ -198,6 +210,9 @@ def _compare(
 
     factor = np.linalg.cholesky(covariance)
     dimension = covariance.shape[0]
+    # What of a variance the other coordinates do not tell must stand out of its rounding.
+    if np.min(np.diag(factor) ** 2 / np.diag(covariance)) < dimension * EPS / RELATIVE:
+        raise np.linalg.LinAlgError
     # White coordinates make the given covariance the identity and the other one a low-rank update.
     white = solve_triangular(factor, moves.reshape(-1, dimension).T, lower=True)
     given = diagonal_matrix(np.ones(dimension))

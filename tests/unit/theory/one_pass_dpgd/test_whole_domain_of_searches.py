@@ -176,3 +176,39 @@ def test_ends_of_the_range_of_rates_are_searched(gamma: float) -> None:
     assert rate_search.polynomial(
         spectrum, exponent=1.0, aspect_ratio=gamma, **setting
     ).final_risk <= 0.5 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5, 6, 7, 9])
+def test_families_of_rates_over_the_whole_domain(seed: int) -> None:
+    """The best of a range of amplitudes, or of all harmonic rates, is that of a scan or less."""
+    spectrum, setting = drawn_search(seed)
+    rng = np.random.default_rng(1000 + seed)
+    schedules: list[Schedule]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if seed % 2:
+            low = size(rng, -32, 31)
+            high, exponent = min(low * size(rng, 0.1, 40), 1e32), float(rng.choice([0, 0.5, 2, 7]))
+            best = rate_search.optimise(
+                spectrum, lambda a: Polynomial(a, exponent), low=low, high=high, **setting
+            )
+            assert low <= np.max(best.schedule.amplitude) <= high * (1 + 1e-9)
+            schedules = [Polynomial(a, exponent) for a in np.geomspace(low, high, 12)]
+        else:
+            best = rate_search.harmonic(spectrum, **setting)
+            top = min(2 / setting["aspect_ratio"], 1e28)
+            schedules = [
+                Harmonic(rate * offset, offset)
+                for offset in np.geomspace(1e-15, 1e4, 4)
+                for rate in np.geomspace(max(1e-16, 1e-30 * top), top, 5)
+            ]
+    for schedule in schedules:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                risk = deterministic_equivalent.solve(
+                    spectrum, schedule, **setting, times=[1.0], rtol=1e-3
+                ).final_risk
+            except ValueError:
+                continue
+        assert best.final_risk <= risk * (1 + 2e-3) or caught, schedule

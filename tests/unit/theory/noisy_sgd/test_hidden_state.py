@@ -1,0 +1,73 @@
+"""Bounds of the loss of the last iterate that hide the iterates before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from privreg.privacy.gaussian import renyi_divergence
+from privreg.theory.noisy_sgd.hidden_state import (
+    hidden_state_divergence,
+    shuffled_hidden_state_loss,
+)
+
+
+@pytest.mark.parametrize("clip_norm", [3.0, 7.0])
+def test_hidden_state_bounds(clip_norm: float) -> None:
+    options: dict[str, Any] = {
+        "clip_norm": clip_norm,
+        "gradient_noise_std": 1.5,
+        "step_size": 0.05,
+        "strong_convexity": 0.1,
+        "order": 2.0,
+    }
+    shrink = 1 - 0.05 * 0.1
+    for ell, later in ((0, 0), (0, 7), (12, 0), (12, 40)):
+        spread = 0.0
+        for _ in range(ell + 1):
+            spread = shrink**2 * spread + (0.05 * 1.5) ** 2
+        loss = 2.0 * (2 * clip_norm) ** 2 / (2 * 1.5**2)
+        for _ in range(later):
+            # One log-Sobolev step: contract, then add noise.
+            contracted = shrink**2 * spread
+            loss *= contracted / (contracted + (0.05 * 1.5) ** 2)
+            spread = contracted + (0.05 * 1.5) ** 2
+        value = hidden_state_divergence(ell, later, **options)
+        tight = hidden_state_divergence(ell, later, bound="contraction", **options)
+        assert value == pytest.approx(loss, rel=1e-12)
+        assert tight <= value * (1 + 1e-12)
+        # A linear contraction from a fixed start attains the tight bound at the first position.
+        shift, total = 0.05 * 2 * clip_norm * shrink**later, spread
+        attained = renyi_divergence([shift], [total], [total], order=2.0)
+        assert attained <= tight * (1 + 1e-12)
+        if ell == 0:
+            assert attained == pytest.approx(float(tight), rel=1e-12)
+
+
+def test_hidden_state_bound_at_a_random_position() -> None:
+    options: dict[str, Any] = {
+        "records": 1500,
+        "gradient_noise_std": 1.5,
+        "step_size": 0.05,
+        "strong_convexity": 0.1,
+    }
+    values = [
+        float(shuffled_hidden_state_loss([1500], clip_norm=c, order=2.0, **options)[0])
+        for c in (3.0, 5.0, 7.0)
+    ]
+    assert values == pytest.approx([10.66, 38.17, 80.35], abs=0.005)
+    assert shuffled_hidden_state_loss([0], clip_norm=3.0, order=2.0, **options)[0] == 0.0
+
+
+def test_refuses_a_contraction_that_is_none() -> None:
+    with pytest.raises(ValueError, match="strong_convexity"):
+        hidden_state_divergence(
+            0,
+            0,
+            clip_norm=1.0,
+            gradient_noise_std=1.0,
+            step_size=1.0,
+            strong_convexity=1.0,
+            order=2.0,
+        )
