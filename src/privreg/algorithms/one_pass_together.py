@@ -76,7 +76,7 @@ def fit_together(
         return [_fit_one(mechanisms[0], features, labels, rng)]
     dimension = features.shape[1]
     parameters = np.zeros((runs.settings, dimension))
-    adds_noise = (runs.noise_shape > 0).any(axis=1)
+    adds_noise = np.any(runs.noise_shape > 0, axis=1)
     scale, moves = 2 * runs.clip_norm * runs.amplitude, np.empty_like(parameters)
     # Squares of rows that are beyond the range may overflow; such blocks are done again.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -275,9 +275,7 @@ def _fit_one(
     return parameters[None]
 
 
-def _recorded(
-    runs: _Runs, rng: np.random.Generator, record: ArrayLike | None
-) -> NDArray[np.int64]:
+def _recorded(runs: _Runs, rng: np.random.Generator, record: ArrayLike | None) -> NDArray[np.int64]:
     """Steps to record, each of which the kernel will reach and fill."""
     require_rng("rng", rng)
     if record is None:

@@ -81,7 +81,8 @@ def test_a_mechanism_without_noise_takes_none_of_the_others() -> None:
 
 def test_output_perturbation_is_perturbed_beside_noisy_paths() -> None:
     constant = mechanism(Polynomial([0.5, 1.0], 0.0))
-    assert not constant.noise_shape[:-1].any() and constant.noise_shape[-1] > 0
+    assert not constant.noise_shape[:-1].any()
+    assert constant.noise_shape[-1] > 0
     _, found = one_pass_together.fit_together([mechanism(NOISY[0]), constant], *rows(), rng())
     quiet = one_pass_dpgd.fit(noiseless(Polynomial([0.5, 1.0], 0.0)), *rows(), rng())
     added = (found - quiet) / (2 * constant.clip_norm * constant.amplitude)[:, None]

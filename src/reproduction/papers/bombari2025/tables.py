@@ -89,7 +89,9 @@ class TableParameters(Strict):
             train, validation = ready.train_features, ready.validation_features
             used = train.any(axis=0) | validation.any(axis=0)
             if not used.all():
-                train, validation = (np.compress(used, each, axis=1) for each in (train, validation))
+                train, validation = (
+                    np.compress(used, each, axis=1) for each in (train, validation)
+                )
                 ready = replace(ready, train_features=train, validation_features=validation)
             yield ready, trial.rng
 
