@@ -39,7 +39,7 @@ def draw_and_step(  # type: ignore[no-untyped-def]
             for i in range(dimension):
                 sample[i] = rng.standard_normal()
             label_noise = label_noise_std * rng.standard_normal()
-            if noise_shape[step - 1].max() > 0:
+            if _any_noise(noise_shape[step - 1]):
                 for i in range(dimension):
                     direction[i] = rng.standard_normal()
             squared_norm = 0.0
@@ -71,6 +71,14 @@ def draw_and_step(  # type: ignore[no-untyped-def]
                     direction[i] = eigenvalues[i] * row[i]
                 risk_out[setting, recorded] = inner_product(direction, row) / 2
             recorded += 1
+
+
+@njit(inline="always")
+def _any_noise(noise_shape):  # type: ignore[no-untyped-def]
+    for shape in range(len(noise_shape)):  # noqa: SIM110
+        if noise_shape[shape] > 0:
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -224,7 +232,7 @@ def isotropic_steps(  # type: ignore[no-untyped-def]
             label_noise = label_noise_std * rng.standard_normal()
             inverse_norm = 1 / math.sqrt(along * along + squared_across)
             cap = 2 * inverse_norm * inverse_norm
-            if noise_shape[step - 1].max() > 0:
+            if _any_noise(noise_shape[step - 1]):
                 first = rng.standard_normal()
                 second = rng.standard_normal()
                 squared_rest = _chi_square(rng, dimension - 2, rest_spread)
