@@ -16,24 +16,17 @@ from math import isfinite
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.algorithms import one_pass_dpgd_kernels as kernels
-from privreg.algorithms.one_pass_mechanism import LARGEST
 from privreg.algorithms.one_pass_mechanism import Mechanism as Mechanism
-from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
+from privreg.algorithms.one_pass_together import (
+    fit_together,
+    isotropic_risk_paths_together,
+    risk_paths_together,
+)
 from privreg.models import LinearModel
-from privreg.noise.normals import standard_normal
 from privreg.noise.source import SECRET, NoiseSource, require_source
 from privreg.privacy import assumptions
 from privreg.privacy.release import Release
-from privreg.validation import (
-    require_count,
-    require_counts,
-    require_instance,
-    require_number,
-    require_rng,
-)
-
-CHUNK, ROWS_OF_ONE = 32, 1024
+from privreg.validation import require_instance
 
 
 def fit(
@@ -70,44 +63,8 @@ def fit(
     to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
     integers can make up for what floating point reveals.
     """
-    require_instance("mechanism", mechanism, Mechanism)
-    require_rng("rng", rng)
-    features, labels = checked_data(features, labels, sample_size=mechanism.sample_size)
-    if mechanism.settings == 1:
-        return _fit_one(mechanism, features, labels, rng)
-    dimension = features.shape[1]
-    parameters = np.zeros((mechanism.settings, dimension))
-    adds_noise = mechanism.noise_shape > 0
-    scale = (2 * mechanism.clip_norm * mechanism.amplitude)[:, None]
-    # Squares of rows that are beyond the range may overflow; such blocks are done again.
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, mechanism.sample_size, CHUNK):
-            block = slice(start, start + CHUNK)
-            rows, noise = features[block], mechanism.noise_shape[block]
-            noisy = bool(adds_noise[block].any())
-            directions = standard_normal(rng, rows.shape) if noisy else np.zeros((0, dimension))
-            steps = np.empty((len(rows), mechanism.settings))
-            targets = labels[block]
-            # A row that is beyond the range is rare, and found where its square is formed anyhow.
-            for in_range in (False, True):
-                if kernels.step_block(
-                    rows @ rows.T,
-                    rows @ directions.T,
-                    rows @ parameters.T,
-                    targets,
-                    mechanism.step_shape[block],
-                    noise,
-                    mechanism.amplitude,
-                    mechanism.clip_norm,
-                    in_range,
-                    steps,
-                ):
-                    break
-                rows, targets, _ = rescaled(Chunk(rows, targets, row_norms(rows)))
-            parameters -= steps.T @ rows
-            if noisy:
-                parameters += scale * (noise @ directions)
-    return parameters
+    (found,) = fit_together([mechanism], features, labels, rng)
+    return found
 
 
 def release(
@@ -190,21 +147,7 @@ def risk_path(
     ndarray, shape (settings, len(record))
         Excess risk; the last step's includes the output noise.
     """
-    require_instance("model", model, LinearModel)
-    recorded = _recorded(mechanism, rng, record)
-    risk = np.empty((mechanism.settings, len(recorded)))
-    kernels.draw_and_step(
-        rng,
-        model.eigenvalues,
-        np.tile(-model.target, (mechanism.settings, 1)),
-        model.label_noise_std,
-        mechanism.step_shape,
-        mechanism.noise_shape,
-        mechanism.amplitude,
-        mechanism.clip_norm,
-        recorded,
-        risk,
-    )
+    (risk,) = risk_paths_together([mechanism], model, rng, record=record)
     return risk
 
 
@@ -241,70 +184,12 @@ def isotropic_risk_path(
     ndarray, shape (settings, len(record))
         Excess risk, half the squared error.
     """
-    dimension = require_count("dimension", dimension, least=3)
-    target_norm = require_number("target_norm", target_norm, least=0, most=LARGEST)
-    label_noise_std = require_number("label_noise_std", label_noise_std, least=0, most=LARGEST)
-    recorded = _recorded(mechanism, rng, record)
-    risk = np.empty((mechanism.settings, len(recorded)))
-    kernels.isotropic_steps(
+    (risk,) = isotropic_risk_paths_together(
+        [mechanism],
         rng,
-        dimension,
-        target_norm**2,
-        label_noise_std,
-        mechanism.step_shape,
-        mechanism.noise_shape,
-        mechanism.amplitude,
-        mechanism.clip_norm,
-        recorded,
-        risk,
+        dimension=dimension,
+        target_norm=target_norm,
+        label_noise_std=label_noise_std,
+        record=record,
     )
     return risk
-
-
-def _fit_one(
-    mechanism: Mechanism,
-    features: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
-    dimension = features.shape[1]
-    parameters = np.zeros(dimension)
-    for start in range(0, mechanism.sample_size, ROWS_OF_ONE):
-        block = slice(start, start + ROWS_OF_ONE)
-        rows, targets = np.ascontiguousarray(features[block]), labels[block]
-        noise = mechanism.noise_shape[block]
-        # The same draws as for several settings: none for a chunk without noise.
-        noisy = np.logical_or.reduceat(noise > 0, np.arange(0, len(noise), CHUNK))
-        drawn = noisy.repeat(CHUNK)[: len(noise)]
-        directions = np.zeros(rows.shape if drawn.any() else (0, dimension))
-        if len(directions):
-            directions[drawn] = standard_normal(rng, (int(np.count_nonzero(drawn)), dimension))
-        for in_range in (False, True):
-            if kernels.step_rows(
-                rows,
-                targets,
-                directions,
-                mechanism.step_shape[block],
-                noise,
-                mechanism.amplitude[0],
-                mechanism.clip_norm[0],
-                in_range,
-                parameters,
-            ):
-                break
-            rows, targets, _ = rescaled(Chunk(rows, targets, row_norms(rows)))
-    return parameters[None]
-
-
-def _recorded(
-    mechanism: Mechanism, rng: np.random.Generator, record: ArrayLike | None
-) -> NDArray[np.int64]:
-    """Steps to record, each of which the kernel will reach and fill."""
-    require_instance("mechanism", mechanism, Mechanism)
-    require_rng("rng", rng)
-    if record is None:
-        return np.array([mechanism.sample_size])
-    steps = require_counts("record", record, least=0, most=mechanism.sample_size)
-    if steps.ndim != 1 or np.any(np.diff(steps) < 0):
-        raise ValueError(f"record must be increasing steps, got {record!r}")
-    return steps

@@ -18,12 +18,17 @@ def draw_and_step(  # type: ignore[no-untyped-def]
     label_noise_std,
     step_shape,
     noise_shape,
+    bounds,
     amplitude,
     clip_norm,
     record,
     risk_out,
 ):
-    """Gaussian samples drawn in the loop; `deviation` is theta - theta*, shape (settings, d)."""
+    """Gaussian samples drawn in the loop; `deviation` is theta - theta*, shape (settings, d).
+
+    Column i of `step_shape` and `noise_shape` (samples, shapes) is of settings `bounds[i]` up to
+    `bounds[i + 1]`. A step without private noise draws no direction.
+    """
     settings, dimension = deviation.shape
     scale = np.sqrt(eigenvalues)
     sample = np.empty(dimension)
@@ -31,30 +36,34 @@ def draw_and_step(  # type: ignore[no-untyped-def]
     recorded = 0
     for step in range(len(step_shape) + 1):
         if step > 0:
-            squared_norm = 0.0
             for i in range(dimension):
-                sample[i] = scale[i] * rng.standard_normal()
-                squared_norm += sample[i] * sample[i]
+                sample[i] = rng.standard_normal()
             label_noise = label_noise_std * rng.standard_normal()
-            noise = noise_shape[step - 1]
-            if noise > 0:
+            if _any_noise(noise_shape[step - 1]):
                 for i in range(dimension):
                     direction[i] = rng.standard_normal()
+            squared_norm = 0.0
+            for i in range(dimension):
+                sample[i] *= scale[i]
+                squared_norm += sample[i] * sample[i]
             cap = 2 / squared_norm
             norm = math.sqrt(squared_norm)
-            for setting in range(settings):
-                row = deviation[setting]
-                residual = inner_product(sample, row) - label_noise
-                rate = min(amplitude[setting] * step_shape[step - 1], cap)
-                threshold = clip_norm[setting] / norm
-                move = rate * max(-threshold, min(threshold, residual))
-                if noise > 0:
-                    spread = 2 * clip_norm[setting] * amplitude[setting] * noise
-                    for i in range(dimension):
-                        row[i] += spread * direction[i] - move * sample[i]
-                else:
-                    for i in range(dimension):
-                        row[i] -= move * sample[i]
+            for shape in range(step_shape.shape[1]):
+                size = step_shape[step - 1, shape]
+                noise = noise_shape[step - 1, shape]
+                for setting in range(bounds[shape], bounds[shape + 1]):
+                    row = deviation[setting]
+                    residual = inner_product(sample, row) - label_noise
+                    rate = min(amplitude[setting] * size, cap)
+                    threshold = clip_norm[setting] / norm
+                    move = rate * max(-threshold, min(threshold, residual))
+                    if noise > 0:
+                        spread = 2 * clip_norm[setting] * amplitude[setting] * noise
+                        for i in range(dimension):
+                            row[i] += spread * direction[i] - move * sample[i]
+                    else:
+                        for i in range(dimension):
+                            row[i] -= move * sample[i]
         while recorded < len(record) and record[recorded] == step:
             for setting in range(settings):
                 row = deviation[setting]
@@ -62,6 +71,14 @@ def draw_and_step(  # type: ignore[no-untyped-def]
                     direction[i] = eigenvalues[i] * row[i]
                 risk_out[setting, recorded] = inner_product(direction, row) / 2
             recorded += 1
+
+
+@njit(inline="always")
+def _any_noise(noise_shape):  # type: ignore[no-untyped-def]
+    for shape in range(len(noise_shape)):  # noqa: SIM110
+        if noise_shape[shape] > 0:
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -72,6 +89,7 @@ def step_block(  # type: ignore[no-untyped-def]
     labels,
     step_shape,
     noise_shape,
+    bounds,
     amplitude,
     clip_norm,
     in_range,
@@ -81,7 +99,8 @@ def step_block(  # type: ignore[no-untyped-def]
 
     `predictions` (sample_size, settings) are those of the parameters before the block; `gram` and
     `noise_overlap` (sample_size, samples) are inner products of samples with samples and with the
-    directions of the private noise (no column if the block has none).
+    directions of the private noise (no column if the block has none). `step_shape`, `noise_shape`
+    and `bounds` are as for `draw_and_step`.
 
     Returns whether all rows and labels are in the range of `is_within_range`; where not, the
     moves mean nothing.
@@ -92,13 +111,16 @@ def step_block(  # type: ignore[no-untyped-def]
         if not in_range and not (1e-100 <= gram[k, k] <= 1e100 and abs(labels[k]) <= 1e110):
             return False
     for k in range(sample_size):
-        drift = 0.0
-        if noisy:
-            for j in range(k):
-                drift += noise_shape[j] * noise_overlap[k, j]
         row = predictions[k]
-        for setting in range(settings):
-            row[setting] += 2 * clip_norm[setting] * amplitude[setting] * drift - labels[k]
+        for shape in range(step_shape.shape[1]):
+            drift = 0.0
+            if noisy:
+                for j in range(k):
+                    drift += noise_shape[j, shape] * noise_overlap[k, j]
+            of_shape = slice(bounds[shape], bounds[shape + 1])
+            own, norms, amplitudes = row[of_shape], clip_norm[of_shape], amplitude[of_shape]
+            for setting in range(len(own)):
+                own[setting] += 2 * norms[setting] * amplitudes[setting] * drift - labels[k]
         for j in range(k):
             overlap = gram[k, j]
             moved = steps_out[j]
@@ -108,13 +130,32 @@ def step_block(  # type: ignore[no-untyped-def]
         if squared_norm > 0:
             cap = 2 / squared_norm
             norm = math.sqrt(squared_norm)
-            for setting in range(settings):
-                rate = min(amplitude[setting] * step_shape[k], cap)
-                threshold = clip_norm[setting] / norm
-                steps_out[k, setting] = rate * max(-threshold, min(threshold, row[setting]))
+            for shape in range(step_shape.shape[1]):
+                size = step_shape[k, shape]
+                of_shape = slice(bounds[shape], bounds[shape + 1])
+                own, moves = row[of_shape], steps_out[k, of_shape]
+                norms, amplitudes = clip_norm[of_shape], amplitude[of_shape]
+                for setting in range(len(own)):
+                    rate = min(amplitudes[setting] * size, cap)
+                    threshold = norms[setting] / norm
+                    moves[setting] = rate * max(-threshold, min(threshold, own[setting]))
         else:
             steps_out[k] = 0.0
     return True
+
+
+@njit(cache=True, nogil=True)
+def move_and_perturb(parameters, moves, noise, bounds, scale):  # type: ignore[no-untyped-def]
+    """Subtract `moves` from `parameters` (settings, d), and add the noise of a setting's shape.
+
+    `noise` (shapes, d) is that of unit `scale`.
+    """
+    for shape in range(len(noise)):
+        direction = noise[shape]
+        for setting in range(bounds[shape], bounds[shape + 1]):
+            row, move, spread = parameters[setting], moves[setting], scale[setting]
+            for i in range(len(row)):
+                row[i] = row[i] - move[i] + spread * direction[i]
 
 
 @njit(cache=True, nogil=True)
@@ -166,17 +207,22 @@ def isotropic_steps(  # type: ignore[no-untyped-def]
     label_noise_std,
     step_shape,
     noise_shape,
+    bounds,
     amplitude,
     clip_norm,
     record,
     risk_out,
 ):
-    """One squared error a setting; a step draws what all settings share."""
+    """One squared error a setting; a step draws what all settings share.
+
+    `step_shape`, `noise_shape` and `bounds` are as for `draw_and_step`.
+    """
     settings = len(amplitude)
     error = np.full(settings, squared_error)
     kick = 2 * clip_norm * amplitude
     squared_kick = kick * kick
     across_spread, rest_spread = _spread(dimension - 1), _spread(dimension - 2)
+    first = second = squared_rest = 0.0
     recorded = 0
     for step in range(len(step_shape) + 1):
         if step > 0:
@@ -186,30 +232,39 @@ def isotropic_steps(  # type: ignore[no-untyped-def]
             label_noise = label_noise_std * rng.standard_normal()
             inverse_norm = 1 / math.sqrt(along * along + squared_across)
             cap = 2 * inverse_norm * inverse_norm
-            size = step_shape[step - 1]
-            noise = noise_shape[step - 1]
-            if noise > 0:
+            if _any_noise(noise_shape[step - 1]):
                 first = rng.standard_normal()
                 second = rng.standard_normal()
-                rest = noise * noise * _chi_square(rng, dimension - 2, rest_spread)
-                for g in range(settings):
-                    length = math.sqrt(error[g])
-                    threshold = clip_norm[g] * inverse_norm
-                    residual = length * along - label_noise
-                    move = min(amplitude[g] * size, cap) * max(-threshold, min(threshold, residual))
-                    spread = kick[g] * noise
-                    parallel = length - move * along + spread * first
-                    crossing = spread * second - move * across
-                    error[g] = parallel * parallel + crossing * crossing + squared_kick[g] * rest
-            else:
-                for g in range(settings):
-                    length = math.sqrt(error[g])
-                    threshold = clip_norm[g] * inverse_norm
-                    residual = length * along - label_noise
-                    move = min(amplitude[g] * size, cap) * max(-threshold, min(threshold, residual))
-                    parallel = length - move * along
-                    crossing = move * across
-                    error[g] = parallel * parallel + crossing * crossing
+                squared_rest = _chi_square(rng, dimension - 2, rest_spread)
+            for shape in range(step_shape.shape[1]):
+                size = step_shape[step - 1, shape]
+                noise = noise_shape[step - 1, shape]
+                of_shape = slice(bounds[shape], bounds[shape + 1])
+                errors, norms = error[of_shape], clip_norm[of_shape]
+                amplitudes, kicks = amplitude[of_shape], kick[of_shape]
+                if noise > 0:
+                    squared_kicks, rest = squared_kick[of_shape], noise * noise * squared_rest
+                    for g in range(len(errors)):
+                        length = math.sqrt(errors[g])
+                        threshold = norms[g] * inverse_norm
+                        residual = length * along - label_noise
+                        clipped = max(-threshold, min(threshold, residual))
+                        move = min(amplitudes[g] * size, cap) * clipped
+                        spread = kicks[g] * noise
+                        parallel = length - move * along + spread * first
+                        crossing = spread * second - move * across
+                        squared = parallel * parallel + crossing * crossing
+                        errors[g] = squared + squared_kicks[g] * rest
+                else:
+                    for g in range(len(errors)):
+                        length = math.sqrt(errors[g])
+                        threshold = norms[g] * inverse_norm
+                        residual = length * along - label_noise
+                        clipped = max(-threshold, min(threshold, residual))
+                        move = min(amplitudes[g] * size, cap) * clipped
+                        parallel = length - move * along
+                        crossing = move * across
+                        errors[g] = parallel * parallel + crossing * crossing
         while recorded < len(record) and record[recorded] == step:
             for g in range(settings):
                 risk_out[g, recorded] = error[g] / 2

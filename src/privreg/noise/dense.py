@@ -138,7 +138,8 @@ class _Problem:
         """tr(AᵀA X⁻¹) and its gradient -X⁻¹AᵀAX⁻¹, from the inverse of X."""
         half = self.apply(inverse)
         value = float(np.trace(self.apply(half.T)))
-        return value, -(half.T @ half)
+        gradient = half.T @ half
+        return value, np.negative(gradient, out=gradient)
 
     def project(self, matrix: FloatArray) -> FloatArray:
         """Nearest direction in which X stays feasible, with equality."""
@@ -213,6 +214,8 @@ def _minimise(
     pairs: list[tuple[FloatArray, FloatArray, float]] = []
     values = [value]
     for iteration in range(_MOST_ITERATIONS):
+        # Its part that matters is `slope`; a matrix less at the peak of memory.
+        del gradient
         direction = _direction(problem, kernel, slope, pairs)
         descent = float(np.vdot(slope, direction))
         step = 1.0
@@ -227,7 +230,9 @@ def _minimise(
             if step < 1e-6:
                 warn_beyond("optimum", error=descent / values[-1], tolerance=tolerance)
                 return gram, inverse
-        change = problem.project(gradient) - slope
+        del direction
+        change = problem.project(gradient)
+        change -= slope
         move = candidate - gram
         curvature = float(np.vdot(move, change))
         if curvature > 0:
@@ -285,6 +290,7 @@ def _inverse(gram: FloatArray) -> FloatArray | None:
     factor, failed = lapack.dpotrf(gram, lower=1)
     if failed:
         return None
-    lower, _ = lapack.dpotri(factor, lower=1)
-    lower = np.tril(lower)
-    return lower + np.tril(lower, -1).T
+    # Above the diagonal the factor is zero, and stays so.
+    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    # Symmetric, so that its transpose is itself, with contiguous rows.
+    return np.asarray((lower + np.tril(lower, -1).T).T)

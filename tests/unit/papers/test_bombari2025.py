@@ -66,6 +66,25 @@ def test_shards_join_to_the_same_trials(tuned):
     np.testing.assert_array_equal(whole.risk, xr.concat(parts, dim="trial").risk)
 
 
+def test_schedules_that_share_draws_are_compared_by_their_differences(tuned):
+    parameters, theory = tuned
+    drawn = np.exp(0.5 * np.random.default_rng(1).standard_normal((30, 1, 2)))
+    # A schedule's risk is a multiple of another's in every trial, whatever the trial draws.
+    multiples = np.array([1.0, 0.7, 0.4])[:, None]
+    risk = theory.risk.transpose("spectrum", "schedule", "sample_size").copy()
+    risk = (risk * 0 + 1).expand_dims(trial=np.arange(30)) * (drawn * multiples)[:, None]
+    simulation = risk.transpose("trial", "spectrum", "sample_size", "schedule").to_dataset()
+    summary = sample_sizes.summarise(parameters, simulation, theory)
+    np.testing.assert_allclose(summary.ratio[0], np.tile(multiples, 2), rtol=1e-12)
+    for name in ("ratio", "harmonic_excess"):
+        np.testing.assert_allclose(summary[f"{name}_standard_error"], 0, atol=1e-12)
+    # Sample sizes share none.
+    relative = drawn[:, 0].std(axis=0, ddof=1) / drawn[:, 0].mean(axis=0) / np.sqrt(30)
+    np.testing.assert_allclose(
+        summary.largest_step_standard_error[0], np.full(3, np.hypot(*relative)), rtol=1e-12
+    )
+
+
 def test_heat_map_follows_the_deterministic_equivalent():
     parameters = isotropic_heat_maps.Parameters.model_validate(MAPS)
     theory = isotropic_heat_maps.theory(parameters)
@@ -118,6 +137,35 @@ def test_least_noisy_setting_is_chosen_and_refitted():
     assert set(np.unique(simulation.offset.sel(schedule="harmonic"))) <= {0.1, 10.0}
     summary = table_sample_sizes.summarise(parameters, simulation)
     assert summary.excluded.max() <= 1
+
+
+def test_features_that_are_always_zero_cost_nothing_and_count():
+    from privreg.data import splits
+    from reproduction.experiment.tables import from_dataset
+    from reproduction.papers.bombari2025.experiments import table_heat_maps
+
+    options = {
+        "dataset": "california_housing",
+        "train": [50, 100],
+        "normalisation": 100,
+        "validation": 200,
+        "budget": {"half_square": 0.5},
+        "exponents": [0.0],
+        "initial_rates": {"low": 0.1, "high": 1.0, "count": 2},
+        "clip_constants": {"low": 0.1, "high": 1.0, "count": 2},
+    }
+    parameters = table_heat_maps.Parameters.model_validate(options)
+    data = table(dimension=5)
+    data["features"] = data.features.where(np.isin(np.arange(5), [0, 2, 4]), 7.0)
+    (ready, _), (trial,) = next(parameters.standardised(trials(1), data)), trials(1)
+    split = splits.split(from_dataset(data), **parameters.sizes(data), rng=trial.rng)
+    every = splits.standardise(split, from_dataset(data))
+    assert len(ready.constant_features) == 5
+    np.testing.assert_array_equal(every.train_features[:, [1, 3]], 0)
+    np.testing.assert_array_equal(ready.train_features, every.train_features[:, [0, 2, 4]])
+    np.testing.assert_array_equal(
+        ready.validation_features, every.validation_features[:, [0, 2, 4]]
+    )
 
 
 def test_harmonic_excess_uses_a_rival_from_other_trials():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
@@ -73,14 +74,26 @@ class TableParameters(Strict):
     def standardised(
         self, trials: Trials, data: xr.Dataset
     ) -> Iterator[tuple[Standardised, np.random.Generator]]:
-        """Each trial's split, standardised, and its generator."""
+        """Each trial's split, standardised, and its generator.
+
+        Features that are zero in every row are left out, though `constant_features` has them: no
+        loss depends on their parameters, and their noise on nothing else.
+        """
         from privreg.data import splits
         from reproduction.experiment.tables import from_dataset
 
         table, sizes = from_dataset(data), self.sizes(data)
         for trial in trials:
             split = splits.split(table, **sizes, rng=trial.rng)
-            yield splits.standardise(split, table, minimum_std=self.minimum_std), trial.rng
+            ready = splits.standardise(split, table, minimum_std=self.minimum_std)
+            train, validation = ready.train_features, ready.validation_features
+            used = train.any(axis=0) | validation.any(axis=0)
+            if not used.all():
+                train, validation = (
+                    np.compress(used, each, axis=1) for each in (train, validation)
+                )
+                ready = replace(ready, train_features=train, validation_features=validation)
+            yield ready, trial.rng
 
     def about(self, data: xr.Dataset, *notes: str) -> dict[str, str | int]:
         """Global attributes of a simulation."""

@@ -66,7 +66,8 @@ def prefix_errors(mechanism: str, setting: Participation) -> Mechanism:
         return maker(setting)
     k = setting.participations
     counts = [count for count in range(1, k + 1) if k % count == 0 and setting.steps % count == 0]
-    tried = [_RESTARTED[mechanism](setting, count) for count in counts]
+    # One after another: each holds its matrices.
+    tried = (_RESTARTED[mechanism](setting, count) for count in counts)
     return min(tried, key=lambda found: found.errors.mean)
 
 

@@ -89,38 +89,39 @@ def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int
 def expected(earlier: xr.Dataset, spectrum: str) -> dict:
     """What the text says, of the deterministic equivalent, which has no sampling error."""
     risk = earlier.risk.sel(spectrum=spectrum).values
-    readings = _readings(risk, risk, np.zeros_like(risk))
+    readings = _readings(risk, risk, np.ones((*risk.shape, 2)))
     return {"ratio": risk / risk[:1], **{name: value for name, (value, _) in readings.items()}}
 
 
 @per(*GRID, risk="excess risk of the private output")
 def run(
-    parameters: Parameters,
-    trial: Trial,
-    theory: xr.Dataset,
-    spectrum: str,
-    schedule: str,
-    sample_size: int,
-) -> float:
-    """Final excess risk with the chosen hyper-parameters, each run on draws of its own."""
-    from privreg.algorithms import one_pass_dpgd
+    parameters: Parameters, trial: Trial, theory: xr.Dataset, spectrum: str, sample_size: int
+) -> list[float]:
+    """Final excess risk of each schedule with the chosen hyper-parameters, on shared draws."""
+    from privreg.algorithms import one_pass_together
+    from privreg.algorithms.one_pass_mechanism import Mechanism
     from privreg.models import LinearModel
 
-    chosen = theory.sel(spectrum=spectrum, schedule=schedule, sample_size=sample_size)
-    mechanism = one_pass_dpgd.Mechanism.from_schedule(
-        _schedule(parameters, schedule, chosen),
-        sample_size=sample_size,
-        dimension=parameters.dimension,
-        budget=parameters.budget,
-        clip_constant=parameters.clip_constant,
-    )
+    chosen = theory.sel(spectrum=spectrum, sample_size=sample_size)
+    mechanisms = [
+        Mechanism.from_schedule(
+            _schedule(parameters, schedule, chosen.sel(schedule=schedule)),
+            sample_size=sample_size,
+            dimension=parameters.dimension,
+            budget=parameters.budget,
+            clip_constant=parameters.clip_constant,
+        )
+        for schedule in parameters.schedules
+    ]
     noise = {"label_noise_std": parameters.label_noise_std}
     if spectrum == "isotropic":
-        return one_pass_dpgd.isotropic_risk_path(
-            mechanism, trial.rng, dimension=parameters.dimension, target_norm=1.0, **noise
-        ).item()
-    model = LinearModel.even_target(eigenvalues(spectrum, parameters.dimension), **noise)
-    return one_pass_dpgd.risk_path(mechanism, model, trial.rng).item()
+        found = one_pass_together.isotropic_risk_paths_together(
+            mechanisms, trial.rng, dimension=parameters.dimension, target_norm=1.0, **noise
+        )
+    else:
+        model = LinearModel.even_target(eigenvalues(spectrum, parameters.dimension), **noise)
+        found = one_pass_together.risk_paths_together(mechanisms, model, trial.rng)
+    return [risk.item() for risk in found]
 
 
 @per(
@@ -137,19 +138,15 @@ def run(
 )
 def compared(simulation: xr.Dataset, theory: xr.Dataset, spectrum: str) -> dict:
     """Ratios to output perturbation, distances to the prediction, what the text says."""
-    risk = trials_last(simulation.risk.sel(spectrum=spectrum))
+    risk = trials_last(simulation.risk.sel(spectrum=spectrum).transpose(*GRID[1:], "trial"))
     predicted = theory.risk.sel(spectrum=spectrum).values
     mean = risk.mean(axis=-1)
-    relative = error_of_mean(risk) / mean
-    # Runs share no draws, so the errors of a ratio's two means are independent; the first
-    # schedule's ratio to itself is exactly 1.
+    relative = risk / mean[..., None]
     ratio = mean / mean[:1]
-    ratio_relative = np.hypot(relative, relative[:1])
-    ratio_relative[0] = 0.0
     return {
-        "ratio": (ratio, ratio * ratio_relative),
+        "ratio": (ratio, ratio * error_of_mean(relative - relative[:1])),
         "ratio_spread": standard_deviation(risk / mean[:1, :, None]),
-        "prediction_distance": (np.log(mean / predicted), relative),
+        "prediction_distance": (np.log(mean / predicted), error_of_mean(relative)),
         **_readings(mean, predicted, relative),
     }
 
@@ -169,20 +166,26 @@ def _schedule(parameters: Parameters, schedule: str, chosen: xr.Dataset) -> Sche
 
 
 def _readings(
-    risk: np.ndarray, predicted: np.ndarray, error: np.ndarray
+    risk: np.ndarray, predicted: np.ndarray, relative: np.ndarray
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """What the text says of the curves (schedules, sizes), with its standard errors.
 
     The prediction says which polynomial schedule is the best, so that no noisy minimum does.
-    `error` holds the standard errors of the log risks.
+    `relative` holds each trial's risk over the mean, shape (schedules, sizes, trials): the
+    schedules of a trial share draws, and the sizes do not.
     """
     best = np.argmin(predicted[:-1], axis=0)[None]
-    polynomial, noise = (np.take_along_axis(each[:-1], best, 0)[0] for each in (risk, error))
+    polynomial = np.take_along_axis(risk[:-1], best, 0)[0]
+    of_polynomial = np.take_along_axis(relative[:-1], best[..., None], 0)[0]
     steps = np.log(risk[:, 1:] / risk[:, :-1])
     worst = np.argmax(steps, axis=-1)[:, None]
+    error = error_of_mean(relative)
     step_noise = np.hypot(error[:, 1:], error[:, :-1])
     return {
-        "harmonic_excess": (np.log(risk[-1] / polynomial), np.hypot(error[-1], noise)),
+        "harmonic_excess": (
+            np.log(risk[-1] / polynomial),
+            error_of_mean(relative[-1] - of_polynomial),
+        ),
         "largest_step": (
             np.take_along_axis(steps, worst, -1)[:, 0],
             np.take_along_axis(step_noise, worst, -1)[:, 0],

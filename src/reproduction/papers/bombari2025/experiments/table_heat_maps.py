@@ -128,7 +128,7 @@ def _losses(
     mechanism = one_pass_dpgd.Mechanism.from_schedule(
         Polynomial(rates.ravel(), exponent),
         sample_size=sample_size,
-        dimension=features.shape[1],
+        dimension=len(ready.constant_features),
         budget=parameters.budget,
         clip_constant=constants.ravel(),
     )

@@ -63,13 +63,14 @@ GRID = ("schedule", "sample_size")
     offset="offset of the harmonic schedule chosen on the tuning rows, 0 for the others",
 )
 def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[list]:
-    """Loss of the chosen settings, refitted on rows in another order with fresh private noise."""
+    """Loss of the chosen settings, refitted on rows in another order with fresh private noise.
+
+    The schedules of a trial share rows and noise directions, and are compared within the trial.
+    """
     train = parameters.train_sizes(data)
     for ready, rng in parameters.standardised(trials, data):
-        yield [
-            [_tuned(parameters, schedule, size, ready, rng) for size in train]
-            for schedule in parameters.schedules
-        ]
+        by_size = [_tuned(parameters, size, ready, rng) for size in train]
+        yield [list(of_schedule) for of_schedule in zip(*by_size, strict=True)]
 
 
 @per(
@@ -128,14 +129,11 @@ def _stable(parameters: Parameters, loss: np.ndarray) -> np.ndarray:
 
 
 def _tuned(
-    parameters: Parameters,
-    schedule: str,
-    sample_size: int,
-    ready: Standardised,
-    rng: np.random.Generator,
-) -> dict:
-    """Reported loss, initial rate and offset."""
-    from privreg.algorithms import one_pass_dpgd
+    parameters: Parameters, sample_size: int, ready: Standardised, rng: np.random.Generator
+) -> list[dict]:
+    """Reported loss, initial rate and offset of each schedule."""
+    from privreg.algorithms.one_pass_dpgd import Mechanism
+    from privreg.algorithms.one_pass_together import fit_together
 
     rates = parameters.initial_rates.values()
     orders = [
@@ -145,33 +143,48 @@ def _tuned(
     half = len(ready.validation_labels) // 2
     tuning, reporting = slice(None, half), slice(half, None)
 
-    def fitted(family: Schedule, rows: np.ndarray | slice, held_out: slice) -> np.ndarray:
+    def fitted(
+        families: list[Schedule], rows: np.ndarray | slice, held_out: slice
+    ) -> list[np.ndarray]:
+        """Loss of every setting of each family."""
         features, labels = ready.train_features[rows], ready.train_labels[rows]
-        mechanism = one_pass_dpgd.Mechanism.from_schedule(
-            family,
-            sample_size=sample_size,
-            dimension=features.shape[1],
-            budget=parameters.budget,
-            clip_constant=parameters.clip_constant,
-        )
-        found = one_pass_dpgd.fit(mechanism, features, labels, rng)
-        return tables.validation_loss(
-            found, ready.validation_features[held_out], ready.validation_labels[held_out]
-        )
-
-    losses = np.array(
-        [
-            np.mean([fitted(family, order, tuning) for order in orders], axis=0)
-            for family in parameters.families(schedule, rates)
+        mechanisms = [
+            Mechanism.from_schedule(
+                family,
+                sample_size=sample_size,
+                dimension=len(ready.constant_features),
+                budget=parameters.budget,
+                clip_constant=parameters.clip_constant,
+            )
+            for family in families
         ]
-    )
-    shape, rate = np.unravel_index(np.argmin(losses), losses.shape)
-    chosen = parameters.families(schedule, rates[[rate]])[shape]
-    return {
-        "loss": fitted(chosen, slice(None, sample_size), reporting).item(),
-        "initial_rate": rates[rate],
-        "offset": parameters.offsets[shape] if schedule == HARMONIC else 0.0,
-    }
+        return [
+            tables.validation_loss(
+                found, ready.validation_features[held_out], ready.validation_labels[held_out]
+            )
+            for found in fit_together(mechanisms, features, labels, rng)
+        ]
+
+    families = [parameters.families(schedule, rates) for schedule in parameters.schedules]
+    each = [family for of_schedule in families for family in of_schedule]
+    losses = iter(np.mean([fitted(each, order, tuning) for order in orders], axis=0))
+    best = []
+    for of_schedule in families:
+        table = np.array([next(losses) for _ in of_schedule])
+        best.append(np.unravel_index(np.argmin(table), table.shape))
+    chosen = [
+        parameters.families(schedule, rates[[rate]])[shape]
+        for schedule, (shape, rate) in zip(parameters.schedules, best, strict=True)
+    ]
+    reported = fitted(chosen, slice(None, sample_size), reporting)
+    return [
+        {
+            "loss": loss.item(),
+            "initial_rate": rates[rate],
+            "offset": parameters.offsets[shape] if schedule == HARMONIC else 0.0,
+        }
+        for schedule, (shape, rate), loss in zip(parameters.schedules, best, reported, strict=True)
+    ]
 
 
 def _harmonic_excess(loss: np.ndarray) -> tuple[float, float]:

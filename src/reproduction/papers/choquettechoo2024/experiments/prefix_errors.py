@@ -63,8 +63,18 @@ AXES = {
 
 
 def mechanisms(parameters: Any) -> list[list[Mechanism]]:
-    """All mechanisms for each schedule."""
-    return [[prefix_errors(name, at) for name in MECHANISMS] for at in parameters.settings]
+    """All mechanisms for each schedule; matrices of the dense optimum alone, the others are large.
+
+    The dense optimum, which needs the most memory itself, is found last.
+    """
+    return [
+        [
+            found if name == "multi_epoch" else found._replace(matrices=None)
+            for name in MECHANISMS
+            for found in [prefix_errors(name, at)]
+        ]
+        for at in parameters.settings
+    ]
 
 
 @per(
