@@ -60,6 +60,9 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 RESULTS = {
+    "population_intervals.CoefficientIntervals",
+    "population_intervals.LastIterateLaw",
+    "report.PrivacyStatement",
     "coefficient_covariance.CoefficientCovariance",
     "new_observations.NewObservations",
     "prediction_intervals.PredictionIntervals",

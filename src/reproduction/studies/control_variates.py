@@ -20,7 +20,6 @@ signs or normals have mean zero, and squares the mean that is taken off.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
 from functools import lru_cache, singledispatch
 from typing import Any
 
@@ -33,7 +32,6 @@ from privreg.algorithms.adassp import RELEASES, adassp_zcdp, clipped_sums, sensi
 from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.algorithms.huber_scales import length_edges, scale_edges
 from privreg.algorithms.one_pass_together import CHUNK
-from privreg.algorithms.samples import ArraySamples
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
@@ -46,87 +44,11 @@ from privreg.prediction.problem import Problem
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
+from reproduction.studies.control_samples import Curvature, Sample, gram
 
 FloatArray = NDArray[np.float64]
-# Rows per feature from which off-diagonal sums, of relative size √(p/n), are left out.
-MANY_ROWS = 1000
 # Beyond, a linear descent runs away where a clipped one does not.
 LONGEST_PULL = 2.0
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Rows of a problem, with what is public of them.
-
-    Attributes
-    ----------
-    problem : Problem
-    budget : Budget
-    rows, labels : ndarray
-        Shapes (n, p) and (n,).
-    """
-
-    problem: Problem
-    budget: Budget
-    rows: FloatArray
-    labels: FloatArray
-    errors: FloatArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "errors", self.labels - self.rows @ self.problem.signal)
-
-    @property
-    def samples(self) -> ArraySamples:
-        return ArraySamples(self.rows, self.labels)
-
-    def control(
-        self, bias: FloatArray, sampling: FloatArray, private: FloatArray, mean: FloatArray | float
-    ) -> FloatArray:
-        """Half the weighted square of the sum, shape (runs,), less its part that has a mean."""
-        weights = self.problem.eigenvalues
-        return np.asarray(
-            ((bias + sampling + private) ** 2 @ weights - bias**2 @ weights - mean) / 2
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Curvature:
-    r"""Mean derivative and sum of the clipped gradients at θ*, with the sum of their squares.
-
-    .. math:: \hat A = \frac1n\sum_i \ell_i x_i x_i^\top 1\{|\xi_i| \le w_i\},\qquad
-        s = \frac1n\sum_i \psi_i x_i,\qquad Q = \frac1{n^2}\sum_i \psi_i^2 x_i x_i^\top,
-        \qquad \psi_i = \ell_i\,\mathrm{clip}(\xi_i, \pm w_i)
-
-    Where rows are many for the features only the diagonals are taken: so is the map from s to u,
-    and the mean of its square needs no more of Q.
-    """
-
-    matrix: FloatArray
-    score: FloatArray
-    squares: FloatArray
-
-    @classmethod
-    def of(
-        cls, sample: Sample, widths: FloatArray | float, leverage: FloatArray | float = 1.0
-    ) -> Curvature:
-        (n, p), rows = sample.rows.shape, sample.rows
-        kept = np.asarray(leverage * (np.abs(sample.errors) <= widths), dtype=np.float64)
-        scored = leverage * np.clip(sample.errors, -widths, widths)
-        product = _diagonal if p * MANY_ROWS <= n else _gram
-        return cls(product(rows, kept) / n, scored @ rows / n, product(rows, scored**2) / n**2)
-
-    def reached(self, reach: FloatArray, eigenvalues: FloatArray) -> tuple[FloatArray, float]:
-        """u of a map from s, and the mean of its weighted square."""
-        mean = np.sum((reach.T * eigenvalues) @ reach * self.squares)
-        return reach @ self.score, float(mean)
-
-
-def _gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    return np.asarray((rows * weights[:, None]).T @ rows)
-
-
-def _diagonal(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    return np.diag(np.einsum("i,ij,ij->j", weights, rows, rows))
 
 
 def run_with_control(
@@ -300,7 +222,7 @@ def _adassp(
     shrink = np.minimum(1.0, bounds.feature_norm / _norms(sample.rows))
     score = shrink * np.clip(sample.errors, -bounds.label, bounds.label)
     scored = score @ sample.rows
-    squares = _gram(sample.rows, score**2)
+    squares = gram(sample.rows, score**2)
     explained = (shrink * (sample.rows @ problem.signal)) @ sample.rows
     wanted = gram_std * np.sqrt(p * np.log(2 * p**2 / method.ridge_failure))
     shift = np.sqrt(-2 * np.log(method.ridge_failure))

@@ -17,8 +17,6 @@ from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, generator
 
 PLACE = "Assumption 2.1, Definition B.4, Theorem B.5, Lemmas B.6 to B.9, B.12, B.14 and B.15"
 AT_MOST: dict[str, Any] = {"holds": every(below(1.0)), "refuses": [1.01, 1.5]}
-
-
 # From where their powers are numbers, to where N eta of the largest eigenvalue is below 1.
 RelativeStep = Annotated[q.Real, Field(ge=1e-6, le=16)]
 
@@ -391,10 +389,8 @@ def early_ratio(parameters: Parameters) -> float:
 )
 def head_ratio(parameters: Parameters) -> float:
     """Largest 1 - (1 - eta x)^N over min(1, N eta x)."""
-    size, shrinkage = (
-        parameters.sample_size,
-        np.outer(parameters.step_sizes, parameters.eigenvalues),
-    )
+    shrinkage = np.outer(parameters.step_sizes, parameters.eigenvalues)
+    size = parameters.sample_size
     lost = -np.expm1(size * np.log1p(-shrinkage))
     return (lost / np.minimum(1.0, size * shrinkage)).max()
 
