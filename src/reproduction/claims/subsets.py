@@ -166,7 +166,9 @@ def _says(text: str, label: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[^a-z0-9.]+", " ", text.lower()).strip()
+    # A sign in brackets tells exp(+iwt) from exp(-iwt); elsewhere a dash joins words.
+    signed = text.lower().replace("(+", " plus ").replace("(-", " minus ")
+    return re.sub(r"[^a-z0-9.]+", " ", signed).strip()
 
 
 def _among(value: float, numbers: list[float]) -> bool:

@@ -10,16 +10,18 @@ from reproduction.claims.known import Coordinate, Known
 from reproduction.claims.ledger import Ledger, parse_topic
 from reproduction.claims.subsets import subsets
 from reproduction.pipeline.ledger_stages import subsets as command
+from reproduction.pipeline.registry import known_papers
 
 KNOWN = {
     "theory/one": Known(
-        variables={"risk": ("spectrum", "sample_size", "schedule")},
+        variables={"risk": ("spectrum", "sample_size", "schedule", "transform")},
         coordinates={
             "spectrum": Coordinate("spectrum", ("isotropic", "uniform")),
             "sample_size": Coordinate("sample_size", (100, 1000, 10000)),
             "schedule": Coordinate("schedule", ("alpha=0", "alpha=0.5", "alpha=2", "harmonic")),
+            "transform": Coordinate("transform", ("exp(+iwt)", "exp(-iwt)")),
         },
-        sizes={"spectrum": 2, "sample_size": 3, "schedule": 4},
+        sizes={"spectrum": 2, "sample_size": 3, "schedule": 4, "transform": 2},
     )
 }
 
@@ -64,6 +66,7 @@ def test_what_is_read_as_a_whole_is_no_subset() -> None:
         ({"schedule": "alpha=0.5"}, "For alpha = 1/2."),
         ({"schedule": ["alpha=0", "alpha=0.5", "alpha=2"]}, "For alpha = 0, 1/2 and 2."),
         ({"schedule": "harmonic"}, "The harmonic schedule is best."),
+        ({"transform": "exp(-iwt)"}, "With the kernel exp(-iwt)."),
     ],
 )
 def test_words_that_name_what_is_read_are_the_reason(select: dict[str, Any], words: str) -> None:
@@ -98,8 +101,8 @@ def test_several_texts_may_name_it_together() -> None:
     assert reason == "than alpha = 0; The harmonic schedule is better."
 
 
-@pytest.mark.parametrize("paper", ["bombari2025", "lin2025"])
-def test_these_ledgers_name_every_part_that_they_read(
+@pytest.mark.parametrize("paper", known_papers())
+def test_the_ledgers_name_every_part_that_they_read(
     paper: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert command([paper]) == []
