@@ -142,7 +142,7 @@ def judged(entry: Raw, topic: Raw, kind: str, about: About) -> Iterator[Case]:
             for words, wrong in probes(probe, shared, about):
                 checks = [*entry["checks"][:position], wrong, *entry["checks"][position + 1 :]]
                 yield words, entry | {"checks": checks}
-    else:
+    elif "depends_on_choice" in entry:
         choice = entry["depends_on_choice"]
         for wrong in (3, "text", [], {}, choice | {"runs": choice["runs"][:1]}, choice | {"x": 1}):
             yield f"choice {wrong!r:.40}", entry | {"depends_on_choice": wrong}

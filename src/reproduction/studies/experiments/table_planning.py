@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import stage
@@ -22,22 +22,35 @@ if TYPE_CHECKING:
 PLACE = "The regret of plans"
 
 
+# Every table, and every stand-in for one, has as many features.
+Column = Annotated[int, Field(ge=0, le=7, strict=True)]
+Digit = Annotated[int, Field(ge=0, le=9, strict=True)]
+
+
 class Parameters(Strict):
     """All rows of a table are the population, of which a sample is drawn with replacement."""
 
     dataset: Literal["mnist", "mnist_digits", "california_housing"] = Field(description="Table.")
-    columns: tuple[str, ...] | None = Field(
+    columns: q.Some[Column] | None = Field(
         default=None,
-        description="Features that take the labels' place in turn; none for the labels.",
+        description="Places of features that take the labels' place in turn; none for the labels.",
     )
-    pairs: tuple[tuple[q.Index, q.Index], ...] | None = Field(
-        default=None, description="Labels that are told from each other; none for all labels."
+    pairs: q.Some[tuple[Digit, Digit]] | None = Field(
+        default=None, description="Digits that are told from each other; none for all labels."
     )
     components: q.Dimension = Field(
         description="Features at most: beyond, the table's first principal components."
     )
     sample_size: q.SampleSize = Field(description="Rows drawn.")
     budgets: q.Some[q.Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
+
+    @model_validator(mode="after")
+    def _pairs_are_of_digits(self) -> Self:
+        if self.pairs and self.dataset != "mnist_digits":
+            raise ValueError("pairs must be left out of tables other than mnist_digits")
+        if any(one == other for one, other in self.pairs or ()):
+            raise ValueError("pairs must be of two digits each")
+        return self
 
 
 def cases(parameters: Parameters, data: xr.Dataset) -> tuple[Case, ...]:
@@ -48,20 +61,20 @@ def cases(parameters: Parameters, data: xr.Dataset) -> tuple[Case, ...]:
     table = from_dataset(data)
     features, labels, name = table.features, table.labels, parameters.dataset
     # A choice at a time: all of the digits as floating-point numbers are half a gigabyte.
-    chosen: Iterator[tuple[str, Any, Any, str | None]]
+    chosen: Iterator[tuple[str, Any, Any, int | None]]
     if parameters.pairs:
         chosen = ((f"digits {one} and {two}", np.isin(labels, (one, two)), labels == one, None)
                   for one, two in parameters.pairs)  # fmt: skip
     else:
         every = np.ones(len(labels), dtype=bool)
-        chosen = ((f"{name} {column}".strip(), every, labels, column)
-                  for column in parameters.columns or ("",))  # fmt: skip
+        chosen = ((name if column is None else f"{name} {table.feature_names[column]}", every,
+                   labels, column) for column in parameters.columns or (None,))  # fmt: skip
     found = []
     for each, rows, target, column in chosen:
         own = np.asarray(features[rows], dtype=np.float64) / table.feature_scale
         label = np.asarray(target[rows], dtype=np.float64)
-        if column:
-            own, label = column_as_labels(own, label, table.feature_names.index(column))
+        if column is not None:
+            own, label = column_as_labels(own, label, column)
         own = leading_components(own, parameters.components)
         found += [
             table_case(each, own, label, sample_size=parameters.sample_size, rho=rho)
