@@ -114,6 +114,7 @@ WORDS: dict[str, Any] = {
     "mean": made.VECTOR,
     "mean_difference": made.VECTOR,
     "mechanism": made.Made(made.mechanism),
+    "mechanisms": made.Made(lambda: [made.mechanism()]),
     "minimiser": made.VECTOR,
     "minimum_panels": 4,
     "model": models.LinearModel(made.EIGENVALUES, made.VECTOR, 0.3),
@@ -262,26 +263,25 @@ INTERNALS = {
     "grid_edges.next_on",
     "panels.resolved_panels",
     "records.Records.white_total",
-    "clipping.clipped_moments",
-    "clipping.clipped_residual",
     *(
         f"columns.{kind}.{name}"
         for kind in ("Categories", "Numbers")
         for name in ("clipped", "encode")
     ),
     "columns.value_type",
-    "clipping.descent_of",
-    "clipping.finite",
-    "clipping.noise_moments",
     "inverse.forward_substitution",
     "misfit.squared_shift",
     "normals.standard_normal",
-    "clipping.variance_of",
+    *(
+        f"clipping.{name}"
+        for name in ("clipped_moments", "clipped_residual", "descent_of", "finite")
+    ),
+    *(f"clipping.{name}" for name in ("noise_moments", "variance_of")),
     "clipped_gradient.sum_clipped",
     "clipped_gradient.rescale_chunks",
     "clipped_gradient.rescale_samples",
-    "quadrature.panel_rule",
-    "quadrature.resolved_edges",
+    "renyi_loss.pair_divergence",
+    *(f"quadrature.{name}" for name in ("panel_rule", "resolved_edges")),
     "refits.counted",
     "refits.whole",
     "private_fit.Job",

@@ -63,6 +63,7 @@ def fit(
     to 1e308 and in real arithmetic; only last iterates are private, so that no exact sum of
     integers can make up for what floating point reveals.
     """
+    require_instance("mechanism", mechanism, Mechanism)
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
 
@@ -147,6 +148,7 @@ def risk_path(
     ndarray, shape (settings, len(record))
         Excess risk; the last step's includes the output noise.
     """
+    require_instance("mechanism", mechanism, Mechanism)
     (risk,) = risk_paths_together([mechanism], model, rng, record=record)
     return risk
 
@@ -184,6 +186,7 @@ def isotropic_risk_path(
     ndarray, shape (settings, len(record))
         Excess risk, half the squared error.
     """
+    require_instance("mechanism", mechanism, Mechanism)
     (risk,) = isotropic_risk_paths_together(
         [mechanism],
         rng,

@@ -213,8 +213,10 @@ class _Runs:
 
     @classmethod
     def of(cls, mechanisms: Sequence[Mechanism]) -> _Runs:
-        for mechanism in mechanisms:
-            require_instance("mechanism", mechanism, Mechanism)
+        if not isinstance(mechanisms, (list, tuple)) or not all(
+            isinstance(each, Mechanism) for each in mechanisms
+        ):
+            raise ValueError(f"mechanisms must be a list of Mechanism, got {mechanisms!r:.80}")
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
             raise ValueError(f"mechanisms must be at least one, of one sample size, got {sizes}")

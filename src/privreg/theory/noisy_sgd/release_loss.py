@@ -16,6 +16,7 @@ from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.theory.noisy_sgd.population import Population, estimated_population
 from privreg.theory.noisy_sgd.renyi_loss import (
+    IndistinctError,
     Record,
     Variant,
     average_divergence,
@@ -192,17 +193,20 @@ def release_loss(
     else:
         # The iterate after k steps lies at k/d and does not know record k, counted from 0.
         positions, weights = np.nextafter([index / d], np.inf), np.array([law.horizon])
-    divergences = np.array(
-        [
+    try:
+        divergences = np.array(
             [
-                release_divergence(
-                    law, *ordered, release=release, times=times, position=place, order=alpha
-                )
-                for place in positions
+                [
+                    release_divergence(
+                        law, *ordered, release=release, times=times, position=place, order=alpha
+                    )
+                    for place in positions
+                ]
+                for ordered in (pair, pair[::-1])
             ]
-            for ordered in (pair, pair[::-1])
-        ]
-    )
+        )
+    except IndistinctError as error:
+        raise ValueError(f"features, labels and replacement must be such that {error}") from None
     by_direction = shuffled_loss(divergences, weights, horizon=law.horizon, order=alpha)
     return ReleaseLoss(float(by_direction.max()), by_direction, positions, divergences)
 

@@ -150,6 +150,10 @@ def average_divergence(
     return pair_divergence(geometry, *pair, order=order)
 
 
+class IndistinctError(ValueError):
+    """Records that double precision cannot tell apart."""
+
+
 def pair_divergence(
     geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
 ) -> float:
@@ -165,7 +169,7 @@ def pair_divergence(
     try:
         return renyi_divergence(shift, *laws, order=order)
     except ValueError as error:
-        raise ValueError(
+        raise IndistinctError(
             f"first and second must be records that double precision can tell apart, got {error}"
         ) from None
 
