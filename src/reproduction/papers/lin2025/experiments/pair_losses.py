@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
 
+from privreg.accuracy import AccuracyWarning
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
@@ -185,8 +187,11 @@ def _losses_of_largest(proxy: np.ndarray, loss: np.ndarray, count: int) -> np.nd
 
 def _largest_finite_order(search: PairSearch, position: float) -> float:
     low, high = 1.0, 1e3
-    for _ in range(30):
-        middle = np.sqrt(low * high)
-        worst = search.worst(times=[position], position=position, order=middle)
-        low, high = (middle, high) if np.isfinite(worst.divergence) else (low, middle)
+    with warnings.catch_warnings():
+        # Next to that order a loss has lost digits; whether it is finite is all that counts.
+        warnings.simplefilter("ignore", AccuracyWarning)
+        for _ in range(30):
+            middle = np.sqrt(low * high)
+            worst = search.worst(times=[position], position=position, order=middle)
+            low, high = (middle, high) if np.isfinite(worst.divergence) else (low, middle)
     return low
