@@ -50,8 +50,8 @@ test: setup lint
 test-all: test test-long
 
 test-long: build/cluster
-	@# A SLURM has the machine to itself: it hands out all cores.
-	python -m pytest -m long --ignore tests/unit --ignore tests/cluster \
+	@# A SLURM has the machine to itself: it hands out all cores. Unit tests are never long.
+	python -m pytest -m long $(filter-out tests/unit tests/cluster tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/))) \
 		--numprocesses 2 --dist worksteal --durations 10
 	python -m pytest -m long tests/cluster
 
