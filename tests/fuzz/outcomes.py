@@ -71,7 +71,7 @@ def _judged(target: Target, parameter: str, value: Any, result: Any) -> tuple[Ou
     if holds_nan(value) and "not finite" not in entry:
         return Outcome.SILENT, "NaN taken"
     found = list(found_numbers(result))
-    if any(np.any(np.isnan(part)) for part in found):
+    if any(np.any(np.isnan(part)) for part in found) and "NaN where" not in target.docstring:
         return Outcome.SILENT, "NaN given"
     if _is_empty(value) and found and all(part.size == 0 for part in found):
         return Outcome.ANSWERED, "nothing for nothing"

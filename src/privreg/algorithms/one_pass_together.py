@@ -127,8 +127,10 @@ def risk_paths_together(
     ----------
     mechanisms : sequence of Mechanism
         At least one, all of one sample size. Paths are diagnostics, not private releases.
-    model, rng, record
+    model, rng
         As for `one_pass_dpgd.risk_path`.
+    record : array_like of int, optional
+        As there.
 
     Returns
     -------
@@ -170,8 +172,10 @@ def isotropic_risk_paths_together(
     ----------
     mechanisms
         As for `risk_paths_together`.
-    rng, dimension, target_norm, label_noise_std, record
+    rng, dimension, target_norm, label_noise_std
         As for `one_pass_dpgd.isotropic_risk_path`.
+    record : array_like of int, optional
+        As there.
 
     Returns
     -------

@@ -117,9 +117,9 @@ class Frame(Immutable):
         return np.asarray(centre + half * rows)
 
     def labels_of(self, values: FloatArray) -> FloatArray:
-        """Labels of mapped values, of any shape."""
+        """Labels of mapped values, of any shape, in [-1e80, 1e80]."""
         centre, half = _scale(self.label, self.intercept)
-        return np.asarray(centre + half * require_real("values", values, infinite=True))
+        return np.asarray(centre + half * require_real("values", values, least=-1e80, most=1e80))
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
         """Matrix J and offset o with Jθ + o the coefficients, and the intercept after them."""

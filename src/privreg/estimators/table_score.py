@@ -93,6 +93,11 @@ def private_score(
     threads : int
         Threads that read the table.
 
+    Returns
+    -------
+    Release of TableScore
+        NaN where noise hides a divisor.
+
     Guarantee
     ---------
     √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in
@@ -124,10 +129,14 @@ def private_score(
 def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableScore:
     """A score from the four noisy sums of `private_score`, and from nothing else of the data.
 
+    NaN where noise hides a divisor.
+
     Parameters
     ----------
-    sums, noise_stds : array_like, shape (4,)
-        N, S_1, S_2, E in [-1e30, 1e30], and the standard deviations of their noise, at least 0.
+    sums : array_like, shape (4,)
+        N, S_1, S_2, E in [-1e30, 1e30].
+    noise_stds : array_like, shape (4,)
+        Standard deviations of their noise, at least 0.
     width : float
         Distance of the label's bounds, more than 0 and at most 1e16.
     """

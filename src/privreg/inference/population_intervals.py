@@ -118,7 +118,8 @@ class CoefficientIntervals:
         ([0.0455], [1.0])
         """
         point = require_real("value", value, least=-1e100, most=1e100)
-        require_broadcast(value=point, centre=self.centre)
+        if point.shape not in ((), self.centre.shape):
+            raise ValueError(f"value must have shape () or {self.centre.shape}, got {point.shape}")
         return p_values(
             self.centre - point,
             self.standard_error,

@@ -41,11 +41,15 @@ class Parameters(Strict):
     components: q.Dimension = Field(
         description="Features at most: beyond, the table's first principal components."
     )
-    sample_size: q.SampleSize = Field(description="Rows drawn.")
+    # Of fewer no setting can be told from another.
+    sample_size: Annotated[q.SampleSize, Field(ge=100)] = Field(description="Rows drawn.")
     budgets: q.Some[q.Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
 
     @model_validator(mode="after")
-    def _pairs_are_of_digits(self) -> Self:
+    def _the_table_has_them(self) -> Self:
+        if self.columns and self.dataset != "california_housing":
+            # A pixel may be the same in all images.
+            raise ValueError("columns must be left out of tables other than california_housing")
         if self.pairs and self.dataset != "mnist_digits":
             raise ValueError("pairs must be left out of tables other than mnist_digits")
         if any(one == other for one, other in self.pairs or ()):
