@@ -15,6 +15,7 @@ cover coefficients          `batch_means`, `checkpoints`, `independent_runs`,
 check a privacy claim       `audit`, `audit_mechanism`, `compose`, `Release`, `Odometer`
 ==========================  =====================================================================
 
+`help(privreg.Budget)` documents one, `dir(privreg)` lists all, docs/names.md has their examples.
 Importing the package loads nothing: a name is found in its module when it is asked for.
 """
 
@@ -25,7 +26,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# Which module defines each name, as the file for type checkers says.
+# Which module defines each name, as the file for type checkers says. Without `__all__`, so that
+# `help(privreg)` is a page that says where to start, and not every docstring there is.
 _HOMES = {
     name: home
     for home, name in re.findall(
@@ -34,7 +36,6 @@ _HOMES = {
         re.MULTILINE,
     )
 }
-__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -50,11 +51,11 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*_HOMES, *(name for name in globals() if name.startswith("__"))})
 
 
 def _nearest(name: str) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, __all__, n=1)
+    close = get_close_matches(name, _HOMES, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,3 +1,3 @@
 """The version, in a file of its own so that artifacts depend on no list of names."""
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"

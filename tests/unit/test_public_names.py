@@ -1,6 +1,7 @@
 """The names that `import privreg` shows, where they are defined, and what it does not load."""
 
 import ast
+import pydoc
 import re
 import subprocess
 import sys
@@ -68,7 +69,7 @@ def test_a_budget_loads_no_compiler():
 
 def test_every_name_resolves_and_none_needs_the_reproduction():
     outside, _ = loaded_after(
-        "import privreg\nfor name in privreg.__all__:\n    getattr(privreg, name)"
+        "import privreg\nfor name in privreg._HOMES:\n    getattr(privreg, name)"
     )
     assert not outside & (REPRODUCTION | {"reproduction"})
 
@@ -77,7 +78,7 @@ def test_nothing_loads_arrow_before_a_table_is_read():
     # Hidden, since pandas takes it wherever it is installed.
     hidden = "import sys, privreg; sys.modules['pandas'] = None\n"
     outside, _ = loaded_after(
-        f"{hidden}for name in privreg.__all__:\n    getattr(privreg, name)\n"
+        f"{hidden}for name in privreg._HOMES:\n    getattr(privreg, name)\n"
         "import privreg.estimators.tables"
     )
     assert "pyarrow" not in outside
@@ -110,14 +111,19 @@ def test_names_are_those_of_their_homes():
 def test_what_type_checkers_see_is_what_there_is():
     # Nothing stands in the file for type checkers that the package does not read from it.
     stated = ast.parse(NAMES.read_text()).body[1:]
-    assert len(stated) == len(privreg._HOMES) == len(privreg.__all__)
-    assert set(privreg.__all__) <= set(dir(privreg))
+    assert len(stated) == len(privreg._HOMES)
+    shown = {name for name in dir(privreg) if name[:2] != "__"}
+    assert shown == privreg._HOMES.keys() - {"__version__"}
 
 
 def test_help_names_what_there_is_to_start_with():
     started_with = set(re.findall(r"`(\w+)`", privreg.__doc__))
     assert len(started_with) > 20
-    assert started_with <= set(privreg.__all__)
+    assert started_with <= {*privreg._HOMES, "names"}
+
+
+def test_help_is_a_page():
+    assert len(pydoc.render_doc(privreg).splitlines()) < 80
 
 
 def test_each_name_has_an_example_and_there_are_about_sixty():

@@ -84,7 +84,7 @@ def reference_page(names: str) -> str:
     # Nothing of the workflow depends on which names the library shows.
     privreg = import_module("privreg")
     parts = ["# Public names", "Each has [an example that runs](names.md)."]
-    public = {name: getattr(privreg, name) for name in privreg.__all__ if name[0] != "_"}
+    public = {name: getattr(privreg, name) for name in dir(privreg) if name[0] != "_"}
     modules = {name: found for name, found in public.items() if isinstance(found, ModuleType)}
     left = public.keys() - modules.keys()
     for title, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", names, re.MULTILINE | re.DOTALL):
