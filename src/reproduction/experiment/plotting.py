@@ -29,8 +29,7 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
     "#F0E442",
     "#000000",
 )
-COLUMN_WIDTH = 3.4  # inches, one column of a two-column page
-PAGE_WIDTH = 7.0
+PAGE_WIDTH = 7.0  # inches
 
 
 @contextmanager

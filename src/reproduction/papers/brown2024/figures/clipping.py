@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
-from reproduction.papers.brown2024.figures.common import column, points
+from reproduction.papers.brown2024.figures.common import single, points
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,7 +20,7 @@ STANDARD = r"$\gamma = 5\sqrt{p}$"
 
 def shares(simulation: xr.Dataset) -> Figure:
     """Share of gradients clipped over dimension and threshold."""
-    figure, panel = column()
+    figure, panel = single()
     dimensions = simulation.dimension.values
     share = simulation.clipped_fraction.transpose("clip_norm", "dimension")
     grid = (dimensions, simulation["clip_norm"], share)
@@ -35,7 +35,7 @@ def shares(simulation: xr.Dataset) -> Figure:
         textcoords="offset points",
         color="white",
         ha="center",
-        rotation=14,
+        rotation=7,
     )
     panel.set(
         xscale="log", yscale="log", xlabel="features $p$", ylabel=r"clipping threshold $\gamma$"
@@ -46,7 +46,7 @@ def shares(simulation: xr.Dataset) -> Figure:
 
 def bias_and_variance(simulation: xr.Dataset) -> Figure:
     """Squared error, squared bias and variance over the threshold."""
-    figure, panel = column()
+    figure, panel = single()
     at = simulation.sel(steps=50 if 50 in simulation.steps else simulation.steps[0])
     for name, colour, marker, label in (
         ("squared_error", BLACK, "o", "error"),

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
 HEIGHT = 2.6  # inches
 
 
-def column() -> tuple[Figure, Axes]:
-    """One panel, a little wider than a column of the paper."""
-    figure, panel = panels(1, 1, height=HEIGHT)
-    figure.set_size_inches(4.2, HEIGHT)
-    return figure, panel
+def single() -> tuple[Figure, Axes]:
+    """One panel over the page."""
+    return panels(1, 1, height=HEIGHT)
 
 
 def points(panel: Axes, dataset: xr.Dataset, name: str, **style: Any) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, RED
-from reproduction.papers.brown2024.figures.common import column, exact_line
+from reproduction.papers.brown2024.figures.common import single, exact_line
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,7 +24,7 @@ STYLES = {
 
 def coverage(intervals: xr.Dataset) -> Figure:
     """Coverage over the number of gradients."""
-    figure, panel = column()
+    figure, panel = single()
     _draw(panel, intervals, "coverage", "exact_coverage")
     panel.axhline(intervals.attrs["level"], color=BLACK, ls=":", lw=0.8)
     panel.set(ylabel=r"coverage of $\hat\theta_j$", ylim=(0.78, 1.005))
@@ -34,7 +34,7 @@ def coverage(intervals: xr.Dataset) -> Figure:
 
 def length(intervals: xr.Dataset) -> Figure:
     """Length over the number of gradients."""
-    figure, panel = column()
+    figure, panel = single()
     _draw(panel, intervals, "length", "expected_length")
     textbook = float(intervals.ols_length)
     panel.axhline(textbook, color=BLACK, ls="--", lw=0.9, label=r"least squares, for $\theta^*_j$")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reproduction.experiment.plotting import BLACK, BLUE, ORANGE, RED, SKY, panels
-from reproduction.papers.brown2024.figures.common import HEIGHT, column, exact_line, points
+from reproduction.papers.brown2024.figures.common import HEIGHT, single, exact_line, points
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -18,7 +18,7 @@ WIDE = ["wide_zcdp_replace_one_large_budget", "wide_zcdp_replace_one"]
 
 def fixed_ratio(simulation: xr.Dataset) -> Figure:
     """Errors as dimension and sample size grow together."""
-    figure, panel = column()
+    figure, panel = single()
     dimensions = simulation.dimension.values
     others = simulation.adassp_privacy_error.drop_sel(variant=WIDE)
     band = others.min("variant"), others.max("variant")
@@ -46,7 +46,7 @@ def fixed_ratio(simulation: xr.Dataset) -> Figure:
 
 def large_budget(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
     """Error due to privacy and due to sampling at a large budget."""
-    figure, panel = column()
+    figure, panel = single()
     _errors(panel, simulation, theory, ((ORANGE, "v"), (RED, "o")))
     panel.legend(loc="lower left")
     panel.set_ylabel(r"mean $\ell_2$ error")

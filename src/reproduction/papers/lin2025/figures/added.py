@@ -66,7 +66,12 @@ def concentration(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
         middle = np.exp(np.log(values.values).mean() - rate * np.log(dimension).mean())
         label = f"$d^{{{rate:g}}}$"
         panel.plot(dimension, middle * dimension**rate, color=BLACK, lw=0.8, label=label)
-        panel.set(xscale="log", yscale="log", xlabel="dimension $d$", title=f"{title}: {slope:.3f}")
+        panel.set(
+            xscale="log",
+            yscale="log",
+            xlabel="dimension $d$",
+            title=f"{title}: slope ${slope:.2f}$",
+        )
         panel.set_xticks(dimension, [f"{d:g}" for d in dimension])
         low, high = panel.get_ylim()
         # A range of about a decade holds one power of ten.
