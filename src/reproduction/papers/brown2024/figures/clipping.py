@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
-from reproduction.papers.brown2024.figures.common import single, points
+from reproduction.papers.brown2024.figures.common import points, single
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, RED
-from reproduction.papers.brown2024.figures.common import single, exact_line
+from reproduction.papers.brown2024.figures.common import exact_line, single
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from reproduction.experiment.plotting import BLACK, BLUE, ORANGE, RED, SKY, panels
-from reproduction.papers.brown2024.figures.common import HEIGHT, single, exact_line, points
+from reproduction.papers.brown2024.figures.common import HEIGHT, exact_line, points, single
 
 if TYPE_CHECKING:
     import xarray as xr

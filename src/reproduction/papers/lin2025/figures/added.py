@@ -62,7 +62,8 @@ def concentration(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
         ),
     )
     for panel, (values, error, slope, rate, title) in zip(axes, curves, strict=True):
-        panel.errorbar(dimension, values, error, fmt="o", ms=3, color=BLUE, capsize=2)
+        fitted = f"slope ${slope:.2f}$"
+        panel.errorbar(dimension, values, error, fmt="o", ms=3, color=BLUE, capsize=2, label=fitted)
         middle = np.exp(np.log(values.values).mean() - rate * np.log(dimension).mean())
         label = f"$d^{{{rate:g}}}$"
         panel.plot(dimension, middle * dimension**rate, color=BLACK, lw=0.8, label=label)
