@@ -71,7 +71,7 @@ def concentration(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
             xscale="log",
             yscale="log",
             xlabel="dimension $d$",
-            title=f"{title}: slope ${slope:.2f}$",
+            title=title,
         )
         panel.set_xticks(dimension, [f"{d:g}" for d in dimension])
         low, high = panel.get_ylim()
