@@ -329,12 +329,12 @@ def output_noise_printed(parameters: Parameters) -> float:
     prior_mass_corrected="that probability with lambda = 2 zeta^2 times the largest eigenvalue",
 )
 def prior_mass() -> dict:
-    """The prior N(0, zeta^2 / (lambda n) I) with d = 400, n = 1.1 d and largest eigenvalue 1."""
+    """The prior N(0, zeta^2 / (lambda n) I) with d = 400, n = 1.1 d and largest eigenvalue 1.05."""
     from scipy.stats import chi2
 
-    dimension, noise_square = 400, 4.0
+    dimension, noise_square, least = 400, 4.0, 2 * 1.05
     return {
-        f"prior_mass_{form}": chi2.cdf(2 * factor * 1.1 * dimension / noise_square, dimension)
+        f"prior_mass_{form}": chi2.cdf(least * factor * 1.1 * dimension / noise_square, dimension)
         for form, factor in (("printed", 1.0), ("corrected", noise_square))
     }
 
