@@ -31,6 +31,12 @@ def test_identities_hold_where_they_should_and_fail_where_they_are_misprinted():
     assert found.closed_form_error.item() < 1e-9
     assert found.integrating_factor_error.item() < 1e-9
     assert found.coefficient_over_printed.values[1] > 1 > found.coefficient_over_corrected.max()
+    for name in ("noise_square", "simple_modes"):
+        assert found[f"{name}_corrected"].item() == pytest.approx(1.0, abs=1e-9)
+        assert abs(found[f"{name}_printed"].item() - 1.0) > 0.1
+    # tr(Sigma^2) / tr(Sigma) of the eigenvalues 1/2 and 3/2.
+    assert found.output_noise_printed.item() == pytest.approx(1.25)
+    assert found.prior_mass_printed.item() < 1e-9 < 1 - 1e-9 < found.prior_mass_corrected.item()
 
 
 def test_least_noise_is_what_the_first_sample_demands():

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from reproduction.papers.lin2025.experiments import design, joint_law, martingales, proof_identities
 
 SMALL = {
@@ -62,6 +63,26 @@ def test_identities_hold_and_slips_show() -> None:
     assert found.expansion_printed.item() > 1e-2
     assert found.exponent_threshold.item() == pytest.approx(1 / 24, abs=1e-10)
     assert found.noise_power_over_exponent.item() == pytest.approx(4.5, abs=1e-10)
+    assert found.expansion_growth.item() == pytest.approx(-0.5 + 2 / 25, abs=1e-10)
+
+
+def test_the_martingales_of_appendix_b_scale_with_the_ground_truths_squared_norm() -> None:
+    """Without noise and from a start at zero the diffusion is linear in the ground truth."""
+    parameters = martingales.Parameters.model_validate(PATHS).model_copy(
+        update={"gradient_noise_std": 0.0}
+    )
+    sizes = []
+    for norm in (1.0, 3.0):
+        problem = RidgeRegression(
+            np.linspace(0.2, 1.8, 40),
+            np.full(40, norm / np.sqrt(40)),
+            np.zeros(40),
+            label_noise_std=0.0,
+            ridge=0.1,
+        )
+        rng = np.random.Generator(np.random.SFC64(2))
+        sizes.append(martingales._diffusion(problem, parameters, 80, rng)[1]["expansion"])
+    assert sizes[1] == pytest.approx(9.0 * sizes[0], rel=1e-9)
 
 
 def test_the_terms_of_lemma_a1_add_up_to_the_increment_along_a_path() -> None:

@@ -22,6 +22,7 @@ TRAJECTORIES = (
     "simulated-final-constant-uniform",
     "simulated-final-decaying-isotropic",
     "simulated-final-decaying-uniform",
+    "output-risk-of-single-runs",
 )
 
 

@@ -13,9 +13,8 @@ from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
 
 PLACE = (
-    "Equations (4.17), (4.20), (A.3), (C.5), (C.7), (C.8), (C.30), (D.10)-(D.13), (D.30)-(D.31), "
-    "(D.54), (D.89), (D.98)"
-    " and (D.101)"
+    "Equations (4.17), (4.20), (A.3), (C.5), (C.7), (C.8), (C.18), (C.30), (C.56), (D.10)-(D.13), "
+    "(D.30)-(D.31), (D.54), (D.89), (D.98), (D.101) and (E.12), Lemma D.8"
 )
 ORDERS = (-0.9, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 0.9)
 ARGUMENTS = np.geomspace(1e-3, 50, 400)
@@ -113,10 +112,12 @@ def second_order() -> dict:
     log_norm_corrected="twice that integrand over the gradient of log(1 + |v|^2)",
     noise_cross_printed="cross term of (C.8)'s noise martingale over that of the update (C.6)",
     noise_cross_corrected="minus twice the cross term of (C.8) over that of the update (C.6)",
+    noise_square_printed="last term of (C.18) over that of (C.8)'s noise martingale",
+    noise_square_corrected="last term of (C.18) with C_k over that of (C.8)'s noise martingale",
     printed_cap="rate of (C.5) over that of Algorithm 1, where both caps bind",
 )
 def updates() -> dict:
-    """Of (C.5), (C.8) and (C.30): a gradient by central differences, a cross term by expansion."""
+    """Of (C.5), (C.8), (C.18) and (C.30): a gradient by differences, a cross term by expansion."""
     rng = np.random.Generator(np.random.SFC64(3))
     v, step = rng.standard_normal(4), 1e-5
     shifts = step * np.eye(4)
@@ -133,12 +134,17 @@ def updates() -> dict:
     # The update moves by the noise 2 c sqrt(d) sigma b less the clipped gradient.
     cross = form(noise - pull) - form(noise) - form(pull)
     printed = noise @ hessian @ pull / 2
-    samples = 50.0
+    # b is the noise over 2 c sqrt(d) sigma, here 1; n = 3, so that C_k = n^2 q'' / 2.
+    samples, steps = 50.0, 3
+    squares = np.outer(noise, noise) - np.eye(4)
+    energy = np.sum(squares * hessian) / 2
     return {
         "log_norm_printed": integrand,
         "log_norm_corrected": 2 * integrand,
         "noise_cross_printed": printed / cross,
         "noise_cross_corrected": -2 * printed / cross,
+        "noise_square_printed": np.trace(squares) / steps**2 / energy,
+        "noise_square_corrected": np.sum(squares * hessian * steps**2 / 2) / steps**2 / energy,
         "printed_cap": (2 / np.sqrt(samples)) / (2 / samples),
     }
 
@@ -306,6 +312,65 @@ def comparison_constants() -> dict:
         "descent_over_printed": true / (lower * constant / np.sqrt(START + 1 + noise**2)),
         "descent_over_corrected": true / (lower * constant / np.sqrt(2 * (START + 1) + noise**2)),
     }
+
+
+@per(
+    output_noise_printed="mean square of the noise in (C.56) over that of (C.57) and (C.59)",
+)
+def output_noise_printed(parameters: Parameters) -> float:
+    """With a second root of the covariance before the noise, which makes of its trace that of its
+    square."""
+    eigenvalues = np.asarray(parameters.eigenvalues)
+    return float(np.sum(eigenvalues**2) / np.sum(eigenvalues))
+
+
+@per(
+    prior_mass_printed="probability of the unit ball under the prior of Lemma D.8, zeta = 2",
+    prior_mass_corrected="that probability with lambda = 2 zeta^2 times the largest eigenvalue",
+)
+def prior_mass() -> dict:
+    """The prior N(0, zeta^2 / (lambda n) I) with d = 400, n = 1.1 d and largest eigenvalue 1.05."""
+    from scipy.stats import chi2
+
+    dimension, noise_square, least = 400, 4.0, 2 * 1.05
+    return {
+        f"prior_mass_{form}": chi2.cdf(least * factor * 1.1 * dimension / noise_square, dimension)
+        for form, factor in (("printed", 1.0), ("corrected", noise_square))
+    }
+
+
+@per(
+    simple_modes_printed="risk by (E.12) over the left side of (E.10)",
+    simple_modes_corrected="risk by (E.12) with 2 lambda in its descent over the left side of "
+    "(E.10)",
+)
+def simple_modes(parameters: Parameters) -> dict:
+    """At alpha = 1 and t = 1/2; c times the rate is a (1 - t), both noises are those of NOISES."""
+    from scipy.integrate import solve_ivp
+
+    a, (b1, b2), end = parameters.descent, NOISES, 0.5
+    eigenvalues = np.asarray(parameters.eigenvalues)
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    s, w = end * (nodes + 1) / 2, end / 2 * weights
+
+    def descent(t: np.ndarray | float) -> np.ndarray:
+        return a * (t - np.asarray(t) ** 2 / 2)
+
+    kernel = np.exp(-2 * eigenvalues[:, None] * (descent(end) - descent(s)))
+    source = b1 * eigenvalues[:, None] * (1 - s) ** 2 + b2 * (1 - s)
+    stated = START * np.exp(-2 * eigenvalues * descent(end)) + (source * kernel) @ w
+
+    def risk(factor: float) -> float:
+        def slope(t: float, modes: np.ndarray) -> np.ndarray:
+            fall = factor * eigenvalues * a * (1 - t) * modes
+            return b1 * eigenvalues * (1 - t) ** 2 + b2 * (1 - t) - fall
+
+        start = np.full(len(eigenvalues), START)
+        found = solve_ivp(slope, (0.0, end), start, method="DOP853", rtol=1e-11, atol=1e-14)
+        return float(eigenvalues @ found.y[:, -1])
+
+    side = float(eigenvalues @ stated)
+    return {"simple_modes_printed": risk(1) / side, "simple_modes_corrected": risk(2) / side}
 
 
 theory = stage(AXES, blocks_of=globals())

@@ -167,17 +167,35 @@ def slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) ->
 
 @per(
     *GRID[:2],
+    final_gap_slope=Estimate(
+        "log-log slope of the mean distance of the output's risk to its prediction"
+    ),
+)
+def final_slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> tuple:
+    """How fast the output's risk approaches that of Proposition 4.4."""
+    return loglog_slope(parameters.dimensions, _final_gaps(simulation, theory))
+
+
+@per(
+    *GRID[:2],
+    worst_final_gap_slope="log-log slope of the largest distance of any output's risk to its "
+    "prediction",
     gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension",
     worst_gap_slope="log-log slope of the largest gap of any run in the dimension",
 )
 def other_slopes(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> dict:
-    """Of the mean, and of the run that is farthest from the deterministic equivalent."""
+    """Of the mean, and of the runs and outputs that are farthest from their predictions."""
     risk, curve = _paths(parameters, simulation, theory)
     mean = np.abs(risk.mean(axis=-2) - curve).max(axis=-1)
     worst = np.abs(risk - curve[..., None, :]).max(axis=(-2, -1))
     centred = np.log(parameters.dimensions) - np.mean(np.log(parameters.dimensions))
     weights = centred / np.sum(centred**2)
-    return {"gap_of_mean_slope": np.log(mean) @ weights, "worst_gap_slope": np.log(worst) @ weights}
+    outputs = _final_gaps(simulation, theory).max(axis=-1)
+    return {
+        "gap_of_mean_slope": np.log(mean) @ weights,
+        "worst_gap_slope": np.log(worst) @ weights,
+        "worst_final_gap_slope": np.log(outputs) @ weights,
+    }
 
 
 theory = stage(AXES, limit, finite)
@@ -187,6 +205,7 @@ summarise = stage(
     means(run, "final_risk", spread=["final_risk"]),
     paths,
     slope,
+    final_slope,
     other_slopes,
     time=Axis(TIME, lambda parameters: parameters.times[parameters.shown]),
 )
@@ -201,6 +220,14 @@ def _paths(
         -1,
         theory.risk_at_dimension.values,
     )
+
+
+def _final_gaps(simulation: xr.Dataset, theory: xr.Dataset) -> np.ndarray:
+    """Distances of outputs to R(1) at their dimension and the output noise, (*grid, trial)."""
+    noise = theory.final_risk - theory.risk.isel(time=-1)
+    expected = theory.risk_at_dimension.isel(time=-1) + noise
+    found = simulation.final_risk.transpose(*GRID, "trial").values
+    return np.abs(found - expected.transpose(*GRID).values[..., None])
 
 
 def _solve(parameters: Parameters, spectrum: Spectrum, exponent: float) -> Solution:

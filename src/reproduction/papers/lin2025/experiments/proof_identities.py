@@ -14,7 +14,7 @@ from reproduction.experiment.identities import Stated, below, close, identity, p
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.few_records import Law, Quadratic
 
-PLACE = "Definition 2, Theorem 3.1, Lemmas A.1, A.4 and B.1, equations (29), (30) and (37)"
+PLACE = "Definition 2, Theorem 3.1, Lemmas A.1, A.4, B.1 and B.2, equations (29), (30) and (37)"
 
 
 class Parameters(Strict):
@@ -317,6 +317,33 @@ def start_growth() -> float:
     logs = np.array([1e8, 1e9])
     risks = 2 / 25 * logs - np.log(2.0)
     return float(np.diff(np.log(risks))[0] / np.diff(np.log(logs))[0])
+
+
+@identity(
+    id="expansion-martingales-as-printed",
+    where="Lemma B.2",
+    states="Also for a ground truth of norm d^(c_*), the martingales of the proof of Theorem 4.1 "
+    "stay below d^(-1/2 + c_* + epsilon) for every epsilon above 0.",
+    ours=["c_* = 1/25 and epsilon = 1/100", "identity as Sigma, no noise, a start at zero, t = 1"],
+    holds=below(-0.45),
+    refuses=[-0.44],
+    finding="expansion-bound-lacks-a-norm",
+    expect="contradicted",
+    note="-1/2 + 2 c_*: without noise the diffusion is linear in the ground truth, so that the "
+    "martingales scale with its squared norm.",
+)
+def expansion_growth() -> float:
+    """Log-log slope in d of the root mean quadratic variation of the first martingale."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    times, dimensions = (nodes + 1) / 2, np.array([1e4, 1e8])
+    sizes = []
+    for dimension in dimensions:
+        square = dimension ** (2 / 25)
+        # The flow has decayed by exp(-1) at the end, the mean risk falls as exp(-t).
+        risk = square / 2 * np.exp(-times)
+        rate = square * np.exp(-2) * np.exp(-2 * (1 - times)) * 2 * risk / dimension
+        sizes.append(np.sqrt(weights @ rate / 2))
+    return float(np.diff(np.log(sizes))[0] / np.diff(np.log(dimensions))[0])
 
 
 @per(
