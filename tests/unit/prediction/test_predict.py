@@ -182,18 +182,3 @@ def test_wrong_arguments_are_refused():
         METHODS[0].predict(problem(), 0.5)
     with pytest.raises(ValueError, match="one amplitude"):
         OnePassDPGD(Harmonic([1.0, 2.0], 0.1), clip_constant=1.0)
-
-
-def test_milliseconds():
-    from time import process_time
-
-    case = problem(n=10**6, p=200)
-    methods = [
-        PrivateRegression.default(sample_size=10**6, dimension=200, budget=BUDGET),
-        *METHODS[1:4],
-    ]
-    predict_many(case, methods, BUDGET)
-    start = process_time()
-    predict_many(case, methods, BUDGET)
-    # About 60 ms for the four; ten times as long would be another algorithm.
-    assert process_time() - start < 0.6
