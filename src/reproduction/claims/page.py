@@ -115,8 +115,8 @@ def render(
     papers : mapping
         Citation key to `title`, `authors` and `url`; a paper without them is shown by its key.
     drawings : mapping
-        Citation key to the figures and tables by name: `kind`, `caption`, `artifacts`, and
-        `parameters` by experiment.
+        Citation key to the figures and tables by name: `kind`, `caption`, `alt`, `beside` (None
+        where not given), `artifacts`, and `parameters` by experiment.
     images : mapping
         Citation key and figure to a PNG.
     benchmarks : Path, optional
