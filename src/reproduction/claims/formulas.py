@@ -34,7 +34,7 @@ PIECE = re.compile(
     rf"(?P<root>\bsqrt)(?=\()"
     rf"|(?P<scientific>(?<![\w.])\d+(?:\.\d+)?e[+-]?\d+(?![\w.]\w))"
     rf"|(?P<times>(?<=\d )x(?= \d))"
-    rf"|(?P<base>(?<![\w'’.])(?:{GREEK}|{VARIABLE})(?:'(?=[\s^_,;.)]))?(?![A-Za-z\d'’]))"
+    rf"|(?P<base>(?<![\w'’.])(?:{GREEK}|{VARIABLE})(?:'(?=[\s^_,;.)]))?(?![^\W_]|['’]))"
     rf"|(?P<script>\^)(?=[-\w(*])"
     rf"|(?P<index>(?<=[|)])_)(?=[\w{{(*])"
     rf"|(?P<sign><=|>=|\+-|(?<= )-(?= )|(?<![\w)\]}}-])-(?=\d))"
