@@ -100,9 +100,7 @@ rule page:
         ledger=layout.ledger("json"),
         images=lambda w: plan.images(*plan.keys(w.book)),
     output:
-        page=report(
-            layout.page(), caption="../report/claims.rst", category="Ledger"
-        ),
+        page=report(layout.page(), caption="../report/claims.rst", category="Ledger"),
         entries=directory(layout.entries()),
     log:
         layout.log(layout.page()),
