@@ -64,7 +64,9 @@ def test_a_letter_alone_is_a_variable(text: str) -> None:
     assert "<var>" in typeset(text)
 
 
-@pytest.mark.parametrize("text", ["Appendix C", "Figure 4(b)", "Lemma B.1", "parts (i)", "Rényi", "a I"])
+@pytest.mark.parametrize(
+    "text", ["Appendix C", "Figure 4(b)", "Lemma B.1", "parts (i)", "Rényi", "a I"]
+)
 def test_a_letter_of_a_place_is_not(text: str) -> None:
     assert "<var>" not in typeset(text)
 
