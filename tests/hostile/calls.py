@@ -209,7 +209,8 @@ def ledgers(files: dict[str, str]) -> Iterator[Call]:
     for place in (*broken, "binary.json", "text.nc", "page.md"):
         file = files[place]
         yield f"gate of {place}", ["gate", file, "--output", out]
-        yield f"page of {place}", ["page", file, "--benchmarks", files["folder"], "--output", out]
+        shown = ["--benchmarks", files["folder"], "--entries", f"{out}.entries", "--output", out]
+        yield f"page of {place}", ["page", file, *shown]
         yield f"crate of {place}", ["crate", file, "--published", "2026-01-01", "--output", out]
         kinds = ["--csv", f"{out}.csv", "--json", f"{out}.json", "--findings", f"{out}.f.csv"]
         told = ["--ledgers", "bombari2025=config/claims/bombari2025", *kinds]

@@ -170,6 +170,7 @@ BOMBARI = "papers/bombari2025.yaml: bombari2025"
             {"simulate", "summarise", "figure"} | LEDGER,
         ),
         (f"{BOMBARI} figures fig6 caption", "Another.", {"figure", "page"}),
+        (f"{BOMBARI} figures fig6 beside", "Another.", {"page"}),
     ],
 )
 def test_a_key_reruns_what_depends_on_it(built, key, value, expected):

@@ -1,6 +1,7 @@
 # Needs   config/claims/<paper>/<topic>.yaml and the artifacts that its entries name.
 # Makes   verdicts/<paper>.json; claims/<paper>/<entry>.json on demand;
-#         claims.csv and .json, findings.csv; index.html; gate.txt; the studies' own in studies/
+#         claims.csv and .json, findings.csv; index.html; entries/<paper>/<entry>.html; gate.txt;
+#         the studies' own in studies/
 # Steps   judge the entries, one job for all of a paper, which always succeeds;
 #         join the verdicts with the ledger's words; the page shows them beside the figures; the
 #         gate fails on a verdict that is not the expected one.
@@ -99,7 +100,8 @@ rule page:
         ledger=layout.ledger("json"),
         images=lambda w: plan.images(*plan.keys(w.book)),
     output:
-        report(layout.page(), caption="../report/claims.rst", category="Ledger"),
+        page=report(layout.page(), caption="../report/claims.rst", category="Ledger"),
+        entries=directory(layout.entries()),
     log:
         layout.log(layout.page()),
     benchmark:
@@ -119,7 +121,7 @@ rule page:
     shell:
         "python -m reproduction page {input.ledger:q} --drawings {params.drawings:q}"
         " --images {input.images:q} --benchmarks {params.benchmarks:q}"
-        " --output {output:q} --log {log:q}"
+        " --entries {output.entries:q} --output {output.page:q} --log {log:q}"
 
 
 rule gate:

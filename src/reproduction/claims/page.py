@@ -14,6 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from reproduction.claims import cost
+from reproduction.claims.formulas import typeset
 from reproduction.claims.gate import is_unexpected, summary
 from reproduction.claims.picture import picture
 from reproduction.claims.records import (
@@ -114,8 +115,8 @@ def render(
     papers : mapping
         Citation key to `title`, `authors` and `url`; a paper without them is shown by its key.
     drawings : mapping
-        Citation key to the figures and tables by name: `kind`, `caption`, `artifacts`, and
-        `parameters` by experiment.
+        Citation key to the figures and tables by name: `kind`, `caption`, `alt`, `beside` (None
+        where not given), `artifacts`, and `parameters` by experiment.
     images : mapping
         Citation key and figure to a PNG.
     benchmarks : Path, optional
@@ -128,36 +129,24 @@ def render(
     str
         HTML.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(number=number, series=series, slug=slug, web_address=_web_address)
-    environment.globals.update(
-        with_error=with_error,
-        is_unexpected=is_unexpected,
-        picture=lambda check: Markup(picture(check)),
-        cost=lambda paper, artifacts: _cost(benchmarks, paper, artifacts),
-    )
+    environment = templates()
+    environment.globals["cost"] = lambda paper, artifacts: _cost(benchmarks, paper, artifacts)
     by_key = {record.key: record for record in book.records}
     return environment.get_template("page.html").render(
         book=book,
-        front=FRONTS["studies" if tuple(book.papers) == ("studies",) else "papers"],
+        front=front(book),
         by_key=by_key,
         notice=_notice(book),
         notices=NOTICES,
         made_by=made_by,
         has_stand_ins=any(record.stand_in for record in book.records),
         summary=summary(book),
-        style=Markup(_template("page.css")),
-        script=Markup(_template("page.js")),
+        style=Markup(source("page.css")),
+        script=Markup(source("page.js")),
         papers=papers,
         chapters=[_chapter(book, paper, drawings.get(paper, {})) for paper in book.papers],
         drawings=drawings,
-        images={key: _embedded(image) for key, image in images.items()},
+        images={key: embedded(image, width=1100) for key, image in images.items()},
         tallies={
             paper: (
                 counts(record for record in book.statements if record.paper == paper),
@@ -172,7 +161,6 @@ def render(
             )
             for paper in book.papers
         },
-        signs=SIGNS,
         meanings=MEANINGS,
         severity_meanings=SEVERITY_MEANINGS,
         statement_verdicts=STATEMENT_VERDICTS,
@@ -180,6 +168,32 @@ def render(
         kinds=KINDS,
         severities=SEVERITIES,
     )
+
+
+def templates() -> jinja2.Environment:
+    """The templates of the pages, with what all of them use."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=number, series=series, slug=slug, typeset=typeset, web_address=_web_address
+    )
+    environment.globals.update(
+        with_error=with_error,
+        is_unexpected=is_unexpected,
+        picture=lambda check: Markup(picture(check)),
+        signs=SIGNS,
+    )
+    return environment
+
+
+def front(book: Book) -> Front:
+    """What the page of a ledger says of itself."""
+    return FRONTS["studies" if tuple(book.papers) == ("studies",) else "papers"]
 
 
 def _notice(book: Book) -> str:
@@ -248,17 +262,19 @@ def _cost(benchmarks: Path | None, paper: str, artifacts: Sequence[str]) -> str:
     return cost.words(None if benchmarks is None else cost.seconds(benchmarks, paper, artifacts))
 
 
-def _embedded(image: bytes) -> dict[str, Any]:
-    small = scaled(image, width=1100)
-    width, height = (int.from_bytes(small[start : start + 4], "big") for start in (16, 20))
+def embedded(image: bytes, *, width: int) -> dict[str, Any]:
+    """An image as an address that holds it, with its size."""
+    small = scaled(image, width=width)
+    across, down = (int.from_bytes(small[start : start + 4], "big") for start in (16, 20))
     return {
         "address": "data:image/png;base64," + base64.b64encode(small).decode(),
-        "width": width,
-        "height": height,
+        "width": across,
+        "height": down,
     }
 
 
-def _template(name: str) -> str:
+def source(name: str) -> str:
+    """Text of a style sheet or script."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 

@@ -35,7 +35,7 @@ def render(
     titles : mapping
         Title of each paper, by citation key.
     drawings : mapping
-        Citation key to the figures and tables by name, with their `kind` and `caption`.
+        Citation key to the figures and tables by name, with `kind`, `caption`, `alt` and `beside`.
     pictured : container of (str, str)
         Papers and figures that have a small picture; another one is given by its caption alone.
     pictures : str
@@ -65,7 +65,13 @@ def render(
     ]
     for ledger in ledgers:
         lines += _findings(ledger, titles.get(ledger.paper, ledger.paper))
-    lines += ["## Figures", ""]
+    lines += [
+        "## Figures",
+        "",
+        "A sentence below a figure of a paper says how ours compares with what the paper's caption",
+        "and text say of its own.",
+        "",
+    ]
     for ledger in ledgers:
         figures = {
             name: about
@@ -76,11 +82,11 @@ def render(
             lines += [f"### {titles.get(ledger.paper, ledger.paper)}", ""]
         for name, about in figures.items():
             if (ledger.paper, name) in pictured:
-                lines += [f"![{name} of {ledger.paper}]({pictures}/{ledger.paper}/{name}.png)", ""]
-            lines += [
-                f"**{name}.** {_plain(about['caption'])}",
-                "",
-            ]
+                seen = _plain(about["alt"] or about["caption"])
+                lines += [f"![{seen}]({pictures}/{ledger.paper}/{name}.png)", ""]
+            lines += [f"**{name}.** {_plain(about['caption'])}", ""]
+            if about["beside"]:
+                lines += [f"*Beside the paper's figure.* {_plain(about['beside'])}", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 

@@ -85,11 +85,14 @@ def require_sound(stage: str, options: Mapping[str, Any]) -> None:
         require_address(address)
     outputs = [path for name in WRITTEN if name in options for path in _paths(options[name])]
     for path in outputs:
-        _require_writable(path, folder=stage == "docs" or path == options.get("benchmarks"))
+        folders = [options.get("benchmarks"), options.get("entries")]
+        _require_writable(path, folder=stage == "docs" or path in folders)
 
 
 # Options that are written, and those that name a folder.
-WRITTEN = ("output", "summary", "log", "csv", "json", "findings", "origin", "benchmarks")
+WRITTEN = (
+    "output", "summary", "log", "csv", "json", "findings", "origin", "benchmarks", "entries",
+)  # fmt: skip
 FOLDERS = ("ledgers", "coverage", "directory", "measured", "logs")
 EXPERIMENT_STAGES = ("theory", "simulate", "summarise", "simulation", "intervals")
 

@@ -175,6 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
     added.add_argument("--benchmarks", type=Path, required=True, metavar="FOLDER")
+    added.add_argument("--entries", type=Path, required=True, metavar="FOLDER")
     output(added)
     added = command("gate", "fail if a verdict is not the expected one", "ledger_stages")
     added.add_argument("ledger", type=Path)

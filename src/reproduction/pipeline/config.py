@@ -91,6 +91,10 @@ class Figure(Strict):
 
     artifacts: dict[str, Artifact] = Field(min_length=1, description="Argument: artifact.")
     caption: Text = Field(description="What a reader should see, and the choices made.")
+    alt: Text | None = Field(None, description="What is seen, for a reader who cannot look.")
+    beside: Text | None = Field(
+        None, description="How it reads beside the paper's own figure, and why where it differs."
+    )
 
 
 class Table(Figure):

@@ -88,6 +88,10 @@ class Layout:
     def page(self, book: str = "{book}") -> str:
         return f"{self.root}/{book}index.html"
 
+    def entries(self, book: str = "{book}") -> str:
+        """Folder with a page for each entry and finding, `<paper>/<entry>.html`."""
+        return f"{self.root}/{book}entries"
+
     def peers(self, file: str) -> str:
         """One of `PEERS_FILES`, which compare other libraries with this one."""
         return f"{self.root}/peers/{file}"

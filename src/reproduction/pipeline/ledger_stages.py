@@ -90,22 +90,29 @@ def page(
     drawings: Mapping[str, Mapping[str, Any]],
     images: Sequence[Path],
     benchmarks: Path,
+    entries: Path,
     output: Path,
 ) -> None:
-    """Show the ledger beside the figures; an image is `<paper>/<figure>.png`."""
+    """Show the ledger beside the figures; an image is `<paper>/<figure>.png`.
+
+    Each entry gets a page of its own below the folder `entries`.
+    """
+    from reproduction.claims import entry_pages, records
     from reproduction.claims import page as drawn
-    from reproduction.claims import records
 
     book = records.from_json(checksums.read_bytes(ledger))
-    text = drawn.render(
-        book,
-        papers=_bibliography(book.papers),
-        drawings=drawings,
-        images={(path.parent.name, path.stem): checksums.read_bytes(path) for path in images},
-        benchmarks=benchmarks if benchmarks.is_dir() else None,
-        made_by=_version(),
-    )
-    datasets.write_text(text, output)
+    shown: dict[str, Any] = {
+        "papers": _bibliography(book.papers),
+        "drawings": drawings,
+        "images": {(path.parent.name, path.stem): checksums.read_bytes(path) for path in images},
+        "made_by": _version(),
+    }
+    for address, text in entry_pages.render(book, **shown):
+        path = entries / address
+        path.parent.mkdir(parents=True, exist_ok=True)
+        datasets.write_text(text, path, checksum=False)
+    costs = benchmarks if benchmarks.is_dir() else None
+    datasets.write_text(drawn.render(book, **shown, benchmarks=costs), output)
 
 
 def gate(ledger: Path, *, output: Path) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -146,6 +148,8 @@ def described(
 ) -> str:
     """Captions, artifacts and parameters of all figures and tables as JSON, for the page.
 
+    They are in natural order, `fig2` before `fig10`; those without a number come last.
+
     Parameters
     ----------
     blocks : mapping of str to Paper
@@ -157,7 +161,8 @@ def described(
     for paper, block in blocks.items():
         found[paper] = {}
         for kind, listed in (("figure", block.figures), ("table", block.tables)):
-            for name, drawing in listed.items():
+            for name in sorted(listed, key=_natural):
+                drawing = listed[name]
                 artifacts = sorted(set(drawing.artifacts.values()))
                 experiments = sorted(
                     {artifact.split("/")[1] for artifact in artifacts if artifact[:5] != "data/"}
@@ -165,7 +170,17 @@ def described(
                 found[paper][name] = {
                     "kind": kind,
                     "caption": drawing.caption,
+                    "alt": drawing.alt,
+                    "beside": drawing.beside,
                     "artifacts": artifacts,
-                    "parameters": {each: parameters[paper, each] for each in experiments},
+                    "parameters": {
+                        each: dict(sorted(parameters[paper, each].items())) for each in experiments
+                    },
                 }
-    return json.dumps(found, sort_keys=True)
+    return json.dumps(found)
+
+
+def _natural(name: str) -> tuple[float, str]:
+    # Names without a number keep the order in which they are declared.
+    numbered = re.fullmatch(r"[a-z]+(\d+)(\w*)", name)
+    return (int(numbered[1]), numbered[2]) if numbered else (math.inf, "")

@@ -82,7 +82,7 @@ def files_made(plan: Plan) -> set[str]:
     found = {*plan.figures(*keys), *plan.tables(*keys), *plan.ledgers.verdicts()}
     for book in {book_of(key) for key in keys}:
         found |= {layout.ledger("csv", book), layout.ledger("json", book), layout.findings(book)}
-        found |= {layout.page(book), layout.gate(book)}
+        found |= {layout.page(book), layout.entries(book), layout.gate(book)}
     found |= {layout.crate(), layout.caught()}
     found |= {layout.peers(name) for name in PEERS_FILES}
     found |= {layout.data(name) for name in plan.config.data}
@@ -97,7 +97,9 @@ def files_made(plan: Plan) -> set[str]:
                 found.add(layout.intervals(paper, name))
             if recipe.has("simulate"):
                 found |= {layout.simulation(paper, name), *plan.shards(paper, name)}
-    return found | {layout.benchmark(file) for file in found if not file.endswith(".html")}
+    return found | {
+        layout.benchmark(file) for file in found if not file.endswith((".html", "/entries"))
+    }
 
 
 def _hint(path: str, plan: Plan, made: set[str]) -> str:

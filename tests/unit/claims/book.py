@@ -28,12 +28,17 @@ DRAWINGS = {
         "fig1": {
             "kind": "figure",
             "caption": "Risk along the pass.",
+            "alt": "Two curves that fall.",
+            "beside": "Same axes; the paper's curve ends at t = 1.",
             "artifacts": ["theory/numbers"],
             "parameters": {"numbers": {"label_noise_std": 0.3}},
         },
-        "fig2": {"kind": "figure", "caption": "Not looked at.", "artifacts": [], "parameters": {}},
+        "fig2": {
+            "kind": "figure", "caption": "Not looked at.", "alt": None, "beside": None,
+            "artifacts": [], "parameters": {},
+        },
     }
-}
+}  # fmt: skip
 VALUES = [1.0, 2.0, -1.0, math.nan, 0.1]
 
 
@@ -72,7 +77,8 @@ def topics(**changes: Any) -> dict[str, Any]:
         "statements": [
             statement("holds", ours=["the norm"]),
             statement("printed-wrong", -1.0, finding="slip", expect="contradicted", kind="prose"),
-            statement("on-it", [1.0, 2.0], requires=["printed-wrong"]),
+            statement("on-it", [1.0, 2.0], statement="It falls as lambda_min d^(-1/2).",
+                      requires=["printed-wrong"]),
             statement("surprise", -1.0),
             statement("noisy", 0.1, expect="inconclusive", note="Few trials.", kind="figure"),
             statement("choice", checks=[], expect="depends on our choice",
@@ -163,6 +169,8 @@ def whole_drawings() -> dict[str, Any]:
             name: {
                 "kind": "figure",
                 "caption": drawing["caption"],
+                "alt": drawing.get("alt"),
+                "beside": drawing.get("beside"),
                 "artifacts": list(drawing["artifacts"].values()),
                 "parameters": {
                     experiment: block["experiments"][experiment]["parameters"]

@@ -99,6 +99,8 @@ ALL = [record.key for record in book().records]
         ("kind", "figure", ["noisy"]),
         ("kind", "cross-check", ["route"]),
         ("text", "two ROUTES", ["route"]),
+        ("text", "as lambda_min d^(-1/2)", ["on-it"]),
+        ("text", "λ", ["on-it"]),
         ("text", "nothing has this", []),
     ],
 )
@@ -116,6 +118,16 @@ def test_a_filter_shows_what_matches_and_is_part_of_the_address(
     assert [key.split("-", 1)[1] for key in visible(page)] == expected
     page.find_element("css selector", "button[type=reset]").click()
     until(lambda: visible(page) == ALL)
+
+
+def test_a_formula_is_raised_and_its_letters_are_in_the_text_once(page: Any) -> None:
+    said = page.find_element("css selector", "#bombari2025-on-it .said")
+    assert said.get_property("textContent") == "It falls as λmin d−1/2."
+    base, power = (
+        page.execute_script("return arguments[0].getBoundingClientRect().bottom", item)
+        for item in said.find_elements("css selector", "[data-as='d^(-1/2)'] > *")
+    )
+    assert power < base
 
 
 def test_cross_checks_can_be_left_out(page: Any) -> None:

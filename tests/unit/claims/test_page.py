@@ -123,7 +123,9 @@ def test_the_page_is_self_contained_and_deterministic() -> None:
     page = Page(text)
     assert not page.tags & {"link", "iframe", "object"}
     assert not re.search(r"url\(|@import|fetch\(", text)
-    outside = [link for link in page.links if not link.startswith(("#", "data:image/png"))]
+    outside = [
+        link for link in page.links if not link.startswith(("#", "data:image/png", "entries/"))
+    ]
     assert sorted(outside) == [
         "figures/bombari2025/fig1.pdf",
         "https://arxiv.org/abs/2505.16329",
@@ -132,6 +134,13 @@ def test_the_page_is_self_contained_and_deterministic() -> None:
     assert drawn() == text
     # An image is there once, wherever its figure is looked at.
     assert text.count("data:image/png") == 1
+
+
+def test_formulas_are_typeset_and_figures_are_described() -> None:
+    text = drawn(statements=[statement("holds", statement="At rate d^(-1/2).")], findings=[])
+    assert "<var>d</var><sup>−1/2</sup>" in text
+    assert 'alt="Two curves that fall."' in text
+    assert "the paper's curve ends at" in text.replace("&#39;", "'")
 
 
 def test_the_page_of_the_studies_shows_no_statements_and_leads_to_that_of_the_papers() -> None:

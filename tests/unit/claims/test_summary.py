@@ -47,7 +47,8 @@ def test_the_page_names_findings_and_figures_and_nothing_is_markup() -> None:
         pictured={("bombari2025", "fig1")},
     )
     assert r"a\_b \* c \<d\> \| e^2." in text
-    assert "![fig1 of bombari2025](figures/bombari2025/fig1.png)" in text
+    assert "![Two curves that fall.](figures/bombari2025/fig1.png)" in text
+    assert "*Beside the paper's figure.* Same axes;" in text
     assert "fig2.png" not in text
     assert "Equation (1)" in text
 
@@ -207,6 +208,17 @@ def test_the_repository_says_what_the_ledgers_say() -> None:
     assert sum(path.stat().st_size for path in pictures) < SMALL
     for path in pictures:
         assert f"(figures/{path.parent.name}/{path.name})" in results
+
+
+@pytest.mark.parametrize("paper", KEYS)
+def test_every_figure_says_what_is_seen_and_the_papers_own_how_they_compare(paper: str) -> None:
+    folder = "config" if paper == "studies" else "config/papers"
+    block = yaml.safe_load((ROOT / folder / f"{paper}.yaml").read_text(encoding="utf-8"))[paper]
+    for name, figure in block["figures"].items():
+        assert len(figure["alt"].split()) > 10, name
+        own = name.startswith("fig")
+        assert own == ("beside" in figure), name
+        assert not own or len(figure["beside"].split()) > 10, name
 
 
 def test_findings_in_the_repository_are_the_ledgers() -> None:

@@ -11,7 +11,8 @@ from reproduction.claims.entries import Run
 from reproduction.claims.verdicts import artifacts
 from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline import drawings, scales, targets
-from reproduction.pipeline.config import load, merge, read_configuration, with_arguments
+from reproduction.pipeline.config import Paper, load, merge, read_configuration, with_arguments
+from reproduction.pipeline.ledgers import described
 from reproduction.pipeline.plan import Plan, stop_in_one_line
 from reproduction.pipeline.registry import known_keys
 
@@ -131,6 +132,14 @@ def test_figures_and_tables_have_a_function_of_their_arguments():
         for kind, listed in (("figures", block.figures), ("tables", block.tables)):
             for name, drawing in listed.items():
                 assert set(drawings.functions(paper, kind)[name]) == set(drawing.artifacts)
+
+
+def test_drawings_are_described_in_natural_order():
+    names = ["fig10", "readings", "fig2", "fig2b", "fig1", "audits"]
+    figures = {name: {"artifacts": {"x": "theory/x"}, "caption": "C."} for name in names}
+    block = Paper.model_validate({"experiments": {"x": {}}, "figures": figures})
+    found = json.loads(described({"p": block}, {("p", "x"): {}}))
+    assert list(found["p"]) == ["fig1", "fig2", "fig2b", "fig10", "readings", "audits"]
 
 
 @pytest.mark.parametrize(

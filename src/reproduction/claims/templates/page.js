@@ -7,7 +7,22 @@ const shown = bar.querySelector("output");
 const entries = [...document.querySelectorAll("details.entry")];
 const findings = [...document.querySelectorAll("article.finding")];
 const fields = ["text", "paper", "verdict", "kind", "crosschecks"];
-for (const item of [...entries, ...findings]) item.words = item.textContent.toLowerCase();
+
+// What a reader may type: the text as it is shown, and its formulas as the ledger writes them.
+function words(item) {
+  if (item.words) return item.words;
+  const copy = item.cloneNode(true);
+  for (const key of copy.querySelectorAll(".key")) key.remove();
+  const shown = copy.textContent;
+  for (const formula of copy.querySelectorAll("[data-as]"))
+    formula.textContent = formula.dataset.as;
+  item.words = `${shown}\n${copy.textContent}`.toLowerCase();
+  return item.words;
+}
+
+function has(item, text) {
+  return text.toLowerCase().split(/\s+/).filter(Boolean).every((word) => words(item).includes(word));
+}
 
 function settings() {
   const found = Object.fromEntries(fields.map((name) => [name, form.elements[name].value]));
@@ -26,14 +41,13 @@ function fill(values) {
 
 function matches(item, want) {
   const data = item.dataset;
-  const words = want.text.toLowerCase().split(/\s+/).filter(Boolean);
   return (!want.paper || data.paper === want.paper)
     && (!want.verdict || data.verdict === want.verdict
       || (want.verdict === "unexpected" && item.classList.contains("unexpected"))
       || (want.verdict === "broken" && data.broken === "yes"))
     && (!want.kind || data.kind === want.kind)
     && !(want.crosschecks === "no" && data.kind === "cross-check")
-    && words.every((word) => item.words.includes(word));
+    && has(item, want.text);
 }
 
 function apply() {
@@ -46,7 +60,7 @@ function apply() {
   const narrowed = want.verdict || want.kind;
   for (const item of findings) {
     item.hidden = (want.paper && item.dataset.paper !== want.paper) || Boolean(narrowed)
-      || !want.text.toLowerCase().split(/\s+/).every((word) => item.words.includes(word));
+      || !has(item, want.text);
   }
   for (const part of document.querySelectorAll("[data-holds]"))
     part.hidden = !part.querySelector(".entry:not([hidden]), article.finding:not([hidden])")
