@@ -253,3 +253,15 @@ rule caught:
         "Deliberate mistakes against the entries that must notice"
     shell:
         "python -m reproduction caught {input.results:q} --output {output:q} --log {log:q}"
+
+
+rule claims:
+    """The ledger of the papers."""
+    input:
+        layout.page(PAPERS),
+
+
+rule falsify:
+    """Deliberate mistakes, each of which named entries must notice."""
+    input:
+        layout.caught(),

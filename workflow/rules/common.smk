@@ -60,6 +60,16 @@ needs = Needs(plan)
 one_line_a_job(workflow, needs.seconds)
 
 
+def closing(targets):
+    """What a successful run ends with: verdicts, the page to open, minutes."""
+    return closing_lines(
+        layout,
+        seconds=time.monotonic() - STARTED,
+        stand_ins=plan.figures_by_table(),
+        books=books_of(targets),
+    )
+
+
 wildcard_constraints:
     paper="|".join(plan.config.blocks),
     book=f"|{STUDIES}",
