@@ -60,8 +60,9 @@ class RidgeRegression(Immutable):
     ridge : float
         Penalty δ, at least 0.
     multiplicities : array_like, shape (m,), optional
-        Weights w: entry i stands for w_i coordinates that share an eigenvalue, a target and a
-        start; ones unless given. For a limit law they are quadrature weights times d.
+        Weights w, of sum 1e-30 at least: entry i stands for w_i coordinates that share an
+        eigenvalue, a target and a start; ones unless given. For a limit law they are quadrature
+        weights times d.
 
     Attributes
     ----------
@@ -109,13 +110,17 @@ class RidgeRegression(Immutable):
             array = require_frozen(name, value, shape=spectrum.shape, least=-LARGEST, most=LARGEST)
             object.__setattr__(self, name, array)
         require_real("multiplicities", self.multiplicities, above=0)
+        if not self.dimension >= 1 / LARGEST:
+            raise ValueError(
+                f"multiplicities must have a sum of at least {1 / LARGEST:g}, got {self.dimension}"
+            )
         for name, number in (("label_noise_std", label_noise_std), ("ridge", ridge)):
             object.__setattr__(self, name, require_number(name, number, least=0, most=LARGEST))
         curvatures = self.eigenvalues + self.ridge
         flat = curvatures == 0
         slope = np.where(flat, 1.0, curvatures)
-        minimiser = np.where(flat, self.initial, self.eigenvalues * self.target / slope)
-        bias = np.where(flat, self.initial - self.target, -self.ridge * self.target / slope)
+        minimiser = np.where(flat, self.initial, self.eigenvalues / slope * self.target)
+        bias = np.where(flat, self.initial - self.target, -self.ridge / slope * self.target)
         for name, derived in (
             ("curvatures", curvatures),
             ("minimiser", minimiser),

@@ -141,7 +141,10 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
         moment = require_answer("features", rows.T @ rows / n)
         target, _, rank, _ = np.linalg.lstsq(rows, targets)
         residual = rows @ target - targets
-        spread = require_answer("labels", np.sqrt(residual @ residual / (n - d)))
+        # In units of the largest, so that no square of a small residual vanishes.
+        unit = np.max(np.abs(residual)) or 1.0
+        root = unit * np.sqrt(np.sum((residual / unit) ** 2) / (n - d))
+        spread = require_answer("labels", np.asarray(root))
     if rank < d:
         raise ValueError(
             f"features must be linearly independent where no population is given, got rank {rank} "
