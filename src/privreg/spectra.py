@@ -266,8 +266,10 @@ def power_law_quantiles(dimension: int, exponent: float) -> NDArray[np.float64]:
     mass, power = (np.arange(dimension) + 0.5) / dimension, 1 / (1 - exponent)
     if power <= STEEP:
         return edge * mass**power
+    # From the nearer end, whose distance is the less rounded.
+    logarithm = np.where(mass < 0.5, np.log(mass), np.log1p(-mass[::-1]))
     with np.errstate(under="ignore"):
-        return edge * np.exp(power * np.log1p(-mass[::-1]))
+        return edge * np.exp(power * logarithm)
 
 
 def _range(low: float, high: float) -> tuple[float, float]:
