@@ -208,7 +208,7 @@ def test_laws_of_the_inverse_root() -> None:
 
 
 def test_volterra_equations_of_any_size() -> None:
-    """They are right to 1e-6, warn, or are refused; errors beside a jump of the rate did neither."""
+    """They are right to 1e-6, warn, or are refused; errors beside a jump did neither."""
     right = 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
