@@ -300,10 +300,11 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.
     if np.any(following > steps * (1 + 1e-12)):
         raise ValueError("step_sizes must not increase, got a larger step after a smaller one")
     # The product form keeps all digits where neighbours almost agree.
-    fall, both = np.maximum(steps - following, 0.0), steps + following
-    small = steps < LEAST_SQUARED
-    roots = np.sqrt(fall * both)
-    roots[small] = np.sqrt(fall[small]) * np.sqrt(both[small])
+    roots = np.sqrt(np.maximum(steps - following, 0.0) * (steps + following))
+    small = (steps < LEAST_SQUARED) & (steps > 0)
+    if np.any(small):
+        now, later = steps[small], following[small]
+        roots[small] = np.sqrt(np.maximum(now - later, 0.0)) * np.sqrt(now + later)
     return roots / zcdp_root
 
 
