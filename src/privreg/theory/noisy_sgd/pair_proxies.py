@@ -84,7 +84,7 @@ def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
     Parameters
     ----------
     proxy : array_like, shape (n, n)
-        A proxy for each ordered pair, `inf` allowed.
+        A proxy for each ordered pair, more than -inf; `inf` allowed.
     count : int
         Number of pairs, from 1 to n (n - 1).
     """

@@ -248,7 +248,7 @@ def explicit_constants(
     Raises
     ------
     ValueError
-        A value out of range, by name.
+        A value out of range, by name, or a beta or tau beyond the rates of `Harmonic`.
 
     Source
     ------
