@@ -119,8 +119,8 @@ class RidgeRegression(Immutable):
         curvatures = self.eigenvalues + self.ridge
         flat = curvatures == 0
         slope = np.where(flat, 1.0, curvatures)
-        minimiser = np.where(flat, self.initial, self.eigenvalues / slope * self.target)
-        bias = np.where(flat, self.initial - self.target, -self.ridge / slope * self.target)
+        minimiser = np.where(flat, self.initial, _part(self.eigenvalues, slope, self.target))
+        bias = np.where(flat, self.initial - self.target, -_part(self.ridge, slope, self.target))
         for name, derived in (
             ("curvatures", curvatures),
             ("minimiser", minimiser),
@@ -184,6 +184,14 @@ class RidgeRegression(Immutable):
         if require_broadcast(point=centre, variance=width)[-1:] != self.eigenvalues.shape:
             raise ValueError(f"variance must broadcast to {centre.shape}, got {width.shape}")
         return centre, width
+
+
+def _part(
+    share: NDArray[np.float64] | float, whole: NDArray[np.float64], value: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A share of a whole times a value, also where the product of the two is too small."""
+    product = np.asarray(share * value)
+    return np.where(np.abs(product) < 1e-290, share / whole * value, product / whole)
 
 
 class HomogenisedSGD(Computed):
