@@ -46,9 +46,9 @@ def hidden_state_divergence(
     Parameters
     ----------
     position : array_like of int
-        Steps ℓ before the differing one, at least 0 and at most 2^53.
+        Steps ℓ before the differing one, at least 0 and at most 9007199254740992.
     later_steps : array_like of int
-        Steps m after it, at least 0 and at most 2^53.
+        Steps m after it, at least 0 and at most 9007199254740992.
     clip_norm : float
         Norm c to which each gradient is clipped, more than 0; replacing a record moves it by up
         to 2c.
