@@ -81,7 +81,13 @@ class LinearModel(Immutable):
         point = require_array(
             "parameters", parameters, shape=(..., self.dimension), least=-1e100, most=1e100
         )
-        return np.asarray((point - self.target) ** 2 @ self.eigenvalues / 2)
+        gap = point - self.target
+        risk = np.asarray(gap**2 @ self.eigenvalues / 2)
+        # Where squares are too small for a double, each is weighted before it is one.
+        small = risk < 1e-240
+        if np.any(small):
+            risk[small] = np.sum(gap[small] * self.eigenvalues * gap[small], axis=-1) / 2
+        return risk
 
     def sample(
         self, sample_size: int, rng: np.random.Generator

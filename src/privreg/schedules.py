@@ -17,6 +17,10 @@ from privreg.validation import require_array, require_count, require_number, req
 
 # Rates up to here stay far from overflow in every sum and square.
 LARGEST = 1e50
+# A larger power of 1 - t would lose digits that the difference has rounded away.
+STEEP = 64
+# Squares of smaller step sizes lose digits.
+LEAST_SQUARED = 1e-140
 
 
 class Schedule(Protocol):
@@ -78,7 +82,11 @@ class Polynomial(Immutable):
         times : array_like
             In [0, 1].
         """
-        return np.maximum(1.0 - require_real("times", times, least=0, most=1), 0.0) ** self.exponent
+        t = require_real("times", times, least=0, most=1)
+        if self.exponent <= STEEP:
+            return np.maximum(1.0 - t, 0.0) ** self.exponent
+        with np.errstate(divide="ignore", under="ignore"):
+            return np.asarray(np.exp(self.exponent * np.log1p(-t)))
 
     def __str__(self) -> str:
         return f"{_amplitudes(self.initial)}·(1 - t)^{self.exponent:g}"
@@ -165,7 +173,9 @@ class ConstantRate:
     value: float
 
     def __post_init__(self) -> None:
-        require_number("value", self.value, above=0, most=LARGEST)
+        # A whole number would give whole rates, whose squares wrap around.
+        value = require_number("value", self.value, above=0, most=LARGEST)
+        object.__setattr__(self, "value", value)
 
     def rate(self, time: ArrayLike) -> NDArray[np.float64]:
         return np.full(_time(time).shape, self.value)
@@ -290,7 +300,12 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> NDArray[np.
     if np.any(following > steps * (1 + 1e-12)):
         raise ValueError("step_sizes must not increase, got a larger step after a smaller one")
     # The product form keeps all digits where neighbours almost agree.
-    return np.sqrt(np.maximum(steps - following, 0.0) * (steps + following)) / zcdp_root
+    roots = np.sqrt(np.maximum(steps - following, 0.0) * (steps + following))
+    small = (steps < LEAST_SQUARED) & (steps > 0)
+    if np.any(small):
+        now, later = steps[small], following[small]
+        roots[small] = np.sqrt(np.maximum(now - later, 0.0)) * np.sqrt(now + later)
+    return roots / zcdp_root
 
 
 def _time(time: ArrayLike) -> NDArray[np.float64]:

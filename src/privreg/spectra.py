@@ -20,6 +20,8 @@ from privreg.validation import (
 
 # Growth of the logarithm of the mass over a panel that five nodes resolve to 1e-5.
 STEEPEST = 3.5
+# A larger power of a rounded share of the mass would lose digits.
+STEEP = 64
 
 
 @dataclass(frozen=True)
@@ -261,8 +263,13 @@ def power_law_quantiles(dimension: int, exponent: float) -> NDArray[np.float64]:
     """
     dimension = require_count("dimension", dimension)
     edge = power_law_edge(exponent)
-    mass = (np.arange(dimension) + 0.5) / dimension
-    return edge * mass ** (1 / (1 - exponent))
+    mass, power = (np.arange(dimension) + 0.5) / dimension, 1 / (1 - exponent)
+    if power <= STEEP:
+        return edge * mass**power
+    # From the nearer end, whose distance is the less rounded.
+    logarithm = np.where(mass < 0.5, np.log(mass), np.log1p(-mass[::-1]))
+    with np.errstate(under="ignore"):
+        return edge * np.exp(power * logarithm)
 
 
 def _range(low: float, high: float) -> tuple[float, float]:

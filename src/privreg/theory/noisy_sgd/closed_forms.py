@@ -68,13 +68,12 @@ def stationary_regularised_risk(
     if problem.ridge == 0.0 or np.isinf(risk):
         return risk
     with np.errstate(over="ignore"):
-        variance = (
-            rate
-            * (2.0 * risk * problem.eigenvalues + gradient_noise_std**2)
-            / (2.0 * problem.dimension * problem.curvatures)
-        )
-        spread = problem.multiplicities @ (problem.minimiser**2 + variance)
-        return risk + float(0.5 * problem.ridge * spread)
+        # A variance may overflow where its share of the penalty does not.
+        share = problem.ridge / problem.curvatures
+        variance = 2.0 * risk * problem.eigenvalues + gradient_noise_std**2
+        spread = problem.ridge * problem.minimiser**2
+        spread += share * (rate / (2.0 * problem.dimension)) * variance
+        return risk + float(0.5 * problem.multiplicities @ spread)
 
 
 def stability_limit(problem: RidgeRegression) -> float:
@@ -176,8 +175,7 @@ def _stationary_terms(
     moving = problem.eigenvalues > 0
     share = np.zeros(problem.eigenvalues.size)
     share[moving] = problem.eigenvalues[moving] / problem.curvatures[moving]
-    share *= problem.multiplicities
-    scale = rate / (2.0 * problem.dimension)
-    return float(scale * (share @ problem.eigenvalues)), float(
-        0.5 * scale * gradient_noise_std**2 * share.sum()
+    share *= problem.multiplicities / problem.dimension
+    return float(0.5 * rate * (share @ problem.eigenvalues)), float(
+        0.25 * rate * gradient_noise_std**2 * share.sum()
     )

@@ -60,8 +60,9 @@ class RidgeRegression(Immutable):
     ridge : float
         Penalty δ, at least 0.
     multiplicities : array_like, shape (m,), optional
-        Weights w: entry i stands for w_i coordinates that share an eigenvalue, a target and a
-        start; ones unless given. For a limit law they are quadrature weights times d.
+        Weights w, of sum 1e-30 at least: entry i stands for w_i coordinates that share an
+        eigenvalue, a target and a start; ones unless given. For a limit law they are quadrature
+        weights times d.
 
     Attributes
     ----------
@@ -109,13 +110,17 @@ class RidgeRegression(Immutable):
             array = require_frozen(name, value, shape=spectrum.shape, least=-LARGEST, most=LARGEST)
             object.__setattr__(self, name, array)
         require_real("multiplicities", self.multiplicities, above=0)
+        if not self.dimension >= 1 / LARGEST:
+            raise ValueError(
+                f"multiplicities must have a sum of at least {1 / LARGEST:g}, got {self.dimension}"
+            )
         for name, number in (("label_noise_std", label_noise_std), ("ridge", ridge)):
             object.__setattr__(self, name, require_number(name, number, least=0, most=LARGEST))
         curvatures = self.eigenvalues + self.ridge
         flat = curvatures == 0
         slope = np.where(flat, 1.0, curvatures)
-        minimiser = np.where(flat, self.initial, self.eigenvalues * self.target / slope)
-        bias = np.where(flat, self.initial - self.target, -self.ridge * self.target / slope)
+        minimiser = np.where(flat, self.initial, _part(self.eigenvalues, slope, self.target))
+        bias = np.where(flat, self.initial - self.target, -_part(self.ridge, slope, self.target))
         for name, derived in (
             ("curvatures", curvatures),
             ("minimiser", minimiser),
@@ -179,6 +184,14 @@ class RidgeRegression(Immutable):
         if require_broadcast(point=centre, variance=width)[-1:] != self.eigenvalues.shape:
             raise ValueError(f"variance must broadcast to {centre.shape}, got {width.shape}")
         return centre, width
+
+
+def _part(
+    share: NDArray[np.float64] | float, whole: NDArray[np.float64], value: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A share of a whole times a value, also where the product of the two is too small."""
+    product = np.asarray(share * value)
+    return np.where(np.abs(product) < 1e-290, share / whole * value, product / whole)
 
 
 class HomogenisedSGD(Computed):

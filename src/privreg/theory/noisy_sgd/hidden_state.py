@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
 from privreg.validation import (
+    LARGEST_COUNT,
     require_broadcast,
     require_choice,
     require_count,
@@ -45,9 +46,9 @@ def hidden_state_divergence(
     Parameters
     ----------
     position : array_like of int
-        Steps ℓ before the differing one, at least 0.
+        Steps ℓ before the differing one, at least 0 and at most 9007199254740992.
     later_steps : array_like of int
-        Steps m after it, at least 0.
+        Steps m after it, at least 0 and at most 9007199254740992.
     clip_norm : float
         Norm c to which each gradient is clipped, more than 0; replacing a record moves it by up
         to 2c.
@@ -80,8 +81,8 @@ def hidden_state_divergence(
     their theorem's text was not at hand. In their notation the noise is the square root of 2η
     times σ', with σ'² = ησ²/2.
     """
-    ell = require_counts("position", position, least=0)
-    later = require_counts("later_steps", later_steps, least=0)
+    ell = require_counts("position", position, least=0, most=LARGEST_COUNT)
+    later = require_counts("later_steps", later_steps, least=0, most=LARGEST_COUNT)
     require_broadcast(position=ell, later_steps=later)
     clip_norm, gradient_noise_std, step_size = (
         require_number(name, value, least=1e-30, most=1e30)
@@ -105,7 +106,9 @@ def hidden_state_divergence(
     else:
         ratio = _geometric_sum(log_square, ell + 1) / _geometric_sum(log_square, ell + later + 1)
     with np.errstate(under="ignore"):
-        return np.asarray(single_step * np.exp(log_square * later) * ratio)
+        # In two factors: the power alone may be too small for a double.
+        root = np.exp(0.5 * log_square * later)
+        return np.asarray(single_step * root * root * ratio)
 
 
 def shuffled_hidden_state_loss(

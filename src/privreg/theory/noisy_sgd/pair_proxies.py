@@ -18,6 +18,9 @@ from privreg.validation import (
     require_records,
 )
 
+# Share of the sum of squares below which a difference of inner products is computed anew.
+NEAR = 1e-7
+
 
 def pair_gradient_gap(
     features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: float = 0.0
@@ -53,15 +56,26 @@ def pair_gradient_gap(
     b = require_records("labels", labels, shape=a.shape[:1])
     z = require_array("reference", reference, shape=a.shape[1:])
     ridge = require_number("ridge", ridge, least=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        pulls = a * (b - a @ z)[:, None]
+    names = "features, labels, reference and ridge"
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        pulls, pull = a * (b - a @ z)[:, None], ridge * z
+        require_answer(names, pulls)
+        require_answer(names, pull)
+        # By a power of two, so that no square leaves double precision.
+        largest = max(float(np.max(np.abs(pulls))), float(np.max(np.abs(pull))))
+        unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)
+        pulls, pull = pulls / unit, pull / unit
         gram = pulls @ pulls.T
         square = np.diag(gram)
-        along = pulls @ z
-        total = square[:, None] + square - 2.0 * gram
-        total += ridge * ridge * (z @ z) - 2.0 * ridge * (along[:, None] - along)
+        along = pulls @ pull
+        parts = square[:, None] + square + pull @ pull
+        total = parts - 2.0 * gram - 2.0 * (along[:, None] - along)
         gap = np.sqrt(np.maximum(total, 0.0))
-    return require_answer("features, labels, reference and ridge", gap)
+        # Inner products keep half the digits of a gap that is far smaller than what it is between.
+        near = total < NEAR * parts
+        for i in np.flatnonzero(np.any(near, axis=1)):
+            gap[i, near[i]] = np.linalg.norm(pulls[i] - pulls[near[i]] - pull, axis=1)
+        return require_answer(names, gap * unit)
 
 
 def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
@@ -70,11 +84,12 @@ def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
     Parameters
     ----------
     proxy : array_like, shape (n, n)
-        A proxy for each ordered pair, `inf` allowed.
+        A proxy for each ordered pair, more than -inf; `inf` allowed.
     count : int
         Number of pairs, from 1 to n (n - 1).
     """
-    values = require_array("proxy", proxy, shape=(None, None), infinite=True).copy()
+    limits = {"above": -np.inf, "infinite": True}
+    values = require_array("proxy", proxy, shape=(None, None), **limits).copy()
     if values.shape[0] != values.shape[1]:
         raise ValueError(f"proxy must have shape (n, n), got {values.shape}")
     np.fill_diagonal(values, -np.inf)
@@ -125,9 +140,13 @@ def candidate_records(
     points = require_array("references", np.atleast_2d(points), shape=(None, a.shape[1]))
     count = _at_most("count", count, a.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.sqrt(np.sum(a**2, axis=1))
-        residuals = points @ a.T - b
-        criteria = np.vstack([norms * np.abs(residuals), norms])
+        # In units of each row and of the largest, so that no square or product vanishes.
+        units = np.max(np.abs(a), axis=1)
+        rows = a / np.where(units > 0, units, 1.0)[:, None]
+        norms = units / (np.max(units) or 1.0) * np.sqrt(np.sum(rows**2, axis=1))
+        residuals = np.abs(points @ a.T - b)
+        residuals /= np.maximum(np.max(residuals, axis=1, keepdims=True), 1e-300)
+        criteria = np.vstack([norms * residuals, norms])
     require_answer("features, labels and references", criteria)
     top = np.argsort(-criteria, axis=1, kind="stable")[:, :count]
     return np.asarray(np.unique(top))

@@ -18,6 +18,8 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
+# Squares of larger residuals leave double precision.
+LARGEST_NOISE = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class Population(Immutable):
             raise ValueError("second_moment must be symmetric, got another matrix")
         object.__setattr__(self, "target", target)
         object.__setattr__(self, "second_moment", moment)
-        require_number("label_noise_std", self.label_noise_std, least=0, most=1e150)
+        require_number("label_noise_std", self.label_noise_std, least=0, most=LARGEST_NOISE)
 
     def regression(
         self, *, start: ArrayLike | None = None, ridge: float = 0.0
@@ -141,7 +143,12 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
         moment = require_answer("features", rows.T @ rows / n)
         target, _, rank, _ = np.linalg.lstsq(rows, targets)
         residual = rows @ target - targets
-        spread = require_answer("labels", np.sqrt(residual @ residual / (n - d)))
+        # In units of the largest, so that no square of a small residual vanishes.
+        unit = np.max(np.abs(residual)) or 1.0
+        root = unit * np.sqrt(np.sum((residual / unit) ** 2) / (n - d))
+        spread = require_answer("labels", np.asarray(root))
+    if spread > LARGEST_NOISE:
+        raise ValueError(f"labels must leave residuals of at most {LARGEST_NOISE:g}, got larger")
     if rank < d:
         raise ValueError(
             f"features must be linearly independent where no population is given, got rank {rank} "

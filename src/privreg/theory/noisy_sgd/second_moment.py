@@ -55,12 +55,15 @@ def second_moment_basis(mean: ArrayLike, *, std: float) -> SecondMomentBasis:
     """
     centre = require_array("mean", mean, shape=(None,))
     std = require_number("std", std, least=0)
-    with np.errstate(over="ignore"):
+    # By a power of two, so that no square of a small mean vanishes, and no digit changes.
+    unit = np.ldexp(1.0, np.frexp(np.max(np.abs(centre)))[1])
+    normal = centre / unit
+    square = normal @ normal
+    with np.errstate(over="ignore", under="ignore"):
         eigenvalues = np.full(centre.size, np.square(std))
-        eigenvalues[0] += centre @ centre
+        eigenvalues[0] += square * unit * unit
     require_answer("mean and std", eigenvalues)
-    length = np.sqrt(centre @ centre)
-    normal = centre.copy()
+    length = np.sqrt(square)
     normal[0] -= length
     gap = np.sqrt(normal @ normal)
     # Along the first axis already, within rounding: nothing to reflect.

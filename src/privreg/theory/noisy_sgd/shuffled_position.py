@@ -16,6 +16,8 @@ from privreg.validation import (
 
 # Error of the integrated squared rate: of a panel's share, and of the whole.
 SHARE, SHARE_OF_TOTAL = 1e-6, 1e-9
+# Far from where exponentials overflow.
+GENTLE = 500.0
 
 
 def shuffled_loss(
@@ -54,15 +56,14 @@ def shuffled_loss(
     share, exponents, order = _mixture(divergences, weights, horizon, order)
     exponents = np.where(share > 0, exponents, 0.0)
     largest = exponents.max(axis=-1, initial=0.0)
-    # Small losses keep their digits in expm1, large ones do not overflow thanks to the shift.
-    small = largest < 1.0
-    gentle = np.log1p(np.expm1(np.minimum(exponents, 1.0)) @ share)
-    shift = np.where(np.isfinite(largest), largest, 0.0)
-    # Beside an infinite exponent nothing is shifted, and finite ones may overflow to the same end.
-    with np.errstate(divide="ignore", over="ignore"):
-        rest = np.log(max(1.0 - share.sum(), 0.0))
-        steep = np.log(np.exp(rest - shift) + np.exp(exponents - shift[..., None]) @ share)
-    return np.asarray(np.where(small, gentle, shift + steep) / (order - 1.0))
+    # Losses keep their digits in expm1; where it overflows its logarithm is shifted.
+    gentle = np.log1p(np.expm1(np.minimum(exponents, GENTLE)) @ share)
+    if np.any(largest > GENTLE):
+        with np.errstate(divide="ignore"):
+            parts = exponents + np.log(-np.expm1(-exponents)) + np.log(share)
+        steep = np.logaddexp(0.0, np.logaddexp.reduce(parts, axis=-1))
+        gentle = np.where(largest > GENTLE, steep, gentle)
+    return np.asarray(gentle / (order - 1.0))
 
 
 def paper_shuffled_loss_of_iterates(

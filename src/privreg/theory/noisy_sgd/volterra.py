@@ -15,6 +15,9 @@ from privreg.schedules import RateWithIntegral, require_rate
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from privreg.validation import require_answer, require_count, require_instance, require_number
 
+# Of the change by halving, between the 2 of order 1 and the 4 of order 2.
+LEAST_GAIN = 2.5
+
 
 class VolterraRisk(NamedTuple):
     """Mean risks on a grid uniform in the integrated rate.
@@ -68,7 +71,8 @@ def solve_volterra(
         How often the grid is halved and the leading error removed, at least 1: the error is of
         order 2 + 2 `extrapolations` in the step, for a smooth rate.
     rtol : float
-        Relative error beyond which the answer warns. It is estimated by the last extrapolation.
+        Relative error beyond which the answer warns. It is estimated by the last extrapolation, or,
+        where halving shows no order 2, by the last halving.
 
     Returns
     -------
@@ -127,6 +131,10 @@ def _extrapolated(
     # The time is exact; risks are positive unless nothing is left to lose.
     best, other = table[-1][-1][1:], table[-1][-2][1:]
     change = np.abs(best - other)
+    if extrapolations > 1:
+        # Beside a jump of the rate the rule has order 1, and extrapolation hides its error.
+        before, last = np.abs(np.diff([row[0][1:] for row in table[-3:]], axis=0))
+        change = np.where(before < LEAST_GAIN * last, np.maximum(change, last), change)
     error = float(np.max(np.divide(change, np.abs(best), out=change, where=change > 0)))
     return VolterraRisk(time, risk, regularised, error)
 

@@ -36,6 +36,7 @@ FINEST_LEVEL = 9
 GAIN_BY_HALVING = 8  # of an error of order 3
 MOST_DECAYS = 2048  # that a graded grid resolves one by one
 BEND = 1e-5  # of a rate, that a graded grid leaves between neighbours
+CUTS, JUMP = 64, 1e-4  # what is left of a rate's bend in a part of an interval is a jump
 
 
 @dataclass(frozen=True)
@@ -188,14 +189,16 @@ def solve(
         if np.any(settings[2, members] > 0):
             require_falling(schedule.shape(grid))
         risk[members], error[members] = _extrapolate(integrate, members, grid, rtol)
-        for member in members[~(error[members] < rtol)]:
+        # Beside a jump of the rate two levels may agree by accident.
+        doubted = members if _jumps(schedule, grid) else members[~(error[members] < rtol)]
+        for member in doubted:
             graded = _graded(
                 schedule, settings[:2, member], grid, reported, speed=2 * eigenvalues[-1], rtol=rtol
             )
             if len(graded) == len(grid):
                 continue
             found, left = _extrapolate(integrate, np.array([member]), graded, rtol)
-            if left[0] < error[member]:
+            if left[0] < max(error[member], rtol):
                 risk[member], error[member] = found[0], left[0]
     output_noise = settings[2] * (settings[0] * schedule.shape(1.0)) ** 2
     final = risk[:, -1] + output_noise * np.sum(weights * eigenvalues)
@@ -240,6 +243,15 @@ def _extrapolate(
         active, change = active[left], change[left]
         coarse, previous = fine[left], second[left]
     return best, error
+
+
+def _jumps(schedule: Schedule, grid: NDArray[np.float64]) -> bool:
+    """Whether the rate bends on small parts of intervals, but for the first and the last."""
+    left, right = grid[1:-2, None], grid[2:-1, None]
+    nodes = left + (right - left) * np.arange(CUTS + 1) / CUTS
+    values = schedule.shape(nodes.ravel()).reshape(nodes.shape)
+    bend = np.abs(values[:, 1::2] - (values[:, :-1:2] + values[:, 2::2]) / 2)
+    return bool(np.max(bend, initial=0.0) > JUMP * np.max(np.abs(values), initial=0.0))
 
 
 def _graded(

@@ -114,8 +114,10 @@ def private_bound(
     gamma, rho = require_settings(infinite=False, aspect_ratio=aspect_ratio, zcdp_root=zcdp_root)
     noise, least = require_scalars(label_noise_std=label_noise_std, smallest=smallest)
     require_number("label_noise_std", noise, above=0)
-    with np.errstate(over="ignore", under="ignore"):
-        return np.minimum(least / 80, noise**2 / 8 * gamma**2 / np.expm1(rho**2))
+    with np.errstate(under="ignore"):
+        # The root, since the square of an exponential that is too small may yet be none.
+        root = noise * gamma * np.exp(-(rho**2) / 2) / np.sqrt(-np.expm1(-(rho**2)))
+        return np.minimum(least / 80, root**2 / 8)
 
 
 def statistical_bound(

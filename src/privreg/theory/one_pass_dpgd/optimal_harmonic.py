@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.schedules import LARGEST as RATES
 from privreg.schedules import Harmonic
 from privreg.theory.one_pass_dpgd.clipping import descent_factor, variance_factor
 from privreg.theory.one_pass_dpgd.settings import require_scalars, require_settings
@@ -247,7 +248,7 @@ def explicit_constants(
     Raises
     ------
     ValueError
-        A value out of range, by name.
+        A value out of range, by name, or a beta or tau beyond the rates of `Harmonic`.
 
     Source
     ------
@@ -276,6 +277,12 @@ def explicit_constants(
         4 * (clip_constant * gamma / rho) ** 2,
     )
     offset = max(sampling, 2 * math.sqrt(private))
+    if not (numerator <= RATES and 1 / RATES <= offset <= RATES):
+        raise ValueError(
+            "aspect_ratio, zcdp_root, label_noise_std, smallest, largest and start must be such "
+            f"that beta and tau are from {1 / RATES:g} to {RATES:g}, "
+            f"got {numerator:g} and {offset:g}"
+        )
     bound = offset**3 * start + numerator**2 * (sampling / 2 + 2.5 * private)
     return Explicit(Harmonic(numerator, offset), clip_constant, bound)
 

@@ -131,8 +131,12 @@ def critical_privacy_power(
     """
     _check(spectrum_power, signal_power, schedule_power)
     width = schedule_power + 1
-    reach = (2 - spectrum_power - signal_power) * width
-    return (reach + 2 - max(2.0, spectrum_power * width)) / (2 * (reach + 1))
+    decay = 2 - spectrum_power - signal_power
+    # Not the difference from the product, which cancels for long schedules.
+    left = decay * width
+    if spectrum_power * width > 2:
+        left = math.fsum((2, -2 * spectrum_power, -signal_power)) * width + 2
+    return left / (2 * (decay * width + 1))
 
 
 def term_exponents(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gamma, gammainc
+from scipy.special import gamma, gammainc, gammaln, hyp1f1
 
 from privreg.accuracy import warn_beyond
 from privreg.schedules import Schedule, require_schedule
@@ -28,7 +28,13 @@ from privreg.theory.one_pass_dpgd.settings import (
     require_scalars,
     require_settings,
 )
-from privreg.validation import require_answer, require_array, require_instance, require_number
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 # Share of the whole descent below which a step has lost digits in a difference of sums.
 LOST_STEP = 1e-10
@@ -41,6 +47,8 @@ _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _ENDS = np.append(0.0, 0.5 ** np.arange(140.0, -1.0, -1.0))
 GRADED_POINTS = (_ENDS[:-1, None] + np.diff(_ENDS)[:, None] * (_POINTS + 1) / 2).ravel()
 GRADED_WEIGHTS = (np.diff(_ENDS)[:, None] * _WEIGHTS / 2).ravel()
+# Beyond this order powers and gamma functions may overflow where their ratio does not.
+LARGEST_ORDER = 16.0
 Kernel = Callable[[ArrayLike], NDArray[np.float64]]
 
 
@@ -109,12 +117,19 @@ def power_law_kernels(
     )
     (signal_scale,) = require_scalars(signal_scale=signal_scale)
 
-    def moment(power: float, scale: float = 1.0) -> Kernel:
-        order = power + 1 - spectrum_power
-        front = scale * (1 - spectrum_power) * edge**power
-        return lambda x: front * _scaled_incomplete_gamma(order, 2 * edge * np.asarray(x, float))
+    def moment(whole: float, part: float = 0.0, scale: float = 1.0) -> Kernel:
+        power, order = whole + part, math.fsum((whole, part, 1, -spectrum_power))
+        with np.errstate(over="ignore"):
+            front = scale * (1 - spectrum_power) * np.power(edge, power)
+        require_answer("spectrum_power and signal_power", np.asarray(front))
 
-    return Kernels(moment(1 - signal_power, signal_scale), moment(2.0), moment(1.0), moment(0.0))
+        def kernel(x: ArrayLike) -> NDArray[np.float64]:
+            with np.errstate(over="ignore"):
+                return _scaled_incomplete_gamma(order, 2 * edge * np.asarray(x, float), front)
+
+        return kernel
+
+    return Kernels(moment(1.0, -signal_power, signal_scale), moment(2.0), moment(1.0), moment(0.0))
 
 
 def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
@@ -123,11 +138,12 @@ def spectrum_kernels(spectrum: Spectrum, signal: ArrayLike = 0.5) -> Kernels:
     Parameters
     ----------
     spectrum : Spectrum
-        Eigenvalues and weights.
+        Eigenvalues, at most 1e150, and weights.
     signal : array_like, shape () or (modes,)
         D_i(0), at least 0.
     """
     require_instance("spectrum", spectrum, Spectrum)
+    require_real("eigenvalues of spectrum", spectrum.eigenvalues, most=1e150)
     (signals,) = require_settings(signal=signal)
     if signals.shape not in ((), spectrum.eigenvalues.shape):
         raise ValueError(
@@ -276,11 +292,19 @@ def _interval_mean(
     return found
 
 
-def _scaled_incomplete_gamma(order: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Lower incomplete gamma function over z^order, finite at 0."""
+def _scaled_incomplete_gamma(
+    order: float, z: NDArray[np.float64], front: float
+) -> NDArray[np.float64]:
+    """Lower incomplete gamma function over z^order, finite at 0, times a number."""
+    if order > LARGEST_ORDER:
+        low, high = np.minimum(z, order), np.maximum(z, order)
+        with np.errstate(under="ignore"):
+            body = front * np.exp(-low) / order * hyp1f1(1.0, order + 1, low)
+            tail = math.log(front) + gammaln(order) + np.log(gammainc(order, high))
+            return np.where(z < order, body, np.exp(tail - order * np.log(high)))
     small = z < 1e-3
-    safe = np.where(small, 1.0, z)
-    series = 1 / order + z * (
-        -1 / (order + 1) + z * (1 / (2 * order + 4) + z * (-1 / (6 * order + 18)))
+    near, safe = np.where(small, z, 0.0), np.where(small, 1.0, z)
+    series = 1 / order + near * (
+        -1 / (order + 1) + near * (1 / (2 * order + 4) + near * (-1 / (6 * order + 18)))
     )
-    return np.where(small, series, gamma(order) * gammainc(order, safe) / safe**order)
+    return front * np.where(small, series, gamma(order) * gammainc(order, safe) / safe**order)
