@@ -90,7 +90,7 @@ def require_sound(stage: str, options: Mapping[str, Any]) -> None:
 
 # Options that are written, and those that name a folder.
 WRITTEN = ("output", "summary", "log", "csv", "json", "findings", "origin", "benchmarks")
-FOLDERS = ("ledgers", "coverage", "directory", "measured", "logs")
+FOLDERS = ("ledgers", "coverage", "directory", "measured", "logs", "results", "before")
 EXPERIMENT_STAGES = ("theory", "simulate", "summarise", "simulation", "intervals")
 
 
