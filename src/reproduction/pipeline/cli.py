@@ -10,6 +10,7 @@ import argparse
 import errno
 import importlib
 import logging
+import math
 import os
 import sys
 import warnings
@@ -115,6 +116,13 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("logs", type=Path, metavar="FOLDER")
     added.add_argument("--configs", type=Path, nargs="*", default=[], metavar="CONFIG")
     output(added)
+
+    added = command("margins", "tell how certain the verdicts of a build are", "margins")
+    added.add_argument("papers", nargs="*", metavar="PAPER", help="all papers if left out")
+    added.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER")
+    added.add_argument("--below", type=float, default=math.inf, metavar="MARGIN")
+    added.add_argument("--wanted", type=float, default=4.0, metavar="MARGIN")
+    added.add_argument("--before", type=Path, metavar="FOLDER", help="another build's results")
 
     added = command("data", "fetch, check and store a real table")
     added.add_argument("name")

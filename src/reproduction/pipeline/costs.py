@@ -163,10 +163,10 @@ def cost(*, configs: list[Path], measured: Path | None) -> None:
         mine = [found[key] for key in keys]
         rows.append((target, *_words(mine), _note(mine)))
     beside = [] if measured is None else _beside(found, measured)
-    _print(rows)
+    print_table(rows)
     if beside:
         print()
-        _print(beside)
+        print_table(beside)
 
 
 def _beside(found: Mapping[str, Cost], logs: Path) -> list[tuple[str, ...]]:
@@ -204,7 +204,8 @@ def _targets(keys: Iterable[str]) -> dict[str, list[str]]:
     return found | ({STUDIES: studies} if studies else {})
 
 
-def _print(rows: list[tuple[str, ...]]) -> None:
+def print_table(rows: list[tuple[str, ...]]) -> None:
+    """Print rows of texts, the columns aligned."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print(
