@@ -127,14 +127,14 @@ def sound_multiplier_value() -> float:
     rng, found = np.random.Generator(np.random.SFC64(0)), []
     for _ in range(2000):
         signal = rng.standard_normal(32)
-        curvatures = np.sort(rng.uniform(0, 2, 2))
+        low, high = sorted(rng.uniform(0, 2, 2))
         # The integral of a slope between mu and L, by pieces, through 0.
         ends = np.sort(np.append(rng.standard_normal(6), [-10.0, 0.0, 10.0]))
-        values = np.cumsum(np.append(0.0, rng.uniform(*curvatures, ends.size - 1) * np.diff(ends)))
+        values = np.cumsum(np.append(0.0, rng.uniform(low, high, ends.size - 1) * np.diff(ends)))
         gradient = np.interp(signal, ends, values - values[ends == 0])
         multiplier = -(rng.exponential(size=signal.size) ** 3)
         multiplier[0] = -multiplier[1:].sum()
-        found.append(_constraint(signal, gradient, multiplier, tuple(curvatures)))
+        found.append(_constraint(signal, gradient, multiplier, (low, high)))
     return min(found)
 
 
