@@ -207,22 +207,22 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     states="N estimates at the printed shares keep epsilon together whatever epsilon is, such as "
     "N^(1/2).",
     ours=[
-        "epsilon = N^(1/2) with N = 1e4 to 1e8, delta = 1e-5",
+        "epsilon = N^(1/2) with N = 1e4, 1e6 and 1e8, delta = 1e-5",
         "the mean privacy loss of N randomised responses with that share each",
     ],
-    holds=every(below(1.0)),
+    holds=below(1.0),
     refuses=[1.01, 5.0],
     expect="contradicted",
     finding="shares-compose-for-small-budgets",
     note="A mean loss above epsilon is one that a mechanism exceeds with probability near one half "
     "or more, whatever delta.",
 )
-def mean_loss_ratio(parameters: Parameters) -> list[float]:
-    """Mean privacy loss of N randomised responses at the printed shares over epsilon."""
+def mean_loss_ratio() -> float:
+    """Largest mean privacy loss of N randomised responses at the printed shares over epsilon."""
     sizes = np.array([1e4, 1e6, 1e8])
     epsilon = np.sqrt(sizes)
     share = epsilon / np.sqrt(8 * sizes * np.log(2 / 1e-5))
-    return (sizes * share * np.tanh(share / 2) / epsilon).tolist()
+    return float((sizes * share * np.tanh(share / 2) / epsilon).max())
 
 
 @identity(
