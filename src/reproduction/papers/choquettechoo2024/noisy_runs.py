@@ -79,7 +79,6 @@ class NoisyRun(_Run):
             {
                 "event": self._events(at),
                 "bound": self._sizes(at) / self._limits,
-                "start": max(1.0, float(np.linalg.norm(at.start) / np.linalg.norm(self.distance))),
                 "absolute": float((at.noise_responses / self._absolute(at)).max()),
             }
             for at in self._states(normals)

@@ -30,7 +30,10 @@ WRONG_STATEMENTS = (
                 "trace_ratio": HALF,
                 "shrinkage_ratio": HALF,
             },
-            "theory/finite_time_steps": {"label_response_ratio": HALF},
+            "theory/finite_time_steps": {
+                "label_response_ratio": HALF,
+                "absolute_response_ratio": HALF,
+            },
             "theory/helper_lemmas": {
                 "half_exponential_constant": HALF,
                 "coefficient_sum": HALF,
@@ -38,7 +41,6 @@ WRONG_STATEMENTS = (
                 "tail_sum_ratio": HALF,
                 "tail_constant": times(0.5),
             },
-            "simulation/unclipped_runs": {"start_ratio": HALF, "absolute_ratio": HALF},
             "theory/spectrum_rates": {"effective_dimension": HALF},
         },
         turns=(
@@ -59,7 +61,6 @@ WRONG_STATEMENTS = (
             "trace-of-products-f19",
             "tail-sum-bound-f20",
             "gaussian-tail-constant-f7",
-            "noise-free-iterates-d6",
             "absolute-response-d10",
             "effective-dimension-of-two-levels",
         ),
@@ -78,7 +79,11 @@ WRONG_STATEMENTS = (
                 "theorem_constant": power("dimension", 0.2),
                 "exponent": plus(0.15),
             },
-            "theory/regression_bounds": {"over_upper": power("step_share", -0.5)},
+            "theory/regression_bounds": {
+                "over_upper": power("step_share", -0.5),
+                "least_risk_constant": power("step_share", 0.5),
+                "label_part_constant": power("step_share", 0.5),
+            },
             "theory/transfer_functions": {
                 "over_frequency_bound": power("step_share", -0.5),
                 "independent_share_spread": times(16**0.3),
@@ -116,6 +121,8 @@ WRONG_STATEMENTS = (
             "exponential-separation",
             "table-4-ftrl",
             "upper-bound-c14",
+            "lower-bound-for-all-coefficients",
+            "label-part-of-theorem-2-2",
             "upper-bound-c15",
             "directions-of-noisy-sgd-c16",
             "higher-orders-c11",

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import Stated, below, close, every, identity
+from reproduction.experiment.identities import Stated, above, below, close, every, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.anon2024.setting import Problem, generator, power_law
 
@@ -177,6 +177,48 @@ def listed_covariance(parameters: Parameters) -> float:
     return _increments(size)[_listed(size)].max()
 
 
+@identity(
+    id="terms-of-an-increment",
+    where="Section B.4",
+    states="An increment of the noise at step t combines at most log2(t), rounded up, and one more "
+    "Gaussian vectors.",
+    ours=["all t up to 45", "steps counted from 1"],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+    wrong={"At most log2(t), rounded up.": "terms_over_logarithm"},
+)
+def terms_over_bound(parameters: Parameters) -> float:
+    """Largest number of vectors in an increment over log2(t), rounded up, plus one."""
+    counted, logarithm = _terms(parameters.sample_size)
+    return float((counted / (logarithm + 1)).max())
+
+
+@per(terms_over_logarithm="largest number of vectors in an increment over log2(t), rounded up")
+def terms_over_logarithm(parameters: Parameters) -> float:
+    counted, logarithm = _terms(parameters.sample_size)
+    return float((counted[1:] / logarithm[1:]).max())
+
+
+@identity(
+    id="cross-terms-b16",
+    where="Section B.4, equation (B.16)",
+    states="A psi^2 Sigma and its transpose are together at most A Sigma A' + psi^4 Sigma, with "
+    "either sign.",
+    ours=["A of 200 products of random steps and their multiples, psi = 0.5, 1 and 2"],
+    holds=above(-1e-12),
+    refuses=[-1e-6, -0.1],
+    wrong={"At most A Sigma A' + psi^4 Sigma / 2.": "cross_terms_of_a_half"},
+)
+def cross_terms() -> float:
+    """Least eigenvalue of the bound on the cross terms less them."""
+    return _cross_terms(1.0)
+
+
+@per(cross_terms_of_a_half="the same with half of psi^4 Sigma")
+def cross_terms_of_a_half() -> float:
+    return _cross_terms(0.5)
+
+
 @per(
     plain_risk_by_clip=Quantity("risk over that of the start, without noise", "clip_share"),
     noisy_risk_by_clip=Quantity("risk over that of the start, with the tree's noise", "clip_share"),
@@ -314,6 +356,29 @@ def _increments(size: int) -> np.ndarray:
     steps = np.arange(size + 1)
     covariance = tree_shared_nodes(steps[:, None], steps[None, :])
     return np.diff(np.diff(covariance, axis=0), axis=1)
+
+
+def _terms(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vectors that each increment combines, its own and those taken back; log2(t), rounded up."""
+    steps = np.arange(1, size + 1)
+    return 1 + _listed(size).sum(axis=0), np.ceil(np.log2(steps))
+
+
+def _cross_terms(last: float) -> float:
+    """Least eigenvalue of A Sigma A' + last psi^4 Sigma less the cross terms of either sign."""
+    rng, worst = generator(5), np.inf
+    for _ in range(200):
+        root, rows = rng.standard_normal((3, 3)), rng.standard_normal((4, 3))
+        shape, product = root @ root.T, np.eye(3)
+        for x in rows:
+            product = (np.eye(3) - 0.05 * np.outer(x, x)) @ product
+        for psi in (0.5, 1.0, 2.0):
+            moved = rng.uniform(0, 2) * psi**2 * product
+            bound = moved @ shape @ moved.T + last * psi**4 * shape
+            cross = psi**2 * (moved @ shape + shape @ moved.T)
+            least = min(np.linalg.eigvalsh(bound + sign * cross)[0] for sign in (-1, 1))
+            worst = min(worst, float(least / np.linalg.norm(bound, 2)))
+    return worst
 
 
 def _listed(size: int) -> np.ndarray:

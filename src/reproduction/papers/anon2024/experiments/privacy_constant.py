@@ -44,6 +44,7 @@ AXES = {
     "promised": Axis("epsilon that the paper promises", "epsilons"),
     "reading": Axis("reading of the proof", READINGS),
     "sample_size": Axis("number of rows N", "sample_sizes"),
+    "any_size": Axis("number of rows N", (1e3, 1e6, 1e9, 1e12)),
 }
 
 
@@ -80,6 +81,8 @@ def published(parameters: Parameters, promised: float, sample_size: int) -> floa
     "promised",
     "sample_size",
     needed_multiplier="least noise multiplier of the tree by zCDP",
+    needed_constant="least variance of a node over k log(1/delta) / epsilon^2, by zCDP",
+    needed_constant_without_levels="the same over log(1/delta) / epsilon^2",
     delivered_epsilon="exact epsilon at the paper's noise, only nodes that enter a prefix counted",
 )
 def by_size(
@@ -92,6 +95,7 @@ def by_size(
         shaped_noise_multiplier,
     )
     from privreg.noise.correlations import TreeCorrelation
+    from privreg.noise.tree import tree_levels
     from privreg.privacy.budget import Budget
 
     budget = Budget.approximate(promised, parameters.delta, neighbours=neighbours)
@@ -99,9 +103,13 @@ def by_size(
     for size in parameters.sample_sizes:
         tau = parameters.published(promised, size)
         spent = shaped_budget(tau, correlation=tree, steps=size, neighbours=neighbours)
+        needed = shaped_noise_multiplier(budget, correlation=tree, steps=size)
+        constant = (needed * promised) ** 2 / np.log(1 / parameters.delta)
         found.append(
             {
-                "needed_multiplier": shaped_noise_multiplier(budget, correlation=tree, steps=size),
+                "needed_multiplier": needed,
+                "needed_constant": constant / tree_levels(size),
+                "needed_constant_without_levels": constant,
                 "delivered_epsilon": gaussian_epsilon(spent.rho, delta=parameters.delta),
             }
         )
@@ -120,6 +128,15 @@ def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> in
     share, small = private_share(epsilon=promised, delta=parameters.delta, calls=sample_size)
     chance = parameters.failure_probability
     return private_groups_needed(epsilon=share, delta=small, failure_probability=chance)
+
+
+@per(
+    "any_size",
+    estimating_share="private rows that the estimates need over half of N, epsilon = 1",
+)
+def estimating_share(parameters: Parameters, any_size: float) -> float:
+    """With log N rows a group."""
+    return rows_needed(parameters, 1.0, int(any_size)) * np.log(any_size) / (any_size / 2)
 
 
 @per(

@@ -201,6 +201,49 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     return max(ratios)
 
 
+@identity(
+    id="residual-estimates-at-large-budgets",
+    where="Section B.1, Theorem 4.1, Corollary 4.4",
+    states="N estimates at the printed shares keep epsilon together whatever epsilon is, such as "
+    "N^(1/2).",
+    ours=[
+        "epsilon = N^(1/2) with N = 1e4, 1e6 and 1e8, delta = 1e-5",
+        "the mean privacy loss of N randomised responses with that share each",
+    ],
+    holds=below(1.0),
+    refuses=[1.01, 5.0],
+    expect="contradicted",
+    finding="shares-compose-for-small-budgets",
+    note="A mean loss above epsilon is one that a mechanism exceeds with probability near one half "
+    "or more, whatever delta.",
+)
+def mean_loss_ratio() -> float:
+    """Largest mean privacy loss of N randomised responses at the printed shares over epsilon."""
+    sizes = np.array([1e4, 1e6, 1e8])
+    epsilon = np.sqrt(sizes)
+    share = epsilon / np.sqrt(8 * sizes * np.log(2 / 1e-5))
+    return float((sizes * share * np.tanh(share / 2) / epsilon).max())
+
+
+@identity(
+    id="group-means-in-two-bins",
+    where="Section B.5.3",
+    states="Group means within a quarter of the truth lie in two consecutive bins.",
+    ours=["10000 values of the truth over a doubling"],
+    holds=below(2.0),
+    refuses=[2.1, 3.0],
+    wrong={"Within a half of it, too.": "bins_within_a_half"},
+)
+def bins_within_a_quarter() -> float:
+    """Largest number of bins that 3/4 to 5/4 of a value meet."""
+    return _most_bins(0.25)
+
+
+@per(bins_within_a_half="largest number of bins that 1/2 to 3/2 of a value meet")
+def bins_within_a_half() -> float:
+    return _most_bins(0.5)
+
+
 @per(
     "reading",
     histogram_failure=Stated(
@@ -236,6 +279,12 @@ def histogram_failure(parameters: Parameters, reading: str) -> float:
 
 
 theory = stage(AXES, attributes=lambda: {"histogram_delta": HISTOGRAM_DELTA}, blocks_of=globals())
+
+
+def _most_bins(distance: float) -> float:
+    truths = np.geomspace(1.0, 2.0, 10001)[:-1]
+    first, last = (np.floor(np.log2(truths * (1 + sign * distance))) for sign in (-1, 1))
+    return float((last - first).max() + 1)
 
 
 def _printed_rho(epsilon: float, delta: float) -> float:

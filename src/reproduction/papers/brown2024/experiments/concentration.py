@@ -172,6 +172,29 @@ def frobenius_over_printed_bound() -> float:
     return frobenius / (np.sqrt(m) * CONTRACTION**steps)
 
 
+@per(
+    distance_over_gap="largest distance of two normal laws over the larger of their gaps",
+    distance_over_squared_gap="the same over its square",
+)
+def distances_of_normals() -> dict[str, float]:
+    """Exact total variation of N(0, 1) and N(a, 1 + b), a and |b| from 1/1000 to 1/2."""
+    grid = np.linspace(-12, 12, 24001)
+    first = np.exp(-(grid**2) / 2)
+    gaps = np.append(0.0, np.geomspace(1e-3, 0.5, 12))
+    found = []
+    for mean in gaps:
+        for excess in (*gaps, *-gaps[1:]):
+            gap = max(mean, abs(excess))
+            if gap:
+                scale = np.sqrt(1 + excess)
+                second = np.exp(-(((grid - mean) / scale) ** 2) / 2) / scale
+                mass = np.sum(np.abs(first - second)) * (grid[1] - grid[0])
+                distance = 0.5 * mass / np.sqrt(2 * np.pi)
+                found.append((distance / gap, distance / gap**2))
+    linear, squared = np.max(found, axis=0)
+    return {"distance_over_gap": linear, "distance_over_squared_gap": squared}
+
+
 @identity(
     id="lower-edge-needs-twelve-samples-a-feature",
     where="Claim A.10",
@@ -254,6 +277,7 @@ theory = stage(
     geometric_sum_error_printed,
     largest_stationary_norm,
     frobenius_over_printed_bound,
+    distances_of_normals,
     lower_edge_ratio,
     upper_edge_ratio,
 )

@@ -1,4 +1,4 @@
-"""Theorem 2.7 with its own schedule: the rate (11), and the sample size that (74) demands."""
+"""Theorem 2.7 with its own schedule and Theorem 3.1 with its own steps, at their limits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, close, identity
+from reproduction.experiment.identities import Stated, above, below, close, identity
 from reproduction.experiment.parameters import Strict
 
-PLACE = "Theorem 2.7, equations (11), (70)-(75)"
+PLACE = "Theorem 2.7, equations (11), (70)-(75), Theorem 3.1, equation (98)"
 STEP_SIZE = 0.25
 ROUNDS = 200
 
@@ -157,7 +157,70 @@ def least_sample_size_slope(parameters: Parameters) -> float:
     return np.polyfit(np.log(dimensions), np.log(least / logarithm**4), 1)[0]
 
 
+SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), theta_0 = 0"]
+
+
+@identity(
+    id="distance-of-the-start",
+    where="Appendix C.2, after equation (98)",
+    states="Condition 2.4 implies that the start is at most 2 c_0^2 sigma sqrt(p) from the "
+    "empirical minimiser.",
+    ours=[*SQUARE, "sigma = 0.02; c_0 is the least that the data admit"],
+    holds=below(1.0),
+    refuses=[1.1, 10.0],
+    finding="start-left-out-of-the-steps",
+    expect="contradicted",
+)
+def start_over_bound() -> float:
+    """Distance of the start from the empirical minimiser over 2 c_0^2 sigma sqrt(p)."""
+    from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_ratios
+
+    features, target, sigma = _square_design(), np.array([1.0, 0.0]), 0.02
+    ratios = no_clipping_ratios(
+        features,
+        features @ target,
+        target=target,
+        step_size=STEP_SIZE,
+        steps=10,
+        label_noise_std=sigma,
+    )
+    return float(np.linalg.norm(target) / (2 * ratios.constant**2 * sigma * np.sqrt(2)))
+
+
+@identity(
+    id="coverage-at-the-printed-steps",
+    kind="theorem",
+    where="Theorem 3.1",
+    states="From T = c log(sigma m p / (eta lambda beta)) steps on, independent runs cover each "
+    "coordinate of the empirical minimiser with probability 1 - alpha - beta.",
+    ours=[
+        *SQUARE,
+        "lambda = 0.1, alpha = beta = 0.05, m = 10",
+        "sigma = eta lambda beta / (m p), at which one step is enough whatever c",
+    ],
+    requires=LAW,
+    holds=above(0.9),
+    refuses=[0.89, 0.5],
+    finding="start-left-out-of-the-steps",
+    expect="contradicted",
+    note="No interval covers the first coordinate, of which the step has left three quarters.",
+)
+def coverage_after_one_step() -> float:
+    """Exact coverage of the first coordinate by ten runs of one step."""
+    from privreg.inference.coverage import t_interval_coverage
+
+    runs, noise = 10, 0.1
+    bias = np.full((1, runs), 1 - STEP_SIZE)
+    covariance = (STEP_SIZE * noise) ** 2 * np.eye(runs)[None]
+    return float(t_interval_coverage(bias, covariance, level=0.95)[0])
+
+
 theory = stage(AXES, blocks_of=globals())
+
+
+def _square_design() -> np.ndarray:
+    """Four rows of two features with Sigma = I."""
+    return np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
 
 
 def _over_rates(

@@ -56,6 +56,7 @@ AXES = {
     over_graded=Quantity("bound on a uniform grid over that on a graded one", "points"),
     change=Quantity("relative change when the points are doubled", "coarse_points"),
     bound=Quantity("bound after that many rounds", "rounds_made"),
+    least_gain="least relative decrease of all rounds",
     last_gain="relative decrease by the last round",
 )
 def bounds(parameters: Parameters, step_size: float, condition_number: float) -> dict:
@@ -77,11 +78,13 @@ def bounds(parameters: Parameters, step_size: float, condition_number: float) ->
         found = program.bound(power)
         rounds.append(found.excess_risk)
         power = np.maximum(found.response, 1e-12 * found.response.max()) ** -0.5
+    gains = 1 - np.array(rounds[1:]) / rounds[:-1]
     return {
         "over_graded": uniform,
         "change": np.abs(uniform[:-1] / uniform[1:] - 1),
         "bound": rounds,
-        "last_gain": 1 - rounds[-1] / rounds[-2],
+        "least_gain": gains.min(),
+        "last_gain": gains[-1],
     }
 
 

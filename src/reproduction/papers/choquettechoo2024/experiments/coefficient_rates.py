@@ -104,6 +104,14 @@ def vanishing_risk(parameters: Parameters, damped_family: str, damping: float) -
     return parameters.risk(damped_family, parameters.step_sizes.values()[0], damping)
 
 
+@per("damping", vanishing_constant="risk of nu-Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho")
+def vanishing_constant(parameters: Parameters, damping: float) -> float:
+    """At the least step size, for dampings as small as they are tried."""
+    eta = parameters.step_sizes.values()[0]
+    rate = eta**2 * parameters.eigenvalues.sum() * np.log(1 / damping) ** 2 / parameters.rho
+    return vanishing_risk(parameters, "nu_noisy_ftrl", damping) / rate
+
+
 theory = stage(AXES, blocks_of=globals())
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.experiment.identities import above, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.progress import track
 
@@ -91,7 +92,68 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
     }
 
 
-theory = stage(AXES, bounds)
+@identity(
+    id="multipliers-of-the-printed-sign",
+    kind="theorem",
+    where="Theorem E.1, equation (91)",
+    states="Inequality (91) holds for multipliers lambda_t >= 0 with sum lambda_t <= 2 lambda_0.",
+    ours=[
+        "the gradient max(x, 0), of which mu = 0 and L = 1, on the signal 1, -1, 1, -1, ...",
+        "lambda_0 = lambda_1 = 1",
+    ],
+    holds=above(0.0),
+    refuses=[-0.01, -0.5],
+    expect="contradicted",
+    finding="multiplier-sign",
+)
+def printed_multiplier_value() -> float:
+    """Left side of (91) over the signal's energy, multipliers of the printed sign."""
+    signal = np.tile([1.0, -1.0], 16)
+    multiplier = np.zeros(signal.size)
+    multiplier[:2] = 1.0
+    return _constraint(signal, np.maximum(signal, 0.0), multiplier, (0.0, 1.0))
+
+
+@identity(
+    id="multipliers-of-the-other-sign",
+    where="Theorem E.1, equation (91)",
+    compares="The least left side of (91) over 2000 random signals, gradients of slopes in [mu, L] "
+    "and multipliers with lambda_t <= 0 but for lambda_0, and sum lambda_t >= 0, with 0.",
+    holds=above(-1e-12),
+    refuses=[-1e-6, -0.01],
+)
+def sound_multiplier_value() -> float:
+    """Least left side of (91) over the signal's energy, multipliers of the other sign."""
+    rng, found = np.random.Generator(np.random.SFC64(0)), []
+    for _ in range(2000):
+        signal = rng.standard_normal(32)
+        low, high = sorted(rng.uniform(0, 2, 2))
+        # The integral of a slope between mu and L, by pieces, through 0.
+        ends = np.sort(np.append(rng.standard_normal(6), [-10.0, 0.0, 10.0]))
+        values = np.cumsum(np.append(0.0, rng.uniform(low, high, ends.size - 1) * np.diff(ends)))
+        gradient = np.interp(signal, ends, values - values[ends == 0])
+        multiplier = -(rng.exponential(size=signal.size) ** 3)
+        multiplier[0] = -multiplier[1:].sum()
+        found.append(_constraint(signal, gradient, multiplier, (low, high)))
+    return min(found)
+
+
+theory = stage(AXES, bounds, printed_multiplier_value, sound_multiplier_value)
+
+
+def _constraint(
+    signal: np.ndarray,
+    gradient: np.ndarray,
+    multiplier: np.ndarray,
+    curvatures: tuple[float, ...],
+) -> float:
+    """The left side of (91) for periodic signals, over their energy."""
+    mu, smoothness = curvatures
+    theta, answer, weight = (np.fft.fft(each) for each in (signal, gradient, multiplier))
+    cross = mu * weight + smoothness * weight.conj()
+    form = -2 * mu * smoothness * weight.real * np.abs(theta) ** 2
+    form = form + 2 * (theta.conj() * cross * answer).real - 2 * weight.real * np.abs(answer) ** 2
+    return float(form.sum() / (np.abs(theta) ** 2).sum() / multiplier[0])
 
 
 def _solve(parameters: Parameters, step_size: float, strong_convexity: float) -> dict:

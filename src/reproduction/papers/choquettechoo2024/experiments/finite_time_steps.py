@@ -13,7 +13,7 @@ from reproduction.experiment.identities import Stated, below, every, identity
 from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import Covariance
 
-PLACE = "Property D.2, Lemmas D.9, D.10 and D.12"
+PLACE = "Property D.2, Proposition D.6, Lemmas D.9, D.10 and D.12"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd", "sum_of_two")
 ROUNDING, REFUSED = below(1e-12), (1e-8, 0.1)
 
@@ -169,6 +169,60 @@ def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
         printed = max(printed, float(square.sum() / (eigenvalues.size * total)))
         squared = max(squared, float(square.sum() / (eigenvalues.size * total**2)))
     return {"printed_response_ratio": printed, "squared_response_ratio": squared}
+
+
+@per(
+    noise_free_ratio=Stated(
+        "largest norm of a noise-free iterate after a step over that of the start",
+        where="Proposition D.6",
+        states="The noise-free iterates never get longer than the start.",
+        holds=below(1.0),
+        refuses=[1.001, 1.1],
+        wrong={"Up to a learning rate of 2 / R^2 they do not either.": "noise_free_ratio_beyond"},
+        entry={
+            "id": "noise-free-iterates-d6",
+            "ours": ["200 sequences of 50 features", "C = 16 and T/p = 500 in the learning rate"],
+        },
+    ),
+    noise_free_ratio_beyond="the same at a learning rate of 2 / R^2",
+)
+def noise_free(parameters: Parameters) -> dict[str, float]:
+    """Drawn Gaussian features from a distance spread evenly over the eigenvectors."""
+    eigenvalues, moment = parameters.eigenvalues, parameters.moment
+    rng = np.random.Generator(np.random.SFC64(2))
+    features = rng.standard_normal((50, 200, eigenvalues.size)) * np.sqrt(eigenvalues)
+
+    def largest(eta: float) -> float:
+        iterates, worst = np.full(features.shape[1:], eigenvalues.size**-0.5), 0.0
+        for x in features:
+            iterates = iterates - eta * np.sum(x * iterates, axis=1, keepdims=True) * x
+            worst = max(worst, float(np.linalg.norm(iterates, axis=1).max()))
+        return worst
+
+    return {
+        "noise_free_ratio": largest(1 / (16 * moment * np.log(500))),
+        "noise_free_ratio_beyond": largest(2 / moment),
+    }
+
+
+@per(
+    "family",
+    absolute_response_ratio=(
+        "largest tr V V' of drawn features over d times the squared sum, lags of 1 and more"
+    ),
+)
+def absolute_response_ratio(parameters: Parameters, family: str) -> float:
+    """V of equation (65) by its recursion, all Q positive semi-definite."""
+    eigenvalues, d = parameters.eigenvalues, parameters.eigenvalues.size
+    rng = np.random.Generator(np.random.SFC64(3))
+    features = rng.standard_normal((200, d)) * np.sqrt(eigenvalues)
+    eta = 1 / float(np.sum(features**2, axis=1).max())
+    beta = parameters.coefficients(family)[: len(features)]
+    response, worst = beta[0] * np.eye(d), 0.0
+    for x, coefficient, total in zip(features, beta[1:], np.cumsum(np.abs(beta))[1:], strict=False):
+        response = response - eta * np.outer(x, x @ response) + coefficient * np.eye(d)
+        worst = max(worst, float(np.sum(response**2)) / (d * total**2))
+    return worst
 
 
 @per(

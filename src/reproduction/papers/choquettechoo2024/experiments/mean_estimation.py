@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage, trials_last
-from reproduction.experiment.identities import above, identity
+from reproduction.experiment.identities import above, close, every, identity, times
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.regression import deviations, family_noise
 
@@ -242,6 +242,46 @@ def two_point_constant() -> float:
     return float(risk) / (eta * (1 - rare) ** 2)
 
 
+@identity(
+    "shown_step_size",
+    id="least-value-after-equation-19",
+    where="Equation (19), Appendix B",
+    states="The least value of (18) is eta^2 G^2 sigma_dp^2 / (4 pi^2) times the squared integral "
+    "of 1 / |1 - eta - exp(i omega)|.",
+    ours=["eta = 0.01, 0.1, 0.5", "sigma_dp^2 of Theorem 2.1 for the optimal coefficients"],
+    holds=every(close(1.0, relative=1e-6)),
+    refuses=[times(1.05), times(0.95)],
+    expect="contradicted",
+    finding="sensitivity-twice-after-equation-19",
+)
+def printed_least_value(parameters: Parameters, shown_step_size: float) -> float:
+    """Printed least value of (18) over the exact private squared error."""
+    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
+
+    exact = 2 * least_private_excess_risk(
+        shown_step_size, noise_multiplier=(2 * parameters.rho) ** -0.5
+    )
+    printed = parameters.source_std(shown_step_size, "optimal") ** 2
+    return float(_squared_integral(shown_step_size) * printed / exact)
+
+
+@identity(
+    "shown_step_size",
+    id="least-value-with-the-budget",
+    where="Equation (19), Appendix B",
+    compares="The exact least value of (18) with 1 / (2 rho) in place of sigma_dp^2.",
+    holds=every(close(1.0, relative=1e-9)),
+    refuses=[times(1.001), times(0.5)],
+)
+def least_value_with_budget(parameters: Parameters, shown_step_size: float) -> float:
+    """Least value of (18) with 1 / (2 rho) for sigma_dp^2, over the exact one."""
+    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
+
+    variance = 1 / (2 * parameters.rho)
+    exact = 2 * least_private_excess_risk(shown_step_size, noise_multiplier=variance**0.5)
+    return float(_squared_integral(shown_step_size) * variance / exact)
+
+
 @per(*SHOWN, exact_risk="stationary excess risk")
 def exact_risk(parameters: Parameters, shown_step_size: float, family: str) -> float:
     from privreg.theory.correlated_noise.mean_estimation import stationary_excess_risk
@@ -296,7 +336,20 @@ theory = stage(
     perturbed_over_optimal,
     largest_noise_correlation,
     two_point_constant,
+    printed_least_value,
+    least_value_with_budget,
     exact_risk,
 )
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), exact_risk, deviation)
+
+
+def _squared_integral(eta: float) -> float:
+    """(eta / (2 pi) times the integral of 1 / |1 - eta - exp(i omega)|)^2, by quadrature."""
+    from privreg.theory.correlated_noise.spectral_integrals import (
+        frequency_rule,
+        squared_distance,
+    )
+
+    grid, weights = frequency_rule(eta)
+    return float((eta * (weights @ squared_distance(grid, eta) ** -0.5) / (2 * np.pi)) ** 2)

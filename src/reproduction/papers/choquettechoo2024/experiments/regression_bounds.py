@@ -9,15 +9,25 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, above, below, close, every, identity, times
+from reproduction.experiment.identities import (
+    Stated,
+    above,
+    below,
+    between,
+    close,
+    every,
+    identity,
+    times,
+)
 from reproduction.papers.choquettechoo2024.regression import (
     FAMILY,
     Covariance,
     family_noise,
+    power_law,
     stationary,
 )
 
-PLACE = "Theorems C.14, C.15, C.18 and D.11, Lemma C.4"
+PLACE = "Theorems 2.2, C.14, C.15, C.18 and D.11, Lemma C.4"
 
 
 class Parameters(Covariance):
@@ -98,6 +108,48 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
         "over_printed_lower": over_lower,
         "doubled_over_printed_lower": 2 * over_lower,
     }
+
+
+@identity(
+    "step_share",
+    id="lower-bound-for-all-coefficients",
+    kind="theorem",
+    where="Theorem 2.2, Table 1, Theorem C.18",
+    states="Whatever the coefficients, the private part of the asymptotic suboptimality is at "
+    "least a constant times eta^2 tr H / rho.",
+    ours=[
+        "eigenvalues 1, k^(-1/2), 1/k, k^-2 and (1, 1/d, ..., 1/d), d = 64",
+        "step sizes from 1e-4 to 0.9 over R^2",
+        "the constant 1, sixteen times that of Theorem C.18 halved",
+    ],
+    note="The exact risk is linear in |B|^2, so that Cauchy and Schwarz give the least of all.",
+    holds=every(above(1.0)),
+    refuses=[0.99, 0.06],
+)
+def least_risk_constant(step_share: float) -> float:
+    """Least private risk of all coefficients over eta^2 tr H / rho, the least of five spectra."""
+    d = 64
+    spectra = [power_law(d, decay) for decay in (0.0, 0.5, 1.0, 2.0)]
+    spectra.append(np.append(1.0, np.full(d - 1, 1 / d)))
+    return min(_least_risk(spectrum, float(step_share)) for spectrum in spectra)
+
+
+@identity(
+    "step_share",
+    id="label-part-of-theorem-2-2",
+    kind="theorem",
+    where="Theorem 2.2",
+    states="The part of the label noise is of order eta sigma_sgd^2 tr H, for all coefficients.",
+    ours=["constants from 1/4 to 1/2", "step sizes from 1e-4 to 0.9 over R^2"],
+    holds=every(between(0.25, 0.5)),
+    refuses=[0.24, 0.51],
+)
+def label_part_constant(parameters: Parameters, step_share: float) -> float:
+    """Part of the label noise over eta sigma^2 tr H."""
+    eigenvalues, eta = parameters.eigenvalues, float(step_share / parameters.moment)
+    noise = family_noise("damped_square_root", float(eta * eigenvalues.min()))
+    found = stationary(eigenvalues, eta, noise, label_noise_std=1.0)
+    return found.label / (eta * float(eigenvalues.sum()))
 
 
 @per(
@@ -207,4 +259,28 @@ def transform_over_norm() -> float:
     return float((beta @ [1.0, -1.0]) ** 2 / (beta @ beta))
 
 
-theory = stage(AXES, limits, integral_shares, curves, gradient_share, transform_over_norm)
+theory = stage(AXES, blocks_of=globals())
+
+
+def _least_risk(eigenvalues: np.ndarray, step_share: float) -> float:
+    """Least private excess risk of all coefficients over eta^2 tr H / rho.
+
+    With the risk as sigma^2 times the integral of |B|^2 times a weight, and sigma^2 as that of
+    1 / |B|^2, the least product is the squared integral of the weight's root.
+    """
+    from privreg.theory.correlated_noise.bounds import fourth_moment_bound
+    from privreg.theory.correlated_noise.spectral_integrals import (
+        frequency_rule,
+        squared_distance,
+    )
+
+    eta = step_share / fourth_moment_bound(eigenvalues)
+    rates = eta * eigenvalues
+    # `stationary_error` over eta^2, with the relative variances as integrals over frequencies.
+    weights = eigenvalues * (2 - rates) / (4 * (1 - rates))
+    weights /= 1 - 0.5 * np.sum(rates / (1 - rates))
+    grid, load = frequency_rule(float(rates.min()))
+    pairs = zip(weights, rates, strict=True)
+    response = sum(weight / squared_distance(grid, rate) for weight, rate in pairs)
+    least = 0.5 * (load @ np.sqrt(response) / (2 * np.pi)) ** 2
+    return float(least / eigenvalues.sum())

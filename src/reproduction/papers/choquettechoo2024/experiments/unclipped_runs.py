@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from reproduction.experiment.trials import Trial
 
-PLACE = "Theorems D.4 and D.13, Propositions D.5 to D.8, Lemma D.10, equation (9)"
+PLACE = "Theorems D.4 and D.13, Propositions D.5, D.7 and D.8, Lemma D.10, equation (9)"
+# Of log(T/p) in the bounds, in their order.
+POWERS = (3, 5, 3, 2)
 
 
 class Parameters(Covariance):
@@ -54,7 +56,6 @@ AXES = {
     "step_count",
     event=Quantity("largest ratio to an event", "label_noise_std condition"),
     bound=Quantity("largest ratio to a bound", "label_noise_std quantity"),
-    start=Quantity("largest ratio to the bound of D.6", "label_noise_std"),
     absolute=Quantity("largest ratio to the absolute bound of D.10", "label_noise_std"),
     clipped="share of clipped gradients, DP-FTRL of D.13",
     risk="excess risk of the last iterate, DP-FTRL of D.13",
@@ -74,13 +75,25 @@ def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
     "step_count",
     "label_noise_std",
     failed_events="share of runs in which an event fails",
+    failed_plain_events="the same without the events' factors log(T/p) and T^2/p",
     bound_quantile=Quantity("(1 - p)-quantile of the ratio to a bound", "quantity"),
+    plain_bound_quantile=Quantity(
+        "the same of the ratio to a bound without its power of log(T/p)", "quantity"
+    ),
 )
 def quantiles(parameters: Parameters, simulation: xr.Dataset) -> dict:
     events, bounds = trials_last(simulation.event), trials_last(simulation.bound)
+    quantile = np.quantile(bounds, 1 - parameters.failure_probability, axis=-1)
+    steps = np.asarray(parameters.step_counts, dtype=float)[:, None]
+    log = np.log(steps / parameters.failure_probability)
+    union = steps**2 / parameters.failure_probability
+    # In the order of EVENTS.
+    factors = np.hstack([log, log + np.log(2), log, union, log, union])[:, None, :, None]
     return {
         "failed_events": (events > 1).any(axis=2).mean(axis=-1),
-        "bound_quantile": np.quantile(bounds, 1 - parameters.failure_probability, axis=-1),
+        "failed_plain_events": (events * factors > 1).any(axis=2).mean(axis=-1),
+        "bound_quantile": quantile,
+        "plain_bound_quantile": quantile * log[:, :, None] ** POWERS,
     }
 
 
@@ -97,14 +110,10 @@ def least_label_constant(parameters: Parameters, simulation: xr.Dataset) -> np.n
 
 
 @per(
-    start_ratio="largest norm of a noise-free iterate over start",
     absolute_ratio="largest tr V V' over d times the squared sum",
 )
 def largest(simulation: xr.Dataset) -> dict:
-    return {
-        "start_ratio": simulation.start.values.max(),
-        "absolute_ratio": simulation.absolute.values.max(),
-    }
+    return {"absolute_ratio": simulation.absolute.values.max()}
 
 
 @per(
