@@ -60,7 +60,7 @@ RUN = {
     "noise": Seeded(1),
 }
 SUMS = {"records": Made(people), "whitening": WHITENING, "clip_norm": 0.5, "cap": 2.0}
-FITTED = {"X": FEATURES, "y": LABELS, "groups": None}
+FITTED = {"X": FEATURES, "y": LABELS, "sample_weight": None, "groups": None}
 EXCEPTIONS: dict[str, dict[str, Any]] = {
     "huber_descent.huber_descent": {
         "samples": ArraySamples(FEATURES, LABELS),
@@ -203,6 +203,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "budget": BUDGET,
         "feature_bounds": [-1.0, 1.0],
         "label_bounds": [-2.0, 2.0],
+        "weight_bound": None,
         "fit_intercept": True,
         "target": "least_squares",
         "settings": None,
@@ -218,6 +219,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "linear_regression.PrivateLinearRegression.fit_table": {
         "table": Made(table),
         "label": "y",
+        "weight": None,
         "executor": None,
     },
     "outlook.problem_in_bounds": {"sample_size": 50, "dimension": 3, "share": 0.5},

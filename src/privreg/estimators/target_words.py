@@ -12,9 +12,15 @@ from privreg.inference.least_squares_intervals import robust_difference
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.methods.method import Method
 from privreg.methods.runs import Fitted
+from privreg.validation import require_number
 
 # Level of the test whether a robust fit would tell another story.
 ALARM = 0.05
+OWN_RESIDUALS = (
+    "The clip looks at a record's residual, whatever its weight; what is said of errors given the "
+    "features must hold given the weights as well."
+)
+NOUNS: dict[type, str] = {HuberFit: "robust fit", LeastSquaresFit: "least squares"}
 
 
 def target_sentences(
@@ -63,3 +69,24 @@ def target_sentences(
         whose = [name for name, own in zip(names, intervals.reasons, strict=True) if own == reason]
         found.append(f"No interval for {', '.join(whose)}: {reason}.")
     return found
+
+
+def weight_sentences(fit: Fitted, bound: float) -> list[str]:
+    """What weights mean for a fit, before what its target is.
+
+    Parameters
+    ----------
+    fit : Fitted
+        What a weighted fit released.
+    bound : float
+        Of the weights, more than 0.
+    """
+    bound = require_number("bound", bound, above=0)
+    centre = getattr(fit, "centre", None)
+    mean = "" if centre is None else f", their mean is about {bound * centre.value[0]:.3g}"
+    return [
+        f"Weighted {NOUNS.get(type(fit), 'fit')}: of the population in which a record counts by "
+        f"its weight. Weights are clipped to [0, {bound:g}]{mean}.",
+        *([OWN_RESIDUALS] if isinstance(fit, HuberFit) else []),
+        "What was predicted before the fit takes all weights to be the largest.",
+    ]
