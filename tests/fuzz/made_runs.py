@@ -156,7 +156,7 @@ def regression() -> Any:
     from privreg.estimators.linear_regression import PrivateLinearRegression
 
     return PrivateLinearRegression(
-        BUDGET, feature_bounds=(-1, 1), label_bounds=(-2, 2), random_state=1
+        BUDGET, feature_bounds=(-1, 1), label_bounds=(-2, 2), weight_bound=1.5, random_state=1
     )
 
 

@@ -26,7 +26,7 @@ from privreg.estimators.refits import CLONES, clones_of, is_clone_of, related, w
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
-from privreg.estimators.weights import array_samples, require_weighting, require_weights
+from privreg.estimators.weights import array_samples, require_weighting
 from privreg.methods.method import Method, require_method
 from privreg.noise.source import SECRET, Secret, Seeded
 from privreg.privacy.budget import Budget
@@ -220,7 +220,6 @@ class PrivateLinearRegression(FittedRegression):
         require_unmasked("X", X)
         require_unmasked("y", y)
         features, labels = unquoted(lambda: self._numbers(X, y), X=X, y=y)
-        weights = None if sample_weight is None else require_weights(sample_weight, len(labels))
         persons = None if groups is None else require_groups(groups, len(labels))
         names = getattr(self, "feature_names_in_", None)
         self.feature_bounds_ = declared(
@@ -228,7 +227,7 @@ class PrivateLinearRegression(FittedRegression):
         )
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
-        samples = array_samples(frame, features, labels, weights, self.weight_bound_)
+        samples = array_samples(frame, features, labels, sample_weight, self.weight_bound_)
         records = len(labels) if persons is None else persons.count
         return self._fit(Job(samples, frame, records, persons))
 

@@ -20,7 +20,6 @@ OWN_RESIDUALS = (
     "The clip looks at a record's residual, whatever its weight; what is said of errors given the "
     "features must hold given the weights as well."
 )
-NOUNS: dict[type, str] = {HuberFit: "robust fit", LeastSquaresFit: "least squares"}
 
 
 def target_sentences(
@@ -82,10 +81,11 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
         Of the weights, more than 0.
     """
     bound = require_number("bound", bound, above=0)
-    centre = getattr(fit, "centre", None)
+    noun = "robust fit" if isinstance(fit, HuberFit) else "least squares"
+    centre = fit.centre if isinstance(fit, (HuberFit, LeastSquaresFit)) else None
     mean = "" if centre is None else f", their mean is about {bound * centre.value[0]:.3g}"
     return [
-        f"Weighted {NOUNS.get(type(fit), 'fit')}: of the population in which a record counts by "
+        f"Weighted {noun}: of the population in which a record counts by "
         f"its weight. Weights are clipped to [0, {bound:g}]{mean}.",
         *([OWN_RESIDUALS] if isinstance(fit, HuberFit) else []),
         "What was predicted before the fit takes all weights to be the largest.",

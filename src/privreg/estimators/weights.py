@@ -12,8 +12,8 @@ from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
 from privreg.estimators.bounds import LARGEST, NARROWEST, Frame
 from privreg.estimators.unquoted import unquoted
-from privreg.methods.method import Method
-from privreg.validation import require_number, require_unmasked
+from privreg.methods.method import Method, require_method
+from privreg.validation import require_count, require_instance, require_number, require_unmasked
 
 FloatArray = NDArray[np.float64]
 WEIGHTS = (
@@ -44,7 +44,7 @@ def require_weighting(bound: Any, settings: Method | None, *, weights: Any) -> f
         return None
     if bound is None:
         raise ValueError(UNDECLARED)
-    if settings is not None and not settings.takes_weights:
+    if settings is not None and not require_method("settings", settings).takes_weights:
         raise ValueError(
             f"settings must be a method that takes weights, such as least_squares, huber, adassp "
             f"or full_batch, got {settings.name}, whose steps see one record each"
@@ -61,6 +61,7 @@ def require_weights(sample_weight: Any, rows: int) -> FloatArray:
     rows : int
         n.
     """
+    require_count("rows", rows, least=0)
     require_unmasked("sample_weight", sample_weight)
     options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
     found = np.asarray(
@@ -75,7 +76,7 @@ def require_weights(sample_weight: Any, rows: int) -> FloatArray:
 
 
 def array_samples(
-    frame: Frame, features: FloatArray, labels: FloatArray, weights: FloatArray | None, bound: Any
+    frame: Frame, features: FloatArray, labels: FloatArray, sample_weight: Any, bound: float | None
 ) -> ArraySamples:
     """Rows in the units of the bounds, multiplied by the roots of their weights if there are some.
 
@@ -83,12 +84,15 @@ def array_samples(
     ----------
     frame : Frame
     features : ndarray, shape (n, p)
-    labels, weights : ndarray, shape (n,)
+    labels : ndarray, shape (n,)
+    sample_weight : array_like, shape (n,)
+        Unused where there is no bound.
     bound : float or None
         Of the weights.
     """
+    require_instance("frame", frame, Frame)
     rows, values = frame.rows(features), frame.labels(labels)
-    if weights is None:
+    if bound is None:
         return ArraySamples(rows, values)
-    roots = weight_roots(weights, bound)
+    roots = weight_roots(require_weights(sample_weight, len(values)), bound)
     return WeightedSamples(rows * roots[:, None], values * roots, roots)
