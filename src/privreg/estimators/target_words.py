@@ -16,10 +16,7 @@ from privreg.validation import require_number
 
 # Level of the test whether a robust fit would tell another story.
 ALARM = 0.05
-OWN_RESIDUALS = (
-    "The clip looks at a record's residual, whatever its weight; what is said of errors given the "
-    "features must hold given the weights as well."
-)
+GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
 
 
 def target_sentences(
@@ -87,6 +84,6 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
     return [
         f"Weighted {noun}: of the population in which a record counts by "
         f"its weight. Weights are clipped to [0, {bound:g}]{mean}.",
-        *([OWN_RESIDUALS] if isinstance(fit, HuberFit) else []),
+        *([GIVEN_WEIGHTS] if isinstance(fit, HuberFit) else []),
         "What was predicted before the fit takes all weights to be the largest.",
     ]
