@@ -17,8 +17,9 @@ from privreg.estimators.prediction_intervals import PredictionIntervals
 from privreg.estimators.report import PrivacyStatement, write_report
 from privreg.estimators.summary import READING, Summary
 from privreg.estimators.table_quality import TableQuality
-from privreg.estimators.target_words import target_sentences, weight_sentences
+from privreg.estimators.target_words import target_sentences
 from privreg.estimators.unquoted import unquoted
+from privreg.estimators.weights import weight_sentences
 from privreg.inference.coefficient_covariance import CoefficientCovariance
 from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.method import Method

@@ -12,11 +12,9 @@ from privreg.inference.least_squares_intervals import robust_difference
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.methods.method import Method
 from privreg.methods.runs import Fitted
-from privreg.validation import require_number
 
 # Level of the test whether a robust fit would tell another story.
 ALARM = 0.05
-GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
 
 
 def target_sentences(
@@ -65,25 +63,3 @@ def target_sentences(
         whose = [name for name, own in zip(names, intervals.reasons, strict=True) if own == reason]
         found.append(f"No interval for {', '.join(whose)}: {reason}.")
     return found
-
-
-def weight_sentences(fit: Fitted, bound: float) -> list[str]:
-    """What weights mean for a fit, before what its target is.
-
-    Parameters
-    ----------
-    fit : Fitted
-        What a weighted fit released.
-    bound : float
-        Of the weights, more than 0.
-    """
-    bound = require_number("bound", bound, above=0)
-    noun = "robust fit" if isinstance(fit, HuberFit) else "least squares"
-    centre = fit.centre if isinstance(fit, (HuberFit, LeastSquaresFit)) else None
-    mean = "" if centre is None else f", their mean is about {bound * centre.value[0]:.3g}"
-    return [
-        f"Weighted {noun}: of the population in which a record counts by "
-        f"its weight. Weights are clipped to [0, {bound:g}]{mean}.",
-        *([GIVEN_WEIGHTS] if isinstance(fit, HuberFit) else []),
-        "What was predicted before the fit takes all weights to be the largest.",
-    ]

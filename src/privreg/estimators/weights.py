@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array
 
+from privreg.algorithms.huber_fit import HuberFit
+from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
 from privreg.estimators.bounds import LARGEST, NARROWEST, Frame
 from privreg.estimators.unquoted import unquoted
 from privreg.methods.method import Method, require_method
+from privreg.methods.runs import Fitted
 from privreg.validation import require_count, require_instance, require_number, require_unmasked
 
 FloatArray = NDArray[np.float64]
@@ -20,6 +23,7 @@ WEIGHTS = (
     "the weight of a record is a function of that record and of what is public, and weights are "
     "clipped to [0, weight_bound], record by record"
 )
+GIVEN_WEIGHTS = "What is said of errors given the features must hold given the weights as well."
 UNDECLARED = (
     "weight_bound must be declared with weights, a public largest weight, got None: without one a "
     "doubled weight, as bagging's counts, doubles what a record may change"
@@ -96,3 +100,25 @@ def array_samples(
         return ArraySamples(rows, values)
     roots = weight_roots(require_weights(sample_weight, len(values)), bound)
     return WeightedSamples(rows * roots[:, None], values * roots, roots)
+
+
+def weight_sentences(fit: Fitted, bound: float) -> list[str]:
+    """What weights mean for a fit, before what its target is.
+
+    Parameters
+    ----------
+    fit : Fitted
+        What a weighted fit released.
+    bound : float
+        Of the weights, more than 0.
+    """
+    bound = require_number("bound", bound, above=0)
+    noun = "robust fit" if isinstance(fit, HuberFit) else "least squares"
+    centre = fit.centre if isinstance(fit, (HuberFit, LeastSquaresFit)) else None
+    mean = "" if centre is None else f", their mean is about {bound * centre.value[0]:.3g}"
+    return [
+        f"Weighted {noun}: of the population in which a record counts by "
+        f"its weight. Weights are clipped to [0, {bound:g}]{mean}.",
+        *([GIVEN_WEIGHTS] if isinstance(fit, HuberFit) else []),
+        "What was predicted before the fit takes all weights to be the largest.",
+    ]

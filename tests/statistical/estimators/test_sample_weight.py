@@ -54,7 +54,8 @@ def test_robust_intervals_cover_where_errors_are_symmetric():
         model.set_params(random_state=sample).fit(features, labels, sample_weight=weights)
         covered.append(model.confidence_intervals().covers([*UNWEIGHTED, 0.0]))
     error = np.std(np.mean(covered, axis=1)) / np.sqrt(len(covered))
-    assert abs(np.mean(covered) - 0.95) < 3 * error + 0.02
+    # The range of docs/private-intervals.md for fits without weights.
+    assert 0.926 - 3 * error < np.mean(covered) < 0.960 + 3 * error
 
 
 @pytest.mark.long
