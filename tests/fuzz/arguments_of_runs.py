@@ -283,13 +283,6 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "roots": np.full(ROWS, 0.5),
     },
     "weighted_samples.weight_roots": {"weights": WEIGHTS, "bound": 1.5},
-    "weights.array_samples": {
-        "frame": FRAME,
-        "features": FEATURES,
-        "labels": LABELS,
-        "sample_weight": WEIGHTS,
-        "bound": 1.5,
-    },
     "weights.require_weighting": {"bound": 1.5, "settings": None, "weights": WEIGHTS},
     "weights.require_weights": {"sample_weight": WEIGHTS, "rows": ROWS},
     "table_quality.private_quality": {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privreg.algorithms.samples import ArraySamples
 from privreg.immutable import frozen
-from privreg.validation import require_array, require_instance, require_number, require_real
+from privreg.validation import require_array, require_number, require_real
 
 FloatArray = NDArray[np.float64]
 # Shares of the bound below which a weight counts as 0: roots stay far from the ends of precision.
@@ -46,6 +46,11 @@ class WeightedSamples(ArraySamples):
         Labels likewise.
     roots : array_like, shape (n,)
         √w̃, in [0, 1].
+
+    Attributes
+    ----------
+    norms : ndarray, shape (n,)
+        Euclidean norms of the weighted rows; `inf` beyond double precision.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -58,14 +63,14 @@ class WeightedSamples(ArraySamples):
         object.__setattr__(self, "roots", frozen(roots))
 
 
-def weight_roots(weights: NDArray[Any], bound: float) -> FloatArray:
+def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
     r"""Roots of weights relative to their bound, each of its own record alone.
 
     .. math:: \sqrt{\mathrm{clip}(w, 0, W)/W}
 
     Parameters
     ----------
-    weights : ndarray, shape (n,)
+    weights : array_like, shape (n,)
         w, none of them missing; `inf` is beyond the bound, and weights below 1e-30 W count as 0.
     bound : float
         W, at least 1e-15 and at most 1e15.
@@ -76,7 +81,5 @@ def weight_roots(weights: NDArray[Any], bound: float) -> FloatArray:
     [0.0, 0.0, 0.5, 1.0, 1.0]
     """
     bound = require_number("bound", bound, least=1e-15, most=1e15)
-    require_instance("weights", weights, np.ndarray)
-    found = np.clip(weights.astype(np.float64, copy=False), 0.0, bound)
-    shares = require_real("weights", found) / bound
+    shares = np.clip(require_real("weights", weights, infinite=True), 0.0, bound) / bound
     return np.sqrt(np.where(shares < NEGLIGIBLE, 0.0, shares))

@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
 from privreg.algorithms.records import require_groups
+from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.split_budget import require_budget
+from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
 from privreg.estimators.bounds import declared
 from privreg.estimators.columns import Numbers, table_columns
 from privreg.estimators.fitted_regression import FittedRegression
@@ -26,7 +28,7 @@ from privreg.estimators.refits import CLONES, clones_of, is_clone_of, related, w
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
-from privreg.estimators.weights import array_samples, require_weighting
+from privreg.estimators.weights import require_weighting, require_weights
 from privreg.methods.method import Method, require_method
 from privreg.noise.source import SECRET, Secret, Seeded
 from privreg.privacy.budget import Budget
@@ -227,7 +229,14 @@ class PrivateLinearRegression(FittedRegression):
         )
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
-        samples = array_samples(frame, features, labels, sample_weight, self.weight_bound_)
+        rows, values = frame.rows(features), frame.labels(labels)
+        samples: ArraySamples
+        if self.weight_bound_ is None:
+            samples = ArraySamples(rows, values)
+        else:
+            weights = require_weights(sample_weight, len(values))
+            roots = weight_roots(weights, self.weight_bound_)
+            samples = WeightedSamples(rows * roots[:, None], values * roots, roots)
         records = len(labels) if persons is None else persons.count
         return self._fit(Job(samples, frame, records, persons))
 
@@ -278,6 +287,8 @@ class PrivateLinearRegression(FittedRegression):
         workers send are exact sums over records, which are not private: the guarantee is for what
         this process releases, and workers, their logs and the network are trusted as it is.
         """
+        if weight is not None:
+            require_instance("weight", weight, str)
         self.weight_bound_ = self._require_settings(weights=weight)
         require_count("threads", threads)
         share = require_number("quality_share", quality_share, least=0, below=1)

@@ -10,13 +10,11 @@ from sklearn.utils.validation import check_array
 
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
-from privreg.estimators.bounds import LARGEST, NARROWEST, Frame
+from privreg.estimators.bounds import LARGEST, NARROWEST
 from privreg.estimators.unquoted import unquoted
 from privreg.methods.method import Method, require_method
 from privreg.methods.runs import Fitted
-from privreg.validation import require_count, require_instance, require_number, require_unmasked
+from privreg.validation import require_count, require_number, require_unmasked
 
 FloatArray = NDArray[np.float64]
 WEIGHTS = (
@@ -77,29 +75,6 @@ def require_weights(sample_weight: Any, rows: int) -> FloatArray:
     if found.shape != (rows,):
         raise ValueError(f"sample_weight must have shape ({rows},), got {found.shape}")
     return found
-
-
-def array_samples(
-    frame: Frame, features: FloatArray, labels: FloatArray, sample_weight: Any, bound: float | None
-) -> ArraySamples:
-    """Rows in the units of the bounds, multiplied by the roots of their weights if there are some.
-
-    Parameters
-    ----------
-    frame : Frame
-    features : ndarray, shape (n, p)
-    labels : ndarray, shape (n,)
-    sample_weight : array_like, shape (n,)
-        Unused where there is no bound.
-    bound : float or None
-        Of the weights.
-    """
-    require_instance("frame", frame, Frame)
-    rows, values = frame.rows(features), frame.labels(labels)
-    if bound is None:
-        return ArraySamples(rows, values)
-    roots = weight_roots(require_weights(sample_weight, len(values)), bound)
-    return WeightedSamples(rows * roots[:, None], values * roots, roots)
 
 
 def weight_sentences(fit: Fitted, bound: float) -> list[str]:
