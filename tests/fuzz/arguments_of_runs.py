@@ -60,7 +60,8 @@ RUN = {
     "noise": Seeded(1),
 }
 SUMS = {"records": Made(people), "whitening": WHITENING, "clip_norm": 0.5, "cap": 2.0}
-FITTED = {"X": FEATURES, "y": LABELS, "groups": None}
+WEIGHTS = np.abs(LABELS)
+FITTED = {"X": FEATURES, "y": LABELS, "sample_weight": WEIGHTS, "groups": None}
 EXCEPTIONS: dict[str, dict[str, Any]] = {
     "huber_descent.huber_descent": {
         "samples": ArraySamples(FEATURES, LABELS),
@@ -203,6 +204,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "budget": BUDGET,
         "feature_bounds": [-1.0, 1.0],
         "label_bounds": [-2.0, 2.0],
+        "weight_bound": 1.5,
         "fit_intercept": True,
         "target": "least_squares",
         "settings": None,
@@ -218,6 +220,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "linear_regression.PrivateLinearRegression.fit_table": {
         "table": Made(table),
         "label": "y",
+        "weight": None,
         "executor": None,
     },
     "outlook.problem_in_bounds": {"sample_size": 50, "dimension": 3, "share": 0.5},
@@ -272,7 +275,16 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "label": "y",
         "frame": FRAME,
         "executor": None,
+        "weight": None,
     },
+    "weighted_samples.WeightedSamples": {
+        "features": FEATURES,
+        "labels": LABELS,
+        "roots": np.full(ROWS, 0.5),
+    },
+    "weighted_samples.weight_roots": {"weights": WEIGHTS, "bound": 1.5},
+    "weights.require_weighting": {"bound": 1.5, "settings": None, "weights": WEIGHTS},
+    "weights.require_weights": {"sample_weight": WEIGHTS, "rows": ROWS},
     "table_quality.private_quality": {
         "counts": np.array([[3, 1], [0, 0], [0, 2]]),
         "columns": {"a": True, "c": False, "y": True},

@@ -292,6 +292,7 @@ INTERNALS = {
     "least_squares_fit.LeastSquaresFit",
     "least_squares_settings.with_start_of",
     "target_words.target_sentences",
+    "weights.weight_sentences",
     *(
         f"record_gradients.{name}"
         for name in (

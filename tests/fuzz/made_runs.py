@@ -156,7 +156,7 @@ def regression() -> Any:
     from privreg.estimators.linear_regression import PrivateLinearRegression
 
     return PrivateLinearRegression(
-        BUDGET, feature_bounds=(-1, 1), label_bounds=(-2, 2), random_state=1
+        BUDGET, feature_bounds=(-1, 1), label_bounds=(-2, 2), weight_bound=1.5, random_state=1
     )
 
 
@@ -170,6 +170,7 @@ def fitted_at_once(
     *,
     feature_bounds: Any,
     label_bounds: Any,
+    weight_bound: Any,
     fit_intercept: Any,
     target: Any,
     settings: Any,
@@ -184,6 +185,7 @@ def fitted_at_once(
         budget,
         feature_bounds=feature_bounds,
         label_bounds=label_bounds,
+        weight_bound=weight_bound,
         fit_intercept=fit_intercept,
         target=target,
         settings=settings,

@@ -116,7 +116,8 @@ def huber_descent(
     - a sum of clipped gradients: 2γ; γ; and the sum of rows likewise with `feature_norm`;
     - tr A and tr B, sums of numbers in [0, R²] and [0, γ²]: R² and γ².
 
-    Noise on a symmetric matrix is isotropic in the Frobenius norm.
+    Noise on a symmetric matrix is isotropic in the Frobenius norm. A row of `WeightedSamples` adds
+    w̃ u ψ(r), of norm at most √w̃ γ, and all other sums take it as they take any row.
 
     Source
     ------

@@ -31,10 +31,15 @@ from privreg.validation import require_instance
 
 
 def row_sum(records: Records) -> FloatArray:
-    """Sum over records of the mean of their rows, (p,): each adds a vector of `feature_norm`."""
+    """Sum over records of the mean of their rows, (p,): each adds a vector of `feature_norm`.
+
+    A weighted row √w(1, x) adds w(1, x), by its first entry.
+    """
     require_instance("records", records, Records)
 
     def part(features: Rows, labels: Rows, starts: NDArray[np.int64] | None) -> FloatArray:
+        if records.weighted:
+            features = features * np.clip(features[:, :1], 0, 1)
         if starts is None:
             return np.sum(features, axis=0, dtype=np.float64)
         sizes = np.diff(starts, append=len(labels))
@@ -186,6 +191,8 @@ def traces(
         if starts is None and records.common_width:
             rows = white.squares * found.leverage**2
             squares = squares * rows / white.rows.shape[1]
+            if white.roots is not None:
+                squares = squares * white.roots**2
         return np.array([np.sum(kept, dtype=np.float64), np.sum(squares, dtype=np.float64)])
 
     curvature, square = records.white_total(part, whitening, (2,))

@@ -116,6 +116,7 @@ def least_squares_descent(
 
     A record that is a person has one q, the length of its summed gradient, and one weight
     min(1, R²/Σ‖z‖²) for all of its rows. A blank record adds 0 to every sum and is in no count.
+    `WeightedSamples` are rows like others, one of weight 0 is blank.
 
     Source
     ------
@@ -133,6 +134,7 @@ def least_squares_descent(
         groups,
         threads=require_count("threads", threads),
         common_width=True,
+        clips_weighted=True,
     )
     count = shared_sample_size(sample_size, records=records.count, neighbours=budget.neighbours)
     run = _Run(records, SplitBudget(budget, rng), settings, count, bool(intercept))

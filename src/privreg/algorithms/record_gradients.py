@@ -96,7 +96,11 @@ def record_gradients(
         return RecordGradients(white, residuals, ones, norms, norms * absolute, rows[:0], False)
     root = float(np.sqrt(len(parameters)))
     leverage = root / np.maximum(norms, root)
-    return RecordGradients(white, residuals, leverage, norms, root * absolute, rows[:0], False)
+    lengths = root * absolute
+    if white.roots is not None:
+        # Of a weighted row √w(x, y) the residual is √w r, and the clip looks at r.
+        lengths = lengths / np.where(white.roots > 0, white.roots, 1)
+    return RecordGradients(white, residuals, leverage, norms, lengths, rows[:0], False)
 
 
 def require_map(records: Records, whitening: FloatArray) -> FloatArray:

@@ -18,6 +18,7 @@ from privreg.algorithms.samples import (
     as_samples,
     row_norms,
 )
+from privreg.algorithms.weighted_samples import WeightedChunk, WeightedSamples
 from privreg.algorithms.white_rows import WhiteRows, white_rows
 from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.privacy.persons import require_names
@@ -35,6 +36,7 @@ Rows = NDArray[Any]
 NUMBERS_PER_BLOCK = 1 << 16
 # Whitened rows beyond so many bytes are computed again in every pass.
 KEPT_BYTES = 1 << 27
+EVERY = slice(None)
 
 
 @runtime_checkable
@@ -65,6 +67,8 @@ class Records(Rebuilt):
         Threads that read and sum samples which come in parts.
     common_width : bool
         Whether all rows clip at the same residual, and long ones count less instead.
+    clips_weighted : bool
+        Whether that residual is the one of the weighted row, √w r; that of the record by default.
 
     Attributes
     ----------
@@ -78,8 +82,9 @@ class Records(Rebuilt):
     groups: ArrayLike | Persons | None = None
     threads: int = 1
     common_width: bool = False
+    clips_weighted: bool = False
     count: int = field(init=False)
-    _rows: Chunk | None = field(init=False, repr=False)
+    _rows: Chunk | WeightedChunk | None = field(init=False, repr=False)
     _starts: NDArray[np.int64] | None = field(init=False, repr=False, default=None)
     _white: tuple[FloatArray, WhiteRows] | None = field(init=False, repr=False, default=None)
 
@@ -90,9 +95,13 @@ class Records(Rebuilt):
             object.__setattr__(self, name, value)
         require_count("threads", self.threads)
         require_flag("common_width", self.common_width)
-        rows, count = None, self.samples.sample_size
-        if isinstance(self.samples, ArraySamples):
-            rows = Chunk(self.samples.features, self.samples.labels, self.samples.norms)
+        require_flag("clips_weighted", self.clips_weighted)
+        rows: Chunk | WeightedChunk | None = None
+        held, count = self.samples, self.samples.sample_size
+        if isinstance(held, WeightedSamples):
+            rows = WeightedChunk(held.features, held.labels, held.norms, held.roots)
+        elif isinstance(held, ArraySamples):
+            rows = Chunk(held.features, held.labels, held.norms)
         if self.groups is not None:
             rows, count = self._sort_by_group(rows)
         if rows is not None:
@@ -102,16 +111,24 @@ class Records(Rebuilt):
         object.__setattr__(self, "count", count)
         object.__setattr__(self, "_rows", rows)
 
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have been multiplied by the roots of their weights."""
+        return bool(getattr(self.samples, "weighted", False))
+
     def chunks(self) -> Iterator[tuple[Rows, Rows, NDArray[np.int64] | None]]:
         """Features, labels, and where in them each record starts; None where a row is a record."""
+        for chunk, starts in self._chunks():
+            yield chunk.features, chunk.labels, starts
+
+    def _chunks(self) -> Iterator[tuple[Chunk | WeightedChunk, NDArray[np.int64] | None]]:
         held = self._rows
         if held is None:
             for chunk in self.samples.chunks():
-                rows = self._bounded(chunk)
-                yield rows.features, rows.labels, None
+                yield self._bounded(chunk), None
         else:
             for block, inside in self._blocks(ROWS_PER_CHUNK):
-                yield held.features[block], held.labels[block], inside
+                yield _picked(held, block), inside
 
     def white_total(
         self, part: Callable[..., FloatArray], whitening: FloatArray, shape: tuple[int, ...]
@@ -131,8 +148,14 @@ class Records(Rebuilt):
         """
         held = self._rows
         if held is None:
-            return self.total(
-                lambda rows, *rest: part(white_rows(rows, whitening), rows, *rest), shape
+            return self._total(
+                lambda chunk, starts: part(
+                    self._with_roots(white_rows(chunk.features, whitening), chunk),
+                    chunk.features,
+                    chunk.labels,
+                    starts,
+                ),
+                shape,
             )
         kept = self._kept(held.features, whitening)
         most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
@@ -140,6 +163,7 @@ class Records(Rebuilt):
         for block, starts in self._blocks(most):
             features, labels = held.features[block], held.labels[block]
             white = kept.block(block) if kept else white_rows(features, whitening)
+            white = self._with_roots(white, held, block)
             result += _shaped(part(white, features, labels, starts), shape)
         return result
 
@@ -157,14 +181,18 @@ class Records(Rebuilt):
         """
         require_callable("part", part)
         shape = tuple(require_counts("shape", shape).ravel().tolist())
+        return self._total(lambda chunk, starts: part(chunk.features, chunk.labels, starts), shape)
+
+    def _total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
+        """Sum over chunks of what `part(chunk, starts)` gives."""
         # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
         parted = self.samples if self._rows is None else None
         if isinstance(parted, PartedSamples):
             sums = parted.each_part(partial(self._sum, part, shape), threads=self.threads)
             return np.asarray(sum(sums, start=np.zeros(shape)))
         result = np.zeros(shape)
-        for features, labels, starts in self.chunks():
-            result += _shaped(part(features, labels, starts), shape)
+        for chunk, starts in self._chunks():
+            result += _shaped(part(chunk, starts), shape)
         return result
 
     def _sum(
@@ -172,9 +200,16 @@ class Records(Rebuilt):
     ) -> FloatArray:
         result = np.zeros(shape)
         for chunk in chunks:
-            rows = self._bounded(chunk)
-            result += _shaped(part(rows.features, rows.labels, None), shape)
+            result += _shaped(part(self._bounded(chunk), None), shape)
         return result
+
+    def _with_roots(
+        self, white: WhiteRows, chunk: Chunk | WeightedChunk, which: slice = EVERY
+    ) -> WhiteRows:
+        """With the roots of the weights where the clip looks at the record's own residual."""
+        if self.clips_weighted or not isinstance(chunk, WeightedChunk):
+            return white
+        return white._replace(roots=chunk.roots[which])
 
     def _blocks(self, most: int) -> Iterator[tuple[slice, NDArray[np.int64] | None]]:
         """Consecutive rows of a data set in memory, and where in them each record starts."""
@@ -200,12 +235,12 @@ class Records(Rebuilt):
         kept = None
         object.__setattr__(self, "_white", None)
         white = white_rows(features, whitening)
-        for array in white:
+        for array in (white.rows, white.squares, white.norms):
             array.flags.writeable = False
         object.__setattr__(self, "_white", (whitening.copy(), white))
         return white
 
-    def _bounded(self, chunk: Chunk) -> Chunk:
+    def _bounded(self, chunk: Chunk | WeightedChunk) -> Chunk | WeightedChunk:
         long = chunk.norms > self.feature_norm
         features, labels = chunk.features, chunk.labels
         if np.any(long):
@@ -221,9 +256,12 @@ class Records(Rebuilt):
         elif np.max(np.abs(labels), initial=0.0) <= self.label_bound:
             return chunk
         norms = np.minimum(chunk.norms, self.feature_norm)
-        return Chunk(features, np.clip(labels, -self.label_bound, self.label_bound), norms)
+        clipped = np.clip(labels, -self.label_bound, self.label_bound)
+        return chunk._replace(features=features, labels=clipped, norms=norms)
 
-    def _sort_by_group(self, rows: Chunk | None) -> tuple[Chunk, int]:
+    def _sort_by_group(
+        self, rows: Chunk | WeightedChunk | None
+    ) -> tuple[Chunk | WeightedChunk, int]:
         """The rows with those of a person together, and the number of persons."""
         if rows is None:
             raise ValueError("groups must be None for data sets that are not held in memory")
@@ -234,7 +272,7 @@ class Records(Rebuilt):
         order = np.argsort(persons.codes, kind="stable")
         starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
         object.__setattr__(self, "_starts", frozen(starts))
-        return Chunk(*(array[order] for array in rows)), int(starts.size)
+        return _picked(rows, order), int(starts.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,6 +326,12 @@ def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
     if len(groups.codes) != rows:
         raise ValueError(f"groups must have shape ({rows},), got ({len(groups.codes)},)")
     return groups
+
+
+def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
+    if isinstance(rows, WeightedChunk):
+        return WeightedChunk(*(each[which] for each in rows))
+    return Chunk(*(each[which] for each in rows))
 
 
 def _shaped(found: FloatArray, shape: tuple[int, ...]) -> FloatArray:

@@ -28,6 +28,8 @@ FloatArray = NDArray[np.float64]
 EXCURSION = 1.25
 # Scale over the label bound where noise hides it: bounds hold four deviations of the label.
 UNSEEN_SCALE = 0.25
+# Deviations of its noise by which a mean weight is told from 0 and from 1.
+TOLD = 5.0
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
     "noise is drawn in floating point, so that the guarantee is one about real numbers",
@@ -192,6 +194,8 @@ class Start:
             self.records.feature_norm,
             self.sample_size,
         )
+        if self.records.weighted:
+            mean = _weighted_mean(mean)
         centring[0, 1:] = -mean.value[1:]
         return centring, mean
 
@@ -203,6 +207,20 @@ class Start:
         if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.sample_size):
             return None
         return residual_scale(noisy.value, edges, sample_size=self.sample_size)
+
+
+def _weighted_mean(mean: NoisyValue) -> NoisyValue:
+    """Mean row by weight after the mean weight, from a mean of w(1, x).
+
+    Where noise does not tell the mean weight from 1 it is taken for 1, and where it does not tell
+    it from 0 the middle of the bounds stands for the mean.
+    """
+    weight, hidden = float(mean.value[0]), TOLD * mean.noise_std
+    if weight > 1 - hidden:
+        return mean
+    if weight < hidden:
+        return NoisyValue(np.append(weight, 0 * mean.value[1:]), mean.noise_std)
+    return NoisyValue(np.append(weight, mean.value[1:] / weight), mean.noise_std / weight)
 
 
 def moderate(released: FloatArray) -> FloatArray:

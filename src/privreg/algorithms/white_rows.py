@@ -12,14 +12,18 @@ Rows = NDArray[Any]
 
 
 class WhiteRows(NamedTuple):
-    """Rows z = Wᵀx (rows, p), ‖z‖² and ‖z‖ (rows,), computed from these very numbers."""
+    """Rows z = Wᵀx (rows, p), ‖z‖² and ‖z‖ (rows,), computed from these very numbers.
+
+    `roots` are those of the rows' weights where a clip must know a record's own residual.
+    """
 
     rows: Rows
     squares: Rows
     norms: Rows
+    roots: Rows | None = None
 
     def block(self, which: slice) -> WhiteRows:
-        return WhiteRows(*(each[which] for each in self))
+        return WhiteRows(self.rows[which], self.squares[which], self.norms[which])
 
 
 def white_rows(features: Rows, whitening: FloatArray) -> WhiteRows:

@@ -33,6 +33,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="least_squares, or robust: shorter intervals, for errors that are symmetric given the "
         "features or independent of them (default least_squares)",
     )
+    parser.add_argument(
+        "--weight", metavar="COLUMN", help="weights of the records, such as a survey's"
+    )
+    parser.add_argument(
+        "--weight-bound",
+        type=float,
+        metavar="W",
+        help="largest weight, from public knowledge: larger ones are clipped to it, negative ones "
+        "to 0; needed with --weight",
+    )
     add_budget(parser)
     parser.add_argument(
         "--quality-share",
@@ -66,10 +76,15 @@ def run(options: argparse.Namespace) -> str:
         require_writable(name, path)
     bounds = read_bounds(options.bounds)
     require_choice("--label", options.label, bounds)
+    if (options.weight is None) != (options.weight_bound is None):
+        raise ValueError(
+            "--weight must be given with --weight-bound, and neither without the other"
+        )
     model = PrivateLinearRegression(
         budget_of(options),
         feature_bounds={name: each for name, each in bounds.items() if name != options.label},
         label_bounds=bounds[options.label],
+        weight_bound=options.weight_bound,
         fit_intercept=not options.no_intercept,
         target=options.target,
     )
@@ -77,12 +92,16 @@ def run(options: argparse.Namespace) -> str:
         model.fit_table(
             table,
             label=options.label,
+            weight=options.weight,
             quality_share=options.quality_share,
             threads=options.threads,
         )
     if options.output is not None:
         written = as_json(model, level=options.level, delta=options.delta)
         written["declared"] = {"label": options.label, "bounds": bounds}
+        if options.weight is not None:
+            weighing = {"column": options.weight, "bound": options.weight_bound}
+            written["declared"]["weight"] = weighing
         options.output.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
     if options.report is not None:
         options.report.write_text(model.report("html", level=options.level), encoding="utf-8")

@@ -19,6 +19,7 @@ from privreg.estimators.summary import READING, Summary
 from privreg.estimators.table_quality import TableQuality
 from privreg.estimators.target_words import target_sentences
 from privreg.estimators.unquoted import unquoted
+from privreg.estimators.weights import weight_sentences
 from privreg.inference.coefficient_covariance import CoefficientCovariance
 from privreg.inference.population_intervals import CoefficientIntervals, Target
 from privreg.methods.method import Method
@@ -41,6 +42,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
     outlook_: Outlook
     privacy_: PrivacyStatement
     quality_: TableQuality | None
+    weight_bound_: float | None
     settings_: Method
     _fitted: Fitted
 
@@ -108,7 +110,8 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         ----------
         X : array_like or DataFrame, shape (n, p), optional
             Rows that are public, of up to 1e80 widths of the bounds; the private mean of the
-            features by default, where the fit has an intercept and releases it.
+            features by default, where the fit has an intercept and releases it; by weight where
+            records had weights.
         level, target
             As for `confidence_intervals`.
         """
@@ -197,11 +200,11 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         names, intervals = self._names(), self.confidence_intervals(level, target)
-        notes = target_sentences(self.settings_, self._fitted, intervals, names)
+        notes = self._target_sentences(intervals, names)
         records = getattr(self._fitted, "sample_size", None)
         counted = "about " if self.privacy_.budget.neighbours is Neighbours.ADD_REMOVE else ""
         facts = (
-            ("Method", self.settings_.name.replace("_", " ")),
+            ("Method", self._method_name()),
             ("Target", target),
             *(
                 ()
@@ -232,7 +235,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         ------
         ValueError
             For a fit that releases no law of its residuals: one of another method than least
-            squares, such as `target="robust"`, or one of persons.
+            squares, such as `target="robust"`, one of persons, or one with weights.
 
         Guarantee
         ---------
@@ -250,6 +253,11 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         if self.privacy_.unit == "person":
             raise ValueError(
                 "groups must not have been given: of persons no law of a row's residual is released"
+            )
+        if self.weight_bound_ is not None:
+            raise ValueError(
+                "sample_weight must not have been given: with weights no law of a residual itself "
+                "is released"
             )
         frame = self._frame()
         rows = frame.rows(np.asarray(self._rows(X)))
@@ -304,13 +312,23 @@ class FittedRegression(RegressorMixin, BaseEstimator):
             format,
             names=names,
             intervals=intervals,
-            target=target_sentences(self.settings_, self._fitted, intervals, names),
+            target=self._target_sentences(intervals, names),
             privacy=self.privacy_,
             outlook=self.outlook_,
             bounds=self.feature_bounds_,
             label_bounds=self.label_bounds_,
             quality=self.quality_,
         )
+
+    def _method_name(self) -> str:
+        name = self.settings_.name.replace("_", " ")
+        return name if self.weight_bound_ is None else f"weighted {name}"
+
+    def _target_sentences(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
+        found = target_sentences(self.settings_, self._fitted, intervals, names)
+        if self.weight_bound_ is None:
+            return found
+        return [*weight_sentences(self._fitted, self.weight_bound_), *found]
 
     def _rows(self, X: Any) -> FloatArray:
         require_unmasked("X", X)

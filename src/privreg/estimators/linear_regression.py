@@ -17,8 +17,9 @@ from sklearn.utils.validation import validate_data
 from privreg.algorithms.records import require_groups
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.split_budget import require_budget
+from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
 from privreg.estimators.bounds import declared
-from privreg.estimators.columns import table_columns
+from privreg.estimators.columns import Numbers, table_columns
 from privreg.estimators.fitted_regression import FittedRegression
 from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FIT_TARGETS, FitTarget
@@ -27,6 +28,7 @@ from privreg.estimators.refits import CLONES, clones_of, is_clone_of, related, w
 from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
+from privreg.estimators.weights import require_weighting, require_weights
 from privreg.methods.method import Method, require_method
 from privreg.noise.source import SECRET, Secret, Seeded
 from privreg.privacy.budget import Budget
@@ -63,6 +65,9 @@ class PrivateLinearRegression(FittedRegression):
         {column: (low, high)} for a DataFrame or a table in a file.
     label_bounds : (low, high)
         Bounds of the label, likewise.
+    weight_bound : float, optional
+        W, public: the largest weight of a record, in [1e-15, 1e15]. Larger weights are clipped to
+        it and negative ones to 0. A fit that is given weights needs it, others do without.
     fit_intercept : bool
         Whether to fit β_0.
     target : {"least_squares", "robust"}
@@ -96,6 +101,8 @@ class PrivateLinearRegression(FittedRegression):
         The error that was predicted before the fit, from what is public.
     feature_bounds_, label_bounds_ : ndarray
         Bounds that were used, (p, 2) and (2,).
+    weight_bound_ : float or None
+        W, where weights were given.
     quality_ : TableQuality or None
         Shares of incomplete and clipped records, with noise, where a table in a file was fitted.
     iterates_ : ndarray, shape (T, p)
@@ -115,6 +122,10 @@ class PrivateLinearRegression(FittedRegression):
     Under add-remove the number of rows is private, from none on. An exception depends on the data
     where they hold what is no finite number; one that comes after noise was drawn says that its
     budget is spent. None with a seed in `random_state`.
+
+    A record of weight w enters as its row in the units of the bounds times √(w/W), which is no
+    longer than the row itself: no bound on what a record adds grows. The weight is one of the
+    record's values and as private as they are, and must depend on no other record.
 
     Examples
     --------
@@ -140,6 +151,7 @@ class PrivateLinearRegression(FittedRegression):
         *,
         feature_bounds: Any = None,
         label_bounds: Any = None,
+        weight_bound: float | None = None,
         fit_intercept: bool = True,
         target: FitTarget = "least_squares",
         settings: Method | None = None,
@@ -150,6 +162,7 @@ class PrivateLinearRegression(FittedRegression):
         self.budget = budget
         self.feature_bounds = feature_bounds
         self.label_bounds = label_bounds
+        self.weight_bound = weight_bound
         self.fit_intercept = fit_intercept
         self.target = target
         self.settings = settings
@@ -158,7 +171,14 @@ class PrivateLinearRegression(FittedRegression):
         self.odometer = odometer
 
     @whole
-    def fit(self, X: Any, y: Any, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit, spending the whole budget; a fit that fails leaves the object as it was.
 
         A row with a missing value is refused, as scikit-learn's estimators do. With an intercept no
@@ -171,14 +191,34 @@ class PrivateLinearRegression(FittedRegression):
             Features.
         y : array_like, shape (n,)
             Labels.
+        sample_weight : array_like, shape (n,), optional
+            Weights of the rows, finite, clipped to [0, `weight_bound`]. Each may depend on its own
+            record and on what is public, not on other records, as weights that are scaled to a
+            sum do. The number of records counts those of weight 0, too.
         groups : array_like, shape (n,), optional
             The person whose row it is. Privacy then covers all rows of a person together.
 
         Returns
         -------
         self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from privreg import Budget, PrivateLinearRegression
+        >>> rng = np.random.default_rng(0)
+        >>> features, weights = rng.uniform(0, 10, (5_000, 1)), rng.integers(1, 4, 5_000)
+        >>> labels = 3 + 2 * features[:, 0] + rng.normal(0, 2, 5_000)
+        >>> model = PrivateLinearRegression(
+        ...     Budget.approximate(4.0, 1e-6),
+        ...     feature_bounds=(0, 10),
+        ...     label_bounds=(-20, 40),
+        ...     weight_bound=3,
+        ... ).fit(features, labels, sample_weight=weights)
+        >>> model.confidence_intervals(0.999999).covers([2.0, 3.0]).tolist()
+        [True, True]
         """
-        self._require_settings(groups)
+        self.weight_bound_ = self._require_settings(groups, sample_weight)
         require_unmasked("X", X)
         require_unmasked("y", y)
         features, labels = unquoted(lambda: self._numbers(X, y), X=X, y=y)
@@ -189,7 +229,14 @@ class PrivateLinearRegression(FittedRegression):
         )
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
-        samples = ArraySamples(frame.rows(features), frame.labels(labels))
+        rows, values = frame.rows(features), frame.labels(labels)
+        samples: ArraySamples
+        if self.weight_bound_ is None:
+            samples = ArraySamples(rows, values)
+        else:
+            weights = require_weights(sample_weight, len(values))
+            roots = weight_roots(weights, self.weight_bound_)
+            samples = WeightedSamples(rows * roots[:, None], values * roots, roots)
         records = len(labels) if persons is None else persons.count
         return self._fit(Job(samples, frame, records, persons))
 
@@ -199,6 +246,7 @@ class PrivateLinearRegression(FittedRegression):
         table: str | Path | Table,
         *,
         label: str,
+        weight: str | None = None,
         quality_share: float = 0.01,
         threads: int = 2,
         executor: Executor | None = None,
@@ -211,6 +259,9 @@ class PrivateLinearRegression(FittedRegression):
             A `.parquet` or `.csv` file, or a folder of either.
         label : str
             Column of the label.
+        weight : str, optional
+            Column of the weights, none of the others, clipped to [0, `weight_bound`], `inf` as
+            well. A record whose weight is missing or unreadable counts as absent.
         quality_share : float
             Share of the budget, at least 0 and less than 1, that buys the shares of incomplete and
             clipped records of each column; 0 buys none.
@@ -236,7 +287,9 @@ class PrivateLinearRegression(FittedRegression):
         workers send are exact sums over records, which are not private: the guarantee is for what
         this process releases, and workers, their logs and the network are trusted as it is.
         """
-        self._require_settings()
+        if weight is not None:
+            require_instance("weight", weight, str)
+        self.weight_bound_ = self._require_settings(weights=weight)
         require_count("threads", threads)
         share = require_number("quality_share", quality_share, least=0, below=1)
         if 0 < share < 1e-10:
@@ -248,7 +301,9 @@ class PrivateLinearRegression(FittedRegression):
         self.feature_bounds_ = np.array([pair for column in columns for pair in column.bounds])
         self.label_bounds_ = declared("label_bounds", self.label_bounds, columns=1)[0]
         frame = self._frame()
-        samples = TableSamples(source, columns, label, frame, executor)
+        bound = self.weight_bound_
+        weighing = None if bound is None else Numbers(weight or "", 0.0, bound)
+        samples = TableSamples(source, columns, label, frame, executor, weighing)
         if not source.row_count and self._require_budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
         held = executor is None and source.row_count * frame.dimension <= HELD_NUMBERS
@@ -304,8 +359,10 @@ class PrivateLinearRegression(FittedRegression):
             )
         return require_budget(self.budget)
 
-    def _require_settings(self, groups: ArrayLike | None = None) -> None:
-        """Every setting is looked at before a row is, and before anything is spent."""
+    def _require_settings(
+        self, groups: ArrayLike | None = None, weights: ArrayLike | str | None = None
+    ) -> float | None:
+        """The bound of the weights; all settings are looked at before a row is or noise drawn."""
         self._require_budget()
         require_flag("fit_intercept", self.fit_intercept)
         require_choice("release", self.release, ("last", "all"))
@@ -317,6 +374,7 @@ class PrivateLinearRegression(FittedRegression):
         if self.odometer is not None:
             require_instance("odometer", self.odometer, Odometer)
         self._source()
+        return require_weighting(self.weight_bound, self.settings, weights=weights)
 
     def _source(self) -> Secret | Seeded:
         if self.random_state is None:

@@ -17,6 +17,7 @@ from privreg.estimators.outlook import FitTarget, Outlook, advice, outlook
 from privreg.estimators.refits import counted
 from privreg.estimators.report import PrivacyStatement
 from privreg.estimators.table_quality import TableQuality
+from privreg.estimators.weights import WEIGHTS
 from privreg.methods.method import Method
 from privreg.methods.runs import Declared, Fitted
 from privreg.noise.source import NOT_PRIVATE, Ongoing, Secret, Seeded
@@ -126,12 +127,13 @@ def fit_privately(
         )
         method = foreseen.settings
         release = method.run(job.samples, left, declared=declared, noise=Ongoing(rng, source))
+    own = (WEIGHTS,) if getattr(job.samples, "weighted", False) else ()
     texts = (text for each in (*spent.values(), release) for text in each.assumptions)
     statement = PrivacyStatement(
         with_secret_noise=budget,
         unit=unit,
         spending=(*((what, each.budget) for what, each in spent.items()), *release.value.spending),
-        assumptions=tuple(dict.fromkeys((CLIPPED, *texts, *source.assumptions))),
+        assumptions=tuple(dict.fromkeys((CLIPPED, *own, *texts, *source.assumptions))),
         seeded=seeded,
         gaussian_dp=method.gaussian_dp,
     )

@@ -19,6 +19,7 @@ from joblib import wrap_non_picklable_objects
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk
+from privreg.algorithms.weighted_samples import WeightedChunk, WeightedSamples, weight_roots
 from privreg.estimators.bounds import Frame
 from privreg.estimators.columns import Categories, Cells, Numbers, require_columns, value_type
 from privreg.estimators.csv_table import CSVTable
@@ -141,9 +142,9 @@ READERS: dict[str, Callable[[Path], Table]] = {".csv": CSVTable, ".parquet": Par
 
 
 class Encoded(NamedTuple):
-    """Some mapped rows, and the cells of each column that they come from, the label's last."""
+    """Some mapped rows, and the cells of each column that they come from, in their order."""
 
-    chunk: Chunk
+    chunk: Chunk | WeightedChunk
     cells: list[Cells]
 
 
@@ -165,6 +166,9 @@ class TableSamples:
     executor : Executor, optional
         Whose workers read and sum the parts, in place of threads of this process. A pickle is what
         they are sent beside each part: it holds no other part, and no executor.
+    weight : Numbers, optional
+        Column of weights from 0 to their bound: a mapped row and its label are multiplied by the
+        root of the weight over the bound. A missing weight makes a record incomplete.
 
     Guarantee
     ---------
@@ -178,6 +182,7 @@ class TableSamples:
     label: str
     frame: Frame
     executor: Executor | None = field(default=None, repr=False)
+    weight: Numbers | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Table):
@@ -189,6 +194,11 @@ class TableSamples:
         require_instance("frame", self.frame, Frame)
         if self.executor is not None:
             require_instance("executor", self.executor, Executor)
+        if self.weight is not None:
+            name = require_instance("weight", self.weight, Numbers).name
+            require_choice("weight", name, self.table.schema.names)
+            if name in (self.label, *(each.name for each in self.features)):
+                raise ValueError(f"weight must be no feature and not the label, got {name!r}")
         count = sum(len(each.names) for each in self.features)
         if count != len(self.frame.features):
             raise ValueError(
@@ -203,12 +213,18 @@ class TableSamples:
         table = self.table
         if self.executor is not None:
             table = Unread(table.schema, table.row_count)
-        return TableSamples, (table, self.features, self.label, self.frame)
+        return TableSamples, (table, self.features, self.label, self.frame, None, self.weight)
 
     @property
     def columns(self) -> tuple[Numbers | Categories, ...]:
-        """The columns that are used, the label last."""
-        return (*self.features, Numbers(self.label, *map(float, self.frame.label)))
+        """The columns that are used: features, label, and the weight if there is one."""
+        label = Numbers(self.label, *map(float, self.frame.label))
+        return (*self.features, label, *([] if self.weight is None else [self.weight]))
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have been multiplied by the roots of their weights."""
+        return self.weight is not None
 
     @property
     def sample_size(self) -> int:
@@ -257,12 +273,17 @@ class TableSamples:
     def hold(self) -> tuple[ArraySamples, Counts]:
         """The rows in memory, and what `counts` gives, in one pass. The counts are not private."""
         rows, labels, counts = [np.zeros((0, self.dimension))], [np.zeros(0)], self._no_counts()
+        roots = [np.zeros(0)]
         for part in self._encoders():
             for each in part():
                 rows.append(each.chunk.features)
                 labels.append(each.chunk.labels)
+                roots.extend(each.chunk[3:])
                 counts += self._count(each)
-        return ArraySamples(np.concatenate(rows), np.concatenate(labels)), counts
+        held = np.concatenate(rows), np.concatenate(labels)
+        if self.weighted:
+            return WeightedSamples(*held, np.concatenate(roots)), counts
+        return ArraySamples(*held), counts
 
     def _each(
         self, task: Callable[[Any], Any], readers: list[Callable[[], Any]], threads: int
@@ -286,14 +307,14 @@ class TableSamples:
         return np.array(counts, dtype=np.int64)
 
     def _no_counts(self) -> Counts:
-        return np.zeros((len(self.features) + 1, 2), dtype=np.int64)
+        return np.zeros((len(self.columns), 2), dtype=np.int64)
 
     def _encoders(self) -> list[Callable[[], Iterator[Encoded]]]:
         names = [column.name for column in self.columns]
         return [partial(self._encoded, part) for part in self.table.parts(names)]
 
     @staticmethod
-    def _chunks(part: Callable[[], Iterator[Encoded]]) -> Iterator[Chunk]:
+    def _chunks(part: Callable[[], Iterator[Encoded]]) -> Iterator[Any]:
         return (each.chunk for each in part())
 
     def _encoded(self, part: Callable[[], Iterator[Any]]) -> Iterator[Encoded]:
@@ -317,13 +338,15 @@ class TableSamples:
                 )
 
     def _encode(self, columns: list[Cells]) -> Encoded:
-        *features, label = (values for each in columns for values in each.features)
+        encoded = [values for each in columns for values in each.features]
+        weights = None if self.weight is None else encoded.pop()
+        *features, label = encoded
         kind = np.result_type(*features, np.float32)
         block = np.empty((len(label), len(features)), dtype=kind, order="F")
         for place, values in enumerate(features):
             block[:, place] = values
-        absent = columns[-1].missing
-        for each in columns[:-1]:
+        absent = columns[0].missing
+        for each in columns[1:]:
             absent = absent | each.missing
         if some := bool(np.any(absent)):
             block[absent], label = 0, np.where(absent, label.dtype.type(0), label)
@@ -331,8 +354,15 @@ class TableSamples:
         labels = self.frame.labels(label).astype(kind, copy=False)
         if some:
             rows[absent], labels[absent] = 0, 0
+        if self.weight is not None and weights is not None:
+            present = np.where(absent, 0, weights) if some else weights
+            roots = weight_roots(present, self.weight.high).astype(kind, copy=False)
+            rows *= roots[:, None]
+            labels = labels * roots
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        return Encoded(Chunk(rows, labels, norms), columns)
+        if weights is None:
+            return Encoded(Chunk(rows, labels, norms), columns)
+        return Encoded(WeightedChunk(rows, labels, norms, roots), columns)
 
 
 def _sent(value: Any) -> bytes:

@@ -65,6 +65,7 @@ class AdaSSP(Method):
 
     name: ClassVar[str] = "adassp"
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
+    takes_weights: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
     ridge_failure: float = 0.05
 

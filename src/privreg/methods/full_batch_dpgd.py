@@ -80,6 +80,7 @@ class FullBatchDPGD(Method):
 
     name: ClassVar[str] = "full_batch"
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
+    takes_weights: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
     steps: int
     step_size: float

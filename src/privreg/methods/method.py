@@ -53,6 +53,8 @@ class Method(ABC):
         Neighbouring relations that its guarantee covers.
     takes_groups : bool
         Whether a record may be all rows of a person.
+    takes_weights : bool
+        Whether rows may be multiplied by the roots of weights.
     has_intervals : bool
         Whether what it releases gives intervals.
     gaussian_dp : bool
@@ -66,6 +68,7 @@ class Method(ABC):
     name: ClassVar[str]
     relations: ClassVar[frozenset[Neighbours]]
     takes_groups: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = False
     has_intervals: ClassVar[bool] = False
     gaussian_dp: ClassVar[bool] = False
     supposes: ClassVar[str] = "errors are symmetric given the features, or independent of them"

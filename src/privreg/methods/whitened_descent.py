@@ -31,6 +31,7 @@ class WhitenedDescent(Method):
 
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
     takes_groups: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
     has_intervals: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
     _descent: ClassVar[Callable[..., Release[Any]]]

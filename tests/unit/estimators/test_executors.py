@@ -42,7 +42,8 @@ def folder(rng, tmp_path):
     place = rng.choice(["town", "coast"], ROWS)
     price = 2 * size + 80 * (place == "coast") + rng.normal(0, 20, ROWS)
     size[::100] = np.nan
-    table = pa.table({"price": price, "size": size, "place": place})
+    weight = rng.uniform(0, 3, ROWS)
+    table = pa.table({"price": price, "size": size, "place": place, "weight": weight})
     for k in range(4):
         part = table.slice(k * ROWS // 4, ROWS // 4)
         parquet.write_table(part, tmp_path / f"{k}.parquet", row_group_size=150)
@@ -66,11 +67,12 @@ def numbers(model, folder, **options):
     return np.array([*fit.coef_, fit.intercept_, *shares, *fit.confidence_intervals().length])
 
 
+@pytest.mark.parametrize("weight", [None, "weight"])
 @pytest.mark.parametrize("target", ["least_squares", "robust"])
-def test_workers_give_the_same_bits(model, folder, target):
-    model.set_params(target=target)
-    alone = numbers(model, folder, threads=1)
-    np.testing.assert_array_equal(numbers(model, folder, executor=Posted()), alone)
+def test_workers_give_the_same_bits(model, folder, target, weight):
+    model.set_params(target=target, weight_bound=2.0)
+    alone = numbers(model, folder, threads=1, weight=weight)
+    np.testing.assert_array_equal(numbers(model, folder, executor=Posted(), weight=weight), alone)
 
 
 def test_processes_and_threads_are_executors(model, folder):

@@ -91,7 +91,7 @@ def test_the_object_carries_nothing_that_makes_noise():
 def test_an_ensemble_that_seeds_its_members_is_not_private():
     """scikit-learn's ensembles set every `random_state` that they find."""
     ensemble = BaggingRegressor(
-        PrivateLinearRegression(BUDGET, **BOUNDS), n_estimators=2, random_state=0
+        PrivateLinearRegression(BUDGET, **BOUNDS, weight_bound=2), n_estimators=2, random_state=0
     )
     with pytest.warns(UserWarning, match="not private: seeded"):
         members = ensemble.fit(X, Y)

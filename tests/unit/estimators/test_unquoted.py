@@ -199,7 +199,7 @@ def test_groups_and_weights_go_by_name():
     found = model()
     with pytest.raises(TypeError, match="positional argument"):
         found.fit(X, Y, np.ones(N))
-    with pytest.raises(TypeError, match="sample_weight"):
+    with pytest.raises(ValueError, match="weight_bound must be declared with weights"):
         found.fit(X, Y, sample_weight=np.ones(N))
     persons = np.arange(N) // 2
     assert found.fit(X, Y, groups=persons).privacy_.unit == "person"

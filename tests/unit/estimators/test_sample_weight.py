@@ -1,0 +1,345 @@
+"""Weights of records: what a weighted fit estimates, what it is private about, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from relations import ADD, REPLACE, ROUNDING, ZERO
+from sklearn.ensemble import BaggingRegressor
+from weighted import (
+    BOUND,
+    FITS,
+    RECORDS,
+    UNWEIGHTED,
+    estimated,
+    neighbours_of,
+    population,
+    regression,
+)
+
+from privreg import AdaSSP, Budget, FullBatchDPGD, Harmonic, OnePassDPGD
+from privreg.algorithms import huber_sums
+from privreg.algorithms.records import Records
+from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
+from privreg.command_line.main import main
+from privreg.estimators import linear_regression
+from privreg.privacy.neighbouring_tables import Table
+from privreg.privacy.neighbours import Neighbours
+
+# Fits of few rows, and seeds, warn.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+RELATIONS = [each.value for each in Neighbours]
+
+
+def weighted_least_squares(features, labels, weights):
+    rows = np.column_stack([features, np.ones(len(labels))])
+    return np.linalg.solve(rows.T @ (rows * weights[:, None]), rows.T @ (weights * labels))
+
+
+def released(model):
+    found = model.confidence_intervals()
+    at = model.intervals_at(np.zeros((1, model.n_features_in_)))
+    return np.array([*found.centre, *found.half_width, *at.centre, *at.half_width])
+
+
+@pytest.mark.parametrize("neighbours", RELATIONS)
+@pytest.mark.parametrize("settings", ["least_squares", "robust", "without intercept", "persons"])
+def test_weights_at_the_bound_change_no_bit(rng, neighbours, settings):
+    features, labels, _ = population(rng, 2000)
+    options = {
+        "robust": {"target": "robust"},
+        "without intercept": {"fit_intercept": False},
+    }.get(settings, {})
+    groups = np.arange(2000) // 2 if settings == "persons" else None
+    model = regression(Budget.zcdp(0.5, neighbours=neighbours), **options)
+    plain = released(model.fit(features, labels, groups=groups))
+    assert model.weight_bound_ is None
+    at_bound = released(
+        model.fit(features, labels, groups=groups, sample_weight=np.full(2000, BOUND))
+    )
+    np.testing.assert_array_equal(at_bound, plain)
+    less = released(model.fit(features, labels, groups=groups, sample_weight=np.ones(2000)))
+    assert not np.array_equal(less, plain)
+
+
+def test_without_noise_it_is_weighted_least_squares(rng):
+    """At a budget beyond any use, up to what the clip may leave out and the last of the noise."""
+    features, labels, weights = population(rng, 4000)
+    model = regression(Budget.zcdp(1e8)).fit(features, labels, sample_weight=weights)
+    expected = weighted_least_squares(features, labels, weights)
+    intervals = model.confidence_intervals(0.9999, "empirical")
+    assert np.all(intervals.covers(expected))
+    assert np.all(intervals.half_width < model.confidence_intervals().standard_error)
+    assert not np.any(intervals.covers([*UNWEIGHTED, 0.5])[[0, 3]])
+    mean = model.intervals_at().centre
+    assert mean == pytest.approx(np.average(labels, weights=weights), abs=0.01)
+    assert abs(mean - np.mean(labels)) > 0.1
+
+
+def test_robust_slopes_are_those_of_symmetric_errors(rng):
+    features, labels, weights = population(rng, 4000)
+    labels = labels - 1.5 * features[:, 0] ** 2
+    model = regression(Budget.zcdp(1e8), target="robust")
+    found = model.fit(features, labels, sample_weight=weights).confidence_intervals(0.9999)
+    assert np.all(found.covers([*UNWEIGHTED, 0.0]))
+
+
+def test_whole_weights_are_repeated_rows(rng):
+    """The same coefficients up to clip and noise; but repeated rows are taken for new records."""
+    features, labels, _ = population(rng, 4000, bounded=True)
+    weights = rng.integers(0, 4, 4000)
+    again = np.repeat(np.arange(4000), weights)
+    model = regression(Budget.zcdp(1e8), weight_bound=3)
+    weighted = model.fit(features, labels, sample_weight=weights).confidence_intervals()
+    repeated = model.fit(features[again], labels[again]).confidence_intervals()
+    allowed = sum(4 * each.privacy_error + each.bias for each in (weighted, repeated))
+    assert np.all(np.abs(weighted.centre - repeated.centre) < allowed)
+    assert np.all(allowed < 0.5 * weighted.standard_error)
+    # E w = 1.5 and E w² = 3.5: the sandwich has w² for each record, and w for each repeated row.
+    ratio = weighted.standard_error / repeated.standard_error
+    np.testing.assert_allclose(ratio, np.sqrt(3.5 / 1.5), rtol=0.06)
+
+
+def test_standard_errors_are_those_of_the_weighted_sandwich(rng):
+    """Errors without a tail: the clip takes next to nothing from the sandwich's middle."""
+    features, labels, weights = population(rng, 5000, bounded=True)
+    model = regression(Budget.zcdp(1e6)).fit(features, labels, sample_weight=weights)
+    rows = np.column_stack([features, np.ones(5000)])
+    residuals = labels - rows @ weighted_least_squares(features, labels, weights)
+    inverse = np.linalg.inv(rows.T @ (rows * weights[:, None]))
+    middle = rows.T @ (rows * (weights * residuals)[:, None] ** 2)
+    expected = np.sqrt(np.diag(inverse @ middle @ inverse) * 5000 / 4996)
+    np.testing.assert_allclose(model.confidence_intervals().standard_error, expected, rtol=0.01)
+    equal = np.sqrt(np.diag(inverse) * np.sum(weights * residuals**2) / 4996)
+    assert np.max(np.abs(equal / expected - 1)) > 0.1
+
+
+@pytest.mark.parametrize("target", FITS)
+def test_a_record_of_weight_0_is_a_blank_one(rng, target):
+    """Whatever its features and label are, and those of zero-out's blank: all bits are the same."""
+    features, labels, weights = population(rng, 1000)
+    weights[:200] = 0
+    model = regression(target=target)
+    first = released(model.fit(features, labels, sample_weight=weights))
+    other_features, other_labels = features.copy(), labels.copy()
+    other_features[:200], other_labels[:200], weights[:200] = 1e6, -1e300, -7.0
+    second = released(model.fit(other_features, other_labels, sample_weight=weights))
+    np.testing.assert_array_equal(first, second)
+    weights[:200] = 1e-9
+    assert not np.array_equal(
+        first, released(model.fit(other_features, other_labels, sample_weight=weights))
+    )
+
+
+def test_larger_weights_are_clipped_record_by_record(rng):
+    features, labels, weights = population(rng, 1000)
+    model, wild = regression(), weights.copy()
+    wild[:50], weights[:50] = 1e300, BOUND
+    np.testing.assert_array_equal(
+        released(model.fit(features, labels, sample_weight=wild)),
+        released(model.fit(features, labels, sample_weight=weights)),
+    )
+    # In other units: the weights and their bound.
+    model.set_params(weight_bound=1024 * BOUND)
+    np.testing.assert_array_equal(
+        released(model.fit(features, labels, sample_weight=1024 * weights)),
+        released(regression().fit(features, labels, sample_weight=weights)),
+    )
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("relation", [REPLACE, ADD])
+@pytest.mark.parametrize("target", FITS)
+def test_no_sum_moves_by_more_than_without_weights(rng, relation, target, persons):
+    """Before noise, release by release; and a record at the bound attains what is declared."""
+    moved = [
+        max(estimated(pair, intercept=bool(k % 2), target=target))
+        for k, pair in enumerate(neighbours_of(RECORDS[6::9], relation, rng, persons=persons))
+    ]
+    assert 0.7 < max(moved) <= ROUNDING
+
+
+@pytest.mark.parametrize("target", FITS)
+def test_zero_out_takes_the_weight_with_the_record(rng, target):
+    for pair in neighbours_of(RECORDS[::5], ADD, rng, persons=False):
+        blank = pair.first.features.copy()
+        blank[0, -1] = 0.0
+        other = pair._replace(second=Table(blank, pair.first.labels), neighbours=ZERO)
+        assert max(estimated(other, intercept=True, target=target)) <= ROUNDING
+
+
+def test_weights_beyond_their_bound_would_move_more(rng):
+    """What the bound is for: a row of twice the weight adds twice the curvature's trace."""
+    rows, labels = np.ones((3, 2)), np.ones(3)
+    records = partial(Records, feature_norm=2.0, label_bound=1.0, common_width=True)
+    once = huber_sums.gram_sum(records(ArraySamples(rows, labels)), np.eye(2), cap=2.0)
+    twice = huber_sums.gram_sum(
+        records(ArraySamples(np.sqrt(2) * rows, np.sqrt(2) * labels)), np.eye(2), cap=2.0
+    )
+    np.testing.assert_allclose(twice, 2 * once)
+    with pytest.raises(ValueError, match="roots must be at least 0 and at most 1"):
+        WeightedSamples(rows, labels, np.full(3, 1.5))
+
+
+def test_huber_clips_a_records_own_residual(rng):
+    """The sum of w̃ u ψ(r), and the trace of its square, against the formulas."""
+    features, labels = rng.standard_normal((40, 2)), 2 * rng.standard_normal(40)
+    roots = weight_roots(rng.uniform(-1, 5, 40), BOUND)
+    samples = WeightedSamples(features * roots[:, None], labels * roots, roots)
+    records = Records(samples, 1e3, 1e3, common_width=True)
+    theta, gamma, root = np.array([0.3, -0.2]), 0.8, np.sqrt(2)
+    residuals = np.clip(labels - features @ theta, -gamma / root, gamma / root)
+    lengths = np.linalg.norm(features, axis=1) * roots
+    shares = roots**2 * np.minimum(1, root / np.maximum(lengths, 1e-300))
+    vectors = features * (shares * residuals)[:, None]
+    np.testing.assert_allclose(
+        huber_sums.gradient_sum(records, theta, np.eye(2), clip_norm=gamma), vectors.sum(axis=0)
+    )
+    second = huber_sums.second_moment_sum(records, theta, np.eye(2), clip_norm=gamma)
+    np.testing.assert_allclose(second, vectors.T @ vectors)
+    _, square = huber_sums.traces(records, theta, np.eye(2), clip_norm=gamma, cap=9.0)
+    assert square == pytest.approx(np.trace(second))
+
+
+def table_of(folder, rng, weights=None):
+    features, labels, drawn = population(rng, 1200)
+    drawn = drawn if weights is None else weights(drawn)
+    columns = {"y": labels, "w": drawn, **{f"x{k}": each for k, each in enumerate(features.T)}}
+    path = folder / "table.parquet"
+    parquet.write_table(pa.table(columns), path, row_group_size=250)
+    return path, features, labels, drawn
+
+
+def of_table(**settings):
+    bounds = {f"x{k}": (-1, 1) for k in range(3)}
+    return regression(feature_bounds=bounds, **settings)
+
+
+@pytest.mark.parametrize("target", FITS)
+def test_a_table_gives_the_bits_of_its_arrays(rng, tmp_path, monkeypatch, target):
+    path, features, labels, weights = table_of(tmp_path, rng)
+    from_arrays = released(regression(target=target).fit(features, labels, sample_weight=weights))
+    model, options = of_table(target=target), {"label": "y", "weight": "w", "quality_share": 0}
+    np.testing.assert_array_equal(released(model.fit_table(path, **options)), from_arrays)
+    monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
+    streamed = released(model.fit_table(path, **options))
+    np.testing.assert_allclose(streamed, from_arrays, rtol=1e-6)
+    for threads in (1, 3):
+        np.testing.assert_array_equal(
+            released(model.fit_table(path, threads=threads, **options)), streamed
+        )
+
+
+def test_a_missing_weight_makes_its_own_record_absent(rng, tmp_path):
+    """Negative ones are clipped to 0, `inf` to the bound; shares of both are released."""
+
+    def spoilt(weights):
+        weights[:300:3], weights[1:300:3], weights[2:300:3] = np.nan, -1.0, np.inf
+        return weights
+
+    path, features, labels, weights = table_of(tmp_path, rng, spoilt)
+    model = of_table(budget=Budget.zcdp(1e6))
+    fit = model.fit_table(path, label="y", weight="w")
+    assert fit.quality_.incomplete["w"] == pytest.approx(100 / 1200, abs=1e-3)
+    assert fit.quality_.clipped["w"] == pytest.approx(200 / 1200, abs=1e-3)
+    kept = np.where(np.isnan(weights), 0, np.clip(weights, 0, BOUND))
+    arrays = regression(Budget.zcdp(1e6)).fit(features, labels, sample_weight=kept)
+    np.testing.assert_allclose(fit.coef_, arrays.coef_, atol=1e-3)
+
+
+def test_the_command_fits_with_weights(rng, tmp_path, capsys):
+    path, *_ = table_of(tmp_path, rng)
+    bounds, output = tmp_path / "bounds.json", tmp_path / "fit.json"
+    bounds.write_text(json.dumps({"y": [-5, 7], **{f"x{k}": [-1, 1] for k in range(3)}}))
+    command = ["fit", str(path), "--label", "y", "--bounds", str(bounds), "--rho", "1"]
+    command += ["--output", str(output)]
+    assert main([*command, "--weight", "w", "--weight-bound", "4"]) == 0
+    assert "Weighted least squares: of the population" in capsys.readouterr().out
+    declared = json.loads(output.read_text())["declared"]
+    assert declared["weight"] == {"column": "w", "bound": 4.0}
+    for alone in (["--weight", "w"], ["--weight-bound", "4"]):
+        assert main([*command, *alone]) != 0
+        assert "--weight must be given with --weight-bound" in capsys.readouterr().err
+
+
+def test_reports_say_that_weights_were_used(rng):
+    features, labels, weights = population(rng, 4000)
+    model = regression(Budget.zcdp(1.0)).fit(features, labels, sample_weight=weights)
+    assert "weighted least squares" in str(model.summary())
+    found = model.report()
+    said = re.search(r"clipped to \[0, 4\], their mean is about ([\d.]+)\.", found)
+    assert float(said[1]) == pytest.approx(np.mean(weights), abs=0.1)
+    assert "the weight of a record is a function of that record" in found
+    robust = regression(Budget.zcdp(1.0), target="robust").fit(
+        features, labels, sample_weight=weights
+    )
+    assert "Weighted robust fit" in robust.report()
+    with pytest.raises(ValueError, match="with weights no law of a residual itself is released"):
+        model.prediction_intervals(features[:2])
+    assert model.score(features, labels, sample_weight=weights) > 0.4
+    plain = model.fit(features, labels)
+    assert "eight" not in plain.report()
+
+
+@pytest.mark.parametrize(
+    ("method", "tolerance"),
+    [(AdaSSP(), 0.01), (FullBatchDPGD(400, 1.0, 10.0), 0.01)],
+)
+def test_other_methods_that_sum_over_records_take_weights(rng, method, tolerance):
+    features, labels, weights = population(rng, 4000)
+    model = regression(Budget.zcdp(1e8), settings=method)
+    fit = model.fit(features, labels, sample_weight=weights)
+    expected = weighted_least_squares(features, labels, weights)
+    np.testing.assert_allclose([*fit.coef_, fit.intercept_], expected, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "message"),
+    [
+        ({"weight_bound": None}, {}, "weight_bound must be declared with weights"),
+        ({"weight_bound": 0}, {}, "weight_bound must be"),
+        ({"weight_bound": np.inf}, {}, "weight_bound must be"),
+        ({"weight_bound": "4"}, {}, "weight_bound must be"),
+        ({}, {"sample_weight": np.ones(7)}, r"sample_weight must have shape \(50,\), got \(7,\)"),
+        ({}, {"sample_weight": np.ones((50, 1))}, "sample_weight must have shape"),
+        ({}, {"sample_weight": 1.0}, "sample_weight must have shape"),
+        ({}, {"sample_weight": np.full(50, np.nan)}, "sample_weight"),
+        ({}, {"sample_weight": np.full(50, np.inf)}, "sample_weight"),
+        (
+            {"settings": OnePassDPGD(Harmonic(1.6, 0.1), 0.6)},
+            {},
+            "settings must be a method that takes weights",
+        ),
+    ],
+)
+def test_what_is_refused(rng, settings, options, message):
+    features, labels, weights = population(rng, 50)
+    with pytest.raises(ValueError, match=message):
+        regression(**settings).fit(features, labels, **{"sample_weight": weights, **options})
+
+
+def test_a_column_of_weights_is_of_its_own(rng, tmp_path):
+    path, *_ = table_of(tmp_path, rng)
+    for column in ("y", "x1"):
+        with pytest.raises(ValueError, match="weight must be no feature and not the label"):
+            of_table().fit_table(path, label="y", weight=column)
+    with pytest.raises(ValueError, match="weight must be one of"):
+        of_table().fit_table(path, label="y", weight="none")
+    with pytest.raises(ValueError, match="weight_bound must be declared with weights"):
+        of_table(weight_bound=None).fit_table(path, label="y", weight="w")
+
+
+def test_bagging_is_refused_until_its_counts_have_a_bound(rng):
+    """Bootstrap counts are weights: a doubled row is one record that counts twice."""
+    features, labels, _ = population(rng, 400)
+    undeclared = BaggingRegressor(regression(weight_bound=None), n_estimators=2, random_state=0)
+    with pytest.raises(ValueError, match="as bagging's counts"):
+        undeclared.fit(features, labels)
+    BaggingRegressor(regression(), n_estimators=2, random_state=0).fit(features, labels)
