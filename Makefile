@@ -10,7 +10,7 @@
 # make mutants  every small mistake in what keeps the promises, and which of them no test notices;
 #               FILES="privacy/zcdp.py algorithms/adassp.py" are some, an hour of one core is all
 # make peers    other libraries' private regressions beside ours, in environments of their own:
-#               docs/comparison.md and its figure; two minutes of one core, and downloads;
+#               docs/comparison.md and its figure; six minutes of one core, and downloads;
 #               `snakemake peers` writes the same to results/peers and leaves the page alone
 # make twice    two cold builds of what is committed, compared byte for byte; SCALE=quick is small
 VENV := .venv

@@ -181,3 +181,13 @@ JUDGED: dict[str, Callable[[], Population]] = {
     **{each[0]: lambda name=each[0]: table(name) for each in JUDGED_TABLES},
     **{name: lambda name=name: law(name) for name in JUDGED_LAWS},
 }
+
+
+def least_squares(design: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and their HC1 standard errors."""
+    inverse = np.linalg.pinv(design.T @ design)
+    found = inverse @ (design.T @ labels)
+    scores = design * (labels - design @ found)[:, None]
+    n, p = design.shape
+    covariance = inverse @ (scores.T @ scores) @ inverse * n / (n - p)
+    return found, np.sqrt(np.maximum(np.diag(covariance), 1e-300))

@@ -16,7 +16,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 from chosen import CHOSEN
-from populations import JUDGED, Population
+from populations import JUDGED, Population, least_squares
 
 from privreg import Budget, PrivateLinearRegression
 
@@ -91,16 +91,6 @@ def judge(population: Population, epsilon: float, samples: int, target: str) -> 
         "non_private_coverage": float(np.mean(plain)),
         "by_slope": covered.mean(axis=0).tolist(),
     }
-
-
-def least_squares(design: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients and their HC1 standard errors."""
-    inverse = np.linalg.pinv(design.T @ design)
-    found = inverse @ (design.T @ labels)
-    scores = design * (labels - design @ found)[:, None]
-    n, p = design.shape
-    covariance = inverse @ (scores.T @ scores) @ inverse * n / (n - p)
-    return found, np.sqrt(np.maximum(np.diag(covariance), 1e-300))
 
 
 if __name__ == "__main__":

@@ -1,37 +1,57 @@
-"""The figure of docs/comparison.md: error against budget, a panel for each table."""
+"""The figure of docs/comparison.md: squared error over least squares', a panel for each ε."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from judge import LEAST_SQUARES, OURS
+import numpy as np
+from judge import OURS, PEERS, ROBUST
 
 from reproduction.experiment import plotting
-from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED
-from reproduction.studies.figures.comparison import Curve, curves_by_table
+from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY
 
 STYLES = {
-    OURS: (BLUE, "o", "-", OURS),
-    "AdaSSP": (ORANGE, "s", "-", "AdaSSP"),
-    "OpenDP, ridge": (GREEN, "^", "-", "OpenDP, ridge"),
-    "OpenDP, solved": (GREEN, "v", ":", "OpenDP, solved"),
-    "diffprivlib": (RED, "D", "-", "diffprivlib"),
-    LEAST_SQUARES: (BLACK, "", "--", f"{LEAST_SQUARES} (not private)"),
+    "diffprivlib": (RED, "D"),
+    "bins": (SKY, "P"),
+    "OpenDP": (GREEN, "^"),
+    "AdaSSP": (ORANGE, "s"),
+    "AdaSSP, boosted": (ORANGE, "x"),
+    "standardised": (PURPLE, "v"),
+    ROBUST: (BLACK, "o"),
+    OURS: (BLUE, "o"),
 }
+# Ratios beyond are drawn at the edge.
+FARTHEST = 1e5
 
 
 def draw(found: dict, output: Path) -> None:
     """Save the figure of a summary."""
-    curves = {}
-    for table, block in found["tables"].items():
-        size = f"{block['training_rows']:,} rows × {block['features']}"
-        budgets = [float(rho) for rho in block["budgets"]]
-        curves[f"{table}: {size}"] = {
-            name: Curve(
-                budgets, *zip(*(at[name]["error"] for at in block["budgets"].values()), strict=True)
-            )
-            for name in STYLES
-        }
+    blocks = {name: block for name, block in found["tables"].items() if block["sampled"]}
+    assert set(STYLES) == set(PEERS[:-1])
     with plotting.style():
-        figure = curves_by_table(curves, STYLES, height=2.3, columns=4)
+        figure, axes = plotting.panels(1, 3, height=4.6, sharey=True)
+        places = np.arange(len(blocks))[::-1]
+        for number, panel in enumerate(axes.flat):
+            cells = [list(block["budgets"].items())[number] for block in blocks.values()]
+            for name, (colour, marker) in STYLES.items():
+                ratios = [min(entries[name]["ratio"][0], FARTHEST) for _, entries in cells]
+                filled = {} if name != ROBUST else {"mfc": "white"}
+                size = 5.0 if name == OURS else 3.6
+                panel.plot(
+                    ratios,
+                    places,
+                    ls="",
+                    marker=marker,
+                    color=colour,
+                    ms=size,
+                    label=name,
+                    **filled,
+                )
+            panel.axvline(1.0, color=BLACK, lw=0.7, ls="--")
+            panel.set(xscale="log", title=f"ε = {cells[0][0]}", yticks=places)
+            panel.set_xlabel("squared error over least squares'")
+            panel.grid(axis="y", lw=0.3)
+        axes.flat[0].set_yticklabels(blocks)
+        handles, labels = axes.flat[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4)
         figure.savefig(output, metadata={"Software": None})

@@ -3,26 +3,18 @@
 OpenDP has no linear regression on several features. What it documents is the mechanism; the sum,
 its sensitivity and the solution are written here: one release of the second moments of (1, x, y),
 off-diagonal entries times √2, so that Euclidean distance is the matrices' Frobenius distance, and
-replacing a record of squared length B² moves the sum by at most √2 B². It is solved as it is, and
-with a ridge that lifts its smallest eigenvalue to the noise's size.
+replacing a record of squared length B² moves the sum by at most √2 B². The bound on the label is
+tuned, and so is the ridge: none, or the one that lifts the smallest eigenvalue to some times the
+noise's size.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from importlib.metadata import version
-from pathlib import Path
-
 import numpy as np
 import opendp.prelude as dp
+import protocol
 
 dp.enable_features("contrib")
-arguments = argparse.ArgumentParser()
-arguments.add_argument("--tables", type=Path, required=True)
-arguments.add_argument("--output", type=Path, required=True)
-options = arguments.parse_args()
 
 
 def noisy_moments(records, square_length, rho):
@@ -45,39 +37,15 @@ def noisy_moments(records, square_length, rho):
     return found + found.T + np.diag(released[: len(sums)]), scale
 
 
-def solved(moments, scale, *, ridge):
-    """Coefficients of y on (1, x) from second moments of (1, x, y)."""
-    gram = moments[:-1, :-1]
-    lifted = scale * np.sqrt(2 * len(gram)) - np.linalg.eigvalsh(gram)[0] if ridge else 0.0
-    return np.linalg.solve(gram + max(0.0, lifted) * np.eye(len(gram)), moments[:-1, -1])
+def fit(rows, labels, promise, rng, setting):
+    """The release, solved; its noise is the operating system's."""
+    bound, times = setting
+    short = promise.short(rows)
+    records = np.column_stack([short, np.clip(labels, -bound, bound)])
+    moments, scale = noisy_moments(records, promise.short_norm**2 + bound**2, promise.rho)
+    least = times * scale * np.sqrt(2 * short.shape[1]) if times else -np.inf
+    return promise.fit_of(protocol.solved(moments[:-1, :-1], moments[:-1, -1], least))
 
 
-fits = {"OpenDP, solved": {}, "OpenDP, ridge": {}}
-for path in sorted(options.tables.glob("*.npz")):
-    with np.load(path) as table:
-        rows, labels, train = table["rows"], table["labels"], table["train"]
-        rhos, categories = table["rhos"], table["categories"]
-    # One-hot columns in {0, 1} make rows shorter than in {-1, 1}.
-    rows[:, categories] = (rows[:, categories] + 1) / 2
-    square_length = 2 + np.sum(~categories) + np.any(categories)
-    for rho in rhos:
-        entries = {name: {"coefficients": [], "seconds": []} for name in fits}
-        for chosen in train:
-            start = time.perf_counter()
-            features = np.clip(rows[chosen], -1, 1)
-            records = np.column_stack(
-                [np.ones(len(chosen)), features, np.clip(labels[chosen], -1, 1)]
-            )
-            moments, scale = noisy_moments(records, float(square_length), float(rho))
-            shared = time.perf_counter() - start
-            for name, entry in entries.items():
-                start = time.perf_counter()
-                theta = solved(moments, scale, ridge=name.endswith("ridge"))
-                entry["seconds"].append(shared + time.perf_counter() - start)
-                slopes, intercept = theta[1:], theta[0] + theta[1:][categories].sum() / 2
-                slopes[categories] /= 2
-                entry["coefficients"].append([*slopes.tolist(), float(intercept)])
-        for name, entry in entries.items():
-            fits[name].setdefault(path.stem, {})[f"{rho:g}"] = entry
-versions = {name: version(name) for name in ("opendp", "numpy")}
-options.output.write_text(json.dumps({"versions": versions, "peers": fits}))
+SETTINGS = [(bound, times) for bound in (1.0, 0.3, 0.1) for times in (0.0, 0.5, 1.0, 3.0)]
+protocol.run({"OpenDP": protocol.Method(fit, SETTINGS)}, ("opendp", "numpy"))

@@ -1,4 +1,4 @@
-"""The peers' fits judged on held-out rows: one summary, a page's tables and a figure."""
+"""The peers' fits judged on held-out rows: one summary of everything that was fitted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 
 import numpy as np
+from protocol import squared_error
 
-OURS, LEAST_SQUARES = "PrivateLinearRegression", "least squares"
-PEERS = (OURS, "AdaSSP", "OpenDP, ridge", "OpenDP, solved", "diffprivlib", LEAST_SQUARES)
+OURS, ROBUST, PLAIN = "ours", "ours, robust", "not private"
+PRIVATE_PEERS = ("AdaSSP", "AdaSSP, boosted", "standardised", "OpenDP", "diffprivlib", "bins")
+PEERS = (OURS, ROBUST, *PRIVATE_PEERS, PLAIN)
+WITH_INTERVALS = (OURS, ROBUST, "bins", PLAIN)
 
 
 def summary(folder: Path) -> dict:
@@ -20,21 +23,19 @@ def summary(folder: Path) -> dict:
         fits |= result["peers"]
     tables = {}
     for path in sorted((folder / "held_out").glob("*.npz")):
-        with np.load(path) as held_out, np.load(folder / "tables" / path.name) as table:
-            tables[path.stem] = {
+        with np.load(path) as stored, np.load(folder / "tables" / path.name) as table:
+            held_out = dict(stored)
+            sampled = bool(held_out["coefficients"].size)
+            name = str(held_out["name"]) if sampled else path.stem
+            tables[name] = {
+                "sampled": sampled,
                 "training_rows": int(table["train"].shape[1]),
                 "features": int(table["rows"].shape[1]),
-                "held_out_rows": int(held_out["held"].shape[1]),
                 "seeds": len(table["train"]),
-                "epsilons": {
-                    f"{rho:g}": round(float(epsilon), 4)
-                    for rho, epsilon in zip(table["rhos"], table["epsilons"], strict=True)
-                },
                 "budgets": {
-                    f"{rho:g}": judged(
-                        {name: fits[name][path.stem][f"{rho:g}"] for name in PEERS}, dict(held_out)
-                    )
-                    for rho in table["rhos"]
+                    f"{epsilon:.3g}": {"rho": rounded(float(rho))}
+                    | judged({who: fits[who][path.stem][f"{rho:g}"] for who in PEERS}, held_out)
+                    for rho, epsilon in zip(table["rhos"], table["epsilons"], strict=True)
                 },
             }
     return {"measured_by": "make peers", "versions": versions, "tables": tables}
@@ -48,14 +49,17 @@ def judged(fits: dict[str, dict], held_out: dict[str, np.ndarray]) -> dict[str, 
         error = errors[name]
         entry = {
             "error": mean_with_error(error),
-            "median_error": rounded(np.median(error)),
-            "seconds": rounded(np.median(fit["seconds"])),
-        }
-        if name not in (OURS, LEAST_SQUARES):
             # The same rows in each seed: the difference is what tells two methods apart.
-            entry["excess_over_ours"] = mean_with_error(error - errors[OURS])
-        if fit.get("half_widths"):
-            entry |= intervals(fit, fits[LEAST_SQUARES], held_out["slopes"])
+            "less_ours": mean_with_error(error - errors[OURS]),
+            "seconds": rounded(np.median(fit["seconds"])),
+            "setting": fit["setting"],
+        }
+        if held_out["coefficients"].size:
+            entry["ratio"] = ratio_with_error(
+                *(distances(each["coefficients"], held_out) for each in (fit, fits[PLAIN]))
+            )
+        if fit["half_widths"]:
+            entry |= intervals(fit, fits[PLAIN], held_out["slopes"])
         found[name] = entry
     return found
 
@@ -64,10 +68,23 @@ def held_out_errors(coefficients: list, held_out: dict[str, np.ndarray]) -> np.n
     """Squared error over the labels' variance, a seed each; predictions clipped to the bounds."""
     found = []
     for theta, chosen in zip(np.array(coefficients), held_out["held"], strict=True):
-        rows, labels = held_out["rows"][chosen], held_out["labels"][chosen]
-        predicted = np.clip(rows @ theta[:-1] + theta[-1], -1, 1)
-        found.append(np.mean((predicted - labels) ** 2) / labels.var())
+        labels = held_out["labels"][chosen]
+        found.append(squared_error(theta, held_out["rows"][chosen], labels) / labels.var())
     return np.array(found)
+
+
+def distances(coefficients: list, held_out: dict[str, np.ndarray]) -> np.ndarray:
+    """(θ - β)ᵀG(θ - β) about the population's least-squares coefficients, a seed each."""
+    off = np.array(coefficients) - held_out["coefficients"]
+    return np.einsum("si,ij,sj->s", off, held_out["gram"], off)
+
+
+def ratio_with_error(values: np.ndarray, others: np.ndarray) -> list[float]:
+    """Ratio of medians over the same seeds, and its standard error by resampling seeds."""
+    rng = np.random.Generator(np.random.SFC64(0))
+    drawn = rng.integers(values.size, size=(400, values.size))
+    ratios = np.median(values[drawn], axis=1) / np.median(others[drawn], axis=1)
+    return [rounded(np.median(values) / np.median(others)), rounded(ratios.std(ddof=1))]
 
 
 def intervals(fit: dict, plain: dict, slopes: np.ndarray) -> dict:
@@ -83,8 +100,8 @@ def intervals(fit: dict, plain: dict, slopes: np.ndarray) -> dict:
     if not np.isfinite(entry["length_ratio"]):
         entry["length_ratio"] = None
     if slopes.size:
-        off = np.abs(np.array(fit["coefficients"])[:, :-1] - slopes)
-        entry["coverage"] = mean_with_error((off <= widths).mean(axis=1))
+        covered = np.abs(np.array(fit["coefficients"])[:, :-1] - slopes) <= widths
+        entry["coverage"] = mean_with_error(covered.mean(axis=1))
     return entry
 
 
@@ -96,123 +113,3 @@ def mean_with_error(values: np.ndarray) -> list[float]:
 def rounded(value: float) -> float:
     """Four significant digits."""
     return float(f"{value:.4g}")
-
-
-def exceptions(found: dict) -> list[str]:
-    """Where a private peer's mean or median error is not above ours, worst first."""
-    losses, cells = [], 0
-    for table, block in found["tables"].items():
-        for rho, entries in block["budgets"].items():
-            ours = entries[OURS]
-            cells += 1
-            for name, entry in entries.items():
-                if name in (OURS, LEAST_SQUARES):
-                    continue
-                ratio = ours["error"][0] / entry["error"][0]
-                median = ours["median_error"] / entry["median_error"]
-                if max(ratio, median) >= 1:
-                    gap = entry["excess_over_ours"]
-                    losses.append((ratio, table, rho, name, ours, entry, gap))
-    losses.sort(key=lambda loss: -loss[0])
-    if not losses:
-        return ["None: its error is below every private peer's at every budget on every table."]
-    best = cells - len({loss[1:3] for loss in losses})
-    lines = [
-        f"Ours is below every private peer in {best} of {cells} cells, a cell being a table at a "
-        "budget; not in these:",
-        "",
-        "| table | ρ | peer | ours | peer's | peer's less ours |",
-        "|" + "---|" * 6,
-    ]
-    lines += [
-        f"| {table} | {rho} | {name} | "
-        + " | ".join(plus_minus(each) for each in (ours["error"], entry["error"], gap))
-        + " |"
-        for _, table, rho, name, ours, entry, gap in losses
-    ]
-    return lines
-
-
-def error_table(found: dict) -> list[str]:
-    """Errors of all on all tables."""
-    lines = [
-        "| table (rows × features) | ρ | ε | " + " | ".join(PEERS) + " |",
-        "|---|---|---|" + "---|" * len(PEERS),
-    ]
-    for table, block in found["tables"].items():
-        size = f"{table} ({block['training_rows']:,} × {block['features']})"
-        for rho, entries in block["budgets"].items():
-            cells = " | ".join(plus_minus(entries[name]["error"]) for name in PEERS)
-            lines.append(f"| {size} | {rho} | {block['epsilons'][rho]:.2f} | {cells} |")
-            size = ""
-    return lines
-
-
-def interval_table(found: dict) -> list[str]:
-    """Lengths and coverage of ours, and the coverage of least squares."""
-    lines = [
-        "| table | ρ | length over least squares' | infinite | coverage | that of least squares |",
-        "|" + "---|" * 6,
-    ]
-    for table, block in found["tables"].items():
-        for rho, entries in block["budgets"].items():
-            ours = entries[OURS]
-            length = "∞" if ours["length_ratio"] is None else f"{ours['length_ratio']:.3g}"
-            covered = " | ".join(
-                plus_minus(entries[name]["coverage"]) if "coverage" in entries[name] else "unknown"
-                for name in (OURS, LEAST_SQUARES)
-            )
-            lines.append(f"| {table} | {rho} | {length} | {ours['infinite']:.2g} | {covered} |")
-    return lines
-
-
-def time_table(found: dict) -> list[str]:
-    """Median milliseconds a fit."""
-    lines = ["| table | " + " | ".join(PEERS) + " |", "|" + "---|" * (len(PEERS) + 1)]
-    for table, block in found["tables"].items():
-        entries = list(block["budgets"].values())[len(block["budgets"]) // 2]
-        cells = " | ".join(f"{1000 * entries[name]['seconds']:.2g}" for name in PEERS)
-        lines.append(f"| {table} | {cells} |")
-    return lines
-
-
-def version_list(found: dict) -> list[str]:
-    """What was run."""
-    return [
-        f"- {name}: " + ", ".join(f"{package} {number}" for package, number in versions.items())
-        for name, versions in found["versions"].items()
-    ]
-
-
-def plus_minus(pair: list[float]) -> str:
-    """Mean ± standard error with the digits that the error leaves."""
-    mean, spread = pair
-    digits = 1 if spread <= 0 else max(0, min(4, 1 - int(np.floor(np.log10(spread)))))
-    return f"{mean:.{digits}f} ± {spread:.{digits}f}"
-
-
-PARTS = {
-    "exceptions": exceptions,
-    "errors": error_table,
-    "intervals": interval_table,
-    "times": time_table,
-    "versions": version_list,
-}
-
-
-def all_tables(found: dict) -> str:
-    """The page's tables by themselves, with headings."""
-    parts = (
-        "\n".join([f"# {name.capitalize()}", "", *part(found)]) for name, part in PARTS.items()
-    )
-    return "\n\n".join(parts) + "\n"
-
-
-def page(text: str, found: dict) -> str:
-    """A page whose marked parts are replaced by what `found` says."""
-    for name, part in PARTS.items():
-        first, last = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
-        before, rest = text.split(first)
-        _, after = rest.split(last)
-        text = before + first + "\n".join(part(found)) + "\n" + last + after
-    return text

@@ -18,16 +18,17 @@ from pathlib import Path
 
 import figure
 import judge
-from tables import compared_tables, write_table
+import page
+from tables import compared_tables, write_population, write_table
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 FOREIGN, OWN = ("diffprivlib", "opendp"), "privreg"
-SEEDS = 50
+SEEDS = 25
 
 
 def main() -> None:
-    """Run everything; fewer seeds than 50 are for trying and are not stored."""
+    """Run everything; fewer seeds than usual are for trying and are not stored."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--seeds", type=int, default=SEEDS)
     arguments.add_argument(
@@ -45,15 +46,15 @@ def main() -> None:
     )
     options = arguments.parse_args()
     folder = options.folder
-    for table in compared_tables():
-        write_table(table, folder, seeds=options.seeds)
+    if options.fit:
+        write_tables(folder, options.seeds)
     (folder / "fits").mkdir(exist_ok=True)
     for name in options.fit:
         python = Path(sys.executable) if name == OWN else environment(name, folder)
         fit(name, python, folder)
     found = judge.summary(folder)
     if options.seeds < SEEDS:
-        print("\n".join(judge.error_table(found)))
+        print(page.all_tables(found))
         return
     if options.output is None:
         (folder / "measured.json").write_text(as_text(found))
@@ -61,7 +62,7 @@ def main() -> None:
         return
     options.output.mkdir(parents=True, exist_ok=True)
     (options.output / "measured.json").write_text(as_text(found))
-    (options.output / "tables.md").write_text(judge.all_tables(found))
+    (options.output / "tables.md").write_text(page.all_tables(found))
     figure.draw(found, options.output / "comparison.png")
 
 
@@ -72,8 +73,18 @@ def as_text(found: dict) -> str:
 def publish(found: dict) -> None:
     """Bring the page and its figure in step with a summary."""
     path = ROOT / "docs/comparison.md"
-    path.write_text(judge.page(path.read_text(), found))
+    path.write_text(page.page(path.read_text(), found))
     figure.draw(found, ROOT / "docs/comparison.png")
+
+
+def write_tables(folder: Path, seeds: int) -> None:
+    """Judged populations, from packages in an environment of their own, and the other tables."""
+    program, populations = HERE / "write_populations.py", folder / "populations"
+    subprocess.run([environment("tables", folder), program, "--output", populations], check=True)
+    for path in sorted(populations.glob("*.npz")):
+        write_population(path, folder, seeds=seeds)
+    for table in compared_tables():
+        write_table(table, folder, seeds=seeds)
 
 
 def environment(name: str, folder: Path) -> Path:

@@ -44,6 +44,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "fit": Made(least_squares_fit),
         "rows": np.eye(P),
     },
+    "robust_gain.robust_gain": {"fit": Made(least_squares_fit)},
     "odometer.Odometer": {"limit": Budget.zcdp(2.0)},
     "odometer.Odometer.add": {"fit": Made(private_statement)},
     "odometer.read_statement": {"fit": Made(fit_file)},

@@ -1,6 +1,6 @@
 # Needs   the real tables, and a package index for environments of their own below build/peers.
 # Makes   peers/measured.json, peers/tables.md, peers/comparison.png
-# Steps   draw the tables, fit each library in a process of its own, judge on held-out rows.
+# Steps   draw the tables, tune and fit each library in a process of its own, judge on held-out rows.
 # Part of no other target: `snakemake peers`. `make peers` writes the same into docs/comparison.md.
 PEERS = SOURCE.parent / "benchmarks" / "peers"
 
@@ -9,6 +9,7 @@ rule peers:
     """Fit other libraries' private regressions beside ours, in environments of their own."""
     input:
         programs=sorted(map(str, PEERS.glob("*.py"))),
+        populations=str(PEERS.parent / "least_squares" / "populations.py"),
         locks=sorted(map(str, PEERS.glob("*.txt"))),
     output:
         [layout.peers(name) for name in PEERS_FILES],
@@ -29,6 +30,6 @@ rule peers:
         program=PEERS / "run.py",
         folder=lambda w, output: Path(output[0]).parent,
     message:
-        "Peers: other libraries beside ours, 50 seeds"
+        "Peers: other libraries beside ours, 25 seeds"
     shell:
         "python {params.program:q} --output {params.folder:q} > {log:q} 2>&1"

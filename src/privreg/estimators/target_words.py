@@ -10,11 +10,14 @@ from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.inference.least_squares_intervals import robust_difference
 from privreg.inference.population_intervals import CoefficientIntervals
+from privreg.inference.robust_gain import robust_gain
 from privreg.methods.method import Method
 from privreg.methods.runs import Fitted
 
 # Level of the test whether a robust fit would tell another story.
 ALARM = 0.05
+# Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
+HALF = 4.0
 
 
 def target_sentences(
@@ -59,6 +62,13 @@ def target_sentences(
             f"A robust fit {differs}: its slopes differ by {test.statistic:.3g}, where chance "
             f"gives {test.degrees_of_freedom} (p = {test.p_value:.2g})."
         )
+        gain = robust_gain(fit)
+        if gain >= HALF:
+            found.append(
+                f'Private noise: target="robust" would have standard errors about {gain**0.5:.2g} '
+                "times smaller, for the same slopes only if errors are symmetric given the "
+                "features, or independent of them."
+            )
     for reason in dict.fromkeys(filter(None, intervals.reasons)):
         whose = [name for name, own in zip(names, intervals.reasons, strict=True) if own == reason]
         found.append(f"No interval for {', '.join(whose)}: {reason}.")
