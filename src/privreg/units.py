@@ -6,6 +6,7 @@ plain computation wherever that neither underflows nor overflows.
 
 from __future__ import annotations
 
+from math import frexp
 from typing import overload
 
 import numpy as np
@@ -34,15 +35,28 @@ def in_units(values: ArrayLike) -> tuple[FloatArray, int]:
 
     Examples
     --------
-    >>> in_units([3.0, 1.0])[1], in_units(2.0**-1000)
-    (0, (array(0.5), -999))
+    >>> in_units([3.0, 1.0])[1], in_units([2.0**-1000, 0.0])[1]
+    (0, -999)
     """
     array = np.asarray(values, dtype=np.float64)
-    largest = float(np.max(np.abs(array), initial=0.0))
+    largest = float(np.abs(array).max()) if array.size else 0.0
     if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1]:
         return array, 0
     exponent = int(np.frexp(largest)[1])
     return np.asarray(np.ldexp(array, -exponent)), exponent
+
+
+def in_unit(value: float) -> tuple[float, int]:
+    """`in_units` of one number.
+
+    Parameters
+    ----------
+    value : float
+        Finite.
+    """
+    if value == 0 or ORDINARY[0] <= abs(value) <= ORDINARY[1]:
+        return value, 0
+    return frexp(value)
 
 
 def from_units(values: ArrayLike, exponent: int) -> FloatArray:

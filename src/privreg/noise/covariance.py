@@ -273,8 +273,9 @@ class PublicCovariance(Immutable):
         weights = 1.0 / (ridge[:, None] + self.gram_eigenvalues)
         remainder = np.maximum(squared - weights @ shared.T, 0.0)
         norms: FloatArray = np.sqrt(len(self.features) / ridge[:, None] * remainder)
-        small = (squared < _SMALL_SQUARE) & np.any(values, axis=1)
-        if np.any(small):
+        small = np.flatnonzero(squared < _SMALL_SQUARE)
+        small = small[np.any(values[small], axis=1)]
+        if small.size:
             scaled, exponents = rows_in_units(values[small])
             norms[:, small] = np.ldexp(self.inverse_norms_by_ridge(scaled, ridges=ridge), exponents)
         return norms

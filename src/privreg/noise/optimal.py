@@ -272,6 +272,8 @@ def _workloads(
         given = require_real("workload", workload, least=-1e50, most=1e50)
     kernels = require_array("workload", np.atleast_2d(given), shape=(None, steps))
     scales = np.ones(len(kernels))
+    if workload is None and weights is None:
+        return kernels, scales, 0
     if weights is not None:
         scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=1e50)
         if not np.any(scales > 0):

@@ -45,12 +45,12 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> N
     relative = noise / np.where(scale > 0, scale, 1.0)
     remaining = np.cumsum((relative**2)[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        deviation = np.sqrt(remaining)
-        if np.any(remaining < ORDINARY[0]) or not np.all(np.abs(np.log2(scale)) < 200):
+        ratio = steps / scale / np.sqrt(remaining)
+        if np.any(remaining[..., -1] < ORDINARY[0]) or not np.all(np.abs(np.log2(scale)) < 200):
             # Squares of the noise that is left at the end, or quotients, may have rounded to 0.
             deviation = np.hypot.accumulate(noise[..., ::-1], axis=-1)[..., ::-1]
-            scale = np.ones_like(scale)
-        ratio = np.where(deviation > 0, steps / scale / deviation, np.inf)
-        # A parameter that underflows would promise more than the noise gives.
-        ratio = np.where(steps > 0, np.maximum(ratio, np.finfo(np.float64).tiny), 0.0)
-    return np.asarray(ratio.max(axis=-1))
+            ratio = np.where(deviation > 0, steps / deviation, np.inf)
+        largest = np.asarray(np.where(steps > 0, ratio, 0.0).max(axis=-1))
+    least = np.finfo(np.float64).tiny
+    # A parameter that underflows would promise more than the noise gives.
+    return np.where(np.any(steps > 0, axis=-1) & (largest < least), least, largest)

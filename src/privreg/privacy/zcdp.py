@@ -77,9 +77,11 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.
     with np.errstate(invalid="ignore", over="ignore"):
         # The roots apart, since 2 ρ can overflow.
         noise = shift / (np.sqrt(2.0) * np.sqrt(budget))
+    least = np.finfo(np.float64).tiny
+    if np.any(noise < least):
         # Noise that underflows would keep no budget.
-        least = np.where((shift > 0) & np.isfinite(budget), np.finfo(np.float64).tiny, 0.0)
-    return np.where(np.isinf(shift), np.inf, np.maximum(noise, least))
+        noise = np.where((shift > 0) & np.isfinite(budget), np.maximum(noise, least), noise)
+    return np.where(np.isinf(shift), np.inf, noise)
 
 
 def compose(budgets: ArrayLike, *, axis: int | None = None) -> NDArray[np.float64]:

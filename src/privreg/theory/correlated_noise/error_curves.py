@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.units import from_units, in_units, squared_times
+from privreg.units import from_units, in_unit, in_units, squared_times
 from privreg.validation import (
     require_answer,
     require_array,
@@ -123,16 +123,17 @@ def error_curve(
     start = np.zeros(values.size) if initial_error is None else initial_error
     error = require_array("initial_error", start, shape=(values.size,))
     # A direction without curvature has no risk, and its error may grow beyond all numbers.
-    curved = values > 0
-    values, rate_unit = in_units(values[curved])
-    error, error_unit = in_units(error[curved])
+    if not np.all(curved := values > 0):
+        values, error = values[curved], error[curved]
+    values, rate_unit = in_units(values)
+    error, error_unit = in_units(error)
     given, noise_unit = in_units(given)
-    step, step_unit = in_units(eta)
+    step, step_unit = in_unit(eta)
     decoder = np.zeros(count)
     least = NEGLIGIBLE_SHARE * np.abs(given).max()
     decoder[: given.size] = np.where(np.abs(given) < least, 0.0, given)
     parts = _second_moments(
-        values, float(from_units(eta, rate_unit)), float(step) ** 2, decoder, error**2, least
+        values, float(from_units(eta, rate_unit)), step**2, decoder, error**2, least
     )
     parts[0] = from_units(parts[0], rate_unit + 2 * error_unit)
     parts[1] = from_units(parts[1], 2 * (noise_unit + step_unit) + rate_unit)

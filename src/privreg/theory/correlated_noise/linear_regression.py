@@ -24,7 +24,7 @@ from privreg.theory.correlated_noise.stationary_noise import (
     require_noise,
     require_step_size,
 )
-from privreg.units import squared_times
+from privreg.units import from_units, in_unit, squared_times
 from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
@@ -114,8 +114,11 @@ def stationary_error(
     rates = eta * values
     moved = noise.relative_variance(rates)
     gain = 0.5 * eta / (1.0 - rates)
-    q_private = squared_times(sigma, float(gain @ moved) / (1.0 - feedback))
-    q_label = squared_times(zeta, float(gain @ values) / (1.0 - feedback))
+    (std, unit), (label_std, label_unit) = in_unit(sigma), in_unit(zeta)
+    private = float(gain @ (std**2 * moved)) / (1.0 - feedback)
+    label = float(gain @ (label_std**2 * values)) / (1.0 - feedback)
+    q_private = float(from_units(private, 2 * unit))
+    q_label = float(from_units(label, 2 * label_unit))
     q = q_private + q_label
     own = squared_times(zeta, gain) + squared_times(sigma, gain * moved / values)
     variances = gain * q + own

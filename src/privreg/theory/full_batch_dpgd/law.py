@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable
-from privreg.units import from_units, in_units, rows_in_units
+from privreg.units import ORDINARY, from_units, in_unit, in_units, rows_in_units
 from privreg.validation import (
     require_answer,
     require_array,
@@ -121,8 +121,8 @@ class GradientDescentLaw(Immutable):
         first, second = _checked_times(later, "later"), _checked_times(earlier, "earlier")
         require_broadcast(later=first, earlier=second)
         first, second = np.broadcast_arrays(first, second)
-        std, unit = in_units(self.step_size * self.gradient_noise_std)
-        modes = self._modes(float(std) ** 2, first, second)
+        std, unit = in_unit(self.step_size * self.gradient_noise_std)
+        modes = self._modes(std**2, first, second)
         return require_answer("later and earlier", from_units(modes, 2 * unit))
 
     def _modes(
@@ -137,7 +137,7 @@ class GradientDescentLaw(Immutable):
         return require_answer("later and earlier", modes if variance else np.zeros_like(modes))
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
-        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p); a variance by default.
+        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p).
 
         Parameters
         ----------
@@ -161,17 +161,18 @@ class GradientDescentLaw(Immutable):
         """
         pull = self._pull
         if not np.all((self.eigenvalues > 0) & (pull < 2)):
-            contraction = self.contraction
-            raise ValueError(
-                "step_size must put every 1 - step_size * eigenvalue in (-1, 1), "
-                f"got {contraction[np.argmax(np.abs(contraction))]:.6g}"
-            )
-        # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
-        (step, unit), (noise, noise_unit) = map(in_units, (self.step_size, self.gradient_noise_std))
-        parts, exponents = np.frexp(self.eigenvalues)
+            furthest = max(self.contraction, key=abs)
+            words = "step_size must put every 1 - step_size * eigenvalue in (-1, 1)"
+            raise ValueError(f"{words}, got {furthest:.6g}")
+        step, noise = self.step_size, self.gradient_noise_std
         with np.errstate(over="ignore", invalid="ignore"):
-            modes = step * noise**2 / parts / (2 - pull)
-            modes = np.ldexp(modes, unit + 2 * noise_unit - exponents)
+            if step * noise >= ORDINARY[0] and pull.min() >= ORDINARY[0]:
+                modes = (step * noise) ** 2 / _gap(pull)
+            else:
+                # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
+                (step, unit), (noise, more) = in_unit(step), in_unit(noise)
+                parts, less = np.frexp(self.eigenvalues)
+                modes = np.ldexp(step * noise**2 / parts / (2 - pull), unit + 2 * more - less)
             dense = (self.eigenvectors * modes) @ self.eigenvectors.T
         return require_answer("eigenvalues and gradient_noise_std", dense)
 
@@ -221,7 +222,7 @@ class GradientDescentLaw(Immutable):
         with np.errstate(over="ignore", invalid="ignore"):
             bias = require_answer("weights", (matrix @ moved).T)
         matrix, unit = in_units(matrix)
-        std, std_unit = in_units(self.step_size * self.gradient_noise_std)
+        std, std_unit = in_unit(self.step_size * self.gradient_noise_std)
         # The noise of step s enters θ_t as ηa^(t-s), so its weight in a sum obeys a backward
         # recursion; T × T covariances are never formed.
         loads = np.empty((self.eigenvalues.size, *matrix.shape))
@@ -344,13 +345,13 @@ def clipping_bound(
         widths = np.divide(clip_norm, norms, out=np.full_like(norms, np.inf), where=norms > 0)
     squares = (rows @ law.eigenvectors) ** 2
     # In units of the noise, since its variance may round to 0.
-    std, unit = in_units(law.step_size * law.gradient_noise_std)
+    std, unit = in_unit(law.step_size * law.gradient_noise_std)
     total = 0.0
     for step in range(steps):
         now = np.array(step)
         with np.errstate(over="ignore", invalid="ignore"):
             centre = require_answer("features", y - x @ law.mean(step))
-            spread = np.sqrt(squares @ law._modes(float(std) ** 2, now, now))
+            spread = np.sqrt(squares @ law._modes(std**2, now, now))
             spread = require_answer("features", np.ldexp(spread, units + unit))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             tails = ndtr((-widths - centre) / spread) + ndtr((centre - widths) / spread)

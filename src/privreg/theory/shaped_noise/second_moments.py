@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from privreg.units import from_units, in_units, squared_times
+from privreg.units import from_units, in_unit, in_units, squared_times
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -80,7 +80,7 @@ def sgd_risk(
     zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e50)
     lam, unit = in_units(lam)
     offset, offset_unit = in_units(offset)
-    step, step_unit = in_units(eta)
+    step, step_unit = in_unit(eta)
     eta = float(from_units(eta, unit))
     moments = np.stack([offset**2, np.zeros_like(lam)])
     # Label noise of deviation 1, in units of the step.
@@ -144,9 +144,11 @@ def private_risk(
     curved = lam > 0
     if steps == 0 or std == 0 or not np.any(curved):
         return 0.0
-    (lam, unit), (shape, shape_unit) = in_units(lam[curved]), in_units(shape[curved])
-    (push, push_unit), (scale, scale_unit) = in_units(eta), in_units(std)
-    moved = lam, shape, float(from_units(eta, unit)), float(push)
+    if not np.all(curved):
+        lam, shape = lam[curved], shape[curved]
+    (lam, unit), (shape, shape_unit) = in_units(lam), in_units(shape)
+    (push, push_unit), (scale, scale_unit) = in_unit(eta), in_unit(std)
+    moved = lam, shape, float(from_units(eta, unit)), push
     unit += shape_unit + 2 * (push_unit + scale_unit)
     if decoder is not None:
         beta, beta_unit = in_units(beta[:steps])
@@ -160,7 +162,7 @@ def private_risk(
             kicks = np.zeros(size - span)
             kicks[:1], kicks[span : span + 1] = 1.0, -1.0
             total += float(np.sum(_impulse_risks(*moved, kicks)[size - entries - 1]))
-    return float(from_units(float(scale) ** 2 * total / size**2, unit))
+    return float(from_units(scale**2 * total / size**2, unit))
 
 
 def _setting(
