@@ -39,7 +39,9 @@ def in_units(values: ArrayLike) -> tuple[FloatArray, int]:
     (0, -999)
     """
     array = np.asarray(values, dtype=np.float64)
-    largest = float(np.abs(array).max()) if array.size else 0.0
+    sizes = np.abs(array)
+    # Quicker than a maximum of few numbers.
+    largest = sizes.item(sizes.argmax()) if array.size else 0.0
     if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1]:
         return array, 0
     exponent = int(np.frexp(largest)[1])

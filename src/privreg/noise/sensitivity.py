@@ -146,16 +146,16 @@ def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
     """
     require_callable("power", power)
 
-    def spectrum(frequency: FloatArray) -> FloatArray:
-        return require_array("power", power(frequency), shape=frequency.shape, above=0)
-
-    # Integrals over the lowest panels stay numbers in units of the spectrum.
-    unit = in_units(spectrum(np.exp(_LOG_FREQUENCIES[:-1])))[1]
+    units: list[int] = []
 
     def inverse(logarithm: FloatArray) -> FloatArray:
         # The last node may round to just beyond π.
         frequency = np.minimum(np.exp(logarithm), np.pi)
-        values = from_units(spectrum(frequency), -unit)
+        values = require_array("power", power(frequency), shape=frequency.shape, above=0)
+        if not units:
+            # Integrals over the lowest panels stay numbers in units of the spectrum.
+            units.append(in_units(values)[1])
+        values = from_units(values, -units[0])
         with np.errstate(over="ignore"):
             return require_answer("power", frequency / values)[None]
 
@@ -166,7 +166,7 @@ def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
     # In the logarithm of the frequency a convergent integrand has died out at the lower end.
     if np.sum(pieces[:_NODES]) > 1e-12 * total:
         return float(np.inf)
-    root, exponent = float(np.sqrt(total / np.pi)), -unit
+    root, exponent = float(np.sqrt(total / np.pi)), -units[0]
     return float(from_units(root * (2**0.5 if exponent % 2 else 1.0), exponent // 2))
 
 

@@ -135,8 +135,9 @@ def error_curve(
     parts = _second_moments(
         values, float(from_units(eta, rate_unit)), step**2, decoder, error**2, least
     )
-    parts[0] = from_units(parts[0], rate_unit + 2 * error_unit)
-    parts[1] = from_units(parts[1], 2 * (noise_unit + step_unit) + rate_unit)
+    if rate_unit or error_unit or noise_unit or step_unit:
+        parts[0] = from_units(parts[0], rate_unit + 2 * error_unit)
+        parts[1] = from_units(parts[1], 2 * (noise_unit + step_unit) + rate_unit)
     if not np.all(np.isfinite(parts)):
         first = int(np.argmin(np.all(np.isfinite(parts), axis=0)))
         raise ValueError(

@@ -169,11 +169,14 @@ class StationaryNoise:
         """
         width = require_number("smallest_frequency", smallest_frequency, least=SMALLEST, most=pi)
         require_callable("power", power)
-        # Integrals over the narrowest panels stay numbers in units of the spectrum.
-        unit = in_units(_density(power, frequency_edges(width)[1:-1]))[1]
+        units: list[int] = []
 
         def density(frequencies: FloatArray) -> FloatArray:
-            return from_units(_density(power, frequencies), -unit)
+            values = _density(power, frequencies)
+            if not units:
+                # Integrals over the narrowest panels stay numbers in units of the spectrum.
+                units.append(in_units(values)[1])
+            return from_units(values, -units[0])
 
         def rule(finest: float) -> tuple[FloatArray, FloatArray]:
             edges = resolved_edges(
@@ -196,11 +199,11 @@ class StationaryNoise:
             load = mass * density(grid)
             totals = np.array([load @ (1.0 / squared_distance(grid, b)) for b in flat])
             found = flat * (2.0 - flat) / (2.0 * pi) * totals
-            return from_units(found, unit).reshape(rates.shape)
+            return from_units(found, units[0]).reshape(rates.shape)
 
         frequencies, weights = resolved
         squared = float(weights @ (1.0 / density(frequencies))) / (2.0 * pi)
-        return cls(float(from_units(squared, -unit)), power, relative)
+        return cls(float(from_units(squared, -units[0])), power, relative)
 
     @classmethod
     def regression_optimal(cls, eigenvalues: ArrayLike, *, step_size: float) -> StationaryNoise:
