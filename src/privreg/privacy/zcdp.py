@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.validation import require_broadcast, require_count, require_real
 
+LEAST = float(np.finfo(np.float64).tiny)
+
 
 def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
     r"""zCDP budget of one Gaussian mechanism.
@@ -77,10 +79,9 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.
     with np.errstate(invalid="ignore", over="ignore"):
         # The roots apart, since 2 ρ can overflow.
         noise = shift / (np.sqrt(2.0) * np.sqrt(budget))
-    least = np.finfo(np.float64).tiny
-    if np.any(noise < least):
+    if np.any(noise < LEAST):
         # Noise that underflows would keep no budget.
-        noise = np.where((shift > 0) & np.isfinite(budget), np.maximum(noise, least), noise)
+        noise = np.where((shift > 0) & np.isfinite(budget), np.maximum(noise, LEAST), noise)
     return np.where(np.isinf(shift), np.inf, noise)
 
 
