@@ -31,6 +31,7 @@ NOT_SHOWN = {
     "sums",
     "validation",
     "version",
+    "units",
 }
 NOT_SHOWN |= {"command_line"}
 
