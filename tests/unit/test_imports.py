@@ -12,7 +12,7 @@ from reproduction.pipeline.closure import PACKAGES, SOURCE, closure, module_of, 
 
 ROOT = Path(__file__).parent.parent.parent
 # A part may import itself and what stands in its row; the order is that of docs/architecture.md.
-GROUND = {"validation", "ranges", "accuracy", "grid_edges", "immutable"}
+GROUND = {"validation", "ranges", "accuracy", "grid_edges", "immutable", "units"}
 FOUNDATION = {"models", "spectra", "schedules", "privacy", "noise", "data", "sums"} | GROUND
 MECHANICS = {"algorithms", "theory", "inference"} | FOUNDATION
 PREDICTION = {"prediction"} | MECHANICS
@@ -25,6 +25,7 @@ ALLOWED = {
         "grid_edges": set(),
         "immutable": set(),
         "ranges": set(),
+        "units": set(),
         "validation": {"immutable", "ranges"},
         "version": set(),
         **dict.fromkeys(FOUNDATION - GROUND, FOUNDATION),

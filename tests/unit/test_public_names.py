@@ -32,6 +32,7 @@ NOT_SHOWN = {
     "sums",
     "validation",
     "version",
+    "units",
 }
 NOT_SHOWN |= {"command_line"}
 

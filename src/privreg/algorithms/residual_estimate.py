@@ -114,7 +114,7 @@ def private_residual_scale(
             f"epsilon = {epsilon:.3g}, got {squared.size}; use public rows or a fixed clip norm"
         )
     with np.errstate(divide="ignore", over="ignore"):
-        means = np.array([np.mean(part) for part in np.array_split(squared, groups)])
+        means = _group_means(squared, groups)
         exponents = np.floor(np.log2(means))
     bins, counts = np.unique(exponents, return_counts=True)
     noisy = counts / groups + rng.laplace(0.0, 2.0 / (epsilon * groups), bins.size)
@@ -173,6 +173,14 @@ def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, f
     if total * (1 + share) > largest or share > 1:
         raise ValueError(f"epsilon must be less than {largest:.3g}, got {total}")
     return share, small / (2 * number)
+
+
+def _group_means(values: FloatArray, groups: int) -> FloatArray:
+    """Means of consecutive groups; the first have one row more where sizes do not divide."""
+    size, more = divmod(values.size, groups)
+    long, short = np.split(values, [more * (size + 1)])
+    means = [long.reshape(more, size + 1).mean(axis=1), short.reshape(-1, size).mean(axis=1)]
+    return np.concatenate(means)
 
 
 def _squared_residuals(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> FloatArray:

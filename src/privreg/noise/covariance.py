@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable, frozen
+from privreg.units import rows_in_units
 from privreg.validation import (
     require_array,
     require_count,
@@ -31,6 +32,8 @@ CONDITION = 1e-9
 _WITHIN = {"least": SMALLEST, "most": LARGEST}
 
 _COLUMNS = 4096
+# Squares from here on have lost nothing to underflow that a variance of 1e-50 could bring back.
+_SMALL_SQUARE = 1e-200
 
 
 @runtime_checkable
@@ -104,7 +107,14 @@ class DiagonalCovariance(Immutable):
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
         values = _rows(rows, self.dimension)
-        return np.sqrt(np.einsum("ij,ij,j->i", values, values, 1.0 / self.diagonal))
+        squared = np.einsum("ij,ij,j->i", values, values, 1.0 / self.diagonal)
+        norms = np.sqrt(squared)
+        small = squared < _SMALL_SQUARE
+        if np.any(small):
+            scaled, exponents = rows_in_units(values[small])
+            squared = np.einsum("ij,ij,j->i", scaled, scaled, 1.0 / self.diagonal)
+            norms[small] = np.ldexp(np.sqrt(squared), exponents)
+        return norms
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
         return float(np.sum(_eigenvalues(eigenvalues, self.dimension) / self.diagonal))
@@ -136,7 +146,9 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
     anon2024, equation (3.1) with the λ that Corollary 4.5 chooses.
     """
     values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0, most=LARGEST)
-    return DiagonalCovariance(values + 1.0 / require_number("horizon", horizon, **_WITHIN))
+    inverse = 1.0 / require_number("horizon", horizon, **_WITHIN)
+    # One over the largest horizon may round to below the least variance.
+    return DiagonalCovariance(np.maximum(values + inverse, SMALLEST))
 
 
 @dataclass(frozen=True)
@@ -260,7 +272,13 @@ class PublicCovariance(Immutable):
         squared = np.einsum("ij,ij->i", values, values)
         weights = 1.0 / (ridge[:, None] + self.gram_eigenvalues)
         remainder = np.maximum(squared - weights @ shared.T, 0.0)
-        return np.sqrt(len(self.features) / ridge[:, None] * remainder)
+        norms: FloatArray = np.sqrt(len(self.features) / ridge[:, None] * remainder)
+        small = np.flatnonzero(squared < _SMALL_SQUARE)
+        small = small[np.any(values[small], axis=1)]
+        if small.size:
+            scaled, exponents = rows_in_units(values[small])
+            norms[:, small] = np.ldexp(self.inverse_norms_by_ridge(scaled, ridges=ridge), exponents)
+        return norms
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
         values = _eigenvalues(eigenvalues, self.dimension)

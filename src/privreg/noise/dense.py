@@ -26,6 +26,7 @@ from privreg.accuracy import warn_beyond
 from privreg.noise.optimal import toeplitz_optimum
 from privreg.noise.streams import correlate_noise
 from privreg.noise.toeplitz import dense_matrix, prefix_sums
+from privreg.units import from_units, in_units
 from privreg.validation import FloatArray, require_array, require_count, require_number
 
 _MEMORY = 6
@@ -106,6 +107,7 @@ def dense_optimum(
     kernel = prefix_sums(steps)
     if workload is not None:
         kernel = require_array("workload", workload, shape=(steps,))
+    kernel, unit = in_units(kernel)
     problem = _Problem(kernel, epochs)
     gram, inverse = _minimise(problem, _start(problem), tolerance)
     value, gradient = problem.value_and_gradient(inverse)
@@ -116,7 +118,7 @@ def dense_optimum(
     return DenseOptimum(
         np.ascontiguousarray(factor),
         decoder,
-        error=float(np.sqrt(value / steps)),
+        error=float(from_units(np.sqrt(value / steps), unit)),
         gap=float(np.sqrt(value / bound) - 1),
     )
 

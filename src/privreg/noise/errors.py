@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privreg.noise.toeplitz import dense_matrix, product_coefficients, require_coefficients
+from privreg.units import ORDINARY, from_units, in_units
 from privreg.validation import FloatArray, require_array, require_number
 
 
@@ -97,9 +98,13 @@ def workload_errors(
     choquettechoo2024, equation (3): steps times the square of `mean` is its objective.
     """
     scale = require_number("sensitivity", sensitivity, least=0, most=1e50)
-    variances = step_variances(decoder, workload=workload)
-    return Errors(
-        mean=scale * float(np.sqrt(variances.mean())),
-        largest=scale * float(np.sqrt(variances.max())),
-        last=scale * float(np.sqrt(variances[-1])),
-    )
+    variances, unit = step_variances(decoder, workload=workload), 0
+    if variances.min() < ORDINARY[0]:
+        # Squares may have rounded to 0.
+        decoder, unit = in_units(decoder)
+        if workload is not None:
+            workload, more = in_units(workload)
+            unit += more
+        variances = step_variances(decoder, workload=workload)
+    sizes = (variances.mean(), variances.max(), variances[-1])
+    return Errors(*(scale * float(from_units(np.sqrt(size), unit)) for size in sizes))

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.fft import irfft, rfft
 from scipy.linalg import solve_triangular
 
+from privreg.units import ORDINARY, from_units
 from privreg.validation import FloatArray, require_array, require_real
 
 # Up to this many products, as for a full decoder of 16,384 steps, a Toeplitz inverse is found by
@@ -90,8 +91,14 @@ def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
         given = require_array(name, given, shape=(None,))
         if given[0] == 0:
             raise ValueError(f"{name} must start with a number other than 0, got 0")
+    unit = _unit(given)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        found = _dense(given) if given.ndim == 2 else _toeplitz(given)
+        scaled = from_units(given, -unit)
+        found = _dense(scaled) if scaled.ndim == 2 else _toeplitz(scaled)
+    if unit:
+        # Numbers beyond the least of double precision have been rounded away.
+        error = float(from_units(found.column_error, -unit)) + len(given) * 2.0**-1073
+        found = BoundedInverse(from_units(found.encoder, -unit), error)
     if not (np.all(np.isfinite(found.encoder)) and np.isfinite(found.column_error)):
         raise ValueError(
             f"{name} must have an inverse that double precision holds, got none: entries grow too "
@@ -103,6 +110,12 @@ def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
 def forward_substitution(column: FloatArray) -> FloatArray:
     """Coefficients of the inverse in O(steps × bands); not finite where they overflow."""
     return _forward_substitution(np.trim_zeros(column, "b"), column.size)
+
+
+def _unit(decoder: FloatArray) -> int:
+    """Power of two in which the inverse's largest column has squares that are numbers."""
+    least = float(np.min(np.abs(np.diag(decoder)))) if decoder.ndim == 2 else abs(decoder[0])
+    return 0 if ORDINARY[0] <= least <= ORDINARY[1] else int(np.frexp(least)[1])
 
 
 def _dense(decoder: FloatArray) -> BoundedInverse:

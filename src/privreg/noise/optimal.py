@@ -27,6 +27,7 @@ from privreg.noise.toeplitz import (
     inverse_coefficients,
     prefix_sums,
 )
+from privreg.units import from_units, rows_in_units
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -111,7 +112,9 @@ def toeplitz_optimum(
     require_count("steps", steps)
     tolerance = require_number("tolerance", tolerance, least=0, most=1)
     moments = _criterion_weights(steps, criterion)
-    kernels, scales = _workloads(steps, workload, weights)
+    kernels, scales, unit = _workloads(steps, workload, weights)
+    if not np.any(scales * np.any(kernels, axis=1)):
+        raise ValueError("workload must not be all 0 where it has a weight, got 0")
     problem = _Problem(kernels, scales, moments)
     bands = steps if bands is None else require_count("bands", bands)
     if bands > steps:
@@ -133,7 +136,7 @@ def toeplitz_optimum(
             warn_beyond("optimum", error=slope, tolerance=tolerance)
     decoder = inverse_coefficients(encoder)
     error = np.linalg.norm(encoder) * np.sqrt(problem.variance(decoder))
-    return ToeplitzOptimum(encoder, decoder, float(error))
+    return ToeplitzOptimum(encoder, decoder, float(from_units(error, unit)))
 
 
 def best_damping(
@@ -165,7 +168,8 @@ def best_damping(
     choquettechoo2024, section 4: ν tuned by the squared error (3).
     """
     require_count("steps", steps)
-    problem = _Problem(*_workloads(steps, workload, weights), _criterion_weights(steps, criterion))
+    kernels, scales, _ = _workloads(steps, workload, weights)
+    problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
 
     def error(damping: float) -> float:
         return _damped_error(problem, damping, participations, separation)
@@ -203,8 +207,10 @@ def damped_error(
     """
     require_count("steps", steps)
     damping = require_number("damping", damping, least=0, most=1)
-    problem = _Problem(*_workloads(steps, workload, weights), _criterion_weights(steps, criterion))
-    return _damped_error(problem, damping, participations, separation)
+    kernels, scales, unit = _workloads(steps, workload, weights)
+    problem = _Problem(kernels, scales, _criterion_weights(steps, criterion))
+    error = _damped_error(problem, damping, participations, separation)
+    return float(from_units(error, unit))
 
 
 def _damped_error(problem: _Problem, damping: float, participations: int, separation: int) -> float:
@@ -259,15 +265,23 @@ def _criterion_weights(steps: int, criterion: str) -> FloatArray:
 
 def _workloads(
     steps: int, workload: ArrayLike | None, weights: ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, int]:
+    """Workloads and weights whose variances are numbers, and the unit of the errors' roots."""
     given = prefix_sums(steps)
     if workload is not None:
         given = require_real("workload", workload, least=-1e50, most=1e50)
     kernels = require_array("workload", np.atleast_2d(given), shape=(None, steps))
-    if weights is None:
-        return kernels, np.ones(len(kernels))
-    scales = require_array("weights", weights, shape=(len(kernels),))
-    require_real("weights", scales, least=0, most=1e50)
-    if not np.any(scales > 0):
-        raise ValueError("weights must have one above 0, got none")
-    return kernels, scales
+    scales = np.ones(len(kernels))
+    if workload is None and weights is None:
+        return kernels, scales, 0
+    if weights is not None:
+        scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=1e50)
+        if not np.any(scales > 0):
+            raise ValueError("weights must have one above 0, got none")
+    kernels, exponents = rows_in_units(kernels)
+    weighed = np.where(np.any(kernels, axis=1), scales, 0.0)
+    sizes = np.where(weighed > 0, np.frexp(weighed)[1] + 2 * exponents, -(2**20))
+    unit = int(sizes.max()) // 2 if np.any(weighed) else 0
+    # Ordinary ones keep their bits.
+    unit = 0 if not np.any(exponents) and abs(unit) < 100 else unit
+    return kernels, np.ldexp(scales, 2 * (exponents - unit)), unit

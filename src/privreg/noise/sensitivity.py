@@ -19,6 +19,7 @@ from scipy.special import ellipkm1
 
 from privreg.noise.quadrature import panel_rule, resolved_edges
 from privreg.noise.toeplitz import dense_matrix, require_coefficients
+from privreg.units import from_units, in_units
 from privreg.validation import (
     FloatArray,
     require_answer,
@@ -104,7 +105,8 @@ def damped_anti_pgd_limit(damping: float) -> float:
     choquettechoo2024, Table 2.
     """
     damping = require_number("damping", damping, least=0, most=1)
-    return float(np.sqrt(1 / (damping * (2 - damping)))) if damping else np.inf
+    # The roots apart: one over the product may be infinite where its root is not.
+    return float(1 / (np.sqrt(damping) * np.sqrt(2 - damping))) if damping else np.inf
 
 
 def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
@@ -144,10 +146,16 @@ def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
     """
     require_callable("power", power)
 
+    units: list[int] = []
+
     def inverse(logarithm: FloatArray) -> FloatArray:
         # The last node may round to just beyond π.
         frequency = np.minimum(np.exp(logarithm), np.pi)
         values = require_array("power", power(frequency), shape=frequency.shape, above=0)
+        if not units:
+            # Integrals over the lowest panels stay numbers in units of the spectrum.
+            units.append(in_units(values)[1])
+        values = from_units(values, -units[0])
         with np.errstate(over="ignore"):
             return require_answer("power", frequency / values)[None]
 
@@ -158,7 +166,8 @@ def limiting_sensitivity(power: Callable[[FloatArray], FloatArray]) -> float:
     # In the logarithm of the frequency a convergent integrand has died out at the lower end.
     if np.sum(pieces[:_NODES]) > 1e-12 * total:
         return float(np.inf)
-    return float(np.sqrt(total / np.pi))
+    root, exponent = float(np.sqrt(total / np.pi)), -units[0]
+    return float(from_units(root * (2**0.5 if exponent % 2 else 1.0), exponent // 2))
 
 
 def multi_participation_sensitivity(

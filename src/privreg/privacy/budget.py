@@ -51,7 +51,9 @@ class Budget:
         rho = require_number("rho", self.rho, above=0, infinite=True)
         object.__setattr__(self, "rho", rho)
         object.__setattr__(self, "neighbours", Neighbours(self.neighbours))
-        object.__setattr__(self, "root", sqrt(2.0 * rho))
+        # The double of a large finite budget is infinite.
+        root = sqrt(2.0 * rho) if rho < 1 else 2.0 * sqrt(0.5 * rho)
+        object.__setattr__(self, "root", root)
         object.__setattr__(self, "_stated", None)
 
     def __repr__(self) -> str:

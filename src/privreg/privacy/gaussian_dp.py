@@ -50,12 +50,22 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
     wanted = require_number("delta", delta, above=0, below=1)
     # At ε = μ²/2 + μt nothing large cancels; Φ(40) is 1, and δ is at most Φ(-t).
     low, high = max(-mu / 2, -40.0), 1e-6 - float(ndtri(wanted))
-    if _gaussian_delta(mu, low) <= wanted:
+    if _missed(mu, low, wanted) <= 0:
         return 0.0
     shift = brentq(
-        lambda t: _gaussian_delta(mu, t) - wanted, low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
+        lambda t: _missed(mu, t, wanted), low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
     )
     return float(mu * (mu / 2 + shift))
+
+
+def _missed(mu: float, shift: float, wanted: float) -> float:
+    """By how much δ at ε = μ²/2 + μt is more than wanted; next to 1 by what is left to 1."""
+    if wanted <= 0.5 or mu <= 0.5:
+        return _gaussian_delta(mu, shift) - wanted
+    from scipy.special import erfcx, ndtr
+
+    left = ndtr(shift) + np.exp(-(shift**2) / 2) * erfcx((mu + shift) / sqrt(2)) / 2
+    return float((1 - wanted) - left)
 
 
 def _gaussian_delta(mu: float, shift: float) -> float:

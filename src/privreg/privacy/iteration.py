@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.units import ORDINARY
 from privreg.validation import require_array, require_broadcast
 
 
@@ -43,6 +44,13 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> N
     scale = np.max(noise, axis=-1, keepdims=True)
     relative = noise / np.where(scale > 0, scale, 1.0)
     remaining = np.cumsum((relative**2)[..., ::-1], axis=-1)[..., ::-1]
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.where(steps > 0, steps / scale / np.sqrt(remaining), 0.0)
-    return ratio.max(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        ratio = steps / scale / np.sqrt(remaining)
+        if np.any(remaining[..., -1] < ORDINARY[0]) or not np.all(np.abs(np.log2(scale)) < 200):
+            # Squares of the noise that is left at the end, or quotients, may have rounded to 0.
+            deviation = np.hypot.accumulate(noise[..., ::-1], axis=-1)[..., ::-1]
+            ratio = np.where(deviation > 0, steps / deviation, np.inf)
+        largest = np.asarray(np.where(steps > 0, ratio, 0.0).max(axis=-1))
+    least = np.finfo(np.float64).tiny
+    # A parameter that underflows would promise more than the noise gives.
+    return np.where(np.any(steps > 0, axis=-1) & (largest < least), least, largest)

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.validation import require_broadcast, require_count, require_real
 
+LEAST = float(np.finfo(np.float64).tiny)
+
 
 def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[np.float64]:
     r"""zCDP budget of one Gaussian mechanism.
@@ -47,7 +49,8 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[
         # No finite noise, and no infinite one either, hides what is unbounded.
         ratio = np.where(shift == 0, 0.0, np.where(np.isinf(shift), np.inf, shift / spread))
         # A budget that underflows would promise more than the noise gives.
-        square = np.where((ratio > 0) & (ratio < 1e-150), 1e-300, ratio**2)
+        hidden = (shift > 0) & np.isfinite(spread) & (ratio < 1e-150)
+        square = np.where(hidden, 1e-300, ratio**2)
     return 0.5 * square
 
 
@@ -76,6 +79,9 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.
     with np.errstate(invalid="ignore", over="ignore"):
         # The roots apart, since 2 ρ can overflow.
         noise = shift / (np.sqrt(2.0) * np.sqrt(budget))
+    if np.any(noise < LEAST):
+        # Noise that underflows would keep no budget.
+        noise = np.where((shift > 0) & np.isfinite(budget), np.maximum(noise, LEAST), noise)
     return np.where(np.isinf(shift), np.inf, noise)
 
 
@@ -265,6 +271,9 @@ def from_approximate_tight(epsilon: ArrayLike, *, delta: ArrayLike) -> NDArray[n
             middle = 0.5 * (low + high)
             inside = to_approximate_tight(middle, delta=this_delta) <= wanted
             low, high = (middle, high) if inside else (low, middle)
+        # Rounding may leave the closed form, if nothing above it was inside, just beyond.
+        while to_approximate_tight(low, delta=this_delta) > wanted:
+            low *= 1 - 1e-15
         rho[index] = low
     return rho
 

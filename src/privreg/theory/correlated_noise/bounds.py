@@ -20,6 +20,7 @@ from privreg.theory.correlated_noise.stationary_noise import (
     require_noise,
     require_step_size,
 )
+from privreg.units import squared_times
 from privreg.validation import (
     require_array,
     require_choice,
@@ -140,8 +141,8 @@ def stationary_upper_bound(
     moved = noise.relative_variance(eta * values)
     if require_choice("domain", domain, ("time", "frequency")) == "frequency":
         moved = 2.0 * moved / (2.0 - eta * values)
-    private = (1.0 + constant * spread) * eta * sigma**2 * float(moved.sum())
-    return float((1.0 + spread) * eta * moment * zeta**2 + private)
+    private = (1.0 + constant * spread) * eta * float(moved.sum())
+    return squared_times(zeta, (1.0 + spread) * eta * moment) + squared_times(sigma, private)
 
 
 def stationary_lower_bound(
@@ -198,7 +199,8 @@ def stationary_lower_bound(
     moved = noise.relative_variance(eta * values)
     if require_choice("domain", domain, ("time", "frequency")) == "frequency":
         moved = 2.0 * moved / (2.0 - eta * values)
-    return float(0.25 * eta * (zeta**2 * values.sum() + sigma**2 * moved.sum()))
+    label = squared_times(zeta, 0.25 * eta * float(values.sum()))
+    return label + squared_times(sigma, 0.25 * eta * float(moved.sum()))
 
 
 def universal_lower_bound(
@@ -244,13 +246,13 @@ def universal_lower_bound(
     multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
     norm = require_number("clip_norm", clip_norm, above=0, most=1e50)
     zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e100)
-    response = values.sum() / 4.0
+    response = float(values.sum()) / 4.0
     if require_flag("integrated", integrated):
         frequencies, weights = frequency_rule(min(1.0, eta * float(values.min())))
         root = np.sqrt(regression_response(frequencies, values, step_size=eta))
         response = (float(weights @ root) / (2.0 * pi)) ** 2
-    label = 0.5 * eta * zeta**2 * values.sum()
-    return float(0.5 * (label + (eta * norm * multiplier) ** 2 * response))
+    label = squared_times(zeta, 0.5 * eta * float(values.sum()))
+    return 0.5 * (label + squared_times(eta * norm * multiplier, response))
 
 
 def transient_bound(
@@ -292,7 +294,8 @@ def transient_bound(
     first = require_number("initial_risk", initial_risk, least=0, most=1e100)
     last = require_number("stationary_risk", stationary_risk, least=0, most=1e100)
     low, high = float(values.min()), float(values.max())
-    start = np.sqrt(high / low * first * np.exp(-eta * low * times))
+    # Of the root of the exponential: the exponential itself may round to 0 where this does not.
+    start = sqrt(high / low * first) * np.exp(-0.5 * eta * low * times)
     return np.asarray((start + sqrt(last)) ** 2)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.units import from_units, in_unit, in_units, squared_times
 from privreg.validation import (
     require_answer,
     require_array,
@@ -55,7 +56,8 @@ class ErrorCurve:
         sigma = require_number("gradient_noise_std", gradient_noise_std, least=0, most=1e100)
         zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e100)
         with np.errstate(over="ignore"):
-            total = self.initial + sigma**2 * self.private + zeta**2 * self.label
+            noise = squared_times(sigma, self.private) + squared_times(zeta, self.label)
+            total = self.initial + noise
         return require_answer("gradient_noise_std and label_noise_std", total)
 
 
@@ -120,10 +122,22 @@ def error_curve(
         raise ValueError(f"coefficients must be at most steps, {count}, got {given.size}")
     start = np.zeros(values.size) if initial_error is None else initial_error
     error = require_array("initial_error", start, shape=(values.size,))
+    # A direction without curvature has no risk, and its error may grow beyond all numbers.
+    if not np.all(curved := values > 0):
+        values, error = values[curved], error[curved]
+    values, rate_unit = in_units(values)
+    error, error_unit = in_units(error)
+    given, noise_unit = in_units(given)
+    step, step_unit = in_unit(eta)
     decoder = np.zeros(count)
     least = NEGLIGIBLE_SHARE * np.abs(given).max()
     decoder[: given.size] = np.where(np.abs(given) < least, 0.0, given)
-    parts = _second_moments(values, eta, decoder, error**2, least)
+    parts = _second_moments(
+        values, float(from_units(eta, rate_unit)), step**2, decoder, error**2, least
+    )
+    if rate_unit or error_unit or noise_unit or step_unit:
+        parts[0] = from_units(parts[0], rate_unit + 2 * error_unit)
+        parts[1] = from_units(parts[1], 2 * (noise_unit + step_unit) + rate_unit)
     if not np.all(np.isfinite(parts)):
         first = int(np.argmin(np.all(np.isfinite(parts), axis=0)))
         raise ValueError(
@@ -135,11 +149,17 @@ def error_curve(
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _second_moments(
-    values: FloatArray, eta: float, decoder: FloatArray, start: FloatArray, least: float
+    values: FloatArray,
+    eta: float,
+    drive: float,
+    decoder: FloatArray,
+    start: FloatArray,
+    least: float,
 ) -> FloatArray:
     """Half of q for the start's error, for unit private noise and for unit label noise.
 
-    What the noise's memory holds below `least` is dropped.
+    The private noise enters with the variance `drive` for η². What the noise's memory holds below
+    `least` is dropped.
     """
     steps, d = decoder.size, values.size
     halves = np.zeros((3, steps + 1))
@@ -170,7 +190,7 @@ def _second_moments(
             memory[j] = contraction[j] * (memory[j] + previous)
             power[j] += beta * (beta + 2.0 * memory[j])
             moments[j, 0] = decay[j] * moments[j, 0] + own[j] * q0
-            moments[j, 1] = decay[j] * moments[j, 1] + own[j] * q1 + eta * eta * power[j]
+            moments[j, 1] = decay[j] * moments[j, 1] + own[j] * q1 + drive * power[j]
             moments[j, 2] = decay[j] * moments[j, 2] + own[j] * (q2 + 1.0)
             new0 += values[j] * moments[j, 0]
             new1 += values[j] * moments[j, 1]

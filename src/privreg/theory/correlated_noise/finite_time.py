@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 from privreg.theory.correlated_noise.error_curves import error_curve
 from privreg.theory.correlated_noise.linear_regression import stability_limit
+from privreg.units import from_units, in_units
 from privreg.validation import require_array, require_callable, require_count, require_number
 
 FloatArray = NDArray[np.float64]
@@ -191,7 +192,8 @@ def tune_step_size(
 
     points = np.linspace(np.log(lowest), np.log(highest), require_count("grid", grid, least=5))
     risks = np.array([risk(point) for point in points])
-    idle = 0.5 * float(values @ error**2)
+    scaled, unit = in_units(error)
+    idle = float(from_units(0.5 * float(values @ scaled**2), 2 * unit))
     # Small steps change the risk by next to nothing at last, the first part of it for the better.
     while np.argmin(risks) == 0 and abs(risks[0] - idle) > 1e-13 * idle > 0:
         points = np.concatenate([[2 * points[0] - points[1]], points])

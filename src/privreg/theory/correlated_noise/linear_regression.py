@@ -24,6 +24,7 @@ from privreg.theory.correlated_noise.stationary_noise import (
     require_noise,
     require_step_size,
 )
+from privreg.units import from_units, in_unit, squared_times
 from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
@@ -111,13 +112,16 @@ def stationary_error(
     if not feedback < 1 or np.isinf(sigma):
         return StationaryError(np.inf, np.inf, np.inf, np.full(values.size, np.inf))
     rates = eta * values
-    drive_private = sigma**2 * noise.relative_variance(rates)
-    drive_label = zeta**2 * values
+    moved = noise.relative_variance(rates)
     gain = 0.5 * eta / (1.0 - rates)
-    q_private = float(gain @ drive_private) / (1.0 - feedback)
-    q_label = float(gain @ drive_label) / (1.0 - feedback)
+    (std, unit), (label_std, label_unit) = in_unit(sigma), in_unit(zeta)
+    private = float(gain @ (std**2 * moved)) / (1.0 - feedback)
+    label = float(gain @ (label_std**2 * values)) / (1.0 - feedback)
+    q_private = float(from_units(private, 2 * unit))
+    q_label = float(from_units(label, 2 * label_unit))
     q = q_private + q_label
-    variances = gain * (values * q + drive_label + drive_private) / values
+    own = squared_times(zeta, gain) + squared_times(sigma, gain * moved / values)
+    variances = gain * q + own
     return StationaryError(0.5 * q, 0.5 * q_private, 0.5 * q_label, variances)
 
 
@@ -190,8 +194,9 @@ def linear_response_risk(
     require_instance("noise", noise, StationaryNoise)
     sigma, zeta = require_noise(gradient_noise_std, label_noise_std)
     rates = eta * values
-    drive = sigma**2 * noise.relative_variance(rates) + zeta**2 * values
-    return float(0.5 * eta * np.sum(drive / (2.0 - rates)))
+    gain = 0.5 * eta / (2.0 - rates)
+    private = squared_times(sigma, float(gain @ noise.relative_variance(rates)))
+    return private + squared_times(zeta, float(gain @ values))
 
 
 def _curvatures(eigenvalues: ArrayLike) -> FloatArray:

@@ -17,7 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.theory.correlated_noise.spectral_integrals import SMALLEST, inverse_distance_integral
 from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
-from privreg.validation import require_broadcast, require_instance, require_number, require_real
+from privreg.units import ORDINARY
+from privreg.validation import (
+    require_answer,
+    require_broadcast,
+    require_instance,
+    require_number,
+    require_real,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -64,7 +71,12 @@ def stationary_excess_risk(
     require_real("gradient_noise_std", finite, most=1e100)
     spread = require_real("sample_std", sample_std, least=0, most=1e100)
     require_broadcast(step_size=eta, gradient_noise_std=private, sample_std=spread)
-    variance = private**2 * noise.relative_variance(eta) + spread**2
+    moved = noise.relative_variance(eta)
+    # A spectrum may be of any size, and squares of σ round to 0.
+    with np.errstate(over="ignore"):
+        small = private < ORDINARY[0]
+        variance = np.where(small, private * (private * moved), private**2 * moved) + spread**2
+    require_answer("noise", np.where(np.isfinite(private), variance, 0.0))
     return np.asarray(eta / (2.0 * (2.0 - eta)) * variance)
 
 

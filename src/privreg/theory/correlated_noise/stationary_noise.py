@@ -25,6 +25,7 @@ from privreg.theory.correlated_noise.spectral_integrals import (
     frequency_edges,
     squared_distance,
 )
+from privreg.units import from_units, in_units
 from privreg.validation import (
     require_answer,
     require_array,
@@ -168,10 +169,18 @@ class StationaryNoise:
         """
         width = require_number("smallest_frequency", smallest_frequency, least=SMALLEST, most=pi)
         require_callable("power", power)
+        units: list[int] = []
+
+        def density(frequencies: FloatArray) -> FloatArray:
+            values = _density(power, frequencies)
+            if not units:
+                # Integrals over the narrowest panels stay numbers in units of the spectrum.
+                units.append(in_units(values)[1])
+            return from_units(values, -units[0])
 
         def rule(finest: float) -> tuple[FloatArray, FloatArray]:
             edges = resolved_edges(
-                lambda frequencies: _both_ways(_density(power, frequencies)),
+                lambda frequencies: _both_ways(density(frequencies)),
                 frequency_edges(finest),
                 nodes_per_panel=_NODES,
             )
@@ -187,13 +196,14 @@ class StationaryNoise:
             finest = float(flat.min())
             # Finer than the spectrum where a direction forgets more slowly than the spectrum bends.
             grid, mass = resolved if finest >= width else rule(finest)
-            load = mass * _density(power, grid)
+            load = mass * density(grid)
             totals = np.array([load @ (1.0 / squared_distance(grid, b)) for b in flat])
-            return (flat * (2.0 - flat) / (2.0 * pi) * totals).reshape(rates.shape)
+            found = flat * (2.0 - flat) / (2.0 * pi) * totals
+            return from_units(found, units[0]).reshape(rates.shape)
 
         frequencies, weights = resolved
-        squared = float(weights @ (1.0 / _density(power, frequencies))) / (2.0 * pi)
-        return cls(squared, power, relative)
+        squared = float(weights @ (1.0 / density(frequencies))) / (2.0 * pi)
+        return cls(float(from_units(squared, -units[0])), power, relative)
 
     @classmethod
     def regression_optimal(cls, eigenvalues: ArrayLike, *, step_size: float) -> StationaryNoise:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable
+from privreg.units import ORDINARY, from_units, in_unit, in_units, rows_in_units
 from privreg.validation import (
     require_answer,
     require_array,
@@ -120,15 +121,23 @@ class GradientDescentLaw(Immutable):
         first, second = _checked_times(later, "later"), _checked_times(earlier, "earlier")
         require_broadcast(later=first, earlier=second)
         first, second = np.broadcast_arrays(first, second)
+        std, unit = in_unit(self.step_size * self.gradient_noise_std)
+        modes = self._modes(std**2, first, second)
+        return require_answer("later and earlier", from_units(modes, 2 * unit))
+
+    def _modes(
+        self, variance: float, first: NDArray[np.int64], second: NDArray[np.int64]
+    ) -> FloatArray:
+        """`mode_covariance` for noise of another variance than η²λ² a step."""
         gap = np.abs(first - second)[..., None]
         shorter = np.minimum(first, second)[..., None]
-        variance = (self.step_size * self.gradient_noise_std) ** 2
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             modes = variance * _power(self._pull, gap) * _geometric_sum(self._pull, shorter)
-        return require_answer("later and earlier", modes)
+        # Without noise nothing grows, however much it would have.
+        return require_answer("later and earlier", modes if variance else np.zeros_like(modes))
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
-        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p); a variance by default.
+        """Cross-covariance η²λ² M^|τ-t| A^(min), shape (..., p, p).
 
         Parameters
         ----------
@@ -138,7 +147,9 @@ class GradientDescentLaw(Immutable):
             Times t, those of `later` unless given.
         """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
-        return (self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T
+        with np.errstate(over="ignore", invalid="ignore"):
+            dense = (self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T
+        return require_answer("later and earlier", dense)
 
     def stationary_covariance(self) -> FloatArray:
         r"""Covariance η²λ² (I - M²)^{-1} of an iterate in the long run, shape (p, p).
@@ -149,14 +160,21 @@ class GradientDescentLaw(Immutable):
             If a contraction lies outside (-1, 1), so that no stationary law exists.
         """
         pull = self._pull
-        if not np.all((pull > 0) & (pull < 2)):
-            contraction = self.contraction
-            raise ValueError(
-                "step_size must put every 1 - step_size * eigenvalue in (-1, 1), "
-                f"got {contraction[np.argmax(np.abs(contraction))]:.6g}"
-            )
-        modes = (self.step_size * self.gradient_noise_std) ** 2 / _gap(pull)
-        return (self.eigenvectors * modes) @ self.eigenvectors.T
+        if not np.all((self.eigenvalues > 0) & (pull < 2)):
+            furthest = max(self.contraction, key=abs)
+            words = "step_size must put every 1 - step_size * eigenvalue in (-1, 1)"
+            raise ValueError(f"{words}, got {furthest:.6g}")
+        step, noise = self.step_size, self.gradient_noise_std
+        with np.errstate(over="ignore", invalid="ignore"):
+            if step * noise >= ORDINARY[0] and pull.min() >= ORDINARY[0]:
+                modes = (step * noise) ** 2 / _gap(pull)
+            else:
+                # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
+                (step, unit), (noise, more) = in_unit(step), in_unit(noise)
+                parts, less = np.frexp(self.eigenvalues)
+                modes = np.ldexp(step * noise**2 / parts / (2 - pull), unit + 2 * more - less)
+            dense = (self.eigenvectors * modes) @ self.eigenvectors.T
+        return require_answer("eigenvalues and gradient_noise_std", dense)
 
     def expected_squared_error(self, times: ArrayLike) -> FloatArray:
         r"""Mean squared distance to the empirical minimiser.
@@ -177,7 +195,9 @@ class GradientDescentLaw(Immutable):
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             bias = np.sum(self._transported(_checked_times(times)) ** 2, axis=-1)
         require_answer("times", bias)
-        return bias + np.sum(self.mode_covariance(times, times), axis=-1)
+        with np.errstate(over="ignore"):
+            error = bias + np.sum(self.mode_covariance(times, times), axis=-1)
+        return require_answer("times", error)
 
     def functionals(self, weights: ArrayLike) -> tuple[FloatArray, FloatArray]:
         r"""Law of weighted sums of the iterates, coordinate by coordinate.
@@ -199,16 +219,21 @@ class GradientDescentLaw(Immutable):
         matrix = require_array("weights", weights, shape=(None, None), least=-LARGEST, most=LARGEST)
         times = np.arange(1, matrix.shape[1] + 1)
         moved = require_answer("weights", self._transported(times) @ self.eigenvectors.T)
-        bias = (matrix @ moved).T
+        with np.errstate(over="ignore", invalid="ignore"):
+            bias = require_answer("weights", (matrix @ moved).T)
+        matrix, unit = in_units(matrix)
+        std, std_unit = in_unit(self.step_size * self.gradient_noise_std)
         # The noise of step s enters θ_t as ηa^(t-s), so its weight in a sum obeys a backward
         # recursion; T × T covariances are never formed.
         loads = np.empty((self.eigenvalues.size, *matrix.shape))
         load = np.zeros((self.eigenvalues.size, len(matrix)))
-        for step in reversed(range(matrix.shape[1])):
-            load = matrix[:, step] + self.contraction[:, None] * load
-            loads[..., step] = load
-        modes = (self.step_size * self.gradient_noise_std) ** 2 * loads @ np.swapaxes(loads, -1, -2)
-        return bias, np.einsum("jk,klm->jlm", self.eigenvectors**2, modes)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for step in reversed(range(matrix.shape[1])):
+                load = matrix[:, step] + self.contraction[:, None] * load
+                loads[..., step] = load
+            modes = std**2 * loads @ np.swapaxes(loads, -1, -2)
+            covariance = np.einsum("jk,klm->jlm", self.eigenvectors**2, modes)
+        return bias, require_answer("weights", from_units(covariance, 2 * (unit + std_unit)))
 
 
 def gradient_descent_law(
@@ -314,15 +339,21 @@ def clipping_bound(
     y = require_records("labels", labels, shape=x.shape[:1], **within)
     clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
     steps = require_count("steps", steps)
-    norms = np.linalg.norm(x, axis=1)
+    rows, units = rows_in_units(x)
+    norms = np.ldexp(np.linalg.norm(rows, axis=1), units)
     with np.errstate(over="ignore"):
         widths = np.divide(clip_norm, norms, out=np.full_like(norms, np.inf), where=norms > 0)
-    squares = (x @ law.eigenvectors) ** 2
+    squares = (rows @ law.eigenvectors) ** 2
+    # In units of the noise, since its variance may round to 0.
+    std, unit = in_unit(law.step_size * law.gradient_noise_std)
     total = 0.0
     for step in range(steps):
-        centre = y - x @ law.mean(step)
-        spread = np.sqrt(squares @ law.mode_covariance(step, step))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        now = np.array(step)
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = require_answer("features", y - x @ law.mean(step))
+            spread = np.sqrt(squares @ law._modes(std**2, now, now))
+            spread = require_answer("features", np.ldexp(spread, units + unit))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             tails = ndtr((-widths - centre) / spread) + ndtr((centre - widths) / spread)
         # Without noise a residual clips or does not.
         total += float(np.sum(np.where(spread > 0, tails, np.abs(centre) > widths)))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.units import from_units, in_units
 from privreg.validation import (
     require_answer,
     require_array,
@@ -97,22 +98,25 @@ def no_clipping_ratios(
     n, p = x.shape
     covariance = x.T @ x / n
     eigenvalues = np.linalg.eigvalsh(covariance)
-    residual = y - x @ theta
+    residual = (y - x @ theta) / label_noise_std
+    rows, unit = in_units(x)
     pull = step_size * (x.T @ residual)
     transported, accumulated = theta, np.zeros(p)
     largest = np.zeros(2)
-    for _ in range(steps):
-        # A_t = A_{t-1} M + ηI, so no inverse of Σ is needed.
-        transported = transported - step_size * (covariance @ transported)
-        accumulated = accumulated - step_size * (covariance @ accumulated) + pull
-        rows = np.abs(x @ np.column_stack([transported, accumulated]))
-        largest = np.maximum(largest, np.max(rows, axis=0))
-    require_answer("features, labels and step_size", largest)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(steps):
+            # A_t = A_{t-1} M + ηI, so no inverse of Σ is needed.
+            transported = transported - step_size * (covariance @ transported)
+            accumulated = accumulated - step_size * (covariance @ accumulated) + pull
+            moved = np.abs(rows @ np.column_stack([transported, accumulated]))
+            largest = np.maximum(largest, np.max(moved, axis=0))
+    largest = require_answer("features, labels and step_size", from_units(largest, unit))
+    norm = from_units(np.max(np.linalg.norm(rows, axis=1)), unit)
     return NoClippingRatios(
-        feature_norm=float(np.max(np.linalg.norm(x, axis=1)) / np.sqrt(p)),
-        residual=float(np.max(np.abs(residual)) / label_noise_std),
+        feature_norm=float(norm / np.sqrt(p)),
+        residual=float(np.max(np.abs(residual))),
         transported=float(largest[0]),
-        accumulated=float(largest[1] / (label_noise_std * np.sqrt(n * p))),
+        accumulated=float(largest[1] / np.sqrt(n * p)),
         spectrum_bounded=bool(eigenvalues[0] >= 0.5 and eigenvalues[-1] <= 2),
         contracts=bool(np.max(np.abs(1 - step_size * eigenvalues)) <= 7 / 8),
     )

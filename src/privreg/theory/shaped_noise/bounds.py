@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privreg.theory.shaped_noise.decay import Decay, effective_dimension
+from privreg.units import from_units, in_units, squared_times
 from privreg.validation import (
     FloatArray,
     require_answer,
@@ -90,7 +91,7 @@ def identity_bound(
     )
     scale = _private_scale(noise_multiplier, residual_scale)
     with np.errstate(over="ignore"):
-        private = scale * eta * dimension
+        private = (scale * eta) * (scale * dimension)
     return BoundParts(bias, variance, require_answer("step_size and noise_multiplier", private))
 
 
@@ -134,7 +135,9 @@ def designed_bound(
     )
     scale = _private_scale(noise_multiplier, residual_scale)
     with np.errstate(over="ignore"):
-        private = scale * (eta**2 * decay.squared_trace * dimension + dimension**3 / size)
+        along = scale * eta * np.sqrt(decay.squared_trace)
+        across = scale * dimension
+        private = along * (along * dimension) + across * (across * (dimension / size))
     return BoundParts(bias, variance, require_answer("step_size and noise_multiplier", private))
 
 
@@ -195,20 +198,22 @@ def general_bound(
     lam = require_array("eigenvalues", eigenvalues, shape=(None,), **scale)
     if np.any(np.diff(lam) > 0):
         raise ValueError("eigenvalues must be non-increasing, got an increase")
-    weight = require_array("target", target, shape=lam.shape, least=-1e20, most=1e20) ** 2
+    start = require_array("target", target, shape=lam.shape, least=-1e20, most=1e20)
     shape = require_array("covariance", covariance, shape=lam.shape, **scale)
     size = require_count("sample_size", sample_size)
     require_number("sample_size", size, most=1e15)
     eta = require_number("step_size", step_size, least=1e-20, most=1e20)
-    tau2 = require_number("noise_multiplier", noise_multiplier, least=0, most=1e20) ** 2
+    tau = require_number("noise_multiplier", noise_multiplier, least=0, most=1e20)
     psi2 = require_number("clip_norm", clip_norm, least=0, most=1e20) ** 2
-    zeta2 = require_number("label_noise_std", label_noise_std, least=0, most=1e20) ** 2
+    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e20)
     sigma4 = require_number("feature_scale", feature_scale, least=1e-10, most=1e10) ** 4
     horizon = size * eta
     margin = 1 - sigma4 * eta * np.sum(lam)
     if margin <= 0:
         infinite = np.asarray(np.inf)
         return BoundParts(infinite, infinite, infinite)
+    start, unit = in_units(start)
+    weight = start**2
     k = np.arange(1, lam.size + 1)
     # Against Q and R: sums over head and tail for every cutoff at once.
     q_of_q = k + horizon**2 * _tail(lam**2)
@@ -216,14 +221,15 @@ def general_bound(
     bias = _head(weight / lam) / horizon**2 + _tail(lam * weight)
     q_of_target = _head(weight) + horizon * _tail(lam * weight)
     bias += sigma4 * q_of_target / (horizon * margin) * spread
+    bias = from_units(bias, 2 * unit)
     q_of_h = _head(lam) + horizon * _tail(lam**2)
-    variance = zeta2 * sigma4 * (1 + eta * q_of_h) * spread
+    variance = squared_times(zeta, sigma4 * (1 + eta * q_of_h) * spread)
     along = eta * sigma4 * np.sum(lam * shape)
     clipped = psi2 + psi2**2 + 1
     q_of_g = along * q_of_q + clipped * (_head(shape) + horizon * _tail(lam * shape))
     r_of_q = _head(1 / lam) + horizon**3 * _tail(lam**2)
     r_of_g = along * r_of_q + clipped * (_head(shape / lam) + horizon**2 * _tail(lam * shape))
-    private = tau2 * (sigma4 * eta * q_of_g * spread + r_of_g / size)
+    private = squared_times(tau, sigma4 * eta * q_of_g * spread + r_of_g / size)
     best = int(np.argmin(bias + variance + private))
     return BoundParts(np.asarray(bias[best]), np.asarray(variance[best]), np.asarray(private[best]))
 
@@ -262,10 +268,12 @@ def minimise_over_step_size(
     step, value = np.nan, np.inf
     for points in (600, 200, 200):
         grid = np.linspace(low, high, points)
-        values = require_array("bound", bound(np.exp(grid)), shape=grid.shape, infinite=True)
+        # Exponentials of the ends' logarithms may round to beyond the ends.
+        steps = np.clip(np.exp(grid), 1 / size, top)
+        values = require_array("bound", bound(steps), shape=grid.shape, infinite=True)
         at = int(np.argmin(values))
         if values[at] < value or np.isnan(step):
-            step, value = float(np.exp(grid[at])), float(values[at])
+            step, value = float(steps[at]), float(values[at])
         low, high = grid[max(at - 1, 0)], grid[min(at + 1, points - 1)]
     return Minimum(step, value)
 
@@ -282,10 +290,19 @@ def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
         "sample_sizes", require_array("sample_sizes", sample_sizes, shape=(None,)), above=0
     )
     risks = require_real("values", require_array("values", values, shape=sizes.shape), above=0)
-    logs = np.log(sizes) - np.mean(np.log(sizes))
+    logs = _log_ratios(sizes)
     if not np.any(logs):
         raise ValueError("sample_sizes must hold at least two sizes, got one")
-    return float(-(logs @ np.log(risks)) / (logs @ logs))
+    logs = logs - np.mean(logs)
+    return float(-(logs @ _log_ratios(risks)) / (logs @ logs))
+
+
+def _log_ratios(values: FloatArray) -> FloatArray:
+    """Logarithms of the values over the first, with the digits of small differences."""
+    first = values[0]
+    near = np.abs(values / 2 - first / 2) < first / 4
+    ratios = np.log1p((np.where(near, values, first) - first) / first)
+    return np.where(near, ratios, np.log(values) - np.log(first))
 
 
 def _nonprivate(
@@ -297,19 +314,21 @@ def _nonprivate(
 ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
     size = require_number("sample_size", sample_size, least=1, most=1e100)
     eta = require_real("step_size", step_size, least=1e-100, most=1e10)
-    norm2 = require_number("target_norm", target_norm, least=0, most=1e50) ** 2
-    zeta2 = require_number("label_noise_std", label_noise_std, least=0, most=1e50) ** 2
+    norm = require_number("target_norm", target_norm, least=0, most=1e50)
+    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e50)
     dimension = effective_dimension(decay, size * eta)
     with np.errstate(over="ignore", invalid="ignore"):
-        bias = norm2 / (size * eta)
-        variance = (zeta2 / size + norm2 / (size * eta) / size) * dimension
+        # In an order in which nothing rounds to 0 but what is nothing.
+        bias = norm * (norm / (size * eta))
+        label = (zeta * dimension) * (zeta / size)
+        variance = label + (norm * (dimension / (size * eta))) * (norm / size)
     require_answer("target_norm and step_size", np.asarray(bias + variance))
     return size, eta, dimension, bias, variance
 
 
 def _private_scale(noise_multiplier: float, residual_scale: float) -> float:
     multiplier = require_number("noise_multiplier", noise_multiplier, least=0, most=1e50)
-    return (require_number("residual_scale", residual_scale, least=0, most=1e50) * multiplier) ** 2
+    return require_number("residual_scale", residual_scale, least=0, most=1e50) * multiplier
 
 
 def _head(values: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from privreg.units import ORDINARY, from_units, in_units
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -139,11 +140,12 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
     if beta.size < steps:
         raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
+    beta, unit = in_units(beta[:steps])
     total, current = np.zeros(x.shape), np.zeros(x.shape)
-    for prefix in np.cumsum(beta[:steps]):
+    for prefix in np.cumsum(beta):
         current = (1 - x) * current + prefix
         total += current**2
-    return total
+    return from_units(total, 2 * unit)
 
 
 def privacy_error(
@@ -184,7 +186,17 @@ def privacy_error(
     eta = require_number("step_size", step_size, above=0, most=1e30)
     size = require_count("sample_size", sample_size)
     std = require_number("noise_std", noise_std, least=0, most=1e30)
-    return float(0.5 * (std * eta / size) ** 2 * np.sum(lam * shape * weight))
+    scale, total = std * eta / size, float(np.sum(lam * shape * weight))
+    if all(ORDINARY[0] <= part <= ORDINARY[1] for part in (scale, total)):
+        return 0.5 * scale**2 * total
+    # Mantissas and exponents apart: products of three numbers may round to 0.
+    parts, exponents = np.frexp([lam, shape, weight])
+    (std, std_unit), (eta, eta_unit) = np.frexp(std), np.frexp(eta)
+    products, powers = parts.prod(axis=0), exponents.sum(axis=0)
+    largest = int(np.max(powers[products > 0], initial=np.min(powers)))
+    total = float(np.sum(np.ldexp(products, powers - largest)))
+    unit = largest + 2 * int(std_unit + eta_unit)
+    return float(from_units(0.5 * (std * eta / size) ** 2 * total, unit))
 
 
 def _log_contraction(x: FloatArray) -> FloatArray:

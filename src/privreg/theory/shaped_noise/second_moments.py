@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
+from privreg.units import from_units, in_unit, in_units, squared_times
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -75,10 +76,15 @@ def sgd_risk(
     anon2024, Lemma B.6 with equality, for Gaussian features.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
-    start = require_array("target", target, shape=lam.shape, least=-1e50, most=1e50) ** 2
-    zeta2 = require_number("label_noise_std", label_noise_std, least=0, most=1e50) ** 2
-    moments = np.stack([start, np.zeros_like(start)])
-    source = np.stack([np.zeros_like(lam), eta**2 * zeta2 * lam])
+    offset = require_array("target", target, shape=lam.shape, least=-1e50, most=1e50)
+    zeta = require_number("label_noise_std", label_noise_std, least=0, most=1e50)
+    lam, unit = in_units(lam)
+    offset, offset_unit = in_units(offset)
+    step, step_unit = in_unit(eta)
+    eta = float(from_units(eta, unit))
+    moments = np.stack([offset**2, np.zeros_like(lam)])
+    # Label noise of deviation 1, in units of the step.
+    source = np.stack([np.zeros_like(lam), step**2 * lam])
     # E[S_t u_t] of the partial sums S_t, and E[S_t²], by direction.
     cross, squares = moments.copy(), moments.copy()
     with np.errstate(over="ignore", invalid="ignore"):
@@ -86,7 +92,10 @@ def sgd_risk(
             moments = _transport(moments, lam, eta) + source
             cross = (1 - eta * lam) * cross + moments
             squares += 2 * cross - moments
-        bias, label = _finite_or_infinite(squares @ lam / (2 * size**2))
+        bias, label = squares @ lam / (2 * size**2)
+        bias = from_units(bias, unit + 2 * offset_unit)
+        label = squared_times(zeta, float(from_units(label, 2 * (unit + step_unit))))
+        bias, label = _finite_or_infinite(np.array([bias, label]))
     return RiskParts(float(bias), float(label), 0.0)
 
 
@@ -131,10 +140,20 @@ def private_risk(
         beta = require_array("decoder", decoder, shape=(None,), least=-1e50, most=1e50)
         if beta.size < steps:
             raise ValueError(f"decoder must have at least {steps} coefficients, got {beta.size}")
-    if steps == 0 or std == 0:
+    # A direction without curvature has no risk, and its error may grow beyond all numbers.
+    curved = lam > 0
+    if steps == 0 or std == 0 or not np.any(curved):
         return 0.0
+    if not np.all(curved):
+        lam, shape = lam[curved], shape[curved]
+    (lam, unit), (shape, shape_unit) = in_units(lam), in_units(shape)
+    (push, push_unit), (scale, scale_unit) = in_unit(eta), in_unit(std)
+    moved = lam, shape, float(from_units(eta, unit)), push
+    unit += shape_unit + 2 * (push_unit + scale_unit)
     if decoder is not None:
-        total = float(np.sum(_impulse_risks(lam, shape, eta, beta[:steps])))
+        beta, beta_unit = in_units(beta[:steps])
+        unit += 2 * beta_unit
+        total = float(np.sum(_impulse_risks(*moved, beta)))
     else:
         for height in range(steps.bit_length()):
             span = 1 << height
@@ -142,8 +161,8 @@ def private_risk(
             # Added on entry, taken back `span` steps later.
             kicks = np.zeros(size - span)
             kicks[:1], kicks[span : span + 1] = 1.0, -1.0
-            total += float(np.sum(_impulse_risks(lam, shape, eta, kicks)[size - entries - 1]))
-    return std**2 * total / size**2
+            total += float(np.sum(_impulse_risks(*moved, kicks)[size - entries - 1]))
+    return float(from_units(scale**2 * total / size**2, unit))
 
 
 def _setting(
@@ -159,17 +178,19 @@ def _transport(moments: FloatArray, lam: FloatArray, eta: float) -> FloatArray:
     return shrunk + eta**2 * lam * (moments @ lam)[..., None]
 
 
-def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray) -> FloatArray:
+def _impulse_risks(
+    lam: FloatArray, shape: FloatArray, eta: float, push: float, kicks: FloatArray
+) -> FloatArray:
     """½ λᵀE[S²] of the sum S of the first L iterates after z entered, for L from 1.
 
-    z of covariance diag(shape) is added -η β_l times in step l, where β are the kicks.
+    z of covariance diag(shape) is added -β_l times `push` in step l, where β are the kicks.
     """
-    return _finite_or_infinite(_impulse_kernel(lam, shape, eta, kicks))
+    return _finite_or_infinite(_impulse_kernel(lam, shape, eta, push, kicks))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _impulse_kernel(
-    lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray
+    lam: FloatArray, shape: FloatArray, eta: float, push: float, kicks: FloatArray
 ) -> FloatArray:
     d = lam.size
     risks = np.zeros(kicks.size)
@@ -183,7 +204,7 @@ def _impulse_kernel(
         decay[i] = 1.0 - 2.0 * rate + 2.0 * rate**2
         coupling[i] = eta * rate
     for step in range(kicks.size):
-        moved = -eta * kicks[step]
+        moved = -push * kicks[step]
         total = 0.0
         for i in range(d):
             total += lam[i] * moments[i]
