@@ -270,6 +270,10 @@ INTERNALS = {
     ),
     "columns.value_type",
     "inverse.forward_substitution",
+    *(
+        f"units.{name}"
+        for name in ("from_units", "in_unit", "in_units", "rows_in_units", "squared_times")
+    ),
     "misfit.squared_shift",
     "normals.standard_normal",
     *(

@@ -171,7 +171,8 @@ def product_constant(parameters: Parameters) -> float:
     where="Lemma B.12, equation (B.19)",
     states="What a random step has above the mean step is at most beta eta^2 tr(H M) H.",
     ours=["beta = 3, the kurtosis of a normal", "100 random matrices M in three dimensions"],
-    note="Printed with the random step's operator in both places; the next line has the mean one.",
+    note="Our text has the random step's operator in both places, where a tilde may be lost; the "
+    "display that follows ends with the mean one.",
     holds=below(1.0),
     refuses=[1.01, 1.5],
 )

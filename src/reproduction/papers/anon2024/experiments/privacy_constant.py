@@ -135,8 +135,9 @@ def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> in
     estimating_share="private rows that the estimates need over half of N, epsilon = 1",
 )
 def estimating_share(parameters: Parameters, any_size: float) -> float:
-    """With log N rows a group."""
-    return rows_needed(parameters, 1.0, int(any_size)) * np.log(any_size) / (any_size / 2)
+    """With N/2 for N, also in the log N rows of a group."""
+    half = any_size / 2
+    return rows_needed(parameters, 1.0, int(half)) * np.log(half) / half
 
 
 @per(

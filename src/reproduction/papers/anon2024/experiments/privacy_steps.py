@@ -204,8 +204,8 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
 @identity(
     id="residual-estimates-at-large-budgets",
     where="Section B.1, Theorem 4.1, Corollary 4.4",
-    states="N estimates at the printed shares keep epsilon together whatever epsilon is, such as "
-    "N^(1/2).",
+    states="Any N mechanisms with the printed shares are (epsilon, delta)-DP together whatever "
+    "epsilon is, such as N^(1/2).",
     ours=[
         "epsilon = N^(1/2) with N = 1e4, 1e6 and 1e8, delta = 1e-5",
         "the mean privacy loss of N randomised responses with that share each",

@@ -329,8 +329,8 @@ def start_growth() -> float:
     refuses=[-0.44],
     finding="expansion-bound-lacks-a-norm",
     expect="contradicted",
-    note="-1/2 + 2 c_*: without noise the diffusion is linear in the ground truth, so that the "
-    "martingales scale with its squared norm.",
+    note="-1/2 + 2 c_*: without noise the diffusion is homogeneous in the ground truth, so that "
+    "the martingales scale with its squared norm.",
 )
 def expansion_growth() -> float:
     """Log-log slope in d of the root mean quadratic variation of the first martingale."""
