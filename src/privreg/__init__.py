@@ -21,31 +21,31 @@ Importing the package loads nothing: a name is found in its module when it is as
 
 from __future__ import annotations
 
-import re
-from importlib import import_module
-from pathlib import Path
-from typing import Any
+import re as _re
+from importlib import import_module as _import_module
+from pathlib import Path as _Path
+from typing import Any as _Any
 
 # Which module defines each name, as the file for type checkers says. Without `__all__`, so that
 # `help(privreg)` is a page that says where to start, and not every docstring there is.
 _HOMES = {
     name: home
-    for home, name in re.findall(
+    for home, name in _re.findall(
         r"^from ([\w.]+) import (\w+) as \2$",
-        Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"),
-        re.MULTILINE,
+        _Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"),
+        _re.MULTILINE,
     )
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'privreg' has no attribute {name!r}{_nearest(name)}")
     home = _HOMES[name]
     try:
-        value = import_module(f"{home}.{name}")
+        value = _import_module(f"{home}.{name}")
     except ModuleNotFoundError:
-        value = getattr(import_module(home), name)
+        value = getattr(_import_module(home), name)
     globals()[name] = value
     return value
 

@@ -1,7 +1,8 @@
 """Powers of two taken out of numbers, so that squares and products of them stay numbers.
 
-A power of two changes no digit: what is computed in units and brought back has the bits of the
-plain computation wherever that neither underflows nor overflows.
+A power of two changes no digit but those of numbers that are 2^1000 times smaller than the largest:
+what is computed in units and brought back is the plain computation up to rounding, wherever that
+neither underflows nor overflows.
 """
 
 from __future__ import annotations

@@ -171,8 +171,10 @@ def full_batch_noise_std(
     per_gradient = gaussian_noise_std(
         sensitivity=sum_sensitivity(bound, neighbours=neighbours) / n, rho=total
     )
+    # A share that underflows would be no noise at all.
+    least = np.where(np.isfinite(total), np.finfo(np.float64).tiny, 0.0)
     with np.errstate(over="ignore"):
-        return np.sqrt(count) * per_gradient
+        return np.sqrt(count) * np.maximum(per_gradient, least)
 
 
 def full_batch_dpgd(

@@ -213,14 +213,17 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
     """Mean row by weight after the mean weight, from a mean of w(1, x).
 
     Where noise does not tell the mean weight from 1 it is taken for 1, and where it does not tell
-    it from 0 the middle of the bounds stands for the mean.
+    it from 0 either, the former goes first; a weight of about 0 leaves the middle of the bounds.
+    The noise of the quotient is bounded from above, for a mean in [-1, 1].
     """
     weight, hidden = float(mean.value[0]), TOLD * mean.noise_std
     if weight > 1 - hidden:
         return mean
     if weight < hidden:
         return NoisyValue(np.append(weight, 0 * mean.value[1:]), mean.noise_std)
-    return NoisyValue(np.append(weight, mean.value[1:] / weight), mean.noise_std / weight)
+    return NoisyValue(
+        np.append(weight, mean.value[1:] / weight), np.sqrt(2) * mean.noise_std / weight
+    )
 
 
 def moderate(released: FloatArray) -> FloatArray:

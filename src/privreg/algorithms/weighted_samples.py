@@ -1,4 +1,4 @@
-"""Rows with weights: a record of weight w is the row (√w x, √w y), and no longer than its own."""
+"""Rows with weights: a record of weight w is the row (√w x, √w y), no longer than (x, y)."""
 
 from __future__ import annotations
 

@@ -325,7 +325,8 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         return name if self.weight_bound_ is None else f"weighted {name}"
 
     def _target_sentences(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
-        found = target_sentences(self.settings_, self._fitted, intervals, names)
+        weighted = self.weight_bound_ is not None
+        found = target_sentences(self.settings_, self._fitted, intervals, names, weighted=weighted)
         if self.weight_bound_ is None:
             return found
         return [*weight_sentences(self._fitted, self.weight_bound_), *found]

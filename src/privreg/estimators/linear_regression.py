@@ -211,9 +211,7 @@ class PrivateLinearRegression(FittedRegression):
         >>> labels = 3 + 2 * features[:, 0] + rng.normal(0, 2, 5_000)
         >>> model = PrivateLinearRegression(
         ...     Budget.approximate(4.0, 1e-6),
-        ...     feature_bounds=(0, 10),
-        ...     label_bounds=(-20, 40),
-        ...     weight_bound=3,
+        ...     feature_bounds=(0, 10), label_bounds=(-20, 40), weight_bound=3,
         ... ).fit(features, labels, sample_weight=weights)
         >>> model.confidence_intervals(0.999999).covers([2.0, 3.0]).tolist()
         [True, True]

@@ -236,7 +236,8 @@ class TableSamples:
 
     def chunks(self) -> Iterator[Chunk]:
         for part in self.parts():
-            yield from part()
+            # Of a weighted table a part has the roots of its weights as well.
+            yield from (Chunk(*chunk[:3]) for chunk in part())
 
     def parts(self) -> list[Callable[[], Iterator[Chunk]]]:
         """Readers of consecutive parts of the rows, for several threads or workers."""

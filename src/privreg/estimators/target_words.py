@@ -21,7 +21,12 @@ HALF = 4.0
 
 
 def target_sentences(
-    method: Method, fit: Fitted, intervals: CoefficientIntervals, names: Sequence[str]
+    method: Method,
+    fit: Fitted,
+    intervals: CoefficientIntervals,
+    names: Sequence[str],
+    *,
+    weighted: bool = False,
 ) -> list[str]:
     """The target, the clip, the tail, and why intervals are infinite.
 
@@ -35,6 +40,8 @@ def target_sentences(
         Of the coefficients.
     names : sequence of str
         Of the coefficients.
+    weighted : bool
+        Whether rows have weights; then nothing is said of a robust fit.
     """
     if not method.has_intervals:
         return [f"No intervals are known for {method.name.replace('_', ' ')}: they are infinite."]
@@ -55,7 +62,8 @@ def target_sentences(
         "Assumed of the tail that noise hides: it goes on as where it is seen, no heavier than a "
         "power law. A few records far beyond it are not counted.",
     ]
-    if np.isfinite(fit.parameters).all():
+    # The start clips the weighted residual, a robust fit of weighted rows the residual itself.
+    if np.isfinite(fit.parameters).all() and not weighted:
         test = robust_difference(fit)
         differs = "would tell another story" if test.p_value < ALARM else "would not be told apart"
         found.append(

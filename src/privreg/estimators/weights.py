@@ -90,7 +90,10 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
     bound = require_number("bound", bound, above=0)
     noun = "robust fit" if isinstance(fit, HuberFit) else "least squares"
     centre = fit.centre if isinstance(fit, (HuberFit, LeastSquaresFit)) else None
-    mean = "" if centre is None else f", their mean is about {bound * centre.value[0]:.3g}"
+    mean = ""
+    if centre is not None and 5 * centre.noise_std < 1:
+        share = min(max(float(centre.value[0]), 0.0), 1.0)
+        mean = f", their mean is about {bound * share:.3g}"
     return [
         f"Weighted {noun}: of the population in which a record counts by "
         f"its weight. Weights are clipped to [0, {bound:g}]{mean}.",

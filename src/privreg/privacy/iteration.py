@@ -47,10 +47,20 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> N
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         ratio = steps / scale / np.sqrt(remaining)
         if np.any(remaining[..., -1] < ORDINARY[0]) or not np.all(np.abs(np.log2(scale)) < 200):
-            # Squares of the noise that is left at the end, or quotients, may have rounded to 0.
-            deviation = np.hypot.accumulate(noise[..., ::-1], axis=-1)[..., ::-1]
-            ratio = np.where(deviation > 0, steps / deviation, np.inf)
+            # Squares of the noise that is left at the end, or quotients, may have left the range of
+            # double precision. A root of a sum does so only beyond its upper end.
+            left = _root_of_rest(noise)
+            beyond = np.isinf(left) & np.isfinite(scale)
+            left = np.where(beyond, _root_of_rest(np.ldexp(noise, -64)), left)
+            (step, own), (deviation, other) = np.frexp(steps), np.frexp(left)
+            quotient = np.ldexp(step / deviation, own - other - 64 * beyond)
+            ratio = np.where(left > 0, quotient, np.inf)
         largest = np.asarray(np.where(steps > 0, ratio, 0.0).max(axis=-1))
     least = np.finfo(np.float64).tiny
     # A parameter that underflows would promise more than the noise gives.
     return np.where(np.any(steps > 0, axis=-1) & (largest < least), least, largest)
+
+
+def _root_of_rest(noise: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Roots of the sums of squares from each place to the end."""
+    return np.asarray(np.hypot.accumulate(noise[..., ::-1], axis=-1)[..., ::-1])

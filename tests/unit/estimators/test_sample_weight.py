@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -237,6 +238,20 @@ def test_a_table_gives_the_bits_of_its_arrays(rng, tmp_path, monkeypatch, target
         )
 
 
+@pytest.mark.parametrize("method", [AdaSSP(), FullBatchDPGD(20, 1.0, 10.0)])
+def test_other_methods_read_weighted_tables_by_parts(rng, tmp_path, monkeypatch, method):
+    path, *_ = table_of(tmp_path, rng)
+    model = of_table(settings=method)
+    options = {"label": "y", "weight": "w", "quality_share": 0}
+    held = model.fit_table(path, **options).coef_
+    with ThreadPoolExecutor(2) as executor:
+        np.testing.assert_allclose(
+            model.fit_table(path, executor=executor, **options).coef_, held, rtol=1e-6
+        )
+    monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
+    np.testing.assert_allclose(model.fit_table(path, **options).coef_, held, rtol=1e-6)
+
+
 def test_a_missing_weight_makes_its_own_record_absent(rng, tmp_path):
     """Negative ones are clipped to 0, `inf` to the bound; shares of both are released."""
 
@@ -277,6 +292,8 @@ def test_reports_say_that_weights_were_used(rng):
     said = re.search(r"clipped to \[0, 4\], their mean is about ([\d.]+)\.", found)
     assert float(said[1]) == pytest.approx(np.mean(weights), abs=0.1)
     assert "the weight of a record is a function of that record" in found
+    # Its start clips weighted residuals, which no robust fit does.
+    assert "A robust fit" not in found
     robust = regression(Budget.zcdp(1.0), target="robust").fit(
         features, labels, sample_weight=weights
     )

@@ -53,3 +53,11 @@ def test_no_noise_hides_no_step_and_no_step_needs_no_noise():
 def test_errors_name_the_argument(steps, noise, name):
     with pytest.raises(ValueError, match=name):
         one_pass_zcdp_root(steps, noise)
+
+
+def test_noise_whose_squares_sum_beyond_double_precision():
+    # Four noises of 1e308 are worth one of 2e308, which is no number; their quotient is one.
+    found = one_pass_zcdp_root([1e10, 0.0, 0.0, 0.0], [1e308] * 4)
+    assert found == pytest.approx(5e-299, rel=1e-12, abs=0)
+    pair = one_pass_zcdp_root([[1e10, 0.0], [1.0, 0.0]], [[1e-310, 0.0], [3.0, 4.0]])
+    assert pair[1] == pytest.approx(0.2, rel=1e-15)

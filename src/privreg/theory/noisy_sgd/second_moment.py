@@ -56,12 +56,12 @@ def second_moment_basis(mean: ArrayLike, *, std: float) -> SecondMomentBasis:
     centre = require_array("mean", mean, shape=(None,))
     std = require_number("std", std, least=0)
     # By a power of two, so that no square of a small mean vanishes, and no digit changes.
-    unit = np.ldexp(1.0, np.frexp(np.max(np.abs(centre)))[1])
-    normal = centre / unit
+    exponent = np.frexp(np.max(np.abs(centre)))[1]
+    normal = np.ldexp(centre, -exponent)
     square = normal @ normal
     with np.errstate(over="ignore", under="ignore"):
         eigenvalues = np.full(centre.size, np.square(std))
-        eigenvalues[0] += square * unit * unit
+        eigenvalues[0] += np.ldexp(square, 2 * exponent)
     require_answer("mean and std", eigenvalues)
     length = np.sqrt(square)
     normal[0] -= length
