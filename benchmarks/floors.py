@@ -1,0 +1,400 @@
+"""Floors of the largest jobs: what their draws, arithmetic and memory take at the machine's rates.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/floors.py [--results results]
+
+Reads the logs of a build, and prints the papers' twenty largest jobs as a Markdown table, each of
+all its shards, without the starts of processes:
+
+    floor = draws × seconds a normal + operations / rate of products + bytes / bandwidth
+
+The three are summed, for they are phases that follow each other: rows are drawn, then multiplied,
+and bytes are declared of passes beyond the caches that do little arithmetic. Rates are measured in
+the same run on one core. Draws are 64-bit numbers, which the generator counts in one trial; each is
+taken for a normal. Operations are declared (`OPERATIONS`), as few as the algorithm needs whatever
+the code does. The ratio is that of the time in `workflow/costs.json`, recorded on a quiet machine,
+if it is of the build's parameters and trials, else of the build's time. The program fails if a
+ratio above 2 has no reason in `REASONS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from math import nan
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from reproduction.pipeline import stages
+from reproduction.pipeline.config import STUDIES
+from reproduction.pipeline.costs import COSTS, merged, took
+from reproduction.pipeline.plan import Plan
+from reproduction.pipeline.prediction import START, Cost, read_costs
+
+LARGEST, TOLERATED, UNKNOWN, REPEATS = 20, 2.0, "no reason", 50
+# 64-bit numbers that the ziggurat method takes for a normal, on average.
+NUMBERS_A_NORMAL = 1.0220
+IMAGE_FEATURES, CLASSES = 197 + 246, 10
+# Of an experiment's parameters and number of trials.
+Formula = Callable[[Any, int], float]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    results = parser.parse_args().results
+    if not (results / "logs").exists():
+        print(f"{results / 'logs'} is not there: nothing to compare before a build")
+        return 0
+    plan, rates = Plan(merged(), checked=False), Rates.measured()
+    print(
+        f"{1e9 * rates.normal:.1f} ns a normal, {rates.product / 1e9:.0f} GFLOP/s in products, "
+        f"{rates.bandwidth / 1e9:.0f} GB/s\n"
+    )
+    print("| job | 10⁶ draws | GFLOP | GB | floor, s | recorded, s | build, s | ratio | why |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
+    unexplained = False
+    for key, job in largest(results / "logs"):
+        work = Work.of(plan, key, job.built, results)
+        floor = work.seconds(rates)
+        ratio = nan if floor is None else job.seconds / floor
+        why = "" if ratio <= TOLERATED else REASONS.get(key, UNKNOWN)
+        unexplained |= why == UNKNOWN
+        cells = (
+            key.replace("simulation/", ""),
+            *work.cells(),
+            "" if floor is None else f"{floor:.1f}",
+            "" if job.recorded is None else f"{_alone(job.recorded):.0f}",
+            f"{_alone(job.built):.0f}",
+            "" if floor is None else f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}",
+            why,
+        )
+        print(f"| {' | '.join(cells)} |", flush=True)
+    return int(unexplained)
+
+
+class Rates(NamedTuple):
+    """Seconds a normal, operations a second of a product, bytes a second of a pass; one core."""
+
+    normal: float
+    product: float
+    bandwidth: float
+
+    @classmethod
+    def measured(cls) -> Rates:
+        """Each the best of some repeats; large draws are made in the kernel that is timed."""
+        from privreg.noise.normals_kernel import fill
+
+        rng, numbers = np.random.Generator(np.random.SFC64(0)), np.empty(1_000_000)
+        square, out = rng.standard_normal((1024, 1024)), np.empty((1024, 1024))
+        source, copy = np.ones(2**24), np.zeros(2**24)
+        return cls(
+            fastest(lambda: fill(rng, numbers)) / numbers.size,
+            2 * 1024**3 / fastest(lambda: np.matmul(square, square, out=out)),
+            2 * source.nbytes / fastest(lambda: np.copyto(copy, source)),
+        )
+
+
+def fastest(run: Callable[[], object]) -> float:
+    """Processor seconds of the fastest of some calls after a first."""
+    run()
+    seconds = []
+    for _ in range(REPEATS):
+        begin = process_time()
+        run()
+        seconds.append(process_time() - begin)
+    return min(seconds)
+
+
+class Job(NamedTuple):
+    """A stage of a build; its seconds without starts, and those recorded of the same work."""
+
+    built: Cost
+    recorded: Cost | None
+
+    @property
+    def seconds(self) -> float:
+        return _alone(self.recorded or self.built)
+
+
+def largest(logs: Path) -> list[tuple[str, Job]]:
+    """The largest jobs of the papers that a build has finished, in falling order."""
+    found = {}
+    for key, recorded in read_costs(COSTS).items():
+        if key.split("/")[1] == STUDIES or (built := took(logs, key)) is None:
+            continue
+        same = (recorded.trials, recorded.parameters) == (built.trials, built.parameters)
+        found[key] = Job(built, recorded if same else None)
+    if not found:
+        sys.exit(f"error: {logs} must hold logs of a build, got none")
+    return sorted(found.items(), key=lambda item: -item[1].seconds)[:LARGEST]
+
+
+class Work(NamedTuple):
+    """What a job draws, computes and moves; operations are None where no formula is at hand."""
+
+    draws: float
+    operations: float | None
+    bytes: float
+
+    @classmethod
+    def of(cls, plan: Plan, key: str, built: Cost, results: Path) -> Work:
+        paper, name = key.split("/")[1:]
+        parameters = plan.recipe(paper, name).parameters(built.parameters, name)
+        trials, drawn = built.trials or 1, 0.0
+        if key in DRAWS:
+            drawn = DRAWS[key](parameters, trials)
+        elif built.trials is not None:
+            drawn = trials * numbers_of_a_trial(plan, key, built.parameters, results)
+        return cls(
+            drawn / NUMBERS_A_NORMAL,
+            OPERATIONS[key](parameters, trials) if key in OPERATIONS else None,
+            BYTES[key](parameters, trials) if key in BYTES else 0.0,
+        )
+
+    def seconds(self, rates: Rates) -> float | None:
+        if self.operations is None:
+            return None
+        computed = self.operations / rates.product
+        return self.draws * rates.normal + computed + self.bytes / rates.bandwidth
+
+    def cells(self) -> tuple[str, str, str]:
+        return (
+            f"{self.draws / 1e6:,.0f}" if self.draws else "",
+            "" if self.operations is None else f"{self.operations / 1e9:,.0f}",
+            f"{self.bytes / 1e9:,.0f}" if self.bytes else "",
+        )
+
+
+def numbers_of_a_trial(plan: Plan, key: str, parameters: Mapping[str, Any], results: Path) -> int:
+    """64-bit numbers that a simulation's first trial draws, on the artifacts of a build."""
+    _, paper, name = key.split("/")
+    artifacts = {
+        kind: results
+        / kind
+        / (f"{parameters['dataset']}.nc" if kind == "data" else f"{paper}/{name}.nc")
+        for kind in plan.reads("simulate", paper, name)
+    }
+    with tempfile.TemporaryDirectory() as folder, counted() as numbers:
+        stages.simulate(
+            f"{paper}/{name}",
+            recipe=plan.recipe(paper, name).name,
+            parameters=parameters,
+            seed=plan.config.seed,
+            trials=1,
+            shard=(0, 1),
+            artifacts=artifacts,
+            output=Path(folder, "shard.nc"),
+        )
+        return numbers()
+
+
+@contextmanager
+def counted() -> Iterator[Callable[[], int]]:
+    """A function that says how many 64-bit numbers the generators made since then have drawn.
+
+    SFC64 counts them itself. Generators that another one spawns are not seen.
+    """
+    # It looks at a generator's class, which it must have seen before.
+    import privreg.noise.normals  # noqa: F401
+
+    original, made = np.random.SFC64, []
+
+    def recorded(seed: Any = None) -> Any:
+        bits = original(seed)
+        made.append((bits, _counter(bits)))
+        return bits
+
+    np.random.SFC64 = recorded  # type: ignore[assignment,misc]
+    try:
+        yield lambda: sum(_counter(bits) - start for bits, start in made)
+    finally:
+        np.random.SFC64 = original  # type: ignore[misc]
+
+
+def _counter(bits: Any) -> int:
+    return int(bits.state["state"]["state"][3])
+
+
+def _alone(cost: Cost) -> float:
+    return max(cost.seconds - START * cost.jobs, 0.0)
+
+
+# Floating-point operations of a job; a multiplication and an addition are two.
+
+
+def _heat_maps(columns: int, p: Any, trials: int) -> float:
+    """Prediction and update of each row, and predictions of the held-out rows, of each setting."""
+    settings = len(p.exponents) * p.clip_constants.count * p.initial_rates.count
+    rows = 4 * sum(p.train) + 2 * p.validation * len(p.train)
+    return float(trials * settings * columns * rows)
+
+
+def _table_sizes(columns: int, p: Any, trials: int) -> float:
+    """The same of all candidates in each tuning run, and of the chosen; half the rows held out."""
+    candidates = p.initial_rates.count * (len(p.exponents) + len(p.offsets))
+    settings = p.tuning_runs * candidates + len(p.exponents) + 1
+    return float(trials * settings * columns * (4 * sum(p.train) + p.validation * len(p.train)))
+
+
+def _sample_sizes(p: Any, trials: int) -> float:
+    """Residual, update and noise of each schedule; isotropic rows take none of size d."""
+    schedules = len(p.exponents) + 1
+    return float(trials * sum(p.sample_sizes) * p.dimension * (6 * schedules + 3))
+
+
+def _screened(p: Any, trials: int) -> float:
+    """Half of the symmetric Gram matrix, and the residuals along the centre path."""
+    each = p.dimension * (p.dimension + 1 + 2 * max(p.steps))
+    return float(trials * sum(p.sample_sizes) * each)
+
+
+def _fixed_ratio(p: Any, trials: int) -> float:
+    """Gram matrices of all and of two kinds of clipped rows; anisotropic rows take a product."""
+    squares = 3 + 2 * p.anisotropic
+    sizes = [(p.samples_per_feature * d, d) for d in p.dimensions]
+    return float(trials * sum(n * d * (squares * d + 4 * p.steps) for n, d in sizes))
+
+
+def _fixed_ratio_bytes(p: Any, trials: int) -> float:
+    """Rows beyond the caches: written once, read for each step and Gram matrix."""
+    numbers = sum(p.samples_per_feature * d * d for d in p.dimensions)
+    return float(8 * trials * numbers * (p.steps + 3 + 1))
+
+
+def _tuned_risk(p: Any, trials: int) -> float:
+    """Steps of each setting and coordinate; public Gram matrices, eigenvectors, norms and noise."""
+    n, d, steps = p.sample_size, p.dimension, p.step_sizes.count
+    public = 3 * len(p.public_ratios)
+    settings = steps * (1 + len(p.arms) * len(p.epsilons))
+    total = 7 * (n - 1) * d * settings + 2 * (n - 1) * d * public * len(p.epsilons) * steps
+    for rows in (ratio * n for ratio in p.public_ratios):
+        least = min(rows, d)
+        # An eigendecomposition of size k takes 14/3 k³: two reductions and their vectors.
+        total += rows * d * least + 14 / 3 * least**3
+        total += 2 * n * (d * rows + rows * least if rows < d else d * d)
+        total += 3 * 2 * (n - 1) * rows * d
+    return float(trials * total)
+
+
+def _private_training(p: Any, trials: int) -> float:
+    """Scores and gradients of each run, and dense decoders; single precision counts half."""
+    arms, budgets = 6, len(p.epsilons)
+    runs = trials * (arms * budgets + 1)
+    runs += arms * budgets * len(p.rate_factors) + len(p.noiseless_rates)
+    steps, dense = p.epochs * p.steps_per_epoch, 4
+    passes = 4 * runs * p.sample_size * p.epochs + dense * (trials + 1) * steps**2
+    return IMAGE_FEATURES * CLASSES * passes / 2
+
+
+def _training_draws(p: Any, trials: int) -> float:
+    """Single-precision normals, two a number, of the trials and the tuning run: 98 % of all."""
+    steps = p.epochs * p.steps_per_epoch
+    return NUMBERS_A_NORMAL * (trials + 1) * steps * IMAGE_FEATURES * CLASSES / 2
+
+
+def _pair_losses(p: Any, trials: int) -> float:
+    """One Gram matrix, and all pairs at each place."""
+    n, d = p.design.sample_size, p.design.dimension
+    return float(trials * n * n * (d + PAIR * len(p.places)))
+
+
+def _privacy_paths(p: Any, trials: int) -> float:
+    """The same for the searched records at each position, and what moves with it."""
+    from privreg.theory.noisy_sgd.shuffled_position import position_quadrature
+
+    def searches(steps: list[int]) -> int:
+        d = p.design.dimension
+        return sum(
+            len(position_quadrature([step / d], finest=p.finest / d, nodes_per_panel=3)[0])
+            for step in steps
+        )
+
+    records, d = p.candidates + 2 * p.pairs, p.design.dimension
+    found = len(p.gradient_noise_stds) * searches(p.steps) + len(p.orders) * searches(p.sweep_steps)
+    return float(trials * found * records * (PAIR * records + 4 * d))
+
+
+def _martingales(steps_a_dimension: Callable[[Any], float], each: int) -> Formula:
+    """Operations of a step and coordinate of both processes and what is followed of them."""
+    return lambda p, trials: trials * each * steps_a_dimension(p) * sum(d * d for d in p.dimensions)
+
+
+def _responses(p: Any, trials: int) -> float:
+    """Each step moves the responses to all earlier ones, a matrix and a vector each."""
+    pairs = sum(steps**2 / 2 for steps in p.step_counts)
+    return trials * len(p.label_noise_stds) * pairs * 6 * p.dimension * (p.dimension + 1)
+
+
+def _counted(number: float, p: Any, trials: int) -> float:
+    return number
+
+
+# Operations for a pair of records: a factor and two mixtures of size 4.
+PAIR = 150
+OPERATIONS: dict[str, Formula] = {
+    "simulation/anon2024/tuned_risk": _tuned_risk,
+    "simulation/anon2024/tuned_risk_slow": _tuned_risk,
+    "simulation/anon2024/tuned_risk_steep": _tuned_risk,
+    "simulation/bombari2025/housing_heat_maps": partial(_heat_maps, 8),
+    "simulation/bombari2025/housing_sample_sizes": partial(_table_sizes, 8),
+    # Pixels that vary enough, of 784.
+    "simulation/bombari2025/mnist_heat_maps": partial(_heat_maps, 642),
+    "simulation/bombari2025/mnist_sample_sizes": partial(_table_sizes, 649),
+    "simulation/bombari2025/martingales": _martingales(lambda p: 1 / p.aspect_ratio, 80),
+    "simulation/bombari2025/sample_sizes": _sample_sizes,
+    "simulation/brown2024/fixed_ratio": _fixed_ratio,
+    "simulation/brown2024/fixed_ratio_anisotropic": _fixed_ratio,
+    "simulation/brown2024/hundred_features": _screened,
+    "simulation/choquettechoo2024/private_training": _private_training,
+    "simulation/choquettechoo2024/unclipped_runs": _responses,
+    "simulation/lin2025/martingales": _martingales(lambda p: p.horizon, 90),
+    "simulation/lin2025/pair_losses": _pair_losses,
+    "simulation/lin2025/privacy_paths": _privacy_paths,
+}
+DRAWS: dict[str, Formula] = {"simulation/choquettechoo2024/private_training": _training_draws}
+BYTES: dict[str, Formula] = {
+    "simulation/brown2024/fixed_ratio": _fixed_ratio_bytes,
+    "simulation/brown2024/fixed_ratio_anisotropic": _fixed_ratio_bytes,
+}
+# Of the dense optimum, counted in a run: 10⁹ operations, its size cubed for each inverse and each
+# gradient; 10⁹ bytes, ten passes over a matrix for each pair that L-BFGS remembers in a step.
+DENSE = {
+    "prefix_growth": (306, 20),
+    "prefix_stackoverflow": (364, 28),
+    "private_training": (721, 73),
+}
+for _name, (_operations, _bytes) in DENSE.items():
+    OPERATIONS[f"theory/choquettechoo2024/{_name}"] = partial(_counted, 1e9 * _operations)
+    BYTES[f"theory/choquettechoo2024/{_name}"] = partial(_counted, 1e9 * _bytes)
+# Of each ratio above 2; shares are of a profile of one trial.
+REASONS = {
+    "simulation/anon2024/tuned_risk": "recursion over rows 25 % (9 GFLOP/s), eigenvectors 20 %, "
+    "FFTs 11 %, norms found for each correlation 9 %",
+    "simulation/anon2024/tuned_risk_slow": "recursion over rows 39 % (11 GFLOP/s), FFTs 15 %",
+    "simulation/anon2024/tuned_risk_steep": "as tuned_risk_slow",
+    "simulation/bombari2025/housing_sample_sizes": "eight columns: recursion in blocks of 32 rows "
+    "17 %, calls around it 30 %",
+    "simulation/bombari2025/martingales": "Python, 94 µs a step: calls on short vectors",
+    "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 50 %, at 18 GFLOP/s",
+    "simulation/bombari2025/sample_sizes": "draws 36 %, vectors of 100 between them 22 %, "
+    "schedules of 10⁶ steps 26 %",
+    "simulation/choquettechoo2024/unclipped_runs": "Python, 150 µs a step: calls on 4 × 4 arrays",
+    "simulation/lin2025/martingales": "Python, 85 µs a step: calls on short vectors",
+    "simulation/lin2025/pair_losses": "divergences 40 % (scalar, 0.14 µs a pair), proxies 25 %",
+    "simulation/lin2025/privacy_paths": "Python, 3,500 searches a trial: proxies 40 %, geometry "
+    "32 %, divergences 13 %",
+    "theory/choquettechoo2024/convex_programs": "no formula: 203 conic programs, 85 % in Clarabel",
+    "theory/choquettechoo2024/prefix_growth": "other mechanisms 37 %, transforms 14 %",
+    "theory/choquettechoo2024/prefix_stackoverflow": "other mechanisms 26 %, transforms 18 %",
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
