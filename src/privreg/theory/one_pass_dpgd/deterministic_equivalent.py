@@ -36,7 +36,7 @@ FINEST_LEVEL = 9
 GAIN_BY_HALVING = 8  # of an error of order 3
 MOST_DECAYS = 2048  # that a graded grid resolves one by one
 BEND = 1e-5  # of a rate, that a graded grid leaves between neighbours
-CUTS, JUMP = 64, 1e-4  # what is left of a rate's bend in a part of an interval is a jump
+CUTS, JUMP = 64, 1e-4  # parts of an interval, and the least jump of a rate over its largest value
 
 
 @dataclass(frozen=True)
@@ -246,12 +246,22 @@ def _extrapolate(
 
 
 def _jumps(schedule: Schedule, grid: NDArray[np.float64]) -> bool:
-    """Whether the rate bends on small parts of intervals, but for the first and the last."""
+    """Whether the rate jumps inside an interval, other than the first and the last.
+
+    A bend falls to a quarter where nodes are twice as dense, and that of a jump stays.
+    """
     left, right = grid[1:-2, None], grid[2:-1, None]
     nodes = left + (right - left) * np.arange(CUTS + 1) / CUTS
     values = schedule.shape(nodes.ravel()).reshape(nodes.shape)
-    bend = np.abs(values[:, 1::2] - (values[:, :-1:2] + values[:, 2::2]) / 2)
-    return bool(np.max(bend, initial=0.0) > JUMP * np.max(np.abs(values), initial=0.0))
+    fine, coarse = (
+        np.max(np.abs(inside - (before + after) / 2), axis=1, initial=0.0)
+        for before, inside, after in (
+            (values[:, :-1:2], values[:, 1::2], values[:, 2::2]),
+            (values[:, :-2:4], values[:, 2::4], values[:, 4::4]),
+        )
+    )
+    seen = fine > JUMP * np.max(np.abs(values), initial=0.0)
+    return bool(np.any(seen & (fine > 0.6 * coarse)))
 
 
 def _graded(
