@@ -81,7 +81,7 @@ def sentences(seen: CheckResult) -> list[str]:
         noise = f", {number(abs(seen.margin) / error, 2)} standard errors" if error else ""
         found.append(f"It holds with {number(seen.margin, 3)} to spare{noise}.")
     elif seen.reason:
-        found.append(f"It is {seen.outcome}: {seen.reason}.")
+        found.append(f"{seen.outcome.capitalize()}: {seen.reason}.")
     if seen.trials_needed is not None:
         found.append(f"{seen.trials_needed} trials would decide.")
     if seen.rejected:

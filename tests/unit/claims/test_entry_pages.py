@@ -49,7 +49,7 @@ def test_a_page_says_what_was_seen_asked_and_refused_and_how_to_rebuild_it() -> 
 
 def test_what_does_not_hold_and_what_is_not_seen_say_why() -> None:
     found = pages(book())
-    assert "It is failed: out of bounds by 1" in found["bombari2025/printed-wrong.html"]
+    assert "Failed: out of bounds by 1" in found["bombari2025/printed-wrong.html"]
     assert "trials would decide." in found["bombari2025/noisy.html"]
     assert "the ledger expects reproduced" in found["bombari2025/surprise.html"]
     assert found["bombari2025/choice.html"].count("Run at: ") == 2
