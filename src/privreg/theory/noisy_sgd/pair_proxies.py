@@ -73,6 +73,8 @@ def pair_gradient_gap(
         gap = np.sqrt(np.maximum(total, 0.0))
         # Inner products keep half the digits of a gap that is far smaller than what it is between.
         near = total < NEAR * parts
+        np.fill_diagonal(gap, np.linalg.norm(pull))
+        np.fill_diagonal(near, False)
         for i in np.flatnonzero(np.any(near, axis=1)):
             gap[i, near[i]] = np.linalg.norm(pulls[i] - pulls[near[i]] - pull, axis=1)
         return require_answer(names, gap * unit)
