@@ -46,7 +46,8 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> N
     remaining = np.cumsum((relative**2)[..., ::-1], axis=-1)[..., ::-1]
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         ratio = steps / scale / np.sqrt(remaining)
-        if np.any(remaining[..., -1] < ORDINARY[0]) or not np.all(np.abs(np.log2(scale)) < 200):
+        small = (remaining < ORDINARY[0]) & (noise > 0)
+        if np.any(small) or not np.all(np.abs(np.log2(scale)) < 200):
             # Squares of the noise that is left at the end, or quotients, may have left the range of
             # double precision. A root of a sum does so only beyond its upper end.
             left = _root_of_rest(noise)
