@@ -29,7 +29,7 @@ EXCURSION = 1.25
 # Scale over the label bound where noise hides it: bounds hold four deviations of the label.
 UNSEEN_SCALE = 0.25
 # Deviations of its noise by which a mean weight is told from 0 and from 1.
-TOLD = 5.0
+DEVIATIONS = 5.0
 ASSUMPTIONS = (
     "feature_norm, label_bound and the settings are chosen without looking at the data",
     "noise is drawn in floating point, so that the guarantee is one about real numbers",
@@ -216,7 +216,7 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
     it from 0 either, the former goes first; a weight of about 0 leaves the middle of the bounds.
     The noise of the quotient is bounded from above, for a mean in [-1, 1].
     """
-    weight, hidden = float(mean.value[0]), TOLD * mean.noise_std
+    weight, hidden = float(mean.value[0]), DEVIATIONS * mean.noise_std
     if weight > 1 - hidden:
         return mean
     if weight < hidden:

@@ -17,7 +17,7 @@ from privreg.methods.runs import Fitted
 # Level of the test whether a robust fit would tell another story.
 ALARM = 0.05
 # Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
-HALF = 4.0
+LEAST_GAIN = 4.0
 
 
 def target_sentences(
@@ -71,7 +71,7 @@ def target_sentences(
             f"gives {test.degrees_of_freedom} (p = {test.p_value:.2g})."
         )
         gain = robust_gain(fit)
-        if gain >= HALF:
+        if gain >= LEAST_GAIN:
             found.append(
                 f'Private noise: target="robust" would have standard errors about {gain**0.5:.2g} '
                 "times smaller, for the same slopes only if errors are symmetric given the "
