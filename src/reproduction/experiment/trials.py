@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
+
+from privreg.noise.normals import standard_normal
+
+# Normals that a trial draws at once for the steps of `normals`.
+DRAWN_AT_ONCE = 16_384
 
 
 class Trial(NamedTuple):
@@ -53,6 +58,11 @@ class Trials:
             np.random.SFC64(np.random.SeedSequence(self.seed, spawn_key=key))
         )
 
+    def side_by_side(self, most: int = 16) -> Iterator[list[np.random.Generator]]:
+        """Generators of a few trials at a time, for loops over steps that take all of them."""
+        for first in range(self.start, self.stop, most):
+            yield [self.generator(each) for each in range(first, min(first + most, self.stop))]
+
     @property
     def numbers(self) -> np.ndarray:
         """Trial numbers, shape (len(self),)."""
@@ -63,3 +73,17 @@ def shard_of(seed: int, experiment: str, trials: int, *, index: int, count: int)
     """Shard `index` of `count` nearly equal consecutive ranges of the trials."""
     bounds = [trials * part // count for part in (index, index + 1)]
     return Trials(seed, experiment, *bounds)
+
+
+def normals(
+    generators: Sequence[np.random.Generator], steps: int, width: int
+) -> Iterator[np.ndarray]:
+    """Standard normals of shape (len(generators), width) for each step.
+
+    A row holds what its generator would draw step by step, whatever the other generators are.
+    """
+    size = max(1, DRAWN_AT_ONCE // width)
+    for first in range(0, steps, size):
+        count = min(size, steps - first)
+        drawn = np.array([standard_normal(rng, (count, width)) for rng in generators])
+        yield from drawn.transpose(1, 0, 2)

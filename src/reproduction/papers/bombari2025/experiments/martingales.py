@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
 from reproduction.experiment.summaries import loglog_slope
+from reproduction.experiment.trials import normals
 from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class _Problem(NamedTuple):
     parameters: Parameters
     eigenvalues: np.ndarray
     hessians: np.ndarray
+    parts: tuple[np.ndarray, np.ndarray]
     rates: np.ndarray
     capped: np.ndarray
 
@@ -84,37 +86,45 @@ class _Problem(NamedTuple):
         samples = parameters.sample_size(dimension)
         rates = rate(parameters.schedule(), np.arange(samples + 1) / samples)
         capped = np.minimum(rates, 2 / parameters.aspect_ratio)
-        return cls(parameters, found, 1 / (found - points[:, None]), rates, capped)
+        hessians = 1 / (found - points[:, None])
+        parts = np.ascontiguousarray(hessians.real), np.ascontiguousarray(hessians.imag)
+        return cls(parameters, found, hessians, parts, rates, capped)
 
     @property
     def samples(self) -> int:
         return len(self.rates) - 1
 
-    def start(self) -> np.ndarray:
-        """Minus the target, of norm 1."""
-        return -np.full(len(self.eigenvalues), len(self.eigenvalues) ** -0.5)
+    def start(self, trials: int) -> np.ndarray:
+        """Minus the target, of norm 1, for each trial."""
+        return -np.full((trials, len(self.eigenvalues)), len(self.eigenvalues) ** -0.5)
 
-    def factors(self, error: np.ndarray) -> tuple[float, float]:
-        """Descent factor, and variance factor times the risk with label noise."""
+    def factors(self, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Descent factor, and variance factor times the risk with label noise, (trials,)."""
         from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
 
         noise = self.parameters.label_noise_std
-        risk = self.eigenvalues @ error**2 / 2
+        risk = np.vecdot(error * error, self.eigenvalues) / 2
         # `clip_ratio` without its checks, which would take a third of the simulation.
         ratio = self.parameters.clip_constant / np.sqrt(2 * risk + noise * noise)
-        return float(descent_of(ratio)), float(variance_of(ratio)) * (risk + noise**2 / 2)
+        return descent_of(ratio), variance_of(ratio) * (risk + noise**2 / 2)
+
+    def forms(self, vectors: np.ndarray) -> np.ndarray:
+        """Sums over the eigenbasis with the resolvents' weights, (trials, points)."""
+        # A product for each trial, whose bits do not depend on the others'.
+        real, imaginary = (part @ vectors[..., None] for part in self.parts)
+        return (real + 1j * imaginary)[..., 0]
 
 
 @per("dimension", largest=Quantity("largest value along the path", "quantity"))
 def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list[float]]:
     """DP-GD and an independent path of the diffusion."""
     problem = _Problem.of(parameters, dimension)
-    for trial in trials:
-        forms, dpgd = _dpgd(problem, trial.rng)
-        other_forms, diffusion = _diffusion(problem, trial.rng)
-        apart = float(np.abs(forms - other_forms).max())
+    for generators in trials.side_by_side():
+        forms, dpgd = _dpgd(problem, generators)
+        other_forms, diffusion = _diffusion(problem, generators)
+        apart = np.abs(forms - other_forms).max(axis=(0, 2))
         largest = {"forms": apart, **dpgd, **diffusion}
-        yield [largest[name] for name in QUANTITIES]
+        yield from np.stack([largest[name] for name in QUANTITIES], axis=-1).tolist()
 
 
 @per("quantity", slope=Estimate("log-log slope of the mean in the sample size"))
@@ -127,10 +137,12 @@ simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), slope)
 
 
-def _dpgd(problem: _Problem, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, float]]:
+def _dpgd(
+    problem: _Problem, generators: Sequence[np.random.Generator]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Algorithm 1 up to the step before the last, whose noise is the output's.
 
-    Resolvent forms after each step, shape (n - 1, points), and what is followed.
+    Resolvent forms after each step, shape (n - 1, trials, points), and what is followed, (trials,).
     """
     from privreg.schedules import noise_multipliers
 
@@ -144,49 +156,54 @@ def _dpgd(problem: _Problem, rng: np.random.Generator) -> tuple[np.ndarray, dict
         np.minimum(np.round(np.arange(n + 1) / parameters.aspect_ratio).astype(int), 2 * n)
     ]
     traces = problem.hessians.sum(axis=1), problem.hessians @ values
-    error = problem.start()
-    forms, noise, step, as_printed = np.empty((4, n - 1, len(ANGLES)), complex)
-    for k in range(1, n):
-        features = root * rng.standard_normal(dimension)
-        residual = features @ error - parameters.label_noise_std * rng.standard_normal()
-        square = features @ features
-        pull = features * residual * min(1.0, norm / (np.sqrt(square) * abs(residual)))
-        taken, wanted = min(sizes[k - 1], 2 / square), problem.capped[k] / n
-        kick = scales[k - 1] * rng.standard_normal(dimension)
+    error = problem.start(len(generators))
+    shape = (4, n - 1, len(generators), len(ANGLES))
+    forms, noise, step, as_printed = np.empty(shape, complex)
+    for k, drawn in enumerate(normals(generators, n - 1, 2 * dimension + 1), start=1):
+        features = root * drawn[:, :dimension]
+        residual = np.vecdot(features, error) - parameters.label_noise_std * drawn[:, dimension]
+        square = np.vecdot(features, features)
+        clip = np.minimum(1.0, norm / (np.sqrt(square) * np.abs(residual)))
+        taken, wanted = np.minimum(sizes[k - 1], 2 / square), problem.capped[k] / n
+        kick = scales[k - 1] * drawn[:, dimension + 1 :]
         descent, level = problem.factors(error)
-        moved = error - taken * pull
-        noise[k - 1] = problem.hessians @ ((moved + kick) ** 2 - moved**2) / 2
+        moved = error - (taken * residual * clip)[:, None] * features
+        noise[k - 1] = problem.forms((2 * moved + kick) * kick) / 2
         noise[k - 1] -= scales[k - 1] ** 2 / 2 * traces[0]
-        drift = descent * (problem.hessians @ (values * error**2))
-        spread = (taken**2 - wanted**2) / 2 * level * traces[1]
-        step[k - 1] = (wanted - taken) * drift + spread
-        as_printed[k - 1] = (printed[k] / n - taken) * drift + spread
+        drift = descent[:, None] * problem.forms(values * error**2)
+        spread = ((taken**2 - wanted**2) / 2 * level)[:, None] * traces[1]
+        step[k - 1] = (wanted - taken)[:, None] * drift + spread
+        as_printed[k - 1] = (printed[k] / n - taken)[:, None] * drift + spread
         error = moved + kick
-        forms[k - 1] = problem.hessians @ error**2 / 2
+        forms[k - 1] = problem.forms(error**2) / 2
     return forms, {
         "noise": _largest(noise),
-        "step": float(np.abs(step).sum(axis=0).max()),
-        "step_as_printed": float(np.abs(as_printed).sum(axis=0).max()),
+        "step": np.abs(step).sum(axis=0).max(axis=-1),
+        "step_as_printed": np.abs(as_printed).sum(axis=0).max(axis=-1),
     }
 
 
-def _diffusion(problem: _Problem, rng: np.random.Generator) -> tuple[np.ndarray, dict[str, float]]:
+def _diffusion(
+    problem: _Problem, generators: Sequence[np.random.Generator]
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The diffusion with the drift of (C.9), in steps of 1 / n; private noise is exact."""
     parameters, values, n = problem.parameters, problem.eigenvalues, problem.samples
     dimension = len(values)
     private = 2 * np.sqrt(dimension) * parameters.clip_constant / (n * parameters.budget.root)
     variances = private**2 * -np.diff(problem.rates**2)
-    error = problem.start()
-    forms, martingale = np.empty((2, n - 1, len(ANGLES)), complex)
-    for k in range(n - 1):
+    error = problem.start(len(generators))
+    forms, martingale = np.empty((2, n - 1, len(generators), len(ANGLES)), complex)
+    for k, drawn in enumerate(normals(generators, n - 1, dimension)):
         descent, level = problem.factors(error)
-        spread = 2 * problem.capped[k] ** 2 * level * values / n**2 + variances[k]
-        kick = np.sqrt(spread) * rng.standard_normal(dimension)
-        martingale[k] = problem.hessians @ (error * kick)
-        error = error - problem.capped[k] * descent * values * error / n + kick
-        forms[k] = problem.hessians @ error**2 / 2
+        spread = (2 * problem.capped[k] ** 2 / n**2 * level)[:, None] * values + variances[k]
+        kick = np.sqrt(spread) * drawn
+        martingale[k] = problem.forms(error * kick)
+        decay = 1 - (problem.capped[k] / n * descent)[:, None] * values
+        error = decay * error + kick
+        forms[k] = problem.forms(error**2) / 2
     return forms, {"diffusion": _largest(martingale)}
 
 
-def _largest(increments: np.ndarray) -> float:
-    return float(np.abs(np.cumsum(increments, axis=0)).max())
+def _largest(increments: np.ndarray) -> np.ndarray:
+    """Of shape (trials,), over steps and points."""
+    return np.abs(np.cumsum(increments, axis=0)).max(axis=(0, 2))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
 from reproduction.experiment.summaries import loglog_slope
+from reproduction.experiment.trials import normals
 from reproduction.papers.lin2025.experiments import scaling
 
 if TYPE_CHECKING:
@@ -53,19 +54,19 @@ def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list
     """Noisy SGD and the nonlinear diffusion side by side, without and with private noise."""
     problem, steps = parameters.problem(dimension), parameters.steps(dimension)
     mean_risk = parameters.law(problem).risk(np.arange(1, steps + 1) / dimension)
-    for trial in trials:
-        sgd_risk, sgd = _noisy_sgd(problem, parameters, steps, trial.rng)
-        diffusion_risk, diffusion = _diffusion(problem, parameters, steps, trial.rng)
-        without_noise, with_noise = np.abs(sgd_risk - diffusion_risk).max(axis=1)
+    for generators in trials.side_by_side():
+        sgd_risk, sgd = _noisy_sgd(problem, parameters, steps, generators)
+        diffusion_risk, diffusion = _diffusion(problem, parameters, steps, generators)
+        without_noise, with_noise = np.abs(sgd_risk - diffusion_risk).max(axis=0)
         largest = {
             "risks_without_noise": without_noise,
             "risks": with_noise,
-            "concentration": np.abs(diffusion_risk[1] - mean_risk).max(),
-            "risk": diffusion_risk[1].max(),
+            "concentration": np.abs(diffusion_risk[:, 1] - mean_risk[:, None]).max(axis=0),
+            "risk": diffusion_risk[:, 1].max(axis=0),
             **sgd,
             **diffusion,
         }
-        yield [largest[name] for name in QUANTITIES]
+        yield from np.stack([largest[name] for name in QUANTITIES], axis=-1).tolist()
 
 
 @per("quantity", slope=Estimate("log-log slope of the mean in d"))
@@ -79,39 +80,44 @@ summarise = stage(AXES, means(run), slope)
 
 
 def _noisy_sgd(
-    problem: RidgeRegression, parameters: Parameters, steps: int, rng: np.random.Generator
-) -> tuple[np.ndarray, dict[str, float]]:
-    """Risks without and with private noise, shape (2, steps), and the terms of Lemma A.1.
+    problem: RidgeRegression,
+    parameters: Parameters,
+    steps: int,
+    generators: Sequence[np.random.Generator],
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Risks without and with private noise, (steps, 2, trials), and the terms of Lemma A.1.
 
     Features are Gaussian, so that the conditional means are closed: E[D] = Sigma v / d and
     d^2 E|D|^2 = (v' Sigma v + zeta^2) tr Sigma + 2 v' Sigma^2 v with D = a (a' v - xi) / d.
     """
-    dimension, rate = problem.eigenvalues.size, parameters.rate
+    dimension, rate, trials = problem.eigenvalues.size, parameters.rate, len(generators)
     eigenvalues, root = problem.eigenvalues, np.sqrt(problem.eigenvalues)
     label_variance, trace = problem.label_noise_std**2, problem.eigenvalues.sum()
-    noise_stds = np.array([[0.0], [parameters.gradient_noise_std]]) / dimension
-    error = np.tile(problem.initial - problem.target, (2, 1))
-    risk = np.empty((2, steps))
-    linear, quadratic, predictable, private = np.empty((4, steps))
-    for k in range(steps):
-        features = root * rng.standard_normal(dimension)
-        label_noise = parameters.scaled_label_noise_std * rng.standard_normal()
-        noise = noise_stds * rng.standard_normal(dimension)
+    noise_stds = np.array([0.0, parameters.gradient_noise_std])[:, None, None] / dimension
+    error = np.tile(problem.initial - problem.target, (2, trials, 1))
+    risk = np.empty((steps, 2, trials))
+    linear, quadratic, predictable, private = np.empty((4, steps, trials))
+    energy = np.vecdot(error**2, eigenvalues) + label_variance
+    for k, drawn in enumerate(normals(generators, steps, 2 * dimension + 1)):
+        features = root * drawn[:, :dimension]
+        label_noise = parameters.scaled_label_noise_std * drawn[:, dimension]
+        noise = noise_stds * drawn[:, dimension + 1 :]
         pull = problem.ridge / dimension * (error + problem.target)
-        sample = (error @ features - label_noise)[:, None] * features / dimension
-        mean_sample = eigenvalues * error / dimension
-        energy = error**2 @ eigenvalues + label_variance
-        square = sample[0] @ sample[0]
-        spread = 2.0 * dimension**2 * (mean_sample[0] @ mean_sample[0])
-        mean_square = (energy[0] * trace + spread) / dimension**2
-        linear[k] = (rate**2 * pull[0] - rate * error[0]) @ (sample[0] - mean_sample[0])
+        sample = ((np.vecdot(error, features) - label_noise) / dimension)[..., None] * features
+        mean_sample = eigenvalues / dimension * error[0]
+        square = np.vecdot(sample[0], sample[0])
+        excess = 2.0 * np.vecdot(mean_sample, mean_sample)
+        mean_square = energy[0] * trace / dimension**2 + excess
+        off = sample[0] - mean_sample
+        linear[k] = np.vecdot(rate**2 * pull[0] - rate * error[0], off)
         quadratic[k] = 0.5 * rate**2 * (square - mean_square)
-        drift = pull[0] + mean_sample[0]
-        excess = mean_square - trace * energy[0] / dimension**2
-        predictable[k] = 0.5 * rate**2 * (drift @ drift + excess)
-        private[k] = (rate**2 * (pull[1] + sample[1]) - rate * error[1]) @ noise[1]
-        error = error - rate * (pull + sample + noise)
-        risk[:, k] = 0.5 * (error**2 @ eigenvalues + label_variance)
+        drift = pull[0] + mean_sample
+        predictable[k] = 0.5 * rate**2 * (np.vecdot(drift, drift) + excess)
+        taken = pull + sample
+        private[k] = np.vecdot(rate**2 * taken[1] - rate * error[1], noise[1])
+        error = error - rate * (taken + noise)
+        energy = np.vecdot(error**2, eigenvalues) + label_variance
+        risk[k] = 0.5 * energy
     terms = {
         "linear": linear,
         "quadratic": quadratic,
@@ -122,42 +128,49 @@ def _noisy_sgd(
 
 
 def _diffusion(
-    problem: RidgeRegression, parameters: Parameters, steps: int, rng: np.random.Generator
-) -> tuple[np.ndarray, dict[str, float]]:
+    problem: RidgeRegression,
+    parameters: Parameters,
+    steps: int,
+    generators: Sequence[np.random.Generator],
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Risks of equation (1) without and with private noise, and its martingales.
 
     Steps of 1/d with the risk held in each: drift and variance are then exact.
     """
-    dimension, rate = problem.eigenvalues.size, parameters.rate
+    dimension, rate, trials = problem.eigenvalues.size, parameters.rate, len(generators)
     eigenvalues, target = problem.eigenvalues, problem.target
     decay = np.exp(-rate * problem.curvatures / dimension)
     width = rate * (1.0 - decay**2) / (2.0 * problem.curvatures * dimension)
-    noise_variances = np.array([[0.0], [parameters.gradient_noise_std**2]])
-    state = np.tile(problem.initial, (2, 1))
+    spread, private = 2.0 * width * eigenvalues, width * parameters.gradient_noise_std**2
+    noise_variances = np.array([np.zeros(dimension), private])[:, None]
+    state = np.tile(problem.initial, (2, trials, 1))
     flow = problem.initial.copy()
-    variance = np.zeros(dimension)
-    risk = np.empty((2, steps))
-    martingale, expansion = np.empty((2, steps)), np.empty(steps)
-    level = problem.risk(state)
-    for k in range(steps):
-        scale = width * (2.0 * level[:, None] * eigenvalues + noise_variances)
-        kick = np.sqrt(scale) * rng.standard_normal(dimension)
-        martingale[:, k] = ((state - target) * kick).sum(axis=1)
+    variance = np.zeros((trials, dimension))
+    risk = np.empty((steps, 2, trials))
+    martingale, expansion = np.empty((steps, 2, trials)), np.empty((steps, trials))
+    away = state - target
+    level = 0.5 * (np.vecdot(away**2, eigenvalues) + problem.label_noise_std**2)
+    for k, drawn in enumerate(normals(generators, steps, dimension)):
+        scale = spread * level[..., None] + noise_variances
+        kick = np.sqrt(scale) * drawn
+        martingale[k] = np.vecdot(away, kick)
         state = problem.minimiser + decay * (state - problem.minimiser) + kick
         flow = problem.minimiser + decay * (flow - problem.minimiser)
         variance = decay**2 * variance + scale[1]
         displacement = state[1] - flow
-        first = (eigenvalues * (flow - target)) @ displacement
-        second = 0.5 * eigenvalues @ (displacement**2 - variance)
-        expansion[k] = abs(first) + abs(second)
-        level = 0.5 * ((state - target) ** 2 @ eigenvalues + problem.label_noise_std**2)
-        risk[:, k] = level
+        first = np.vecdot(displacement, eigenvalues * (flow - target))
+        second = 0.5 * np.vecdot(displacement**2 - variance, eigenvalues)
+        expansion[k] = np.abs(first) + np.abs(second)
+        away = state - target
+        level = 0.5 * (np.vecdot(away**2, eigenvalues) + problem.label_noise_std**2)
+        risk[k] = level
     return risk, {
-        "diffusion": _largest(martingale[0]),
-        "private_diffusion": _largest(martingale[1]),
-        "expansion": float(expansion.max()),
+        "diffusion": _largest(martingale[:, 0]),
+        "private_diffusion": _largest(martingale[:, 1]),
+        "expansion": expansion.max(axis=0),
     }
 
 
-def _largest(increments: np.ndarray) -> float:
-    return float(np.abs(np.cumsum(increments)).max())
+def _largest(increments: np.ndarray) -> np.ndarray:
+    """Of shape (trials,), over steps."""
+    return np.abs(np.cumsum(increments, axis=0)).max(axis=0)
