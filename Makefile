@@ -82,9 +82,9 @@ setup: $(VENV)/installed
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv --clear $(VENV)
-	$(INSTALL) --require-hashes --requirement requirements.lock
+	$(INSTALL) --no-compile --require-hashes --requirement requirements.lock
 	$(INSTALL) --no-deps --no-build-isolation --editable .
-	@# A job without byte-code imports three times as long.
+	@# A job without byte-code imports three times as long; pip would compile on one core.
 	python -m compileall -q -j 0 $(VENV)/lib src
 	touch $@
 

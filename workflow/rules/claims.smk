@@ -108,7 +108,7 @@ rule page:
         layout.benchmark(layout.page())
     conda:
         "../../environment.yml"
-    threads: 1
+    threads: 2
     resources:
         mem_mb=lambda w, attempt: 500 * attempt,
         runtime=lambda w, attempt: 5 * attempt,

@@ -6,6 +6,7 @@ import base64
 import io
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,7 +147,7 @@ def render(
         papers=papers,
         chapters=[_chapter(book, paper, drawings.get(paper, {})) for paper in book.papers],
         drawings=drawings,
-        images={key: embedded(image, width=1100) for key, image in images.items()},
+        images=_embedded(images),
         tallies={
             paper: (
                 counts(record for record in book.statements if record.paper == paper),
@@ -260,6 +261,13 @@ def _groups(book: Book, topic: TopicRecord, drawn: set[str]) -> list[dict[str, A
 
 def _cost(benchmarks: Path | None, paper: str, artifacts: Sequence[str]) -> str:
     return cost.words(None if benchmarks is None else cost.seconds(benchmarks, paper, artifacts))
+
+
+def _embedded(images: Mapping[tuple[str, str], bytes]) -> dict[tuple[str, str], dict[str, Any]]:
+    # The page comes last and alone, and encoding is half of its work.
+    with ThreadPoolExecutor(2) as threads:
+        made = threads.map(lambda image: embedded(image, width=1100), images.values())
+        return dict(zip(images, made, strict=True))
 
 
 def embedded(image: bytes, *, width: int) -> dict[str, Any]:
