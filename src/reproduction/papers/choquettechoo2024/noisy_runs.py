@@ -6,7 +6,7 @@ Gaussian vectors, stands in the events and step sizes, and 1 in the bounds thems
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,11 +24,14 @@ BOUNDS = ("iterate", "gradient", "label part", "noise part")
 
 
 class _State(NamedTuple):
-    """After a step: what it drew, the parts of the iterate and their squared responses by draw."""
+    """After a step: what it drew, the parts of the iterate and their squared responses by draw.
+
+    Labels and the label part are those of standard normal label noise, in which they are linear.
+    """
 
     features: np.ndarray
     drawn_label: float
-    gradient: np.ndarray
+    before: np.ndarray
     start: np.ndarray
     label: np.ndarray
     noise: np.ndarray
@@ -43,7 +46,6 @@ class _Run:
     covariance: Covariance
     steps: int
     failure_probability: float
-    label_noise_std: float
 
     @cached_property
     def logarithm(self) -> float:
@@ -73,17 +75,22 @@ class NoisyRun(_Run):
 
     gradient_noise_std: float
 
-    def largest_ratios(self, normals: np.ndarray) -> dict[str, np.ndarray]:
-        """Over the steps, to each event and bound, of draws of shape (steps, 2d + 1)."""
-        found = [
-            {
-                "event": self._events(at),
-                "bound": self._sizes(at) / self._limits,
-                "absolute": float((at.noise_responses / self._absolute(at)).max()),
-            }
-            for at in self._states(normals)
-        ]
-        return {name: np.max([each[name] for each in found], axis=0) for name in found[0]}
+    def largest_ratios(
+        self, normals: np.ndarray, label_noise_stds: Sequence[float]
+    ) -> dict[str, np.ndarray]:
+        """Over the steps, for each label noise, to each event and bound.
+
+        The draws, of shape (steps, 2d + 1), are the same for all of them.
+        """
+        zetas = np.asarray(label_noise_stds)[:, None]
+        limits = self._limits(zetas)
+        events, bounds = np.zeros((2, len(zetas), 1))
+        absolute = 0.0
+        for at in self._states(normals):
+            events = np.maximum(events, self._events(at, zetas))
+            bounds = np.maximum(bounds, self._sizes(at, zetas) / limits)
+            absolute = max(absolute, float((at.noise_responses / self._absolute(at)).max()))
+        return {"event": events, "bound": bounds, "absolute": np.full(len(zetas), absolute)}
 
     @cached_property
     def step_size(self) -> float:
@@ -111,70 +118,80 @@ class NoisyRun(_Run):
     def _states(self, normals: np.ndarray) -> Iterator[_State]:
         d, eta, beta = self.eigenvalues.size, self.step_size, self._coefficients
         features = normals[:, :d] * np.sqrt(self.eigenvalues)
-        labels = self.label_noise_std * normals[:, d]
+        labels = normals[:, d]
         white = self.gradient_noise_std * normals[:, d + 1 :]
         start, label, noise = self.distance, np.zeros(d), np.zeros(d)
-        # Responses of the label part to each label, of the noise part to each draw.
-        moved, answers = np.zeros((self.steps, d)), np.zeros((self.steps, d, d))
+        # Responses of the label part to each label, of the noise part to each draw (its axes last).
+        moved, answers = np.zeros((self.steps, d)), np.zeros((d, self.steps, d))
         for t, x in enumerate(features):
-            gradient = x * (x @ (start + label + noise) - labels[t])
+            before = np.array([start + noise, label])
             drawn = beta[: t + 1] @ white[t::-1]
             start = start - eta * x * (x @ start)
             label = label - eta * x * (x @ label) + eta * x * labels[t]
             noise = noise - eta * x * (x @ noise) - eta * drawn
             moved[:t] -= eta * np.outer(moved[:t] @ x, x)
             moved[t] = x
-            now = answers[: t + 1]
-            now -= eta * x[:, None] * (x @ now)[:, None, :]
-            now[np.arange(t + 1), :, :] += beta[t::-1, None, None] * np.eye(d)
-            traces, responses = np.sum(moved[: t + 1] ** 2, axis=1), np.sum(now**2, axis=(1, 2))
-            yield _State(x, labels[t], gradient, start, label, noise, traces, responses)
+            now = answers[:, : t + 1]
+            now -= np.multiply.outer(eta * x, np.tensordot(x, now, axes=1))
+            for k in range(d):
+                now[k, :, k] += beta[t::-1]
+            traces = np.einsum("td,td->t", moved[: t + 1], moved[: t + 1])
+            responses = np.einsum("itj,itj->t", now, now)
+            yield _State(x, labels[t], before, start, label, noise, traces, responses)
 
-    def _events(self, at: _State) -> list[float]:
-        """Ratios to the six events of Section D.2.1."""
+    def _events(self, at: _State, zetas: np.ndarray) -> np.ndarray:
+        """Ratios to the six events of Section D.2.1, a row for each label noise."""
         eta, p, log = self.step_size, self.failure_probability, self.logarithm
-        zeta, sigma = self.label_noise_std, self.gradient_noise_std
+        sigma = self.gradient_noise_std
         traces, responses = at.label_responses, at.noise_responses
         ages = np.arange(len(traces))[::-1]
-        label_limit = CONSTANT * eta**2 * zeta**2 * traces.sum() * log
+        # Labels and their limits grow alike with the label noise.
+        label_limit = CONSTANT * eta**2 * traces.sum() * log
         noise_limit = CONSTANT * eta**2 * sigma**2 * responses.sum() * log
         label_rows = self.steps**2 * self.moment / p * (1 - self._damping) ** ages
         noise_rows = self.steps**2 * self.eigenvalues.size / p * self._decayed_sums[ages]
-        return [
+        ratios = [
             at.features @ at.features / (CONSTANT * self.moment * log),
-            at.drawn_label**2 / (2 * zeta**2 * np.log(2 * self.steps / p)),
+            at.drawn_label**2 / (2 * np.log(2 * self.steps / p)),
             at.label @ at.label / label_limit,
             float((traces / label_rows).max()),
             at.noise @ at.noise / noise_limit,
             float((responses / noise_rows).max()),
         ]
+        return np.tile(ratios, (len(zetas), 1))
 
-    def _sizes(self, at: _State) -> np.ndarray:
-        whole = at.start + at.label + at.noise
-        return np.array([part @ part for part in (whole, at.gradient, at.label, at.noise)])
+    def _sizes(self, at: _State, zetas: np.ndarray) -> np.ndarray:
+        """Squared norms of what is bounded, a row for each label noise."""
+        others, label = at.before
+        whole = at.start + at.noise + zetas * at.label
+        residual = (others + zetas * label) @ at.features - zetas[:, 0] * at.drawn_label
+        gradient = residual[:, None] * at.features
+        parts = (whole, gradient, zetas * at.label, np.broadcast_to(at.noise, whole.shape))
+        return np.stack([np.sum(part**2, axis=1) for part in parts], axis=1)
 
     def _absolute(self, at: _State) -> np.ndarray:
         """Lemma D.10 with absolute coefficients, by age of the draw."""
         ages = np.arange(len(at.noise_responses))[::-1]
         return self.eigenvalues.size * self._sums[ages] ** 2
 
-    @cached_property
-    def _limits(self) -> np.ndarray:
+    def _limits(self, zetas: np.ndarray) -> np.ndarray:
         """Right sides of Theorem D.4 and Propositions D.7 and D.8, with constant 1."""
-        moment, log, zeta = self.moment, self.logarithm, self.label_noise_std
+        moment, log = self.moment, self.logarithm
         eta, mu, d = self.step_size, self.least, self.eigenvalues.size
-        label = eta * moment * zeta**2 / mu
+        label = eta * moment * zetas**2 / mu
         noise = eta**2 * self.gradient_noise_std**2 * d * float(self._sums[-1]) ** 2
         noise /= eta * mu
         iterate = (1 + label + noise) * log**3
-        gradient = moment**2 * (1 + label + zeta**2 / moment + noise) * log**5
-        return np.array([iterate, gradient, label * log**3, noise * log**2])
+        gradient = moment**2 * (1 + label + zetas**2 / moment + noise) * log**5
+        last = np.full_like(label, noise * log**2)
+        return np.hstack([iterate, gradient, label * log**3, last])
 
 
 @dataclass(frozen=True)
 class PrivateRun(_Run):
     """DP-FTRL with the clip norm and the step size of Theorem D.13."""
 
+    label_noise_std: float
     rho: float
 
     def outcome(self, rng: np.random.Generator) -> dict[str, float]:

@@ -35,10 +35,8 @@ class Parameters(Covariance):
     gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")
     rho: q.Rho = Field(description="zCDP budget of the private run.")
 
-    def noisy_run(self, steps: int, label_noise_std: float) -> NoisyRun:
-        return NoisyRun(
-            self, steps, self.failure_probability, label_noise_std, self.gradient_noise_std
-        )
+    def noisy_run(self, steps: int) -> NoisyRun:
+        return NoisyRun(self, steps, self.failure_probability, self.gradient_noise_std)
 
     def private_run(self, steps: int) -> PrivateRun:
         return PrivateRun(self, steps, self.failure_probability, self.label_noise_stds[0], self.rho)
@@ -63,11 +61,7 @@ AXES = {
 def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
     """One draw for all label noises, and a run of DP-FTRL with D.13's values."""
     normals = trial.rng.standard_normal((step_count, 2 * parameters.dimension + 1))
-    noisy = [
-        parameters.noisy_run(step_count, zeta).largest_ratios(normals)
-        for zeta in parameters.label_noise_stds
-    ]
-    ratios = {name: [each[name] for each in noisy] for name in noisy[0]}
+    ratios = parameters.noisy_run(step_count).largest_ratios(normals, parameters.label_noise_stds)
     return ratios | parameters.private_run(step_count).outcome(trial.rng)
 
 
