@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import jackknife
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
     from reproduction.studies.compared_methods import Fit
     from reproduction.studies.compared_tables import ComparedTable
 
@@ -76,7 +74,7 @@ def run(
 @per("table", "budget", length_ratio=Quantity(
     "median over trials and slopes of an interval's length over that of least squares'"
 ))  # fmt: skip
-def length_ratio(simulation: xr.Dataset) -> FloatArray:
+def length_ratio(simulation: Dataset) -> FloatArray:
     return np.median(trials_last(simulation.length_ratio), axis=-1)
 
 
@@ -85,7 +83,7 @@ def length_ratio(simulation: xr.Dataset) -> FloatArray:
         "mean error of PrivateLinearRegression over that of the peer", "peer table budget"
     )
 )
-def error_over_peer(simulation: xr.Dataset) -> tuple[FloatArray, FloatArray]:
+def error_over_peer(simulation: Dataset) -> tuple[FloatArray, FloatArray]:
     """With the errors of both in pairs."""
     error = simulation.error.transpose("estimator", "table", "budget", "trial")
     ours, theirs = (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import (
     Axis,
     Block,
@@ -18,9 +19,6 @@ from reproduction.experiment.cells import (
 )
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trials
     from reproduction.studies.regret import Case
 
 # The grid's best comes first; the default is what an estimator takes that is told nothing.
@@ -49,7 +47,7 @@ def plans(cases: Sequence[Case]) -> list[dict[str, Any]]:
 
 
 @per("problem", excess_risk=Quantity("excess risk of a run", "judged"))
-def judged(cases: Sequence[Case], theory: xr.Dataset, trials: Trials) -> Iterator[list[np.ndarray]]:
+def judged(cases: Sequence[Case], theory: Dataset, trials: Trials) -> Iterator[list[np.ndarray]]:
     """Of each of the judged settings, on the same rows of each trial."""
     from reproduction.studies.regret import risks
     from reproduction.studies.written_methods import from_text
@@ -63,7 +61,7 @@ def regret(name: str, whose: str) -> Block:
     """Ratios of mean errors to the grid's best, with standard errors from the pairs."""
     meaning = f"mean excess risk of the {whose}'s settings over that of the grid's best"
 
-    def ratios(simulation: xr.Dataset) -> dict[str, Any]:
+    def ratios(simulation: Dataset) -> dict[str, Any]:
         best, own = (
             trials_last(simulation.excess_risk.sel(judged=each)) for each in (JUDGED[0], whose)
         )
@@ -88,7 +86,7 @@ def regret(name: str, whose: str) -> Block:
 
 
 @per("problem", simulated_risk="mean excess risk of the plan's settings")
-def simulated(simulation: xr.Dataset) -> np.ndarray:
+def simulated(simulation: Dataset) -> np.ndarray:
     return trials_last(simulation.excess_risk.sel(judged="plan")).mean(axis=1)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reproduction.experiment.annotations import Dataset
+
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 
-def table1(theory: xr.Dataset) -> pd.DataFrame:
+def table1(theory: Dataset) -> pd.DataFrame:
     """Printed and fitted exponents: one row for each decay and method."""
     import pandas as pd
 

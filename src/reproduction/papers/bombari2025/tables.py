@@ -10,16 +10,14 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis
 from reproduction.experiment.parameters import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import xarray as xr
-
     from privreg.data.splits import Standardised
-    from reproduction.experiment.trials import Trials
 
 MEANING = "training samples n"
 SIMULATED = Axis(MEANING, lambda parameters, data: parameters.train_sizes(data))
@@ -54,7 +52,7 @@ class TableParameters(Strict):
         )
         return self
 
-    def sizes(self, data: xr.Dataset) -> dict[str, int]:
+    def sizes(self, data: Dataset) -> dict[str, int]:
         """Rows of each part, fewer of a stand-in."""
         from privreg.data import splits
         from reproduction.experiment.tables import from_dataset
@@ -66,13 +64,13 @@ class TableParameters(Strict):
             validation=self.validation,
         )
 
-    def train_sizes(self, data: xr.Dataset) -> list[int]:
+    def train_sizes(self, data: Dataset) -> list[int]:
         """Training sizes, in proportion to the rows that there are."""
         largest = self.sizes(data)["train"]
         return [max(1, size * largest // max(self.train)) for size in self.train]
 
     def standardised(
-        self, trials: Trials, data: xr.Dataset
+        self, trials: Trials, data: Dataset
     ) -> Iterator[tuple[Standardised, np.random.Generator]]:
         """Each trial's split, standardised, and its generator.
 
@@ -95,7 +93,7 @@ class TableParameters(Strict):
                 ready = replace(ready, train_features=train, validation_features=validation)
             yield ready, trial.rng
 
-    def about(self, data: xr.Dataset, *notes: str) -> dict[str, str | int]:
+    def about(self, data: Dataset, *notes: str) -> dict[str, str | int]:
         """Global attributes of a simulation."""
         parts = ", ".join(f"{size} {part} rows" for part, size in self.sizes(data).items())
         split = f"disjoint, reshuffled in each trial by the trial's own stream: {parts}"

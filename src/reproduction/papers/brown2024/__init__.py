@@ -3,10 +3,8 @@
 from reproduction.experiment.citations import Citation
 
 CITATION = Citation(
-    title=(
-        "Private Gradient Descent for Linear Regression: Tighter Error Bounds and"
-        " Instance-Specific Uncertainty Estimation"
-    ),
+    title="Private Gradient Descent for Linear Regression: Tighter Error Bounds and "
+    "Instance-Specific Uncertainty Estimation",
     authors="Brown, G., Dvijotham, K., Evans, G., Liu, D., Smith, A. and Thakurta, A.",
     year=2024,
     arxiv="2402.13531",

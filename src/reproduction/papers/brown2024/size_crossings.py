@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.summaries import jackknife
-
-if TYPE_CHECKING:
-    import xarray as xr
-
 
 # Which error due to privacy, and whether it has the bias of the start.
 KINDS = {"whole": True, "noise_alone": False}
@@ -67,7 +64,7 @@ def law_crossing(parameters: Setting, bias: bool, shift: np.ndarray) -> np.ndarr
 
 
 def simulated_crossing(
-    parameters: Setting, simulation: xr.Dataset, kind: str
+    parameters: Setting, simulation: Dataset, kind: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """The law's crossing moved by the mean log ratio of simulated to exact relative errors.
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from reproduction.claims.falsify import WrongStatement, power
-
-if TYPE_CHECKING:
-    import xarray as xr
+from reproduction.experiment.annotations import DataArray
 
 # ln(n rho / (beta p)) is ln(n / p) where rho = beta.
 DIMENSION = 10
 
 
-def _two_logarithms_less(ratio: xr.DataArray) -> xr.DataArray:
+def _two_logarithms_less(ratio: DataArray) -> DataArray:
     return ratio * np.log(ratio.sample_size / DIMENSION) ** 2
 
 

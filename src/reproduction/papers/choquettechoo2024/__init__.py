@@ -3,11 +3,9 @@
 from reproduction.experiment.citations import Citation
 
 CITATION = Citation(
-    title=("Correlated Noise Provably Beats Independent Noise for Differentially Private Learning"),
-    authors=(
-        "Choquette-Choo, C. A., Dvijotham, K., Pillutla, K., Ganesh, A., Steinke, T. and"
-        " Thakurta, A."
-    ),
+    title="Correlated Noise Provably Beats Independent Noise for Differentially Private Learning",
+    authors="Choquette-Choo, C. A., Dvijotham, K., Pillutla, K., Ganesh, A., Steinke, T. and "
+    "Thakurta, A.",
     year=2024,
     arxiv="2310.06771",
 )

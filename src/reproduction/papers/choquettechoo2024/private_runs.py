@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
 from reproduction.papers.choquettechoo2024.training import (
@@ -16,11 +17,6 @@ from reproduction.papers.choquettechoo2024.training import (
     accuracy,
     train,
 )
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trials
 
 FloatArray = NDArray[np.float64]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
@@ -55,9 +51,7 @@ class _Parts(NamedTuple):
 class Runs:
     """Settings of one experiment (`private_training.Parameters`), and what its trials share."""
 
-    def __init__(
-        self, parameters: Any, trials: Trials, theory: xr.Dataset, data: xr.Dataset
-    ) -> None:
+    def __init__(self, parameters: Any, trials: Trials, theory: Dataset, data: Dataset) -> None:
         from privreg.data.splits import sizes_that_fit
         from reproduction.experiment.tables import from_dataset
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from reproduction.experiment.annotations import Dataset
+
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
 
 # Coefficient matrix, agnostic of T, cost of generation, cost of a training step, as printed.
 COSTS = {
@@ -20,7 +21,7 @@ COSTS = {
 }
 
 
-def table1(rates: xr.Dataset) -> pd.DataFrame:
+def table1(rates: Dataset) -> pd.DataFrame:
     """Asymptotic risks and the constants that the exact risks have in front of the rates."""
     import pandas as pd
 
@@ -44,7 +45,7 @@ def table1(rates: xr.Dataset) -> pd.DataFrame:
     )
 
 
-def table2(rates: xr.Dataset) -> pd.DataFrame:
+def table2(rates: Dataset) -> pd.DataFrame:
     """Sensitivities and risks of four families of coefficients."""
     import pandas as pd
 
@@ -75,7 +76,7 @@ def table2(rates: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table3(errors: xr.Dataset) -> pd.DataFrame:
+def table3(errors: Dataset) -> pd.DataFrame:
     """Variants of DP-FTRL: printed costs, and prefix errors measured over the steps."""
     import pandas as pd
 
@@ -99,7 +100,7 @@ def table3(errors: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table4(rates: xr.Dataset) -> pd.DataFrame:
+def table4(rates: Dataset) -> pd.DataFrame:
     """Exponents in the dimension, printed and exact, and the constants' range, by spectrum."""
     import pandas as pd
 

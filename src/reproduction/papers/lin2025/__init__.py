@@ -3,10 +3,8 @@
 from reproduction.experiment.citations import Citation
 
 CITATION = Citation(
-    title=(
-        "High-Dimensional Privacy-Utility Dynamics of Noisy Stochastic Gradient Descent on Least "
-        "Squares"
-    ),
+    title="High-Dimensional Privacy-Utility Dynamics of Noisy Stochastic Gradient Descent on Least "
+    "Squares",
     authors="Lin, S., Kolaczyk, E. D., Smith, A. and Paquette, E.",
     year=2025,
 )

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.quantities import Positive, Probability
 
 if TYPE_CHECKING:
     import numpy as np
-    import xarray as xr
 
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Guarantees of the private algorithms"
 # Runs on each data set that an audit takes.
@@ -67,7 +66,7 @@ def outputs(parameters: Parameters, trials: Trials) -> Iterator[dict[str, list[l
     ),
     control_share=Quantity("lower bound on the loss of the control over its promise", "control"),
 )
-def shares(parameters: Parameters, simulation: xr.Dataset) -> dict[str, list[float]]:
+def shares(parameters: Parameters, simulation: Dataset) -> dict[str, list[float]]:
     """Lower confidence bounds on the loss, over the promise; an audit takes both orders."""
     from privreg.auditing import audit
     from privreg.privacy.budget import Budget

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import kept, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.studies import plan_stages
@@ -15,9 +16,6 @@ from reproduction.studies import plan_stages
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trials
     from reproduction.studies.regret import Case
 
 PLACE = "The regret of plans"
@@ -87,7 +85,7 @@ def goals(parameters: Parameters, cases: tuple[Case, ...]) -> list[dict[str, Any
 
 
 @per("goal", risk_over_target="excess risk at the budget found over the target")
-def reached(cases: tuple[Case, ...], theory: xr.Dataset, trials: Trials) -> Iterator[np.ndarray]:
+def reached(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator[np.ndarray]:
     """Of the settings for each target."""
     from dataclasses import replace
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import DataArray, Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, means, per, stage
 from reproduction.experiment.parameters import Strict
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Intervals for the population parameter"
 COVERAGE, LENGTH = (0.93, 0.97), 1.2
@@ -115,7 +111,7 @@ def fit(parameters: Parameters, trial: Trial, **cell: str) -> dict[str, float]:
     length_ratio=Mean("the length of intervals over the oracle's"),
     least_squares_ratio=Mean("the length of intervals over that of non-private least squares'"),
 )
-def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict[str, xr.DataArray]:
+def ratios(simulation: Dataset, theory: Dataset) -> dict[str, DataArray]:
     return {
         "length_ratio": simulation.length / theory.oracle_length,
         "least_squares_ratio": simulation.length / theory.least_squares_length,
@@ -126,7 +122,7 @@ def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict[str, xr.DataArray
     settings_covered=f"settings whose coverage is within [{COVERAGE[0]}, {COVERAGE[1]}]",
     settings_short=f"settings whose length is at most {LENGTH} of the oracle's",
 )
-def counts(earlier: xr.Dataset) -> dict[str, int]:
+def counts(earlier: Dataset) -> dict[str, int]:
     """In how many settings coverage and lengths are what is promised."""
     low, high = COVERAGE
     covered = earlier.covered.values

@@ -8,13 +8,11 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, kept, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
     from reproduction.studies.predicted_settings import Setting
 
 PLACE = "The accuracy of predictions"
@@ -88,7 +86,7 @@ def predicted(chosen: list[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
     control_product="excess risk times control variate, mean of a trial",
 )
 def run(
-    parameters: Parameters, settings: list[Setting], theory: xr.Dataset, trial: Trial
+    parameters: Parameters, settings: list[Setting], theory: Dataset, trial: Trial
 ) -> list[dict[str, float]]:
     """Means over a trial's runs in each setting."""
     from reproduction.studies.written_methods import from_text
@@ -116,7 +114,7 @@ def run(
     raw_error="standard error of the ratio without the control variate",
     spread_ratio="predicted over simulated standard deviation over runs",
 )
-def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict[str, Any]:
+def ratios(simulation: Dataset, theory: Dataset) -> dict[str, Any]:
     """Of predicted to simulated errors."""
     from reproduction.studies.controlled import controlled
 
@@ -145,7 +143,7 @@ def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict[str, Any]:
     certainly_outside="share of them that are outside by four standard errors",
     relied_on="share of settings with a prediction",
 )
-def shares(earlier: xr.Dataset, theory: xr.Dataset) -> dict[str, float]:
+def shares(earlier: Dataset, theory: Dataset) -> dict[str, float]:
     holds = theory.holds.values == 1
     away = np.abs(earlier.ratio.values[holds] - 1)
     margin = 4 * earlier.ratio_standard_error.values[holds]

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, stage
 from reproduction.studies import comparing
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from reproduction.studies.compared_tables import ComparedTable
 
 PLACE = "Peers"
@@ -23,7 +22,7 @@ class Parameters(comparing.Compared):
     dataset: Literal["mnist", "california_housing"] = Field(description="The real table.")
 
 
-def tables(data: xr.Dataset) -> dict[str, ComparedTable]:
+def tables(data: Dataset) -> dict[str, ComparedTable]:
     from reproduction.experiment.tables import from_dataset
     from reproduction.studies.compared_tables import real_table
 

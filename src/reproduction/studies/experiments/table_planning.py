@@ -8,14 +8,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import stage
 from reproduction.experiment.parameters import Strict
 from reproduction.studies import plan_stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import xarray as xr
 
     from reproduction.studies.regret import Case
 
@@ -57,7 +56,7 @@ class Parameters(Strict):
         return self
 
 
-def cases(parameters: Parameters, data: xr.Dataset) -> tuple[Case, ...]:
+def cases(parameters: Parameters, data: Dataset) -> tuple[Case, ...]:
     """Each choice of the labels at each budget."""
     from reproduction.experiment.tables import from_dataset
     from reproduction.studies.plan_cases import column_as_labels, leading_components, table_case

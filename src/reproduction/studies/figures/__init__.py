@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from reproduction.experiment.annotations import Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, panels
 from reproduction.studies.figures.comparison import comparison as comparison
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
 
-
-def audits(simulation: xr.Dataset) -> Figure:
+def audits(simulation: Dataset) -> Figure:
     """Attained share of the promise, a line each algorithm, controls below."""
     figure, axes = panels(1, 1, height=4.0)
     names: list[str] = []
@@ -33,7 +30,7 @@ def audits(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def population_coverage(simulation: xr.Dataset) -> Figure:
+def population_coverage(simulation: Dataset) -> Figure:
     """Coverage, and length over the oracle's, of every setting; bands are what is promised."""
     figure, (left, right) = panels(1, 2, height=7.0, sharey=True)
     found = simulation.stack(setting=("case", "error_law", "feature_law"))
@@ -61,7 +58,7 @@ def population_coverage(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def prediction(simulation: xr.Dataset) -> Figure:
+def prediction(simulation: Dataset) -> Figure:
     """Predicted against simulated errors, and their ratios with standard errors."""
     figure, axes = panels(1, 2, height=3.2)
     laws = [str(name).partition(",")[0] for name in simulation.setting.values]
@@ -99,12 +96,12 @@ def prediction(simulation: xr.Dataset) -> Figure:
 
 
 def planning(
-    simulation: xr.Dataset,
-    california: xr.Dataset,
-    digits: xr.Dataset,
-    pairs: xr.Dataset,
-    columns: xr.Dataset,
-    bundled: xr.Dataset,
+    simulation: Dataset,
+    california: Dataset,
+    digits: Dataset,
+    pairs: Dataset,
+    columns: Dataset,
+    bundled: Dataset,
 ) -> Figure:
     """Regrets in increasing order, and errors at budgets that were found for a target."""
     figure, (left, right) = panels(1, 2, height=3.4)
@@ -163,7 +160,7 @@ def planning(
     return figure
 
 
-def _target(simulation: xr.Dataset, place: int) -> str:
+def _target(simulation: Dataset, place: int) -> str:
     problem, target = simulation.problem.values[place], simulation.target_risk.values[place]
     return f"{problem}: {target:.2g}"
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from reproduction.experiment.annotations import Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, panels
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
 
 # Largest over smallest error of a panel from which few ticks a decade are enough.
 MANY = 6.0
@@ -29,7 +26,7 @@ class Curve(NamedTuple):
     standard_errors: Sequence[float]
 
 
-def comparison(drawn: xr.Dataset, california_housing: xr.Dataset, mnist: xr.Dataset) -> Figure:
+def comparison(drawn: Dataset, california_housing: Dataset, mnist: Dataset) -> Figure:
     """Mean errors with standard errors over that of predicting the mean."""
     found = {}
     for simulation in (drawn, california_housing, mnist):

@@ -8,15 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, per, stage, trials_last
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import SHAPES
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.shaped_mechanism import ShapedMechanism
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 4.2, Algorithm 1; the paper runs no experiment"
 CONSTANTS = ("paper", "practical")
@@ -115,7 +113,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
     diverged="share of runs that overflowed",
     worse_than_start="share of runs worse than the start",
 )
-def shares(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def shares(parameters: Parameters, simulation: Dataset) -> dict:
     """Medians, which may be infinite, and shares of runs that overflowed or learnt nothing."""
     risk = trials_last(simulation.risk)
     return {
@@ -129,7 +127,7 @@ def shares(parameters: Parameters, simulation: xr.Dataset) -> dict:
     *GRID[:2],
     diverged_at_cap="share of runs that overflowed at the step size closest to the cap",
 )
-def at_cap(parameters: Parameters, simulation: xr.Dataset) -> np.ndarray:
+def at_cap(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     closest = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
     return np.isinf(trials_last(simulation.risk.isel(step_size=closest))).mean(axis=-1)
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import jackknife
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import SHAPES
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Corollaries 4.3 and 4.5, no dependence on d; the paper runs no experiment"
 ARMS = ("non-private", *(f"tree, {shape}" for shape in SHAPES))
@@ -66,12 +62,12 @@ def run(parameters: Parameters, trial: Trial) -> list:
 
 
 @per("arm", "ratio", tuned=Estimate("least mean excess risk over step sizes"))
-def tuned(simulation: xr.Dataset) -> tuple:
+def tuned(simulation: Dataset) -> tuple:
     return setting.tuned_risk(_by_arm(simulation))
 
 
 @per("arm", "ratio", relative=Estimate("tuned excess risk over that of the smallest dimension"))
-def relative(simulation: xr.Dataset) -> tuple:
+def relative(simulation: Dataset) -> tuple:
     risk = _by_arm(simulation)
 
     def ratio(kept: np.ndarray) -> np.ndarray:
@@ -85,7 +81,7 @@ simulate = stage(AXES, run)
 summarise = stage(AXES, tuned, relative, step_size=AXES["step_size"])
 
 
-def _by_arm(simulation: xr.Dataset) -> np.ndarray:
+def _by_arm(simulation: Dataset) -> np.ndarray:
     return trials_last(simulation.risk.transpose(*AXES, "trial"))
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.experiment.identities import Stated, below, every
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.anon2024 import setting
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Section 4.1, Sections B.3.1 and B.3.3, Lemmas B.10 and B.11"
 
@@ -188,7 +184,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
 )
 def over_bound(
     parameters: Parameters,
-    simulation: xr.Dataset,
+    simulation: Dataset,
     decay: float,
     public_ratio: int,
     sampled_horizon: float,
@@ -206,7 +202,7 @@ def over_bound(
 
 
 @per(worst_direction="largest v' Sigma v over the population's, of all eigenvectors and draws")
-def worst_direction(simulation: xr.Dataset) -> float:
+def worst_direction(simulation: Dataset) -> float:
     """tr(A Sigma) is a weighted sum of these, so that no A that commutes with H exceeds it."""
     return float(simulation.direction_ratio.max())
 

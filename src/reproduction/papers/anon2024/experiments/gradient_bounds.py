@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
 from reproduction.experiment.identities import Stated, above, below, close, identity, times
 from reproduction.papers.anon2024 import gaussian_moments, setting
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, SHAPES, generator
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 4.2, Sections 3.1 and B.2.1, Lemmas B.2, B.3, B.12, B.13 and B.16"
 
@@ -274,7 +268,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     clipped_runs="share of runs that clip a gradient, over 1/N",
     largest_gradient="largest gradient over its clip norm in all runs",
 )
-def gradients(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def gradients(parameters: Parameters, simulation: Dataset) -> dict:
     largest = trials_last(simulation.largest_gradient)
     return {
         "clipped_runs": (largest > 1).mean(axis=-1) * parameters.sample_size,
@@ -286,7 +280,7 @@ def gradients(parameters: Parameters, simulation: xr.Dataset) -> dict:
     underestimates="share of runs in which an estimate is below the truth",
     least_form=Quantity("least form of Lemma B.16 over its bound at C = 1", "public_rows"),
 )
-def worst(simulation: xr.Dataset) -> dict:
+def worst(simulation: Dataset) -> dict:
     return {
         "underestimates": (simulation.least_estimate.values < 1).mean(),
         "least_form": trials_last(simulation.least_form).min(axis=-1),

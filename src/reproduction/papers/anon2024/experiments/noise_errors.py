@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage, trials_last
 from reproduction.experiment.summaries import error_of_mean
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Algorithms 1 and 3, Lemma B.8; nothing of it is simulated in the paper"
 
@@ -86,7 +82,7 @@ def run(parameters: Parameters, trial: Trial) -> list:
     ratio_to_exact=Estimate("simulated over exact error"),
     ratio_to_linear=Estimate("simulated over linear error"),
 )
-def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict:
+def ratios(simulation: Dataset, theory: Dataset) -> dict:
     """Means, and how far they are from both formulas."""
     risk = trials_last(simulation.risk)
     mean, error = risk.mean(axis=-1), error_of_mean(risk)
@@ -97,7 +93,7 @@ def ratios(simulation: xr.Dataset, theory: xr.Dataset) -> dict:
 
 
 @per(tree_identity_gap="largest relative distance to the exact error, tree and identity")
-def gap(simulation: xr.Dataset, theory: xr.Dataset) -> float:
+def gap(simulation: Dataset, theory: Dataset) -> float:
     found, exact = (
         each.sel(correlation="tree", noise_shape="identity")
         for each in (simulation.risk, theory.exact)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import DataArray, Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Algorithm 2, Lemma B.3"
 
@@ -64,28 +58,28 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 
 @per("rows", at_most_twice=Mean("Option 1 estimates at most twice the truth"))
-def at_most_twice(simulation: xr.Dataset) -> xr.DataArray:
+def at_most_twice(simulation: Dataset) -> DataArray:
     return (simulation.public <= 2.0).astype(float)
 
 
 @per("rows", within_a_half=Mean("Option 1 means of squares within half of the truth"))
-def within_a_half(simulation: xr.Dataset) -> xr.DataArray:
+def within_a_half(simulation: Dataset) -> DataArray:
     # The squared estimate is twice the mean of squares.
     return (abs(simulation.public / 2 - 1) <= 0.5).astype(float)
 
 
 @per("rows", within_a_quarter=Mean("Option 1 means of squares within a quarter of the truth"))
-def within_a_quarter(simulation: xr.Dataset) -> xr.DataArray:
+def within_a_quarter(simulation: Dataset) -> DataArray:
     return (abs(simulation.public / 2 - 1) <= 0.25).astype(float)
 
 
 @per("reading", private_at_most_twice=Mean("Option 2 estimates at most twice the truth"))
-def private_at_most_twice(simulation: xr.Dataset) -> np.ndarray:
+def private_at_most_twice(simulation: Dataset) -> np.ndarray:
     return (trials_last(simulation.private) <= 2.0).astype(float)
 
 
 @per("reading", near_the_truth=Mean("Option 2 estimates from 1.5 to 5 times the truth"))
-def near_the_truth(simulation: xr.Dataset) -> xr.DataArray:
+def near_the_truth(simulation: Dataset) -> DataArray:
     # A bin's upper end is at most twice the mean of the groups in it, which are near the truth.
     return ((simulation.private >= 1.5) & (simulation.private <= 5.0)).astype(float)
 

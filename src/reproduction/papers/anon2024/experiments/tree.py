@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figure 1, Algorithm 3"
 
@@ -101,7 +97,7 @@ def run(parameters: Parameters, trial: Trial) -> np.ndarray:
     "other_step",
     covariance=Estimate("covariance of prefix noises in units of a node's variance"),
 )
-def covariance(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> tuple:
+def covariance(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
     """Covariance over all draws, and its exact standard error by the law."""
     law, count = theory.law.values.astype(float), _count(parameters, simulation)
     error = np.sqrt((np.outer(np.diag(law), np.diag(law)) + law**2) / count)
@@ -109,13 +105,13 @@ def covariance(parameters: Parameters, simulation: xr.Dataset, theory: xr.Datase
 
 
 @per(largest_score="largest deviation in standard errors")
-def largest_score(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> float:
+def largest_score(parameters: Parameters, simulation: Dataset, theory: Dataset) -> float:
     found, error = covariance(parameters, simulation, theory)
     return (np.abs(found - theory.law.values.astype(float)) / error).max()
 
 
 @per(scale=Estimate("least-squares scale of the covariance against the law"))
-def scale(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> tuple:
+def scale(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
     law, count = theory.law.values.astype(float), _count(parameters, simulation)
     found = trials_last(simulation.moment).mean(axis=-1)
     # ⟨S, K⟩ of a sample covariance S has variance 2 tr(K⁴)/n.
@@ -130,6 +126,6 @@ simulate = stage(AXES, run)
 summarise = stage(AXES, covariance, largest_score, scale)
 
 
-def _count(parameters: Parameters, simulation: xr.Dataset) -> int:
+def _count(parameters: Parameters, simulation: Dataset) -> int:
     """Trees drawn in all trials."""
     return parameters.draws * simulation.sizes["trial"]

@@ -12,16 +12,14 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
 from reproduction.experiment.summaries import jackknife
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.noise.covariance import PublicCovariance
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Algorithm 1, Corollaries 4.3 and 4.5; the paper runs no experiment"
 TREE_ARMS = [f"tree, {shape}" for shape in SHAPES]
@@ -172,7 +170,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     best_step_size="step size of the least mean excess risk",
     clipped_at_best="mean share of clipped gradients there",
 )
-def tuned(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def tuned(parameters: Parameters, simulation: Dataset) -> dict:
     risk, clipped = trials_last(simulation.risk), trials_last(simulation.clipped).mean(axis=-1)
     best = risk.mean(axis=-1).argmin(axis=-1)
     return {
@@ -184,12 +182,12 @@ def tuned(parameters: Parameters, simulation: xr.Dataset) -> dict:
 
 
 @per(tuned_nonprivate=Estimate("least mean excess risk without privacy"))
-def tuned_nonprivate(simulation: xr.Dataset) -> tuple:
+def tuned_nonprivate(simulation: Dataset) -> tuple:
     return setting.tuned_risk(trials_last(simulation.nonprivate))
 
 
 @per("comparison", "epsilon", ratio=Estimate("ratio of tuned excess risks, paired trials"))
-def ratios(parameters: Parameters, simulation: xr.Dataset) -> tuple:
+def ratios(parameters: Parameters, simulation: Dataset) -> tuple:
     """Ratios with errors that keep the pairing."""
     risk, names = trials_last(simulation.risk), parameters.arm_names
     over, under = np.array(
@@ -204,7 +202,7 @@ def ratios(parameters: Parameters, simulation: xr.Dataset) -> tuple:
 
 
 @per(largest_ratio_to_bound="largest mean risk over that bound")
-def against_bound(simulation: xr.Dataset, theory: xr.Dataset) -> float:
+def against_bound(simulation: Dataset, theory: Dataset) -> float:
     mean = trials_last(simulation.risk.sel(arm=TREE_ARMS)).mean(axis=-1)
     return np.max(mean / theory.bound.values)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reproduction.experiment.annotations import Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
 from reproduction.papers.anon2024.figures.risks import APART, bars, ticks
 from reproduction.papers.anon2024.figures.risks import clip_feedback as clip_feedback
@@ -16,10 +15,6 @@ from reproduction.papers.anon2024.figures.risks import (
 )
 from reproduction.papers.anon2024.figures.risks import tuned_risk as tuned_risk
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
-
 METHODS = {
     "non-private": (BLACK, "non-private SGD"),
     "identity": (BLUE, r"DP-FTRL-$I$"),
@@ -27,7 +22,7 @@ METHODS = {
 }
 
 
-def fig1(theory: xr.Dataset) -> Figure:
+def fig1(theory: Dataset) -> Figure:
     """The tree: leaves hold gradients, nodes above them sums."""
     figure, axes = panels(1, 1, height=2.6)
     centre, height = (theory["first"] + theory["last"]).values / 2, theory["height"].values
@@ -56,7 +51,7 @@ def fig1(theory: xr.Dataset) -> Figure:
     return figure
 
 
-def exponents(theory: xr.Dataset) -> Figure:
+def exponents(theory: Dataset) -> Figure:
     """Exponent of N against the decay, printed as lines and fitted as points."""
     figure, axes = panels(1, 2, height=2.7)
     for method, (colour, name) in METHODS.items():
@@ -85,7 +80,7 @@ def exponents(theory: xr.Dataset) -> Figure:
     return figure
 
 
-def bound_curves(theory: xr.Dataset) -> Figure:
+def bound_curves(theory: Dataset) -> Figure:
     """Minimised bounds against N, with unit noise and with the paper's."""
     figure, axes = panels(2, 4, height=1.9, sharex=True, sharey="row")
     titles = {"unit": r"$\tau = 1$", "published": r"$\tau$ of Theorem 4.1, $\delta = N^{-2}$"}
@@ -118,7 +113,7 @@ def bound_curves(theory: xr.Dataset) -> Figure:
     return figure
 
 
-def tree_covariance(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def tree_covariance(theory: Dataset, simulation: Dataset) -> Figure:
     """Covariance of prefix noises: drawn, and its diagonal against the popcount."""
     figure, axes = panels(1, 2, height=2.7)
     drawn = axes[0].pcolormesh(
@@ -157,7 +152,7 @@ def tree_covariance(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def effective_dimension(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def effective_dimension(theory: Dataset, simulation: Dataset) -> Figure:
     """Effective dimension and shaped trace against the horizon, and the public features' share."""
     figure, axes = panels(1, 2, height=2.6)
     lines = dict(zip(simulation.public_ratio.values, ("o-", "s--"), strict=False))
@@ -185,7 +180,7 @@ def effective_dimension(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def privacy_constant(theory: xr.Dataset) -> Figure:
+def privacy_constant(theory: Dataset) -> Figure:
     """Guaranteed against promised epsilon at the paper's noise."""
     figure, axes = panels(1, 2, height=2.6)
     colours = {"stated": BLACK, "replace-one": RED, "zero-out": BLUE}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, panels
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SHAPES = {"identity": (BLUE, "$I$"), "population": (ORANGE, r"$H + I/(N\eta)$")}
 CORRELATIONS = {
@@ -23,7 +19,7 @@ CORRELATIONS = {
 APART = (0.93, 1.07, 1.0)
 
 
-def bars(panel: Axes, x: Any, dataset: xr.Dataset, name: str, **style: Any) -> None:
+def bars(panel: Axes, x: Any, dataset: Dataset, name: str, **style: Any) -> None:
     """A quantity with two standard errors."""
     error = 2 * dataset[f"{name}_standard_error"]
     given: dict[str, Any] = {"fmt": "o-", "ms": 3, "lw": 0.9} | style
@@ -37,7 +33,7 @@ def ticks(panel: Axes, values: Any) -> None:
     panel.minorticks_off()
 
 
-def tuned_risk(slow: xr.Dataset, middle: xr.Dataset, steep: xr.Dataset) -> Figure:
+def tuned_risk(slow: Dataset, middle: Dataset, steep: Dataset) -> Figure:
     """Tuned excess risk with isotropic noise, and ratios to it; one row a decay."""
     figure, axes = panels(3, 4, height=1.8, sharex=True)
     designs = {"population": (ORANGE, r"$H + I/(N\eta)$"), "public": (GREEN, "public, $M = N$")}
@@ -69,7 +65,7 @@ def tuned_risk(slow: xr.Dataset, middle: xr.Dataset, steep: xr.Dataset) -> Figur
     return figure
 
 
-def simulation_below_bound(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def simulation_below_bound(theory: Dataset, simulation: Dataset) -> Figure:
     """Simulated risk, exact risk and Theorem 4.2 against the step size, for the tree."""
     figure, axes = panels(1, 2, height=2.7, sharey=True)
     colours = {1.0: RED, 8.0: ORANGE, 128.0: SKY}
@@ -92,7 +88,7 @@ def simulation_below_bound(theory: xr.Dataset, simulation: xr.Dataset) -> Figure
     return figure
 
 
-def noise_errors(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def noise_errors(theory: Dataset, simulation: Dataset) -> Figure:
     """Simulated error of the noise over both formulas."""
     figure, axes = panels(1, 3, height=2.3, sharey=True)
     linear = theory.linear / theory.exact
@@ -111,7 +107,7 @@ def noise_errors(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def clip_feedback(theory: Dataset, simulation: Dataset) -> Figure:
     """Median excess risk with adaptive clipping; diverged settings lie in a band of their own."""
     figure, axes = panels(1, 2, height=2.7, sharey=True)
     start = float(simulation.risk_at_start)
@@ -146,7 +142,7 @@ def clip_feedback(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def dimensions(simulation: xr.Dataset) -> Figure:
+def dimensions(simulation: Dataset) -> Figure:
     """Tuned excess risk against the dimension, and its change in per cent."""
     figure, axes = panels(1, 2, height=2.5)
     arms = {"non-private": (BLACK, "without privacy")} | {

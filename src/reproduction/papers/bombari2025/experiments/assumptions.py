@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.identities import Stated, above, below, close, every, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.bombari2025.setting import EXPONENT, eigenvalues
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Assumptions 1 to 3, the text before equation (4.5), Lemma C.2"
 GRADIENTS = 200_000
@@ -171,7 +169,7 @@ def gradient_norms(dimension: int) -> dict:
     refuses=[0.4, 0.6],
     wrong={"Of the order d^(1/2) times a logarithm.": close(0.676, absolute=0.01)},
 )
-def gradient_power(earlier: xr.Dataset) -> float:
+def gradient_power(earlier: Dataset) -> float:
     """Log-log slope of a gradient's median norm between the two largest dimensions."""
     last = np.log(earlier.gradient_median[-2:])
     return float(last.diff("dimension").item() / np.log(last.dimension).diff("dimension").item())

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.identities import above, every, identity
 from reproduction.papers.bombari2025.setting import EXPONENT, Clipped
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Proposition D.1, equations (4.12)-(4.13)"
 ENDS = np.geomspace(1e-4, 0.5, 40)
@@ -83,7 +81,7 @@ BOUND: dict[str, Any] = {
     states="The lower comparison equation stays below the risk at all times.",
     **BOUND,
 )
-def least_margin_below(earlier: xr.Dataset, exponent: float) -> float:
+def least_margin_below(earlier: Dataset, exponent: float) -> float:
     """Least log ratio of the risk to its lower bound after time 0."""
     at = earlier.sel(exponent=exponent)
     return np.log(at.risk.values / at.lower.values)[1:].min()
@@ -95,7 +93,7 @@ def least_margin_below(earlier: xr.Dataset, exponent: float) -> float:
     states="The upper comparison equation stays above the risk at all times.",
     **BOUND,
 )
-def least_margin_above(earlier: xr.Dataset, exponent: float) -> float:
+def least_margin_above(earlier: Dataset, exponent: float) -> float:
     """Least log ratio of the upper bound to the risk after time 0."""
     at = earlier.sel(exponent=exponent)
     return np.log(at.upper.values / at.risk.values)[1:].min()

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
 from reproduction.papers.bombari2025.setting import (
     SPECTRUM,
@@ -18,11 +19,8 @@ from reproduction.papers.bombari2025.setting import (
 )
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.schedules import Polynomial
     from privreg.theory.one_pass_dpgd.homogenised_sde import Form
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Remark 4.3, equations (4.14) and (C.1)"
 
@@ -94,7 +92,7 @@ def path(parameters: Parameters, trial: Trial, form: Form, spectrum: str) -> np.
     *GRID,
     distance=Mean("the distance of the risk to the deterministic equivalent", "time"),
 )
-def distance(simulation: xr.Dataset, theory: xr.Dataset, form: str, spectrum: str) -> np.ndarray:
+def distance(simulation: Dataset, theory: Dataset, form: str, spectrum: str) -> np.ndarray:
     risk = trials_last(simulation.risk.sel(form=form, spectrum=spectrum))
     return risk - theory.risk.sel(spectrum=spectrum).values[:, None]
 

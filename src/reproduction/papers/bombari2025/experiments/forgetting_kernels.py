@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.identities import below, every, identity
 from reproduction.papers.bombari2025.setting import Clipped
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Equations (6.1)-(6.3), Proposition E.1"
 # phi and psi at which the kernels' powers are measured.
@@ -153,7 +151,7 @@ def risks(parameters: Parameters, schedule_power: float) -> dict:
     refuses=[[0.0, 0.0, 0.0005], [0.0005, 0.0, 0.0]],
     note="Largest relative distance along time for alpha = 0, 1/2 and 2.",
 )
-def difference(earlier: xr.Dataset, schedule_power: float) -> float:
+def difference(earlier: Dataset, schedule_power: float) -> float:
     """Largest relative distance of the two solutions."""
     at = earlier.sel(schedule_power=schedule_power)
     return np.max(np.abs(at.risk.values / at.risk_by_modes.values - 1))

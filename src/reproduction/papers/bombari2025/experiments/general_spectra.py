@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.papers.bombari2025.setting import (
     ASPECT_RATIO,
@@ -17,8 +18,6 @@ from reproduction.papers.bombari2025.setting import (
 )
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.schedules import Schedule
     from privreg.spectra import Spectrum
 
@@ -102,7 +101,7 @@ def settings(
     power_of_largest="largest power of the largest eigenvalue in the risk",
     power_of_samples="largest power of 1 / gamma in the risk over the stated order",
 )
-def powers(earlier: xr.Dataset, schedule: str) -> dict:
+def powers(earlier: Dataset, schedule: str) -> dict:
     """Log-log slopes between neighbouring eigenvalues and ratios."""
     risk = np.log(earlier.risk.sel(schedule=schedule))
     ratio = np.log(earlier.risk_over_bound.sel(schedule=schedule))

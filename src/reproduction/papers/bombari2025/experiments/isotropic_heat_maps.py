@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Mean, Quantity, means, per, stage, trials_last
 from reproduction.papers.bombari2025 import heat_maps
 from reproduction.papers.bombari2025.setting import (
@@ -17,11 +18,6 @@ from reproduction.papers.bombari2025.setting import (
     SAMPLE_SIZE,
     Labelled,
 )
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figure 4"
 REFINEMENTS, OFFSETS = 3, np.linspace(-1, 1, 9)
@@ -132,9 +128,7 @@ def run(parameters: Parameters, trial: Trial, sample_size: int, exponent: float)
     ),
     valley_slope=Mean(f"the {VALLEY}", missing=heat_maps.NO_VALLEY),
 )
-def readings(
-    parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset, **cell: Any
-) -> dict:
+def readings(parameters: Parameters, simulation: Dataset, theory: Dataset, **cell: Any) -> dict:
     """Distances to the deterministic equivalent, and what the text says of the maps.
 
     Regions are compared at the settings that the deterministic equivalent finds best in each, so

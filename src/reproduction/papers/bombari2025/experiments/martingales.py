@@ -9,16 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
 from reproduction.experiment.summaries import loglog_slope
 from reproduction.experiment.trials import normals
 from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.schedules import Polynomial
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Theorem 5, Lemmas C.2, C.3 and C.5"
 # Each is the largest along a path, over resolvents at three points of the circle of (C.2).
@@ -128,7 +126,7 @@ def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list
 
 
 @per("quantity", slope=Estimate("log-log slope of the mean in the sample size"))
-def slope(parameters: Parameters, simulation: xr.Dataset) -> tuple:
+def slope(parameters: Parameters, simulation: Dataset) -> tuple:
     largest = simulation.largest.transpose("quantity", "dimension", "trial")
     return loglog_slope(parameters.dimensions, trials_last(largest))
 

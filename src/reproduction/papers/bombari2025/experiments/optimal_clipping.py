@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.papers.bombari2025.setting import (
     ASPECT_RATIO,
@@ -15,9 +16,6 @@ from reproduction.papers.bombari2025.setting import (
     EXPONENT,
     Labelled,
 )
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Proposition 5.1, equations (5.2) and (5.4)"
 
@@ -77,7 +75,7 @@ def tuned(
     least_over_rate="least excess risk over clipping constants and rates, over the stated rate",
     moderate_over_least="largest over least optimised risk, clipping constants up to 1 over all",
 )
-def over_clip_constants(earlier: xr.Dataset, **cell: float) -> dict:
+def over_clip_constants(earlier: Dataset, **cell: float) -> dict:
     at = earlier.sel(cell)
     moderate = at.risk[at.clip_constant <= 1].max()
     return {

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import DataArray, Dataset
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.bombari2025.setting import (
@@ -20,8 +21,6 @@ from reproduction.papers.bombari2025.setting import (
 )
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.one_pass_dpgd.rate_search import Best
 
 PLACE = "Propositions 5.1 and 5.2, Theorems 2 and 3, equations (5.12), (5.17), (5.19) and (D.78)"
@@ -133,7 +132,7 @@ def tuned(parameters: Parameters, zcdp_root: str, schedule: str, aspect_ratio: f
     rate_spread="largest over least ratio of the risk to the stated rate, for gamma up to 1e-3",
     rate_trend="log ratio of the risk over the stated rate between the two smallest gammas",
 )
-def rates(earlier: xr.Dataset, **cell: str) -> dict:
+def rates(earlier: Dataset, **cell: str) -> dict:
     late = _late(earlier.risk_over_rate.sel(cell)).values
     return {"rate_spread": late.max() / late.min(), "rate_trend": np.log(late[-1] / late[-2])}
 
@@ -142,7 +141,7 @@ def rates(earlier: xr.Dataset, **cell: str) -> dict:
     "zcdp_root",
     advantage_slope="slope in ln ln(1/gamma) of the log ratio of the risks at alpha = 1/2 and 0",
 )
-def advantage_slope(earlier: xr.Dataset, **cell: str) -> float:
+def advantage_slope(earlier: Dataset, **cell: str) -> float:
     late = _late(earlier.risk.sel(cell))
     half, constant = (late.sel(schedule=polynomial_name(exponent)).values for exponent in (0.5, 0))
     loglog = np.log(np.log(1 / late.aspect_ratio.values))
@@ -155,7 +154,7 @@ def advantage_slope(earlier: xr.Dataset, **cell: str) -> float:
     "gamma, over that over the first, first privacy",
     product_slope="slope in ln(1/gamma) of the best product of constant and rate, first privacy",
 )
-def products(earlier: xr.Dataset, polynomial: float) -> dict:
+def products(earlier: Dataset, polynomial: float) -> dict:
     late = _late(earlier.product.isel(zcdp_root=0).sel(schedule=polynomial_name(polynomial)))
     logs = np.log(1 / late.aspect_ratio.values)
     return {
@@ -172,9 +171,7 @@ def products(earlier: xr.Dataset, polynomial: float) -> dict:
     harmonic_over_floor="risk of the harmonic schedule over the lower bound for every private "
     "estimator",
 )
-def harmonic(
-    parameters: Parameters, earlier: xr.Dataset, zcdp_root: str, aspect_ratio: float
-) -> dict:
+def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ratio: float) -> dict:
     """The harmonic schedule against the polynomial ones, and against every estimator."""
     from privreg.theory.one_pass_dpgd import minimax_risk
 
@@ -227,7 +224,7 @@ def penalty_risk(parameters: Parameters, problem: str, clip_constant: float) -> 
     small_clip_spread="largest over least risk among clipping constants up to 0.1",
     large_clip_slope="log-log slope of the risk in the clipping constant from 1",
 )
-def penalties(earlier: xr.Dataset, **cell: str) -> dict:
+def penalties(earlier: Dataset, **cell: str) -> dict:
     risk = earlier.penalty_risk.sel(cell)
     small = risk[risk.clip_constant <= 0.1 * (1 + 1e-9)]
     large = risk[risk.clip_constant >= 1]
@@ -238,7 +235,7 @@ def penalties(earlier: xr.Dataset, **cell: str) -> dict:
 theory = stage(AXES, blocks_of=globals())
 
 
-def _late(array: xr.DataArray) -> xr.DataArray:
+def _late(array: DataArray) -> DataArray:
     """At gamma up to 1e-3."""
     return array.sel(aspect_ratio=array.aspect_ratio <= 1e-3 * (1 + 1e-9))
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, Quantity, per, stage, trials_last
 from reproduction.experiment.summaries import jackknife
 from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 3, Lemmas D.6, D.7 and D.8"
 # Targets move by this much for the derivative; the estimator is smooth but for few clipped samples.
@@ -113,7 +109,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         "mean square of an attack on an unused sample over 2 zeta^2 times the risk"
     ),
 )
-def tracing(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def tracing(parameters: Parameters, simulation: Dataset) -> dict:
     """Ratios that the lemmas of the tracing attack fix or bound."""
     noise = parameters.label_noise_std**2
     lower = noise * parameters.dimension
@@ -137,7 +133,7 @@ def tracing(parameters: Parameters, simulation: xr.Dataset) -> dict:
     bayes_over_printed_bound=Estimate("Bayes risk over the lower bound as printed"),
     bayes_over_bound=Estimate("Bayes risk over the lower bound with the 1/2 of the excess risk"),
 )
-def bayes(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def bayes(parameters: Parameters, simulation: Dataset) -> dict:
     """Ratios that the lemma of the Gaussian prior fixes or bounds."""
     noise = parameters.label_noise_std**2
     largest = np.array([parameters.eigenvalues(each).max() for each in parameters.smallest])
@@ -159,7 +155,7 @@ summarise = stage(AXES, tracing, bayes)
 
 
 def _jackknifed(
-    ratios: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]], simulation: xr.Dataset
+    ratios: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]], simulation: Dataset
 ) -> dict[str, tuple]:
     """Ratios of means over trials, with standard errors."""
     values = {str(name): trials_last(array) for name, array in simulation.data_vars.items()}

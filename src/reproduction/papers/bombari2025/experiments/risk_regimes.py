@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.bombari2025.setting import Clipped
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Lemma E.4, equations (E.16)-(E.17), and Theorem 4"
 RATES = 9
@@ -129,7 +127,7 @@ def critical_ratio(parameters: Parameters, offset: float, aspect_ratio: float) -
     "ratios",
     increment_ratio="that increment over the one before, a decade of gamma each",
 )
-def critical_increment(earlier: xr.Dataset, offset: float) -> dict:
+def critical_increment(earlier: Dataset, offset: float) -> dict:
     """Of the stated rate without its logarithm; a power of ln(1/gamma) bends the increments."""
     before, last = np.diff(earlier.critical_ratio.sel(offset=offset).values[-3:])
     return {"critical_increment": last, "increment_ratio": last / before}

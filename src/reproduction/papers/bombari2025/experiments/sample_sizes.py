@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
 from reproduction.experiment.summaries import error_of_mean, standard_deviation
 from reproduction.papers.bombari2025.setting import (
@@ -23,10 +24,7 @@ from reproduction.papers.bombari2025.setting import (
 )
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.schedules import Schedule
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figure 7"
 
@@ -86,7 +84,7 @@ def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int
     harmonic_excess=Quantity(HARMONIC_EXCESS, "sample_size"),
     largest_step=Quantity(LARGEST_STEP, "schedule"),
 )
-def expected(earlier: xr.Dataset, spectrum: str) -> dict:
+def expected(earlier: Dataset, spectrum: str) -> dict:
     """What the text says, of the deterministic equivalent, which has no sampling error."""
     risk = earlier.risk.sel(spectrum=spectrum).values
     readings = _readings(risk, risk, np.ones((*risk.shape, 2)))
@@ -95,7 +93,7 @@ def expected(earlier: xr.Dataset, spectrum: str) -> dict:
 
 @per(*GRID, risk="excess risk of the private output")
 def run(
-    parameters: Parameters, trial: Trial, theory: xr.Dataset, spectrum: str, sample_size: int
+    parameters: Parameters, trial: Trial, theory: Dataset, spectrum: str, sample_size: int
 ) -> list[float]:
     """Final excess risk of each schedule with the chosen hyper-parameters, on shared draws."""
     from privreg.algorithms import one_pass_together
@@ -136,7 +134,7 @@ def run(
     harmonic_excess=Estimate(HARMONIC_EXCESS, "sample_size"),
     largest_step=Estimate(LARGEST_STEP, "schedule"),
 )
-def compared(simulation: xr.Dataset, theory: xr.Dataset, spectrum: str) -> dict:
+def compared(simulation: Dataset, theory: Dataset, spectrum: str) -> dict:
     """Ratios to output perturbation, distances to the prediction, what the text says."""
     risk = trials_last(simulation.risk.sel(spectrum=spectrum).transpose(*GRID[1:], "trial"))
     predicted = theory.risk.sel(spectrum=spectrum).values
@@ -156,7 +154,7 @@ simulate = stage(AXES, run)
 summarise = stage(AXES, means(run, spread=["risk"]), compared)
 
 
-def _schedule(parameters: Parameters, schedule: str, chosen: xr.Dataset) -> Schedule:
+def _schedule(parameters: Parameters, schedule: str, chosen: Dataset) -> Schedule:
     from privreg.schedules import Harmonic, Polynomial
 
     amplitude = float(chosen.amplitude)

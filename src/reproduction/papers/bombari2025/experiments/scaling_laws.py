@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.bombari2025.setting import ASPECT_RATIO, Clipped
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 PLACE = "Figures 2 and 3, Theorem 4"
 
@@ -127,7 +125,7 @@ def tuned(
     rate_exponent="exponent of the learning rate in Theorem 4",
     difference=Quantity("fitted slope minus exponent", missing=BOUND),
 )
-def law(parameters: Parameters, earlier: xr.Dataset, **powers: float) -> dict:
+def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
     """A fitted slope, and the exponents of Theorem 4."""
     from privreg.theory.one_pass_dpgd.scaling_laws import optimal_exponent
 
@@ -166,7 +164,7 @@ def law(parameters: Parameters, earlier: xr.Dataset, **powers: float) -> dict:
         missing=BOUND,
     ),
 )
-def readings(parameters: Parameters, earlier: xr.Dataset) -> dict:
+def readings(parameters: Parameters, earlier: Dataset) -> dict:
     """What the text says of the slopes."""
     slope, exponent = earlier.slope.values, earlier.exponent.values
     # 2 - phi - psi, increasing: the signal's share in fast modes.

@@ -9,15 +9,13 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Estimate, Quantity, per, stage, trials_last
 from reproduction.papers.bombari2025 import heat_maps, tables
 from reproduction.papers.bombari2025.setting import CLIP_CONSTANT, EXPONENT, INITIAL_RATE
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.data.splits import Standardised
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Figures 5 and 6, Section 7"
 
@@ -45,7 +43,7 @@ AXES = {"exponent": EXPONENT, "clip_constant": CLIP_CONSTANT, "initial_rate": IN
     *MAP,
     loss="validation loss, half the mean squared error of standardised labels",
 )
-def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[list]:
+def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]:
     """Final validation loss of every setting on reshuffled splits."""
     train = parameters.train_sizes(data)
     for ready, rng in parameters.standardised(trials, data):
@@ -72,9 +70,7 @@ def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[li
         "log-log slope of the best initial rate in the clipping constant below 1"
     ),
 )
-def panel(
-    parameters: Parameters, simulation: xr.Dataset, sample_size: int, exponent: float
-) -> dict:
+def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponent: float) -> dict:
     """Mean over stable seeds, median over all, and what the text says of the grid."""
     loss = trials_last(simulation.loss.sel(sample_size=sample_size, exponent=exponent))
     median = np.median(loss, axis=-1)
@@ -96,7 +92,7 @@ def panel(
     }
 
 
-def _about(parameters: Parameters, data: xr.Dataset) -> dict:
+def _about(parameters: Parameters, data: Dataset) -> dict:
     return parameters.about(data)
 
 

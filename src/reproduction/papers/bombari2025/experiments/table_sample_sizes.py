@@ -9,16 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Estimate, per, stage, trials_last
 from reproduction.papers.bombari2025 import tables
 from reproduction.papers.bombari2025.setting import HARMONIC, SCHEDULE, Schedules
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.data.splits import Standardised
     from privreg.schedules import Schedule
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Figure 8, Section 7"
 
@@ -62,7 +60,7 @@ GRID = ("schedule", "sample_size")
     initial_rate="initial rate chosen on the tuning rows",
     offset="offset of the harmonic schedule chosen on the tuning rows, 0 for the others",
 )
-def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[list]:
+def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]:
     """Loss of the chosen settings, refitted on rows in another order with fresh private noise.
 
     The schedules of a trial share rows and noise directions, and are compared within the trial.
@@ -82,7 +80,7 @@ def run(parameters: Parameters, trials: Trials, data: xr.Dataset) -> Iterator[li
     median_initial_rate="median over trials of the chosen initial rate",
     median_offset="median over trials of the chosen offset",
 )
-def cell(parameters: Parameters, simulation: xr.Dataset, schedule: str, sample_size: int) -> dict:
+def cell(parameters: Parameters, simulation: Dataset, schedule: str, sample_size: int) -> dict:
     """Means over stable runs."""
     at = simulation.sel(schedule=schedule, sample_size=sample_size)
     loss = at.loss.values
@@ -106,14 +104,14 @@ def cell(parameters: Parameters, simulation: xr.Dataset, schedule: str, sample_s
     ),
 )
 def harmonic_excess(
-    parameters: Parameters, simulation: xr.Dataset, sample_size: int
+    parameters: Parameters, simulation: Dataset, sample_size: int
 ) -> tuple[float, float]:
     """The harmonic schedule against the best polynomial one."""
     loss = trials_last(simulation.loss.sel(sample_size=sample_size))
     return _harmonic_excess(np.where(_stable(parameters, loss), loss, np.nan))
 
 
-def _about(parameters: Parameters, data: xr.Dataset) -> dict:
+def _about(parameters: Parameters, data: Dataset) -> dict:
     return parameters.about(
         data, "the validation rows are cut in half, for tuning and for reporting"
     )

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
 from reproduction.experiment.summaries import loglog_slope, standard_deviation
 from reproduction.papers.bombari2025.setting import (
@@ -20,11 +21,8 @@ from reproduction.papers.bombari2025.setting import (
 )
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.spectra import Spectrum
     from privreg.theory.one_pass_dpgd.deterministic_equivalent import Solution
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figure 1, Theorem 1 and Proposition 4.4"
 TIME, TIMES = "time k / n", np.linspace(0.0, 1.0, 1001)
@@ -145,7 +143,7 @@ def run(
     gap_of_mean="largest distance of the mean over trials to the deterministic equivalent",
     largest_growth="largest excess risk of any run before t = 1, over that of the start",
 )
-def paths(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> dict:
+def paths(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     """Distances to the deterministic equivalent, and means at the times that figures show."""
     risk, curve = _paths(parameters, simulation, theory)
     mean = risk.mean(axis=-2)
@@ -159,7 +157,7 @@ def paths(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) ->
 
 
 @per(*GRID[:2], gap_slope=Estimate("log-log slope of the mean gap in the dimension"))
-def slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> tuple:
+def slope(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
     """How fast the distance falls."""
     risk, curve = _paths(parameters, simulation, theory)
     return loglog_slope(parameters.dimensions, np.abs(risk - curve[..., None, :]).max(axis=-1))
@@ -171,7 +169,7 @@ def slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) ->
         "log-log slope of the mean distance of the output's risk to its prediction"
     ),
 )
-def final_slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> tuple:
+def final_slope(parameters: Parameters, simulation: Dataset, theory: Dataset) -> tuple:
     """How fast the output's risk approaches that of Proposition 4.4."""
     return loglog_slope(parameters.dimensions, _final_gaps(simulation, theory))
 
@@ -183,7 +181,7 @@ def final_slope(parameters: Parameters, simulation: xr.Dataset, theory: xr.Datas
     gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension",
     worst_gap_slope="log-log slope of the largest gap of any run in the dimension",
 )
-def other_slopes(parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset) -> dict:
+def other_slopes(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     """Of the mean, and of the runs and outputs that are farthest from their predictions."""
     risk, curve = _paths(parameters, simulation, theory)
     mean = np.abs(risk.mean(axis=-2) - curve).max(axis=-1)
@@ -212,7 +210,7 @@ summarise = stage(
 
 
 def _paths(
-    parameters: Parameters, simulation: xr.Dataset, theory: xr.Dataset
+    parameters: Parameters, simulation: Dataset, theory: Dataset
 ) -> tuple[np.ndarray, np.ndarray]:
     """Risks (*grid, trial, time), and the deterministic equivalent (*grid, time)."""
     return simulation.risk.transpose(*GRID, "trial", "time").values, np.apply_along_axis(
@@ -222,7 +220,7 @@ def _paths(
     )
 
 
-def _final_gaps(simulation: xr.Dataset, theory: xr.Dataset) -> np.ndarray:
+def _final_gaps(simulation: Dataset, theory: Dataset) -> np.ndarray:
     """Distances of outputs to R(1) at their dimension and the output noise, (*grid, trial)."""
     noise = theory.final_risk - theory.risk.isel(time=-1)
     expected = theory.risk_at_dimension.isel(time=-1) + noise

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
 from reproduction.papers.bombari2025.figures.heat_maps import SCHEDULES, fig4, fig5, fig6
 from reproduction.papers.bombari2025.figures.sample_sizes import SPECTRA, band, fig7, fig8
 from reproduction.papers.bombari2025.figures.scaling import fig2, fig3, fig10, fig11, fig12, fig13
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = [
     "fig1",
@@ -36,7 +32,7 @@ __all__ = [
 DIMENSION_COLOURS = (ORANGE, GREEN, BLUE)
 
 
-def fig1(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def fig1(theory: Dataset, simulation: Dataset) -> Figure:
     """Risk along the path at three dimensions, above; less the deterministic equivalent, below."""
     figure, axes = panels(2, 4, height=1.9, sharex=True, sharey="row")
     order = [(a, s) for a in theory.exponent.values for s in theory.spectrum.values]
@@ -54,7 +50,7 @@ def fig1(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def fig9(theory: xr.Dataset) -> Figure:
+def fig9(theory: Dataset) -> Figure:
     """Clipping factors against the normalised clipping constant."""
     figure, axes = panels(1, 2, height=2.2)
     ratio = theory.ratio.values
@@ -78,7 +74,7 @@ def fig9(theory: xr.Dataset) -> Figure:
 
 
 def _trajectory_panel(
-    panel: Axes, theory: xr.Dataset, simulation: xr.Dataset, where: dict[str, Any]
+    panel: Axes, theory: Dataset, simulation: Dataset, where: dict[str, Any]
 ) -> None:
     curve = theory.sel(where)
     for at, colour in _by_dimension(simulation.sel(where)):
@@ -90,7 +86,7 @@ def _trajectory_panel(
 
 
 def _distance_panel(
-    panel: Axes, theory: xr.Dataset, simulation: xr.Dataset, where: dict[str, Any]
+    panel: Axes, theory: Dataset, simulation: Dataset, where: dict[str, Any]
 ) -> None:
     """Bands of three dimensions lie on one another until the curve is taken off."""
     times = simulation.time.values
@@ -103,12 +99,12 @@ def _distance_panel(
     panel.axhline(0, color=BLACK, lw=0.8)
 
 
-def _by_dimension(simulation: xr.Dataset) -> Iterator[tuple[xr.Dataset, str]]:
+def _by_dimension(simulation: Dataset) -> Iterator[tuple[Dataset, str]]:
     for dimension, colour in zip(simulation.dimension.values, DIMENSION_COLOURS, strict=False):
         yield simulation.sel(dimension=dimension), colour
 
 
-def _output_noise(panel: Axes, predicted: float, simulation: xr.Dataset) -> None:
+def _output_noise(panel: Axes, predicted: float, simulation: Dataset) -> None:
     """The private output beyond t = 1, dimensions side by side."""
     for place, (at, colour) in enumerate(_by_dimension(simulation)):
         panel.errorbar(

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from reproduction.experiment.annotations import Axes, DataArray, Dataset, Figure
 from reproduction.experiment.plotting import RED, heat_map, panels
 
 if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
     from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
 
 SCHEDULES = {0.0: r"$\tilde\eta$ constant", 0.5: r"$\tilde\eta(0)\sqrt{1-t}$"}
 
 
-def fig4(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def fig4(theory: Dataset, simulation: Dataset) -> Figure:
     """Isotropic data: mean over trials above, the deterministic equivalent below."""
     from matplotlib.colors import LogNorm
 
@@ -32,12 +30,12 @@ def fig4(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def fig5(simulation: xr.Dataset) -> Figure:
+def fig5(simulation: Dataset) -> Figure:
     """MNIST heat-maps."""
     return _table_heat_maps(simulation)
 
 
-def fig6(simulation: xr.Dataset) -> Figure:
+def fig6(simulation: Dataset) -> Figure:
     """California housing heat-maps."""
     return _table_heat_maps(simulation)
 
@@ -54,7 +52,7 @@ def reference_lines(panel: Axes, gamma: float) -> None:
     panel.set(xlim=limits[0], ylim=limits[1])
 
 
-def _table_heat_maps(simulation: xr.Dataset) -> Figure:
+def _table_heat_maps(simulation: Dataset) -> Figure:
     from matplotlib.colors import Normalize
 
     rows = {"mean over seeds": simulation.loss, "median over seeds": simulation.loss_median}
@@ -69,7 +67,7 @@ def _table_heat_maps(simulation: xr.Dataset) -> Figure:
 
 
 def _maps(
-    rows: Mapping[str, xr.DataArray], about: xr.Dataset, norm: Normalize, meaning: str
+    rows: Mapping[str, DataArray], about: Dataset, norm: Normalize, meaning: str
 ) -> tuple[Figure, Any]:
     """One row of panels an array, one column a schedule and a sample size; shape (2, 4)."""
     figure, axes = panels(2, 4, height=2.0, sharex=True, sharey=True)

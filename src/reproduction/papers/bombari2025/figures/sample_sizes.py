@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from reproduction.experiment.annotations import Axes, DataArray, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
 
 if TYPE_CHECKING:
     import numpy as np
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SPECTRA = {"isotropic": r"$\Sigma = I$", "uniform": r"$\Sigma \sim U[0, 2]$"}
 COLOURS = (BLACK, ORANGE, GREEN, RED)
 MARKERS = ("o", "s", "^", "D", "v")
 
 
-def fig7(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def fig7(theory: Dataset, simulation: Dataset) -> Figure:
     """Risk, and risk over that of output perturbation, for two spectra; theory dashed."""
     from matplotlib.lines import Line2D
 
@@ -55,7 +53,7 @@ def fig7(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def fig8(mnist: xr.Dataset, housing: xr.Dataset) -> Figure:
+def fig8(mnist: Dataset, housing: Dataset) -> Figure:
     """Loss on the reporting rows: mean over stable runs with its standard error, and median."""
     from matplotlib.lines import Line2D
 
@@ -90,7 +88,7 @@ def fig8(mnist: xr.Dataset, housing: xr.Dataset) -> Figure:
     return figure
 
 
-def _look(data: xr.Dataset, at: int) -> dict[str, Any]:
+def _look(data: Dataset, at: int) -> dict[str, Any]:
     """The harmonic schedule is the last one, blue as in the paper."""
     name = str(data.schedule.values[at])
     last = at == data.sizes["schedule"] - 1
@@ -106,8 +104,8 @@ def _look(data: xr.Dataset, at: int) -> dict[str, Any]:
 def band(
     panel: Axes,
     abscissa: np.ndarray,
-    mean: xr.DataArray,
-    spread: xr.DataArray,
+    mean: DataArray,
+    spread: DataArray,
     *,
     alpha: float = 0.25,
     **look: Any,

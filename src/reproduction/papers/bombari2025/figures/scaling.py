@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIGNAL_DECAY_COLOURS = (RED, ORANGE, GREEN, BLUE)
 MARKERS = ("o", "s", "^", "D")
@@ -21,7 +17,7 @@ TERMS = {
 PRIVACY = {0.0: r"$\rho = 1$", 0.5: r"$\rho = \gamma^{1/2}$"}
 
 
-def fig2(theory: xr.Dataset) -> Figure:
+def fig2(theory: Dataset) -> Figure:
     """Risk of output perturbation at two privacy levels, and slopes of four schedules."""
     figure, axes = panels(1, 4, height=2.5)
     for column, privacy_power in enumerate(theory.privacy_power.values):
@@ -35,7 +31,7 @@ def fig2(theory: xr.Dataset) -> Figure:
     return figure
 
 
-def fig3(theory: xr.Dataset) -> Figure:
+def fig3(theory: Dataset) -> Figure:
     """Risk of three schedules on heavier spectra, and slopes of ten."""
     figure, axes = panels(1, 4, height=2.5)
     at = theory.sel(privacy_power=0.5)
@@ -49,27 +45,27 @@ def fig3(theory: xr.Dataset) -> Figure:
     return figure
 
 
-def fig10(theory: xr.Dataset) -> Figure:
+def fig10(theory: Dataset) -> Figure:
     """Exponents of the three terms: privacy is free."""
     return _term_figure(theory, "fig10")
 
 
-def fig11(theory: xr.Dataset) -> Figure:
+def fig11(theory: Dataset) -> Figure:
     """Exponents of the three terms: privacy costs."""
     return _term_figure(theory, "fig11")
 
 
-def fig12(theory: xr.Dataset) -> Figure:
+def fig12(theory: Dataset) -> Figure:
     """Exponents of the three terms: a fast-decaying signal."""
     return _term_figure(theory, "fig12")
 
 
-def fig13(theory: xr.Dataset) -> Figure:
+def fig13(theory: Dataset) -> Figure:
     """Exponents of the three terms: a fast-decaying schedule."""
     return _term_figure(theory, "fig13")
 
 
-def _combinations(theory: xr.Dataset) -> list[tuple[float, float]]:
+def _combinations(theory: Dataset) -> list[tuple[float, float]]:
     """Spectrum and signal powers, the slowest decay of the signal first."""
     pairs = [
         (float(p), float(q))
@@ -79,7 +75,7 @@ def _combinations(theory: xr.Dataset) -> list[tuple[float, float]]:
     return sorted(pairs, key=lambda pair: 2 - sum(pair))
 
 
-def _risk_panel(panel: Axes, theory: xr.Dataset, title: str) -> None:
+def _risk_panel(panel: Axes, theory: Dataset, title: str) -> None:
     for (p, q), colour, marker in zip(
         _combinations(theory), SIGNAL_DECAY_COLOURS, MARKERS, strict=False
     ):
@@ -100,7 +96,7 @@ def _risk_panel(panel: Axes, theory: xr.Dataset, title: str) -> None:
     panel.yaxis.set_minor_formatter("")
 
 
-def _slope_panel(panel: Axes, theory: xr.Dataset, title: str) -> None:
+def _slope_panel(panel: Axes, theory: Dataset, title: str) -> None:
     powers = theory.schedule_power.values
     for (p, q), colour in zip(_combinations(theory), SIGNAL_DECAY_COLOURS, strict=False):
         at = theory.sel(spectrum_power=p, signal_power=q)
@@ -112,7 +108,7 @@ def _slope_panel(panel: Axes, theory: xr.Dataset, title: str) -> None:
         panel.set_xticks(powers[1::2])
 
 
-def _legends(figure: Figure, panel: Axes, theory: xr.Dataset) -> None:
+def _legends(figure: Figure, panel: Axes, theory: Dataset) -> None:
     from matplotlib.lines import Line2D
 
     curves, labels = panel.get_legend_handles_labels()
@@ -125,7 +121,7 @@ def _legends(figure: Figure, panel: Axes, theory: xr.Dataset) -> None:
     figure.legend(curves, labels, loc="outside lower center", ncols=4, columnspacing=1.5)
 
 
-def _term_figure(theory: xr.Dataset, name: str) -> Figure:
+def _term_figure(theory: Dataset, name: str) -> Figure:
     # As wide as the other figures, so that type has their size.
     figure, panel = panels(1, 1, height=2.3)
     at = theory.sel(panel=name)

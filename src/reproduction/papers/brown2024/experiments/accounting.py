@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.identities import below, close, every, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.brown2024.setting import RHO
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Lemma 2.1, Definition A.1, Claims A.4-A.6, footnote 2"
 
@@ -130,7 +126,7 @@ def changes(parameters: Parameters, trial: Trial) -> list[dict]:
     largest_random_ratio="largest change over 2 gamma / n, random neighbours",
     least_worst_ratio="least change over 2 gamma / n, opposite clipped gradients",
 )
-def extremes(simulation: xr.Dataset) -> dict:
+def extremes(simulation: Dataset) -> dict:
     return {
         "largest_random_ratio": simulation.random_ratio.values.max(),
         "least_worst_ratio": simulation.worst_ratio.values.min(),

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Mean, Quantity, per, stage
 from reproduction.papers.brown2024.setting import RHO, OneThreshold, rhos
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 2.7, equations (70)-(80); section 2.5"
 
@@ -82,7 +78,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     gradient_gap="largest gap over trials of a clipped gradient to Huber's",
     minimiser_gap="largest distance over trials of noiseless clipped descent to Huber's minimiser",
 )
-def summary(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def summary(parameters: Parameters, simulation: Dataset) -> dict:
     """Share of runs within the bound, how loose it is, and the slope in the budget."""
     error = simulation.error.transpose("rho", "trial", "run").values
     bound = simulation.bound.transpose("rho", "trial").values[..., None]

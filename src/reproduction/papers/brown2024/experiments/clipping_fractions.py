@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.brown2024 import setting
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figure 3, section 4.1"
 # Share whose threshold is located.
@@ -80,7 +76,7 @@ def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
     contour=Mean(f"the log of the threshold that clips a share of {CONTOUR}", "dimension"),
     contour_slope=Mean("the log-log slope of that threshold in the dimension"),
 )
-def contour(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def contour(parameters: Parameters, simulation: Dataset) -> dict:
     """How the threshold of one share grows with the dimension."""
     logs = np.log(simulation["clip_norm"].values)
     share = simulation.clipped_fraction.transpose("trial", "dimension", "clip_norm").values

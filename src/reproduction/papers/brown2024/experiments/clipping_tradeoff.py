@@ -9,14 +9,12 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
 from reproduction.papers.brown2024.setting import OneSize
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.samples import ArraySamples
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Figures 4 and 7, section 4.1 and Appendix B"
 
@@ -81,7 +79,7 @@ def run(parameters: Parameters, trials: Trials) -> Iterator[list[dict]]:
         "the log ratio of the error with half of the gradients clipped to that at 5 sqrt(p)"
     ),
 )
-def thresholds(parameters: Parameters, simulation: xr.Dataset, steps: int) -> dict:
+def thresholds(parameters: Parameters, simulation: Dataset, steps: int) -> dict:
     """The best threshold, what it clips and what clipping half of the gradients costs."""
     at = simulation.sel(steps=steps).transpose("trial", "clip_norm")
     square, share = at.squared_error.values, at.clipped_fraction.values

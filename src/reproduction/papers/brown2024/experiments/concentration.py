@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import (
     Axis,
     Estimate,
@@ -22,11 +23,6 @@ from reproduction.experiment.identities import below, close, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import error_of_mean
 from reproduction.papers.brown2024 import setting
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"
 
@@ -114,9 +110,8 @@ def sphere_tail_ratio() -> float:
 
 @per(
     normal_tail_without_two="largest exact tail over bound, sigma sqrt(ln(2 / beta))",
-    norm_tail_without_two=(
-        "largest exact tail over bound, sqrt(tr Sigma) + sqrt(|Sigma| ln(1 / beta))"
-    ),
+    norm_tail_without_two="largest exact tail over bound, sqrt(tr Sigma) + "
+    "sqrt(|Sigma| ln(1 / beta))",
     sphere_tail_without_four="largest exact tail over bound, exp(-(sqrt(p) - 1) t)",
 )
 def tails_over_smaller_bounds() -> dict:
@@ -162,9 +157,8 @@ def largest_stationary_norm() -> float:
 
 
 @per(
-    frobenius_over_printed_bound=(
-        "Frobenius norm of D^t over sqrt(m) (7/8)^t, at m = 10, p = 100 and t = 3"
-    )
+    frobenius_over_printed_bound="Frobenius norm of D^t over sqrt(m) (7/8)^t, at m = 10, p = 100 "
+    "and t = 3"
 )
 def frobenius_over_printed_bound() -> float:
     m, p, steps = 10, 100, 3
@@ -238,11 +232,10 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     square=Mean("the squared error of least squares over p / (n - p - 1)"),
     direction_sign=Mean("the sign of a propagated row's direction"),
-    direction_distance=(
-        "Kolmogorov distance of the direction to a uniform one, times the root of the draws"
-    ),
+    direction_distance="Kolmogorov distance of the direction to a uniform one, times the root of "
+    "the draws",
 )
-def draws(simulation: xr.Dataset) -> dict:
+def draws(simulation: Dataset) -> dict:
     """Means over draws, and the largest distance of the ranks to uniform ones."""
     ranks = np.sort(simulation.direction_rank.values.ravel())
     steps = np.arange(len(ranks) + 1) / len(ranks)
@@ -260,7 +253,7 @@ def draws(simulation: xr.Dataset) -> dict:
     limit_edges="edges of the Marchenko-Pastur law",
     edge_gap=Estimate("mean extreme eigenvalues less the law's edges"),
 )
-def edges(simulation: xr.Dataset, ratio: int, edge: str) -> dict:
+def edges(simulation: Dataset, ratio: int, edge: str) -> dict:
     values = trials_last(simulation.edges.sel(ratio=ratio, edge=edge))
     limit = (1 + (-1 if edge == "lower" else 1) / np.sqrt(float(ratio))) ** 2
     error = error_of_mean(values)

@@ -9,15 +9,13 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage
 from reproduction.experiment.summaries import error_of_mean
 from reproduction.papers.brown2024.setting import RHO, OneThreshold, rhos
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.samples import ArraySamples
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Lemmas 2.2 and C.1-C.3"
 # Screening sums in another order: rounding is no difference.
@@ -117,7 +115,7 @@ def bounds(parameters: Parameters, shared_rng: np.random.Generator) -> list[dict
     share_gap=Estimate("simulated less exact expected share over the threshold"),
     any_clip_bound="union bound on the probability of any clip",
 )
-def probabilities(simulation: xr.Dataset, rho: float) -> dict:
+def probabilities(simulation: Dataset, rho: float) -> dict:
     """Probabilities of clipping and of parting, and runs in which they disagree."""
     at = simulation.sel(rho=rho)
     clip, would, differ, share = (

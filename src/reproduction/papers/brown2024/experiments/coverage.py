@@ -9,16 +9,14 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
 from reproduction.experiment.summaries import error_of_mean
 from reproduction.papers.brown2024.setting import OneThreshold
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.samples import ArraySamples
     from privreg.inference.intervals import Construction
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Figures 5, 6, 10 and 11, sections 3 and 4.2, Theorem 3.1"
 ON_ONE_PATH: tuple[Construction, ...] = ("batch_means", "checkpoints")
@@ -259,7 +257,7 @@ SCORES["length"] = "length of the interval"
         "length of batch means over that of the least-squares interval", "gradients"
     ),
 )
-def scores(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def scores(parameters: Parameters, simulation: Dataset) -> dict:
     """Coverage of the three targets and length, simulated and exact given the data."""
     minimiser = np.linalg.solve(simulation.gram.values, simulation.moment.values)
     spectrum = np.linalg.eigh(simulation.gram.values / parameters.sample_size)
@@ -342,7 +340,7 @@ def _exact(
 
 
 def _scores(
-    parameters: Parameters, simulation: xr.Dataset, construction: Construction, targets: dict
+    parameters: Parameters, simulation: Dataset, construction: Construction, targets: dict
 ) -> dict[str, np.ndarray]:
     """Means over features of each run, (gradients, runs), and percentiles of means over runs."""
     from privreg.inference.intervals import replicate_interval

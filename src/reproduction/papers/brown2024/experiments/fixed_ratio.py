@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import (
     Axis,
     Estimate,
@@ -23,10 +24,7 @@ from reproduction.experiment.summaries import loglog_slope
 from reproduction.papers.brown2024 import setting
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.samples import ArraySamples
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figures 1 and 9, section 4.1, Theorem 2.7"
 # Differs from its neighbour in `VARIANTS` in the budget alone; draws from a stream of its own and
@@ -165,7 +163,7 @@ def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
         for name, error in ERRORS.items()
     }
 )
-def slopes(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def slopes(parameters: Parameters, simulation: Dataset) -> dict:
     found, dimensions = {}, np.asarray(parameters.dimensions)
     for kind, least in FITTED_FROM.items():
         fitted = dimensions >= min(least, dimensions[-2])
@@ -189,7 +187,7 @@ def slopes(parameters: Parameters, simulation: xr.Dataset) -> dict:
         "the squared error of least squares over p / (n - p - 1)", "dimension"
     ),
 )
-def ratios(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def ratios(parameters: Parameters, simulation: Dataset) -> dict:
     square = simulation**2
     dimension = simulation.dimension
     exact = np.sqrt(dimension / (dimension * (parameters.samples_per_feature - 1) - 1.0))

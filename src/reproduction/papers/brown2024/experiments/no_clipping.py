@@ -8,15 +8,13 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.experiment.identities import Stated, below, close, every, identity, times
 from reproduction.papers.brown2024.setting import OneSize
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.samples import ArraySamples
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Condition 2.4, Lemmas 2.5, 2.6, C.5 and C.7"
 # Multiples of 4 c_0² sqrt(p) for the label noise: Lemma 2.5's, and the one that its proof needs.
@@ -199,7 +197,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     "label_noise",
     largest_constant_ratio="largest ratio over data sets of the least c_0 to the paper's",
 )
-def largest_ratio(simulation: xr.Dataset) -> np.ndarray:
+def largest_ratio(simulation: Dataset) -> np.ndarray:
     return simulation.constant_ratio.max("trial").values
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import DataArray, Dataset, Trial
 from reproduction.experiment.cells import (
     Axis,
     Estimate,
@@ -24,10 +25,7 @@ from reproduction.papers.brown2024 import setting
 from reproduction.papers.brown2024.size_crossings import KINDS
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.samples import Samples
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figures 2 and 8, section 4.1, Theorem 1.2"
 CURVE_POINTS = 201
@@ -176,7 +174,7 @@ def run(parameters: Parameters, trial: Trial, sample_size: int) -> dict:
     noise_error_slope=Estimate("log-log slope in n", "steps"),
     sampling_error_slope=Estimate("log-log slope in n"),
 )
-def slopes(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def slopes(parameters: Parameters, simulation: Dataset) -> dict:
     ordered = simulation.transpose("steps", "sample_size", "trial", missing_dims="ignore")
     return {
         f"{name}_slope": loglog_slope(parameters.sample_sizes, trials_last(ordered[name]))
@@ -190,7 +188,7 @@ def slopes(parameters: Parameters, simulation: xr.Dataset) -> dict:
         "steps sample_size",
     )
 )
-def law_ratio(simulation: xr.Dataset) -> xr.DataArray:
+def law_ratio(simulation: Dataset) -> DataArray:
     return simulation.privacy_error**2 / simulation.law_squared_error
 
 
@@ -200,7 +198,7 @@ def law_ratio(simulation: xr.Dataset) -> xr.DataArray:
         "sample size at which the simulated root mean square errors are equal", "steps"
     ),
 )
-def simulated_crossing(parameters: Parameters, simulation: xr.Dataset, kind: str) -> tuple:
+def simulated_crossing(parameters: Parameters, simulation: Dataset, kind: str) -> tuple:
     from reproduction.papers.brown2024.size_crossings import simulated_crossing
 
     return simulated_crossing(parameters, simulation, kind)

@@ -9,15 +9,13 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Estimate, Quantity, per, stage
 from reproduction.papers.brown2024.setting import OneThreshold
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.samples import ArraySamples
     from privreg.theory.full_batch_dpgd.law import GradientDescentLaw
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Lemma 2.3, equations (8), (18), (19) and (88)-(94)"
 BINS = 200
@@ -99,13 +97,12 @@ def covariance(parameters: Parameters, shared_rng: np.random.Generator) -> np.nd
         "sample covariance less the law's, between times and features", "entry other_entry"
     ),
     covariance_scale=Estimate("mean eigenvalue of the sample covariance in units of the law's"),
-    law_distance=(
-        "Kolmogorov distance of the joint law's ranks to uniform ones, times the root of the runs"
-    ),
+    law_distance="Kolmogorov distance of the joint law's ranks to uniform ones, times the root of "
+    "the runs",
     largest_mean_deviation="largest deviation of a mean in standard errors",
     relative_bias="norm of the last time's mean gap over the noise's root mean square",
 )
-def gaps(parameters: Parameters, simulation: xr.Dataset, setting: str) -> dict:
+def gaps(parameters: Parameters, simulation: Dataset, setting: str) -> dict:
     """Gaps to the law over all runs, with the standard errors that the law implies."""
     at = simulation.sel(setting=setting)
     exact, count = at.covariance.values, at.sizes["trial"] * parameters.runs

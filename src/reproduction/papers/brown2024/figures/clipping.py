@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
 from reproduction.papers.brown2024.figures.common import points, single
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 STEP_COLOURS = (ORANGE, BLUE, GREEN)
 STANDARD = r"$\gamma = 5\sqrt{p}$"
 
 
-def shares(simulation: xr.Dataset) -> Figure:
+def shares(simulation: Dataset) -> Figure:
     """Share of gradients clipped over dimension and threshold."""
     figure, panel = single()
     dimensions = simulation.dimension.values
@@ -44,7 +38,7 @@ def shares(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def bias_and_variance(simulation: xr.Dataset) -> Figure:
+def bias_and_variance(simulation: Dataset) -> Figure:
     """Squared error, squared bias and variance over the threshold."""
     figure, panel = single()
     at = simulation.sel(steps=50 if 50 in simulation.steps else simulation.steps[0])
@@ -79,7 +73,7 @@ def bias_and_variance(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def against_shares(large: xr.Dataset, small: xr.Dataset) -> Figure:
+def against_shares(large: Dataset, small: Dataset) -> Figure:
     """Error against the share of gradients clipped."""
     figure, axes = panels(1, 2, height=2.4)
     for panel, simulation in zip(axes, (large, small), strict=True):
@@ -100,7 +94,7 @@ def against_shares(large: xr.Dataset, small: xr.Dataset) -> Figure:
     return figure
 
 
-def _percentages(panel: Axes, at: xr.Dataset) -> None:
+def _percentages(panel: Axes, at: Dataset) -> None:
     """Share of gradients clipped at some thresholds, beside the curve of the error."""
     least = int(at.squared_error.values.argmin())
     for index in range(1, at.sizes["clip_norm"], 3):

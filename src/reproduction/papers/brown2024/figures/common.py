@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import panels
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 HEIGHT = 2.6  # inches
 
@@ -19,7 +15,7 @@ def single() -> tuple[Figure, Axes]:
     return panels(1, 1, height=HEIGHT)
 
 
-def points(panel: Axes, dataset: xr.Dataset, name: str, **style: Any) -> None:
+def points(panel: Axes, dataset: Dataset, name: str, **style: Any) -> None:
     """A simulated quantity over its one axis, with two standard errors either way."""
     values = dataset[name]
     panel.errorbar(

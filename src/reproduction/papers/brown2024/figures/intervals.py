@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, RED
 from reproduction.papers.brown2024.figures.common import exact_line, single
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # Colour and marker of a construction, and a shift that keeps bars apart.
 STYLES = {
@@ -22,7 +16,7 @@ STYLES = {
 }
 
 
-def coverage(intervals: xr.Dataset) -> Figure:
+def coverage(intervals: Dataset) -> Figure:
     """Coverage over the number of gradients."""
     figure, panel = single()
     _draw(panel, intervals, "coverage", "exact_coverage")
@@ -32,7 +26,7 @@ def coverage(intervals: xr.Dataset) -> Figure:
     return figure
 
 
-def length(intervals: xr.Dataset) -> Figure:
+def length(intervals: Dataset) -> Figure:
     """Length over the number of gradients."""
     figure, panel = single()
     _draw(panel, intervals, "length", "expected_length")
@@ -43,7 +37,7 @@ def length(intervals: xr.Dataset) -> Figure:
     return figure
 
 
-def _draw(panel: Axes, intervals: xr.Dataset, simulated: str, exact: str) -> None:
+def _draw(panel: Axes, intervals: Dataset, simulated: str, exact: str) -> None:
     for name, (colour, marker, shift) in STYLES.items():
         middle, expected = intervals[f"{name}_{simulated}"], intervals[f"{name}_{exact}"]
         gradients = middle[middle.dims[0]].values

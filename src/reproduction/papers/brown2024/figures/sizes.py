@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, ORANGE, RED, SKY, panels
 from reproduction.papers.brown2024.figures.common import HEIGHT, exact_line, points, single
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 PRIMARY = "data_max_approximate_add_remove"
 WIDE = ["wide_zcdp_replace_one_large_budget", "wide_zcdp_replace_one"]
 
 
-def fixed_ratio(simulation: xr.Dataset) -> Figure:
+def fixed_ratio(simulation: Dataset) -> Figure:
     """Errors as dimension and sample size grow together."""
     figure, panel = single()
     dimensions = simulation.dimension.values
@@ -44,7 +38,7 @@ def fixed_ratio(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def large_budget(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
+def large_budget(simulation: Dataset, theory: Dataset) -> Figure:
     """Error due to privacy and due to sampling at a large budget."""
     figure, panel = single()
     _errors(panel, simulation, theory, ((ORANGE, "v"), (RED, "o")))
@@ -54,7 +48,7 @@ def large_budget(simulation: xr.Dataset, theory: xr.Dataset) -> Figure:
 
 
 def standard_budget(
-    ten: xr.Dataset, ten_law: xr.Dataset, hundred: xr.Dataset, hundred_law: xr.Dataset
+    ten: Dataset, ten_law: Dataset, hundred: Dataset, hundred_law: Dataset
 ) -> Figure:
     """The two errors at the standard budget, for 10 and 100 features."""
     figure, axes = panels(1, 2, height=HEIGHT)
@@ -83,7 +77,7 @@ def standard_budget(
 
 
 def _errors(
-    panel: Axes, simulation: xr.Dataset, theory: xr.Dataset, styles: tuple[tuple[str, str], ...]
+    panel: Axes, simulation: Dataset, theory: Dataset, styles: tuple[tuple[str, str], ...]
 ) -> None:
     """Simulated points and exact lines: sampling, and privacy for each number of steps."""
     exact_line(panel)

@@ -62,10 +62,8 @@ AXES = {
     loop_error=Stated(
         "distance of the library's iterates from a loop",
         where="Algorithm 1",
-        compares=(
-            "The library's DP-FTRL with the lines of Algorithm 1 written as a loop, all iterates "
-            "of a clipped run."
-        ),
+        compares="The library's DP-FTRL with the lines of Algorithm 1 written as a loop, all "
+        "iterates of a clipped run.",
         holds=every(below(1e-11)),
         refuses=[1e-9, 0.01],
         entry={"id": "algorithm-1-line-by-line"},
@@ -73,10 +71,8 @@ AXES = {
     matrix_error=Stated(
         "distance of the iterates from equation (12)",
         where="Section A.1, equations (11) and (12)",
-        states=(
-            "The iterates are those of the matrix mechanism, theta_t - theta_0 = -eta A B (C G + "
-            "W) with C the inverse of B."
-        ),
+        states="The iterates are those of the matrix mechanism, theta_t - theta_0 = -eta A B "
+        "(C G + W) with C the inverse of B.",
         holds=every(below(1e-11)),
         refuses=[1e-9, 0.01],
         entry={
@@ -128,10 +124,8 @@ def iterates(parameters: Parameters, family: str) -> dict:
     squared_error_ratio=Stated(
         "mean of equation (3) by its sums over |AB|^2",
         where="Section A.1",
-        states=(
-            "The objective of prior work, the squared error of the gradients' prefix sums, is "
-            "|A B|^2 in the Frobenius norm."
-        ),
+        states="The objective of prior work, the squared error of the gradients' prefix sums, is "
+        "|A B|^2 in the Frobenius norm.",
         holds=every(close(1.0, absolute=1e-12)),
         refuses=[plus(1e-9), times(1.01)],
         entry={"id": "prefix-error-is-a-frobenius-norm"},
@@ -202,10 +196,8 @@ def unclipped_exponent(parameters: Parameters) -> float:
     id="undamped-coefficients-are-a-square-root",
     kind="prose",
     where="Section 2.1",
-    states=(
-        "At eta = 0 the optimal coefficients are those of Fichtenberger et al., the inverse of the "
-        "square root of the prefix sums."
-    ),
+    states="At eta = 0 the optimal coefficients are those of Fichtenberger et al., the inverse of "
+    "the square root of the prefix sums.",
     holds=below(1e-12),
     refuses=[1e-9, 0.01],
 )

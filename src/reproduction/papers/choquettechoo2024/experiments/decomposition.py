@@ -168,9 +168,7 @@ class _Orders:
     orders_sum_error=Stated(
         "relative distance of the orders' sum from the stationary variances",
         where="Theorem C.14",
-        compares=(
-            "The sum of all orders' covariances with the closed form of the stationary error."
-        ),
+        compares="The sum of all orders' covariances with the closed form of the stationary error.",
         holds=every(below(1e-9)),
         refuses=[1e-6, 0.01],
         entry={"id": "orders-sum-to-the-stationary-error"},
@@ -206,10 +204,8 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     "step_share",
     id="sgd-covariance-f3",
     where="Theorem F.3",
-    states=(
-        "The covariance of SGD with label noise alone is at most eta sigma^2 / (1 - eta R^2) times "
-        "the identity."
-    ),
+    states="The covariance of SGD with label noise alone is at most eta sigma^2 / (1 - eta R^2) "
+    "times the identity.",
     holds=every(below(1.0)),
     refuses=[1.01, 1.5],
 )

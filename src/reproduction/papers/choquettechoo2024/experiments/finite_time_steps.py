@@ -46,10 +46,8 @@ AXES = {
     sum_error=Stated(
         "relative distance of the three parts' sum from the iterate",
         where="Section D.1.3, equation (66)",
-        compares=(
-            "An iterate with the sum of the noise-free one, the part of the label noise and the "
-            "part of the private noise; it follows by definition, for the update is linear."
-        ),
+        compares="An iterate with the sum of the noise-free one, the part of the label noise and "
+        "the part of the private noise; it follows by definition, for the update is linear.",
         holds=ROUNDING,
         refuses=REFUSED,
         entry={"id": "three-parts-add-up-d2"},
@@ -60,7 +58,7 @@ AXES = {
     noise_by_draw_error=Stated(
         "relative distance from equation (69), second line",
         where="Section D.1.3, equation (69)",
-        states=("The part of the private noise at time t is the second line of equation (69)."),
+        states="The part of the private noise at time t is the second line of equation (69).",
         holds=ROUNDING,
         refuses=REFUSED,
         entry={"id": "parts-unrolled-by-draws-d2"},
@@ -146,9 +144,8 @@ def label_response_ratio(parameters: Parameters) -> float:
     squared_response_ratio=Stated(
         "largest mean trace of V V' over D.10 with its sum squared",
         where="Lemma D.10",
-        compares=(
-            "The mean trace of V V' with Lemma D.10 where its sum is squared, as its proof has it."
-        ),
+        compares="The mean trace of V V' with Lemma D.10 where its sum is squared, as its proof "
+        "has it.",
         holds=every(below(1.0000000001)),
         refuses=[1.01, 1.5],
         entry={"id": "expected-response-squared"},
@@ -207,9 +204,8 @@ def noise_free(parameters: Parameters) -> dict[str, float]:
 
 @per(
     "family",
-    absolute_response_ratio=(
-        "largest tr V V' of drawn features over d times the squared sum, lags of 1 and more"
-    ),
+    absolute_response_ratio="largest tr V V' of drawn features over d times the squared sum, lags "
+    "of 1 and more",
 )
 def absolute_response_ratio(parameters: Parameters, family: str) -> float:
     """V of equation (65) by its recursion, all Q positive semi-definite."""
@@ -227,9 +223,8 @@ def absolute_response_ratio(parameters: Parameters, family: str) -> float:
 
 @per(
     "family",
-    least_direction_growth=(
-        "least step of any direction's variance from the optimum, over the last variance"
-    ),
+    least_direction_growth="least step of any direction's variance from the optimum, over the last "
+    "variance",
     last_step="last step of the variances, over the variances",
 )
 def growth(parameters: Parameters, family: str) -> dict[str, float]:

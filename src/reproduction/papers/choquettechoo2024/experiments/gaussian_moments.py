@@ -42,10 +42,8 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
     shrinkage_ratio=Stated(
         "largest trace after a step over the bound of Lemma F.18",
         where="Lemma F.18",
-        states=(
-            "A step with random features shrinks the trace of a positive semi-definite matrix by "
-            "1 - eta mu in the mean, for eta up to 1/R^2."
-        ),
+        states="A step with random features shrinks the trace of a positive semi-definite matrix "
+        "by 1 - eta mu in the mean, for eta up to 1/R^2.",
         holds=below(1.0),
         refuses=[1.01, 1.1],
         entry={

@@ -83,17 +83,14 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
     trace_ratio=Stated(
         "largest trace of a product of contractions over the dimension",
         where="Lemma F.19",
-        states=(
-            "The trace of a product of matrices between 0 and the identity is at most d in "
-            "absolute value."
-        ),
+        states="The trace of a product of matrices between 0 and the identity is at most d in "
+        "absolute value.",
         holds=below(1.0),
         refuses=[1.01, 1.5],
         entry={"id": "trace-of-products-f19", "ours": ["2000 random products"]},
     ),
-    tuned_rate_ratio=(
-        "largest least value of Lemma F.21's function over its bound, rates up to 1/mu"
-    ),
+    tuned_rate_ratio="largest least value of Lemma F.21's function over its bound, rates up to "
+    "1/mu",
     single_step_ratio="largest least value over the bound for T = 1, rates up to 100/mu",
 )
 def random_instances(parameters: Parameters) -> dict[str, float]:
@@ -148,7 +145,7 @@ def tail_sums() -> dict[str, float]:
 @identity(
     id="logarithm-f22",
     where="Lemma F.22",
-    states=("For c below 1/4 and x up to c / (9 log^2(9/c)), x log^2(1/x) is at most c."),
+    states="For c below 1/4 and x up to c / (9 log^2(9/c)), x log^2(1/x) is at most c.",
     ours=["c = 1e-12 to 0.2499"],
     holds=below(1.0),
     refuses=[1.01, 1.5],

@@ -51,10 +51,8 @@ AXES = {
     id="sensitivity-is-the-largest-column",
     kind="theorem",
     where="Theorem 1.1, equation (24)",
-    states=(
-        "The sensitivity of the inverse is its largest column norm; for a Toeplitz matrix that of "
-        "the first column."
-    ),
+    states="The sensitivity of the inverse is its largest column norm; for a Toeplitz matrix that "
+    "of the first column.",
     holds=every(below(1e-12)),
     refuses=[1e-3, 0.1],
 )

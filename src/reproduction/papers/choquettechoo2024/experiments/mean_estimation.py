@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage, trials_last
 from reproduction.experiment.identities import above, close, every, identity, times
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.regression import deviations, family_noise
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 2.1, Figure 1 and Appendix B"
 FAMILIES = {"independent": "independent", "optimal": "damped_square_root"}
@@ -92,9 +88,7 @@ SHOWN = ("shown_step_size", "family")
     independent_risk="private excess risk, independent noise",
     independent_constant="independent risk over eta / rho",
     optimal_slope="local exponent of the optimal risk",
-    log_squared_constant=(
-        "optimal squared error over (eta log(8/eta))^2 / (2 rho); tends to 1/pi^2"
-    ),
+    log_squared_constant="optimal squared error over (eta log(8/eta))^2 / (2 rho); tends to 1/pi^2",
 )
 def private_risks(parameters: Parameters) -> dict:
     from privreg.theory.correlated_noise.mean_estimation import (
@@ -203,9 +197,8 @@ def perturbed_over_optimal(parameters: Parameters, shown_step_size: float) -> fl
 
 @per(
     "shown_step_size",
-    largest_noise_correlation=(
-        "largest covariance of the noises of two different steps, over all of 200 steps"
-    ),
+    largest_noise_correlation="largest covariance of the noises of two different steps, over all "
+    "of 200 steps",
 )
 def largest_noise_correlation(shown_step_size: float) -> float:
     from privreg.noise.toeplitz import dense_matrix, mean_estimation_optimal
@@ -320,7 +313,7 @@ def run(parameters: Parameters, trial: Trial, shown_step_size: float) -> list[fl
 
 @per(*SHOWN, deviation="distance in standard errors")
 def deviation(
-    parameters: Parameters, simulation: xr.Dataset, shown_step_size: float, family: str
+    parameters: Parameters, simulation: Dataset, shown_step_size: float, family: str
 ) -> np.ndarray:
     cell = simulation.risk.sel(shown_step_size=shown_step_size, family=family)
     return deviations(trials_last(cell), exact_risk(parameters, shown_step_size, family))

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import DataArray, Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, Quantity, kept, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.experiments import prefix_errors
@@ -16,9 +17,6 @@ from reproduction.papers.choquettechoo2024.mechanisms import MECHANISMS, Mechani
 from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
     from reproduction.papers.choquettechoo2024.training import Schedule
 
 PLACE = "Section 4, Figure 4(a) and Appendix G"
@@ -153,7 +151,7 @@ def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
 
 
 @per(*GRID, lead=Mean("accuracy of nu-DP-FTRL less this one's"))
-def lead(simulation: xr.Dataset) -> xr.DataArray:
+def lead(simulation: Dataset) -> DataArray:
     """By trial."""
     return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy
 

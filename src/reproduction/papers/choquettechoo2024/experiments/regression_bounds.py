@@ -56,18 +56,15 @@ AXES = {"family": FAMILY, "step_share": Axis("step size times R^2", "step_shares
         entry={
             "id": "upper-bound-c14",
             "kind": "theorem",
-            "note": (
-                "With R^2 = 2 lambda_1 + tr H, the sharp value, and the factor 1/2 of equation (8)."
-            ),
+            "note": "With R^2 = 2 lambda_1 + tr H, the sharp value, and the factor 1/2 of equation "
+            "(8).",
         },
     ),
     over_printed_lower=Stated(
         "exact excess risk, with the factor 1/2, over printed C.18",
         where="Theorem C.18, equation (8)",
-        compares=(
-            "The suboptimality in F of equation (8), which has the factor 1/2, with half of "
-            "Theorem C.18's bound."
-        ),
+        compares="The suboptimality in F of equation (8), which has the factor 1/2, with half of "
+        "Theorem C.18's bound.",
         holds=every(above(0.5)),
         refuses=[0.495, 0.4],
         entry={"id": "lower-bound-c18-main-text"},
@@ -75,10 +72,8 @@ AXES = {"family": FAMILY, "step_share": Axis("step size times R^2", "step_shares
     doubled_over_printed_lower=Stated(
         "exact squared error in the norm of H over printed C.18",
         where="Theorem C.18, equation (22)",
-        states=(
-            "With F of equation (22), without the factor 1/2, the asymptotic suboptimality is at "
-            "least the printed bound."
-        ),
+        states="With F of equation (22), without the factor 1/2, the asymptotic suboptimality is "
+        "at least the printed bound.",
         holds=every(above(1.0)),
         refuses=[0.99, 0.5],
         entry={"id": "lower-bound-c18", "kind": "theorem"},

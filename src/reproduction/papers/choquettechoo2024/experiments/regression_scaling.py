@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, means, per, stage, trials_last
 from reproduction.experiment.parameters import explain
 from reproduction.experiment.summaries import loglog_slope
@@ -28,9 +29,6 @@ from reproduction.papers.choquettechoo2024.regression import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorem 2.2, Table 1 and Figure 2"
 
@@ -165,13 +163,13 @@ def run(parameters: Parameters, trial: Trial) -> list[list[float]]:
 
 
 @per(*GRID, deviation="distance from exact, standard errors")
-def deviation(parameters: Parameters, simulation: xr.Dataset) -> np.ndarray:
+def deviation(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     runs = trials_last(simulation.risk.transpose(*GRID, "trial"))
     return deviations(runs, laws(parameters)["exact_risk"])
 
 
 @per("algorithm", slope=Estimate("log-log slope of the risk over what varies"))
-def slopes(parameters: Parameters, simulation: xr.Dataset) -> tuple:
+def slopes(parameters: Parameters, simulation: Dataset) -> tuple:
     runs = simulation.risk.transpose("algorithm", "setting", "trial")
     return loglog_slope(parameters.abscissa, runs.values)
 

@@ -92,7 +92,7 @@ def damped_constant(parameters: Parameters, step_size: float, damping: float) ->
 
 @per(
     "step_size",
-    geometric_constant=("its risk over the geometric mean of Noisy-SGD's and the lower bound"),
+    geometric_constant="its risk over the geometric mean of Noisy-SGD's and the lower bound",
 )
 def geometric_constant(parameters: Parameters, step_size: float) -> float:
     from privreg.theory.correlated_noise.bounds import universal_lower_bound
@@ -109,9 +109,8 @@ def geometric_constant(parameters: Parameters, step_size: float) -> float:
 @per(
     "small_dimension",
     "step_trace",
-    last_damping_constant=(
-        "risk at eta = c / tr H, nu = d^(-1/2) over the second rate of Proposition C.24"
-    ),
+    last_damping_constant="risk at eta = c / tr H, nu = d^(-1/2) over the second rate of "
+    "Proposition C.24",
 )
 def last_damping_constant(parameters: Parameters, small_dimension: int, step_trace: float) -> float:
     at = parameters.model_copy(update={"dimension": small_dimension})

@@ -73,9 +73,8 @@ def cosine_integral_error(parameters: Parameters) -> float:
 @identity(
     id="integral-f13",
     where="Lemma F.13",
-    states=(
-        "The integral of one over one plus a multiple of the cosine has the printed closed form."
-    ),
+    states="The integral of one over one plus a multiple of the cosine has the printed closed "
+    "form.",
     ours=[RATES],
     holds=AGREES,
     refuses=REFUSED,
@@ -117,16 +116,13 @@ def divergence_slope(parameters: Parameters) -> float:
 @identity(
     id="integral-f15",
     where="Lemma F.15",
-    states=(
-        "The integral of the inverse distance is a complete elliptic integral of the first kind."
-    ),
+    states="The integral of the inverse distance is a complete elliptic integral of the first "
+    "kind.",
     ours=[RATES],
     holds=AGREES,
     refuses=REFUSED,
-    note=(
-        "With the roots and fractions that the text at hand has lost; by Landen's transformation "
-        "4 K(1 - a)."
-    ),
+    note="With the roots and fractions that the text at hand has lost; by Landen's transformation "
+    "4 K(1 - a).",
 )
 def inverse_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.15 from quadrature."""
@@ -146,10 +142,8 @@ def inverse_integral_error(parameters: Parameters) -> float:
 @identity(
     id="integral-f16",
     where="Lemma F.16",
-    states=(
-        "The integral of one distance over the square of another is a complete elliptic integral "
-        "of the third kind."
-    ),
+    states="The integral of one distance over the square of another is a complete elliptic "
+    "integral of the third kind.",
     ours=[RATES],
     holds=AGREES,
     refuses=REFUSED,
@@ -173,7 +167,7 @@ def ratio_integral_error(parameters: Parameters) -> float:
 
 @per(
     equal_rates_ratio="largest I(a, a) over 5 log(8/a)",
-    unequal_rates_ratio=("largest I(a, b) over (128/49) log(8/a) for a <= b <= 1/4 and a <= 1e-3"),
+    unequal_rates_ratio="largest I(a, b) over (128/49) log(8/a) for a <= b <= 1/4 and a <= 1e-3",
 )
 def lemma_c21(parameters: Parameters) -> dict:
     from privreg.theory.correlated_noise.spectral_integrals import (
@@ -209,9 +203,8 @@ def property_f10(parameters: Parameters) -> dict:
 @identity(
     id="quadratic-form-f17",
     where="Lemma F.17",
-    states=(
-        "A quadratic form with geometric weights is at most (1 + c)/(1 - c) times the squared norm."
-    ),
+    states="A quadratic form with geometric weights is at most (1 + c)/(1 - c) times the squared "
+    "norm.",
     ours=[RATES, "random walks and constants of length 200"],
     holds=below(1.0),
     refuses=[1.01, 1.5],

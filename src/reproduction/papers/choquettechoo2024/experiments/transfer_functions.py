@@ -76,15 +76,12 @@ AXES = {
     id="limiting-sensitivity-c1",
     kind="theorem",
     where="Equation (5), equation (28)",
-    states=(
-        "Property C.1, the squared limiting sensitivity is the mean of 1/|B|^2 over frequencies."
-    ),
+    states="Property C.1, the squared limiting sensitivity is the mean of 1/|B|^2 over "
+    "frequencies.",
     holds=every(below(1e-9)),
     refuses=[1e-6, 0.01],
-    note=(
-        "In time it is the squared norm of the first column of the inverse, 25 relaxation times "
-        "long."
-    ),
+    note="In time it is the squared norm of the first column of the inverse, 25 relaxation times "
+    "long.",
 )
 def sensitivity_error(parameters: Parameters, family: str) -> float:
     """Relative distance of the sensitivity in time from that in frequency."""
@@ -153,10 +150,8 @@ def gradient_response_error(parameters: Parameters) -> float:
     noise_response_error=Stated(
         "relative distance of a driven system (38) from Property C.9",
         where="Section C.2.2, equation (38)",
-        states=(
-            "Property C.9, that from the noise is eta B(omega) M_omega, with the transform of "
-            "Section F.1."
-        ),
+        states="Property C.9, that from the noise is eta B(omega) M_omega, with the transform of "
+        "Section F.1.",
         select={"transform": "exp(-iwt)"},
         holds=below(1e-9),
         refuses=[1e-6, 1.2],
@@ -191,7 +186,7 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     id="upper-bound-c15",
     kind="theorem",
     where="Theorem C.15",
-    states=("The asymptotic suboptimality is at most the printed bound in the frequency domain."),
+    states="The asymptotic suboptimality is at most the printed bound in the frequency domain.",
     ours=["three families, step sizes of 1e-4 to 0.9 over R^2, label noise 0.3"],
     holds=every(below(1.0)),
     refuses=[1.01, 2.0],
@@ -238,10 +233,8 @@ def independent_share_spread(parameters: Parameters) -> float:
     correlated_share_constant=Stated(
         "largest share of an eigendirection over its eigenvalue times log(8/nu)",
         where="Remark C.23, Remark C.16",
-        states=(
-            "In nu-Noisy-FTRL an eigendirection contributes at most a constant times "
-            "lambda_j log(1/nu)."
-        ),
+        states="In nu-Noisy-FTRL an eigendirection contributes at most a constant times lambda_j "
+        "log(1/nu).",
         holds=below(2.6123),
         refuses=[2.7, 4.0],
         entry={
@@ -266,10 +259,8 @@ def correlated_shares(parameters: Parameters) -> dict:
 @identity(
     id="white-noise-variance-f2",
     where="Theorem F.2",
-    states=(
-        "The output covariance of a stable system driven by white noise is the mean of G Sigma G* "
-        "over frequencies."
-    ),
+    states="The output covariance of a stable system driven by white noise is the mean of G Sigma "
+    "G* over frequencies.",
     ours=["a random system of three states against the discrete Lyapunov equation"],
     holds=below(1e-10),
     refuses=[1e-6, 0.1],

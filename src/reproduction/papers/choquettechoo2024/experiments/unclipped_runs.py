@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
 from reproduction.papers.choquettechoo2024.noisy_runs import BOUNDS, EVENTS, NoisyRun, PrivateRun
 from reproduction.papers.choquettechoo2024.regression import Covariance
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorems D.4 and D.13, Propositions D.5, D.7 and D.8, Lemma D.10, equation (9)"
 # Of log(T/p) in the bounds, in their order.
@@ -75,7 +71,7 @@ def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
         "the same of the ratio to a bound without its power of log(T/p)", "quantity"
     ),
 )
-def quantiles(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def quantiles(parameters: Parameters, simulation: Dataset) -> dict:
     events, bounds = trials_last(simulation.event), trials_last(simulation.bound)
     quantile = np.quantile(bounds, 1 - parameters.failure_probability, axis=-1)
     steps = np.asarray(parameters.step_counts, dtype=float)[:, None]
@@ -93,11 +89,10 @@ def quantiles(parameters: Parameters, simulation: xr.Dataset) -> dict:
 
 @per(
     "label_noise_std",
-    least_label_constant=(
-        "quantile of the label part over D.7 as printed, without the label variance"
-    ),
+    least_label_constant="quantile of the label part over D.7 as printed, without the label "
+    "variance",
 )
-def least_label_constant(parameters: Parameters, simulation: xr.Dataset) -> np.ndarray:
+def least_label_constant(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     quantile = quantiles(parameters, simulation)["bound_quantile"]
     part = quantile[-1, :, BOUNDS.index("label part")]
     return part * np.square(parameters.label_noise_stds)
@@ -106,7 +101,7 @@ def least_label_constant(parameters: Parameters, simulation: xr.Dataset) -> np.n
 @per(
     absolute_ratio="largest tr V V' over d times the squared sum",
 )
-def largest(simulation: xr.Dataset) -> dict:
+def largest(simulation: Dataset) -> dict:
     return {"absolute_ratio": simulation.absolute.values.max()}
 
 
@@ -115,7 +110,7 @@ def largest(simulation: xr.Dataset) -> dict:
     clipped_runs="share of runs of DP-FTRL that clip a gradient",
     risk_over_bound="mean excess risk over D.13(c)",
 )
-def private(parameters: Parameters, simulation: xr.Dataset, step_count: int) -> dict:
+def private(parameters: Parameters, simulation: Dataset, step_count: int) -> dict:
     at = simulation.sel(step_count=step_count)
     return {
         "clipped_runs": (at.clipped.values > 0).mean(),

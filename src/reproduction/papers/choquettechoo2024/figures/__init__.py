@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
 from reproduction.papers.choquettechoo2024.figures.training import fig4, fig4_accuracy
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["fig1", "fig2", "fig3", "fig4", "fig4_accuracy"]
 
@@ -22,7 +16,7 @@ ALGORITHMS = {
 }
 
 
-def fig1(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def fig1(theory: Dataset, simulation: Dataset) -> Figure:
     """Ratio of the risks for a mean, and the best coefficients in time and frequency."""
     figure, (ratio, time, frequency) = panels(1, 3, height=2.1)
     ratio.plot(theory.step_size, theory.ratio, color=BLACK)
@@ -73,12 +67,12 @@ def fig1(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
 
 
 def fig2(
-    dimension: xr.Dataset,
-    dimension_law: xr.Dataset,
-    decay: xr.Dataset,
-    decay_law: xr.Dataset,
-    step: xr.Dataset,
-    step_law: xr.Dataset,
+    dimension: Dataset,
+    dimension_law: Dataset,
+    decay: Dataset,
+    decay_law: Dataset,
+    step: Dataset,
+    step_law: Dataset,
 ) -> Figure:
     """Stationary risk over dimension, effective dimension and step size."""
     figure, axes = panels(1, 3, height=2.4)
@@ -90,7 +84,7 @@ def fig2(
     return figure
 
 
-def fig3(theory: xr.Dataset) -> Figure:
+def fig3(theory: Dataset) -> Figure:
     """Bound for strongly convex functions over the condition number."""
     figure, axes = panels(1, theory.sizes["step_size"], height=2.5, squeeze=False)
     # The curve below is the wider one, so that both are seen where they coincide.
@@ -119,9 +113,7 @@ def fig3(theory: xr.Dataset) -> Figure:
     return figure
 
 
-def _scaling(
-    panel: Axes, simulation: xr.Dataset, theory: xr.Dataset, abscissa: str, label: str
-) -> None:
+def _scaling(panel: Axes, simulation: Dataset, theory: Dataset, abscissa: str, label: str) -> None:
     places = simulation[abscissa].values
     for name, (title, colour, marker) in ALGORITHMS.items():
         at, law = simulation.sel(algorithm=name), theory.sel(algorithm=name)

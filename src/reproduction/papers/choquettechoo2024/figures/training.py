@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import (
     BLACK,
     BLUE,
@@ -15,11 +14,6 @@ from reproduction.experiment.plotting import (
     RED,
     panels,
 )
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MECHANISMS = {
     "dp_sgd": "DP-SGD",
@@ -43,7 +37,7 @@ TRAINED = {
 FEATURES = {"pixels": "standardised pixels", "wavelets": "wavelet moduli"}
 
 
-def fig4(cifar10: xr.Dataset, stackoverflow: xr.Dataset) -> Figure:
+def fig4(cifar10: Dataset, stackoverflow: Dataset) -> Figure:
     """Prefix-sum error of every mechanism at the two schedules of the paper's experiments."""
     figure, axes = panels(1, 2, height=2.5, sharey=True)
     for panel, errors in zip(axes, (cifar10, stackoverflow), strict=True):
@@ -55,7 +49,7 @@ def fig4(cifar10: xr.Dataset, stackoverflow: xr.Dataset) -> Figure:
     return figure
 
 
-def _errors(panel: Axes, at: xr.Dataset) -> None:
+def _errors(panel: Axes, at: Dataset) -> None:
     """Mean with its number to the left of it, and largest error, one row a mechanism."""
     mean, largest = at.mean_error.values, at.largest_error.values
     rows, anytime = np.arange(len(mean)), at.mechanism.isin(ANYTIME).values
@@ -98,7 +92,7 @@ def _errors(panel: Axes, at: xr.Dataset) -> None:
     panel.minorticks_off()
 
 
-def fig4_accuracy(simulation: xr.Dataset) -> Figure:
+def fig4_accuracy(simulation: Dataset) -> Figure:
     """Test accuracy over the budget for each mechanism, one panel for each feature map."""
     maps = simulation.feature_map.values
     figure, axes = panels(1, len(maps), height=2.9, squeeze=False)

@@ -10,12 +10,12 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Trials
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Equation (1), Theorem 4.2"
 

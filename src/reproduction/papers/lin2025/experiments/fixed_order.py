@@ -8,16 +8,14 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, Instance, about
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
     from privreg.theory.noisy_sgd.renyi_loss import Record
-    from reproduction.experiment.trials import Trial
 
     Sample = tuple[np.ndarray, np.ndarray]
 
@@ -88,7 +86,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         missing=BOTH_INFINITE,
     ),
 )
-def ratios(simulation: xr.Dataset) -> dict:
+def ratios(simulation: Dataset) -> dict:
     names = ("surrogate", "shorter_surrogate")
     return {f"{name}_ratio": simulation[name] / simulation.exact for name in names}
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import jackknife, standard_deviation
 from reproduction.papers.lin2025.setting import Design, Instance
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Conjecture 3.1, equations (9), (10) and (18)"
 
@@ -92,7 +88,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         "the correlation of an iterate with the one before over that of the law", "later_step"
     ),
 )
-def joint(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def joint(parameters: Parameters, simulation: Dataset) -> dict:
     """The joint distance has a chi-square law's mean and variance."""
     distance = trials_last(simulation.conditional_distance).sum(axis=0)
     freedom = parameters.design.dimension * len(parameters.steps)

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
 from reproduction.experiment.summaries import loglog_slope
 from reproduction.experiment.trials import normals
 from reproduction.papers.lin2025.experiments import scaling
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Theorems 3.1, 4.1 and A.3, Lemmas A.2, A.4, B.1 and B.2"
 # Each is the largest absolute value along a path; martingales are those of q(v) = |v|^2 / 2.
@@ -70,7 +68,7 @@ def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list
 
 
 @per("quantity", slope=Estimate("log-log slope of the mean in d"))
-def slope(parameters: Parameters, simulation: xr.Dataset) -> tuple:
+def slope(parameters: Parameters, simulation: Dataset) -> tuple:
     largest = simulation.largest.transpose("quantity", "dimension", "trial")
     return loglog_slope(parameters.dimensions, trials_last(largest))
 

@@ -11,16 +11,14 @@ from pydantic import Field
 
 from privreg.accuracy import AccuracyWarning
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.pairs import Records
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, about
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figure 1(b), Theorem 4.3"
 
@@ -100,7 +98,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     proxy_value=Quantity("proxy of random ordered pairs, first data set", "place proxy shown"),
     loss=Quantity("loss of random ordered pairs, first data set", "place shown"),
 )
-def scatter(simulation: xr.Dataset) -> dict:
+def scatter(simulation: Dataset) -> dict:
     first = simulation.isel(trial=0)
     return {"proxy_value": first.proxy_value.values, "loss": first.loss.values}
 

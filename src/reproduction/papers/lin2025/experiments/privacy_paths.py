@@ -9,16 +9,14 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.pairs import Records
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, NO_GUARANTEE, NOISE, Design
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figures 2(b) and 3(b), Theorem 4.3, equation (15)"
 
@@ -89,7 +87,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         "the loss over that of the search over candidate records", "step", missing=BOTH_INFINITE
     ),
 )
-def shares(simulation: xr.Dataset) -> dict:
+def shares(simulation: Dataset) -> dict:
     loss = trials_last(simulation.loss)
     return {
         "overshoot": loss.max(axis=2) / loss[:, :, -1],
@@ -105,7 +103,7 @@ def shares(simulation: xr.Dataset) -> dict:
         "the loss over that at the next smaller noise scale", "step", missing=BOTH_INFINITE
     ),
 )
-def noise_ratio(simulation: xr.Dataset) -> np.ndarray:
+def noise_ratio(simulation: Dataset) -> np.ndarray:
     loss = trials_last(simulation.loss)
     return loss[:, 1:] / loss[:, :-1]
 

@@ -8,17 +8,15 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.pairs import Records
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, about
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.noisy_sgd.release_loss import Release
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Theorems 4.3-4.5, equations (15), (21) and (24)"
 STRATEGIES: dict[str, Release] = {
@@ -96,7 +94,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     ),
     strategy_ratio=Mean("the loss over that of the last iterate", "variant", missing=BOTH_INFINITE),
 )
-def ratios(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def ratios(parameters: Parameters, simulation: Dataset) -> dict:
     """How far the printed formulas fall short, and what a strategy costs."""
     loss, divergence = trials_last(simulation.loss), trials_last(simulation.divergence)
     later = simulation.position.values > parameters.times[0]
@@ -115,7 +113,7 @@ def ratios(parameters: Parameters, simulation: xr.Dataset) -> dict:
     "variant",
     divergence=Quantity("divergence by position, first data set", "position"),
 )
-def profile(simulation: xr.Dataset) -> np.ndarray:
+def profile(simulation: Dataset) -> np.ndarray:
     return simulation.divergence.isel(trial=0).values
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import (
     Axis,
     Estimate,
@@ -23,11 +24,8 @@ from reproduction.experiment.summaries import jackknife, standard_deviation
 from reproduction.papers.lin2025.setting import NOISE, Design, Instance
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.algorithms.noisy_sgd_runs import NoisySGDRuns
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figures 1(a), 2(a) and 3(a), Theorem 4.2, Conjecture 3.1"
 CURVE_POINTS = 376
@@ -52,7 +50,7 @@ class Parameters(Strict):
         return np.unique(np.linspace(0, self.design.sample_size, CURVE_POINTS).astype(int))
 
 
-def _levels(simulation: xr.Dataset) -> np.ndarray:
+def _levels(simulation: Dataset) -> np.ndarray:
     count = simulation.sizes["trial"]
     return (np.arange(count) + 0.5) / count
 
@@ -104,7 +102,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     risk_run=Quantity("population risk of the first trial", "clip_norm step"),
     law_run=Quantity("mean population risk of the diffusion on the first trial's problem", "step"),
 )
-def first(simulation: xr.Dataset) -> dict:
+def first(simulation: Dataset) -> dict:
     """What figures show of a path."""
     trial = simulation.isel(trial=0)
     return {"risk_run": trial.risk, "law_run": trial.law_risk}
@@ -115,7 +113,7 @@ def first(simulation: xr.Dataset) -> dict:
     least_noise_increment="least rise over the iterations of the mean risk from one noise scale to "
     "the next",
 )
-def noise_increments(simulation: xr.Dataset) -> np.ndarray:
+def noise_increments(simulation: Dataset) -> np.ndarray:
     unclipped = simulation.risk.isel(clip_norm=-1)
     risk = unclipped.transpose("gradient_noise_std", "trial", "step").values[..., 1:]
     return np.diff(risk, axis=0).mean(axis=1).min(axis=-1)
@@ -127,7 +125,7 @@ def noise_increments(simulation: xr.Dataset) -> np.ndarray:
         "the relative excess of the clipped run's risk after the last step", "clip_norm"
     ),
 )
-def final_clipping_excess(simulation: xr.Dataset) -> np.ndarray:
+def final_clipping_excess(simulation: Dataset) -> np.ndarray:
     final = trials_last(simulation.risk.isel(step=-1))
     return final / final[:, -1:] - 1.0
 
@@ -136,7 +134,7 @@ def final_clipping_excess(simulation: xr.Dataset) -> np.ndarray:
     "gradient_noise_std",
     final_spread=Estimate("standard deviation over trials of the final risk over the theory"),
 )
-def final_spread(simulation: xr.Dataset) -> tuple:
+def final_spread(simulation: Dataset) -> tuple:
     return _spread(trials_last(simulation.final_ratio))
 
 
@@ -148,7 +146,7 @@ def final_spread(simulation: xr.Dataset) -> tuple:
     ),
     sorted_distance=Quantity("sorted squared Mahalanobis distances", "quantile_level"),
 )
-def distances(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def distances(parameters: Parameters, simulation: Dataset) -> dict:
     """The squared distances, whose law has a chi-square's mean d and variance 2 d."""
     distance, dimension = trials_last(simulation.squared_distance), parameters.design.dimension
     return {
@@ -159,7 +157,7 @@ def distances(parameters: Parameters, simulation: xr.Dataset) -> dict:
 
 
 @per("quantile_level", chi_square_quantile="quantile of the chi-square law")
-def quantiles(parameters: Parameters, simulation: xr.Dataset) -> np.ndarray:
+def quantiles(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     from scipy.stats import chi2
 
     return chi2.ppf(_levels(simulation), parameters.design.dimension)

@@ -9,15 +9,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
+from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
 from reproduction.experiment.summaries import loglog_slope
 from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
-    from reproduction.experiment.trials import Trials
 
 PLACE = "Theorems 3.1 and 4.1, Corollary 4.1, Lemma A.4"
 
@@ -137,7 +135,7 @@ def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[dict
     gap_slope=Estimate("log-log slope in d of the mean gap"),
     martingale_slope=Estimate("log-log slope in d of the mean martingale"),
 )
-def slopes(parameters: Parameters, simulation: xr.Dataset) -> dict:
+def slopes(parameters: Parameters, simulation: Dataset) -> dict:
     return {
         f"{name}_slope": loglog_slope(parameters.dimensions, trials_last(simulation[name]))
         for name in ("gap", "martingale")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reproduction.experiment.annotations import Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels
 from reproduction.papers.lin2025.figures.added import (
     NO_GUARANTEE,
@@ -19,10 +18,6 @@ from reproduction.papers.lin2025.figures.added import orders as orders
 from reproduction.papers.lin2025.figures.added import readings as readings
 from reproduction.papers.lin2025.figures.added import release_strategies as release_strategies
 
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.figure import Figure
-
 CLIP_COLOURS = {1.0: PURPLE, 2.0: RED, 3.0: ORANGE, 5.0: GREEN, 7.0: BLUE}
 PAPER_NORMS = (3.0, 5.0, 7.0)
 PROXY_NAMES = {
@@ -32,7 +27,7 @@ PROXY_NAMES = {
 }
 
 
-def fig1a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
+def fig1a(centred: Dataset, literal: Dataset) -> Figure:
     """Quantiles of the last iterates' Mahalanobis distances against the chi-square law."""
     figure, axes = panels(1, 2, height=2.6)
     for panel, dataset, reading in zip(
@@ -54,7 +49,7 @@ def fig1a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
     return figure
 
 
-def fig1b(simulation: xr.Dataset) -> Figure:
+def fig1b(simulation: Dataset) -> Figure:
     """Loss of random observed pairs against three proxies, early and late."""
     figure, axes = panels(2, 3, height=2.2, sharey="row")
     for row, (time, position) in enumerate(
@@ -79,7 +74,7 @@ def fig1b(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def fig2a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
+def fig2a(centred: Dataset, literal: Dataset) -> Figure:
     """Population risk of one run and of the theory, in two readings of the design."""
     figure, axes = panels(1, 2, height=2.4)
     for panel, dataset, reading in zip(
@@ -92,7 +87,7 @@ def fig2a(centred: xr.Dataset, literal: xr.Dataset) -> Figure:
     return figure
 
 
-def fig2b(simulation: xr.Dataset) -> Figure:
+def fig2b(simulation: Dataset) -> Figure:
     """Approximate loss of the last iterate along the path, and what more noise buys."""
     figure, axes = panels(1, 2, height=2.6)
     steps = simulation.step.values
@@ -134,7 +129,7 @@ def fig2b(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def fig3a(simulation: xr.Dataset) -> Figure:
+def fig3a(simulation: Dataset) -> Figure:
     """Population risk with clipped gradients: the paper's thresholds and two smaller ones."""
     figure, axes = panels(1, 3, height=2.4)
     steps = simulation.step.values
@@ -159,7 +154,7 @@ def fig3a(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def fig3b(bounds: xr.Dataset, losses: xr.Dataset) -> Figure:
+def fig3b(bounds: Dataset, losses: Dataset) -> Figure:
     """Hidden-state bounds of clipped runs and the approximate loss of the unclipped one."""
     figure, panel = panels(1, 1, height=2.9)
     steps = bounds.step.values[1:]

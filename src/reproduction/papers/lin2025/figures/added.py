@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reproduction.experiment.annotations import Axes, Dataset, Figure
 from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, RED, panels
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NO_GUARANTEE = "Not a guarantee: an approximation by a conjecture, over observed pairs."
 NOISE_COLOURS = (GREEN, ORANGE, BLUE)
@@ -23,9 +17,7 @@ READING_NAMES = {
 }
 
 
-def readings(
-    centred: xr.Dataset, literal: xr.Dataset, symmetric: xr.Dataset, wide: xr.Dataset
-) -> Figure:
+def readings(centred: Dataset, literal: Dataset, symmetric: Dataset, wide: Dataset) -> Figure:
     """Risk of one run and of the theory in four readings of the design."""
     figure, axes = panels(1, 4, height=2.1)
     datasets = {"centred": centred, "literal": literal, "symmetric": symmetric, "wide": wide}
@@ -40,7 +32,7 @@ def readings(
     return figure
 
 
-def concentration(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
+def concentration(theory: Dataset, simulation: Dataset) -> Figure:
     """Distances to the theory against the dimension, with the rates that are claimed."""
     figure, axes = panels(1, 3, height=2.2)
     dimension = theory.dimension.values.astype(float)
@@ -85,7 +77,7 @@ def concentration(theory: xr.Dataset, simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def release_strategies(simulation: xr.Dataset) -> Figure:
+def release_strategies(simulation: Dataset) -> Figure:
     """Divergence by position and loss at a random position of three strategies."""
     figure, axes = panels(1, 2, height=2.7, width_ratios=[2, 1])
     colours = dict(zip(simulation.strategy.values, (BLACK, BLUE, ORANGE), strict=True))
@@ -127,7 +119,7 @@ def release_strategies(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def orders(simulation: xr.Dataset) -> Figure:
+def orders(simulation: Dataset) -> Figure:
     """Loss against the Rényi order, up to the order at which it becomes infinite."""
     figure, panel = panels(1, 1, height=2.5)
     order = simulation.order.values
@@ -149,7 +141,7 @@ def orders(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def fixed_order(simulation: xr.Dataset) -> Figure:
+def fixed_order(simulation: Dataset) -> Figure:
     """Exact loss between two data sets and the diffusion's, by steps since the replacement."""
     figure, axes = panels(1, 2, height=2.6)
     lag = simulation.lag.values
@@ -180,7 +172,7 @@ def fixed_order(simulation: xr.Dataset) -> Figure:
     return figure
 
 
-def risk_panel(panel: Axes, dataset: xr.Dataset, *, log: bool = False) -> None:
+def risk_panel(panel: Axes, dataset: Dataset, *, log: bool = False) -> None:
     """One unclipped run and the theory for its own start, each noise scale."""
     steps = dataset.step.values
     for colour, std in zip(NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False):
