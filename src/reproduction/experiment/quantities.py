@@ -105,6 +105,9 @@ Rising = Annotated[
     Field(min_length=1, max_length=1000, json_schema_extra={"uniqueItems": True}),
     AfterValidator(rising),
 ]
+# To compare, or to fit a line through.
+Several = Annotated[Some[T], Field(min_length=2)]
+Grid = Annotated[Rising[T], Field(min_length=2)]
 Window = Annotated[tuple[Positive, Positive], AfterValidator(rising)]
 
 

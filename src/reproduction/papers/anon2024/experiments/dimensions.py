@@ -24,9 +24,7 @@ class Parameters(Strict):
 
     decay: Annotated[q.Decay, Field(gt=1)] = Field(description="Decay exponent r.")
     sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
-    ratios: Annotated[q.Rising[q.Count], Field(min_length=2)] = Field(
-        description="d / N, increasing."
-    )
+    ratios: q.Grid[q.Count] = Field(description="d / N, increasing.")
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
     epsilon: q.Epsilon = Field(description="epsilon, replace-one.")
     delta: q.Delta = Field(description="delta.")

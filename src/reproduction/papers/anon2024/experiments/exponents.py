@@ -34,9 +34,7 @@ class Parameters(Strict):
     sample_sizes: q.SizeAxis = Field(description="N of the fits for power laws.")
     exponential_sizes: q.SizeAxis = Field(description="N of the fits for exponential decay.")
     curve_decays: q.LogAxis = Field(description="Decay exponents r of the curves.")
-    powers: Annotated[q.Some[GrowthPower], Field(min_length=2)] = Field(
-        description="p of budgets that grow as N^p."
-    )
+    powers: q.Several[GrowthPower] = Field(description="p of budgets that grow as N^p.")
     fitted_powers: q.Some[GrowthPower] = Field(description="p at which bounds are fitted.")
 
     @model_validator(mode="after")

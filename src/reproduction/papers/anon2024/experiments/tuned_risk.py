@@ -6,7 +6,7 @@ both are oracles, the same for all arms, and not private.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -52,9 +52,7 @@ DIAGONAL = {arm.name: arm for c in CORRELATIONS for s in SHAPES for arm in [Arm(
 class Parameters(setting.Problem):
     """Budgets for replace-one neighbours, accounted from the noise that is added."""
 
-    epsilons: Annotated[q.Rising[q.Epsilon], Field(min_length=2)] = Field(
-        description="epsilon, increasing."
-    )
+    epsilons: q.Grid[q.Epsilon] = Field(description="epsilon, increasing.")
     delta: q.Delta = Field(description="delta.")
     step_sizes: q.StepSizeAxis = Field(description="Step sizes to choose from.")
     public_ratios: q.Some[q.Count] = Field(description="Public over private rows; 1 must be one.")

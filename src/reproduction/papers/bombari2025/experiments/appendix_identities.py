@@ -25,13 +25,11 @@ NOISES, START = (0.3, 0.2), 0.5
 class Parameters(Strict):
     """Where the identities are evaluated."""
 
-    eigenvalues: Annotated[q.Some[q.Positive], Field(min_length=2)] = Field(
-        description="Spectrum of the resolvents."
-    )
+    eigenvalues: q.Several[q.Positive] = Field(description="Spectrum of the resolvents.")
     contour_points: Annotated[q.Count, Field(ge=16)] = Field(
         description="Points of the contour integrals."
     )
-    exponents: Annotated[q.Some[Annotated[q.Power, Field(ge=1)]], Field(min_length=2)] = Field(
+    exponents: q.Several[Annotated[q.Power, Field(ge=1)]] = Field(
         description="Exponents alpha of the schedules, 1 or more."
     )
     roots: q.Some[q.Positive] = Field(description="rho of rho^2/2-zCDP.")

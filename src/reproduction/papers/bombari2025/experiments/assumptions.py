@@ -21,15 +21,9 @@ GRADIENTS = 200_000
 class Parameters(Strict):
     """Designs, schedules and sizes at which they are evaluated."""
 
-    dimensions: Annotated[q.Some[q.Dimension], Field(min_length=2)] = Field(
-        description="Dimensions d."
-    )
-    spectrum_powers: Annotated[q.Some[q.SpectrumPower], Field(min_length=2)] = Field(
-        description="phi of Assumption 3."
-    )
-    exponents: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
-        description="Exponents alpha of the schedules."
-    )
+    dimensions: q.Several[q.Dimension] = Field(description="Dimensions d.")
+    spectrum_powers: q.Several[q.SpectrumPower] = Field(description="phi of Assumption 3.")
+    exponents: q.Several[q.Power] = Field(description="Exponents alpha of the schedules.")
     aspect_ratio: q.AspectRatio = Field(description="gamma.")
     clip_constant: q.ClipConstant = Field(description="Clipping constant c of Lemma C.2.")
     sample_size: Annotated[q.SampleSize, Field(ge=10)] = Field(

@@ -37,15 +37,13 @@ LARGE, SHARE = (16.0, 64.0, 256.0), 1e-6
 class Parameters(Clipped):
     """Covariances with two eigenvalues, at the hyper-parameters of the propositions."""
 
-    smallest: Annotated[q.Some[Annotated[q.Positive, Field(lt=1)]], Field(min_length=2)] = Field(
+    smallest: q.Several[Annotated[q.Positive, Field(lt=1)]] = Field(
         description="Smaller eigenvalues, less than 1; the mean is 1."
     )
-    largest: Annotated[q.Some[Annotated[q.Positive, Field(gt=1)]], Field(min_length=2)] = Field(
+    largest: q.Several[Annotated[q.Positive, Field(gt=1)]] = Field(
         description="Larger eigenvalues, more than 1."
     )
-    aspect_ratios: Annotated[q.Some[Ratio], Field(min_length=2)] = Field(
-        description="Values of gamma."
-    )
+    aspect_ratios: q.Several[Ratio] = Field(description="Values of gamma.")
     privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
         description="Powers b of rho = gamma^b, the least first."
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -33,9 +33,7 @@ ANGLES = np.array([0.0, np.pi / 2, np.pi])
 class Parameters(Clipped):
     """DP-GD and the diffusion at a fixed ratio, on eigenvalues that are uniform on [0, 2]."""
 
-    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
-        description="Dimensions d."
-    )
+    dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d.")
     aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     initial_rate: q.StepSize = Field(description="Initial learning rate, above its cap 2 / gamma.")

@@ -23,15 +23,11 @@ PLACE = "Proposition 5.1, equations (5.2) and (5.4)"
 class Parameters(Labelled):
     """Output perturbation and constant noise on isotropic data, over clipping constants."""
 
-    aspect_ratios: Annotated[q.Some[q.AspectRatio], Field(min_length=2)] = Field(
-        description="gamma = d / n, decreasing."
-    )
+    aspect_ratios: q.Several[q.AspectRatio] = Field(description="gamma = d / n, decreasing.")
     privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
         description="b of rho = gamma^b, b < 1."
     )
-    clip_constants: Annotated[q.Some[q.ClipConstant], Field(min_length=2)] = Field(
-        description="Clipping constants c."
-    )
+    clip_constants: q.Several[q.ClipConstant] = Field(description="Clipping constants c.")
 
 
 AXES = {

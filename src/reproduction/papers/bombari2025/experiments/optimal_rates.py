@@ -52,9 +52,7 @@ class Parameters(Clipped):
     privacy_power: Annotated[q.Power, Field(gt=0.5, lt=1)] = Field(
         description="Power b of rho = gamma^b, more than 1/2: private noise dominates."
     )
-    exponents: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
-        description="Exponents alpha of the schedules."
-    )
+    exponents: q.Several[q.Power] = Field(description="Exponents alpha of the schedules.")
     log_power_aspect_ratios: tuple[TinyRatio, TinyRatio] = Field(
         description="Two values of gamma, tiny and decreasing, between which powers of "
         "ln(1/gamma) are measured.",

@@ -33,9 +33,7 @@ class Parameters(Spectra, Schedules, Clipped):
     """Figure 7: two spectra, polynomial schedules and the harmonic one, a range of sample sizes."""
 
     dimension: Annotated[q.Dimension, Field(ge=3)] = Field(description="Dimension d.")
-    sample_sizes: Annotated[q.Rising[q.SampleSize], Field(min_length=2)] = Field(
-        description="Sample sizes n, increasing."
-    )
+    sample_sizes: q.Grid[q.SampleSize] = Field(description="Sample sizes n, increasing.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
 
 

@@ -54,12 +54,8 @@ class Parameters(Clipped):
     """Figures 2 and 3: spectra and signals, schedules, privacy levels that scale with gamma."""
 
     spectrum_powers: q.Some[q.SpectrumPower] = Field(description="phi of the spectrum.")
-    signal_powers: Annotated[q.Some[q.SignalPower], Field(min_length=2)] = Field(
-        description="psi of the signal."
-    )
-    schedule_powers: Annotated[q.Some[q.Power], Field(min_length=2)] = Field(
-        description="alpha of the schedule."
-    )
+    signal_powers: q.Several[q.SignalPower] = Field(description="psi of the signal.")
+    schedule_powers: q.Several[q.Power] = Field(description="alpha of the schedule.")
     privacy_powers: q.Some[Annotated[q.Power, Field(lt=1)]] = Field(
         description="b of rho = gamma^b."
     )

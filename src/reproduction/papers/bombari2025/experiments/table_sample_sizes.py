@@ -24,9 +24,7 @@ PLACE = "Figure 8, Section 7"
 class Parameters(tables.TableParameters, Schedules):
     """Figure 8: one table, polynomial schedules and the harmonic one, a range of sample sizes."""
 
-    train: Annotated[q.Rising[q.SampleSize], Field(min_length=2)] = Field(
-        description="Training sizes n, increasing."
-    )
+    train: q.Grid[q.SampleSize] = Field(description="Training sizes n, increasing.")
     validation: Annotated[q.SampleSize, Field(ge=2)] = Field(
         description="Held-out samples: half choose the settings, the other half report."
     )

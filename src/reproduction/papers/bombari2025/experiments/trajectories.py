@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -31,9 +31,7 @@ TIME, TIMES = "time k / n", np.linspace(0.0, 1.0, 1001)
 class Parameters(Spectra, Clipped):
     """Figure 1: two spectra and two schedules at three dimensions."""
 
-    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
-        description="Dimensions d, each with n = d / gamma."
-    )
+    dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d, each with n = d / gamma.")
     aspect_ratio: q.AspectRatio = Field(description="gamma = d / n.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     label_noise_std: q.Deviation = Field(description="Standard deviation zeta of the label noise.")

@@ -18,7 +18,7 @@ PLACE = "Theorem 2.7, equations (70)-(80); section 2.5"
 class Parameters(OneThreshold):
     """One size of data and a range of budgets; a small data set for the Huber correspondence."""
 
-    budgets: Annotated[q.Some[q.StatedBudget], Field(min_length=2)] = Field(description="Budgets.")
+    budgets: q.Several[q.StatedBudget] = Field(description="Budgets.")
     steps: q.Steps = Field(description="Gradient steps T.")
     failure: q.Probability = Field(description="beta.")
     runs: q.Count = Field(description="Runs on each data set.")

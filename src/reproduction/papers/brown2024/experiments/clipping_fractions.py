@@ -21,9 +21,7 @@ CONTOUR = 0.1
 class Parameters(Strict):
     """Figure 3: thresholds on a grid that all dimensions share, and multiples of sqrt(p)."""
 
-    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
-        description="Features p."
-    )
+    dimensions: q.Grid[q.Dimension] = Field(description="Features p.")
     samples_per_feature: Annotated[q.SampleSize, Field(ge=3)] = Field(
         description="n / p; the paper does not state it."
     )

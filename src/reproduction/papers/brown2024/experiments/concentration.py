@@ -34,9 +34,7 @@ class Parameters(Strict):
     sample_size: Annotated[q.SampleSize, Field(ge=4)] = Field(
         description="Sample size n of the error of least squares."
     )
-    ratios: Annotated[q.Rising[q.Count], Field(min_length=2)] = Field(
-        description="n / p for the spectrum of Sigma."
-    )
+    ratios: q.Grid[q.Count] = Field(description="n / p for the spectrum of Sigma.")
     wide_dimension: Annotated[q.Dimension, Field(ge=2)] = Field(
         description="Features p for the spectrum of Sigma."
     )

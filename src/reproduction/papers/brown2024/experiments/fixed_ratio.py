@@ -52,9 +52,7 @@ FITTED_FROM = {"slope": 10, "late_slope": 50}
 class Parameters(Strict):
     """Figures 1 and 9: dimensions at a fixed ratio of samples to features."""
 
-    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
-        description="Numbers of features p."
-    )
+    dimensions: q.Grid[q.Dimension] = Field(description="Numbers of features p.")
     samples_per_feature: Annotated[q.SampleSize, Field(ge=3)] = Field(description="n / p.")
     budget: q.StatedBudget = Field(description="zCDP budget.")
     delta: q.Delta = Field(description="delta of the (eps, delta) form of AdaSSP.")

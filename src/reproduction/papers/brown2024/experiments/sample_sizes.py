@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -37,9 +37,7 @@ class Parameters(Strict):
     """Figures 2 and 8: one dimension, growing sample sizes."""
 
     dimension: q.Dimension = Field(description="Features p.")
-    sample_sizes: Annotated[q.Rising[q.SampleSize], Field(min_length=2)] = Field(
-        description="Sample sizes n."
-    )
+    sample_sizes: q.Grid[q.SampleSize] = Field(description="Sample sizes n.")
     budget: q.StatedBudget = Field(description="zCDP budget.")
     steps: q.Rising[q.Steps] = Field(
         description="Numbers of gradient steps T, each with its own noise."

@@ -43,9 +43,7 @@ class Parameters(Strict):
     damping: q.Probability = Field(description="nu of the damped families.")
     clip_norm: q.ClipNorm = Field(description="G.")
     gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")
-    labels: Annotated[q.Some[q.Positive], Field(min_length=2)] = Field(
-        description="Label of a record not clipped."
-    )
+    labels: q.Several[q.Positive] = Field(description="Label of a record not clipped.")
     rhos: q.Some[q.Rho] = Field(description="zCDP budgets that are converted.")
     deltas: q.Some[q.Delta] = Field(description="delta of the conversion.")
 

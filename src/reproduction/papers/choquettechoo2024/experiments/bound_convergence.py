@@ -23,9 +23,7 @@ class Parameters(Strict):
     step_sizes: q.Some[Annotated[q.StepSize, Field(ge=1e-3, lt=2)]] = Field(
         description="eta in units of 1/L."
     )
-    points: Annotated[q.Rising[q.Count], Field(min_length=2)] = Field(
-        description="k, even, each twice the one before."
-    )
+    points: q.Grid[q.Count] = Field(description="k, even, each twice the one before.")
     lags: q.Count = Field(description="Longest lag of the multiplier.")
     rounds: Annotated[q.Count, Field(ge=2)] = Field(
         description="Rounds of the alternating minimisation."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -23,9 +23,7 @@ DAMPED = ("nu_noisy_ftrl", "damped_anti_pgd")
 class Parameters(Covariance):
     """One covariance; steps for the sensitivities, step sizes and dampings for the risks."""
 
-    steps: Annotated[q.Rising[q.Steps], Field(min_length=2)] = Field(
-        description="Steps T of the sensitivities."
-    )
+    steps: q.Grid[q.Steps] = Field(description="Steps T of the sensitivities.")
     damping: q.Probability = Field(description="nu of the damped families' sensitivities.")
     step_sizes: q.SmallStepAxis = Field(description="eta of the risks.")
     dampings: q.ShareAxis = Field(description="nu as it tends to 0, at the least step size.")

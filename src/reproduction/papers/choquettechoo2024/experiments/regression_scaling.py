@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
@@ -37,7 +37,7 @@ class Parameters(Covariance):
     """One panel: what varies, and what stays."""
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
-    values: Annotated[q.Some[q.Positive], Field(min_length=2)] = Field(description="Its values.")
+    values: q.Several[q.Positive] = Field(description="Its values.")
     step_size: q.SmallStep = Field(description="eta where it does not vary.")
     rho: q.Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
     burn_in_memories: q.Positive = Field(

@@ -29,9 +29,7 @@ Several = Annotated[q.Dimension, Field(ge=2)]
 class Parameters(Covariance):
     """Dimensions of the spectrum (1, 1/d, ..., 1/d), and one covariance for anti-PGD."""
 
-    dimensions: Annotated[q.Rising[Several], Field(min_length=2)] = Field(
-        description="Dimensions d, increasing."
-    )
+    dimensions: q.Grid[Several] = Field(description="Dimensions d, increasing.")
     step_size: Annotated[q.StepSize, Field(le=0.5)] = Field(
         description="eta, constant or times 1/log d."
     )

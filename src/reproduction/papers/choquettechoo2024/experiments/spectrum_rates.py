@@ -34,9 +34,7 @@ class _Row(NamedTuple):
 class Parameters(Strict):
     """Spectra by name, dimensions and step sizes."""
 
-    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
-        description="Dimensions d."
-    )
+    dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d.")
     step_size: q.SmallStep = Field(description="Step size, the same for all dimensions.")
     low_exponent: Annotated[q.Decay, Field(gt=0, lt=1)] = Field(description="a < 1 of k^-a.")
     high_exponent: Annotated[q.Decay, Field(gt=1)] = Field(description="a > 1 of k^-a.")

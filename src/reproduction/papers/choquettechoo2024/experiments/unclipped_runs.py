@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -21,13 +19,9 @@ POWERS = (3, 5, 3, 2)
 class Parameters(Covariance):
     """Gaussian regression from a distance of 1, numbers of steps, one failure probability."""
 
-    step_counts: Annotated[q.Rising[q.Steps], Field(min_length=2)] = Field(
-        description="Steps T, increasing."
-    )
+    step_counts: q.Grid[q.Steps] = Field(description="Steps T, increasing.")
     failure_probability: q.Probability = Field(description="p.")
-    label_noise_stds: Annotated[q.Some[q.PositiveDeviation], Field(min_length=2)] = Field(
-        description="Of two runs on one draw."
-    )
+    label_noise_stds: q.Several[q.PositiveDeviation] = Field(description="Of two runs on one draw.")
     gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")
     rho: q.Rho = Field(description="zCDP budget of the private run.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -25,7 +25,7 @@ class Parameters(Strict):
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     order: q.RenyiOrder = Field(description="Rényi order alpha.")
     clip_norms: q.Some[q.ClipNorm] = Field(description="Clipping norms c.")
-    steps: Annotated[q.Rising[q.Index], Field(min_length=2)] = Field(description="Iterations k.")
+    steps: q.Grid[q.Index] = Field(description="Iterations k.")
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
 

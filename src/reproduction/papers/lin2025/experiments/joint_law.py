@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -24,9 +24,7 @@ class Parameters(Strict):
 
     design: Design
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
-    steps: Annotated[q.Rising[q.Steps], Field(min_length=2)] = Field(
-        description="Iterations k, increasing."
-    )
+    steps: q.Grid[q.Steps] = Field(description="Iterations k, increasing.")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -27,9 +27,7 @@ class Parameters(Strict):
     design: Design
     gradient_noise_stds: q.Some[q.PositiveDeviation] = Field(description="Gradient noise sigma.")
     order: q.RenyiOrder = Field(description="Rényi order of the curves.")
-    steps: Annotated[q.Rising[q.Steps], Field(min_length=2)] = Field(
-        description="Iterations k at which the loss is shown."
-    )
+    steps: q.Grid[q.Steps] = Field(description="Iterations k at which the loss is shown.")
     orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders of the sweep.")
     sweep_steps: q.Rising[q.Steps] = Field(description="Iterations of the sweep.")
     pairs: q.Count = Field(description="Pairs with the largest proxy that stand for the worst.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
@@ -33,9 +33,7 @@ class Parameters(Strict):
     design: Design
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     order: q.RenyiOrder = Field(description="Rényi order alpha.")
-    steps: Annotated[q.Rising[q.Steps], Field(min_length=2)] = Field(
-        description="Iterations that are released, ascending."
-    )
+    steps: q.Grid[q.Steps] = Field(description="Iterations that are released, ascending.")
     candidates: q.Count = Field(description="Records that each criterion adds to the search.")
     pairs: q.Count = Field(description="Ordered pairs compared at each position.")
     finest: q.Positive = Field(description="Width of the finest quadrature panel, in steps.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -23,9 +23,7 @@ PLACE = "Theorems 3.1 and 4.1, Corollary 4.1, Lemma A.4"
 class Parameters(Scaled):
     """Dimensions at a fixed ratio of records, rate and noise; eigenvalues spread evenly."""
 
-    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2)] = Field(
-        description="Dimensions d."
-    )
+    dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d.")
     lowest: q.NonNegative = Field(description="Smallest eigenvalue of the second moment.")
     highest: q.Positive = Field(description="Largest eigenvalue of the second moment.")
 
