@@ -76,6 +76,8 @@ Index = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
 Dimension = Annotated[int, Field(ge=1, le=10_000_000, strict=True)]
 SampleSize = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
 Steps = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
+# A size of two and more.
+Plural = Annotated[T, Field(ge=2)]
 Flag = Annotated[bool, Field(strict=True)]
 
 

@@ -45,8 +45,8 @@ class Problem(Strict):
     decay: Annotated[q.Decay, Field(gt=1)] = Field(
         description="Decay exponent r of the eigenvalues."
     )
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
+    sample_size: q.Plural[q.SampleSize] = Field(description="Number N of rows.")
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
     @property

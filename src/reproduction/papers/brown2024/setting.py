@@ -19,7 +19,7 @@ class OneSize(Strict):
     """Tables of one size and the step size; the paper's experiments state neither n nor eta."""
 
     dimension: q.Dimension = Field(description="Features p.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Sample size n.")
+    sample_size: q.Plural[q.SampleSize] = Field(description="Sample size n.")
     step_size: StepSize = Field(description="eta.")
 
     _more_rows_than_columns = q.more_than("sample_size", "dimension")

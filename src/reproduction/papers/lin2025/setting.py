@@ -42,7 +42,7 @@ class Design(Strict):
         "[0, d^(-1/2)] as printed (literal), on +-d^(-1/2) (symmetric), or with mean 0 and "
         "variance d^(-1/2) (wide).",
     )
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
     sample_size: Annotated[q.SampleSize, Field(ge=2, le=1_000_000)] = Field(
         description="Records n, one a step."
     )

@@ -21,7 +21,7 @@ ErrorLaw = Literal["normal", "heteroskedastic", "Student t3", "skewed"]
 class Case(Strict):
     """Sizes and the budget of a fit."""
 
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Rows.")
+    sample_size: q.Plural[q.SampleSize] = Field(description="Rows.")
     dimension: q.Dimension = Field(description="Features, beside an intercept.")
     rho: q.Rho = Field(description="zCDP budget, of replace-one neighbours.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -22,12 +22,12 @@ PLACE = "Algorithms 1 and 3, Sections 2 and 3.1, equations (B.2) to (B.4) and (B
 class Parameters(Strict):
     """A short run on drawn data."""
 
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    sample_size: q.Plural[q.SampleSize] = Field(description="Number N of rows.")
     dimension: q.Dimension = Field(description="Dimension d.")
     step_size: q.StepSize = Field(description="eta.")
     noise_multiplier: q.Positive = Field(description="tau.")
     clip_norm: q.ClipNorm = Field(description="psi.")
-    largest_size: Annotated[q.SampleSize, Field(ge=2)] = Field(
+    largest_size: q.Plural[q.SampleSize] = Field(
         description="Trees of all sizes up to this are counted."
     )
 

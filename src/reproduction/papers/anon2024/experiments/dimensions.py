@@ -23,7 +23,7 @@ class Parameters(Strict):
     """Dimensions in units of the number of rows; the first coordinates are the same in all."""
 
     decay: Annotated[q.Decay, Field(gt=1)] = Field(description="Decay exponent r.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Number N of rows.")
+    sample_size: q.Plural[q.SampleSize] = Field(description="Number N of rows.")
     ratios: q.Grid[q.Count] = Field(description="d / N, increasing.")
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
     epsilon: q.Epsilon = Field(description="epsilon, replace-one.")

@@ -33,12 +33,8 @@ class Parameters(Strict):
 
     decays: setting.Decays = Field(description="Decay exponents r.")
     horizons: Horizons = Field(description="N times the step size.")
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(
-        description="Dimension d of the public features."
-    )
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(
-        description="Number N of private rows."
-    )
+    dimension: q.Plural[q.Dimension] = Field(description="Dimension d of the public features.")
+    sample_size: q.Plural[q.SampleSize] = Field(description="Number N of private rows.")
     public_ratios: q.Some[q.Count] = Field(description="Public over private rows, M / N.")
     sampled_horizons: q.Some[Horizon] = Field(description="N eta of the samples.")
 

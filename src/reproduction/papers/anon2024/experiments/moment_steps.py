@@ -39,7 +39,7 @@ class Parameters(setting.Problem):
     bound_sizes: q.Some[q.SampleSize] = Field(
         description="N at which Lemmas B.8 and B.9 are read, at the largest step size."
     )
-    large_size: Annotated[q.SampleSize, Field(ge=2)] = Field(
+    large_size: q.Plural[q.SampleSize] = Field(
         description="N at which Lemma B.15 is read for its first step."
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -18,13 +18,11 @@ PLACE = "Figure 1, Algorithm 3"
 class Parameters(Strict):
     """A tree of every step's noise."""
 
-    leaves: Annotated[q.Count, Field(ge=2)] = Field(
+    leaves: q.Plural[q.Count] = Field(
         description="Leaves of the tree that is drawn, a power of two."
     )
-    steps: Annotated[q.Steps, Field(ge=2)] = Field(
-        description="Steps whose covariance is estimated."
-    )
-    draws: Annotated[q.Count, Field(ge=2)] = Field(description="Independent trees a trial.")
+    steps: q.Plural[q.Steps] = Field(description="Steps whose covariance is estimated.")
+    draws: q.Plural[q.Count] = Field(description="Independent trees a trial.")
 
     @model_validator(mode="after")
     def _is_a_whole_tree(self) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -23,13 +22,11 @@ class Parameters(Clipped):
     """DP-GD under the tracing prior, and ridge regression under its own Gaussian prior."""
 
     dimension: q.Dimension = Field(description="Dimension d.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Samples n, more than d.")
+    sample_size: q.Plural[q.SampleSize] = Field(description="Samples n, more than d.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     initial_rate: q.StepSize = Field(description="Initial learning rate of DP-GD.")
     exponent: q.Power = Field(description="Exponent alpha of its schedule.")
-    replicates: Annotated[q.Count, Field(ge=2)] = Field(
-        description="Targets and data sets a trial."
-    )
+    replicates: q.Plural[q.Count] = Field(description="Targets and data sets a trial.")
     smallest: q.Some[q.Share] = Field(
         description="Smallest eigenvalue of each uniform spectrum; 1 is isotropic."
     )

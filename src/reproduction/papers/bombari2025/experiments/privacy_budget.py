@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -23,15 +23,13 @@ class Parameters(Strict):
     """Schedules to account for, and neighbouring data sets in one dimension."""
 
     budget: q.StatedBudget = Field(description="Budget of the private output.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(
+    sample_size: q.Plural[q.SampleSize] = Field(
         description="Samples of a run whose budget is recomputed."
     )
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
     orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
     pairs: q.Count = Field(description="Random neighbouring pairs in one dimension.")
-    steps: Annotated[q.Steps, Field(ge=2)] = Field(
-        description="Samples of the data sets in one dimension."
-    )
+    steps: q.Plural[q.Steps] = Field(description="Samples of the data sets in one dimension.")
 
     @property
     def schedules(self) -> dict[str, Schedule]:

@@ -25,7 +25,7 @@ class Parameters(tables.TableParameters, Schedules):
     """Figure 8: one table, polynomial schedules and the harmonic one, a range of sample sizes."""
 
     train: q.Grid[q.SampleSize] = Field(description="Training sizes n, increasing.")
-    validation: Annotated[q.SampleSize, Field(ge=2)] = Field(
+    validation: q.Plural[q.SampleSize] = Field(
         description="Held-out samples: half choose the settings, the other half report."
     )
     clip_constant: q.ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -24,11 +22,9 @@ class Parameters(Strict):
     delta: q.Delta = Field(description="delta of the conversion.")
     steps: q.Rising[q.Steps] = Field(description="Gradient steps T.")
     clip_norm: q.ClipNorm = Field(description="gamma.")
-    sample_size: Annotated[q.SampleSize, Field(ge=2)] = Field(description="Sample size n.")
+    sample_size: q.Plural[q.SampleSize] = Field(description="Sample size n.")
     dimension: q.Dimension = Field(description="Features p.")
-    runs: Annotated[q.Count, Field(ge=2)] = Field(
-        description="Runs m whose noise must count all gradients."
-    )
+    runs: q.Plural[q.Count] = Field(description="Runs m whose noise must count all gradients.")
     orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
     pairs: q.Count = Field(description="Pairs of neighbours in each trial.")
 

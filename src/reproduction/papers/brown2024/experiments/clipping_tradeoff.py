@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -25,7 +25,7 @@ class Parameters(OneSize):
     budget: q.StatedBudget = Field(description="zCDP budget.")
     steps: q.Rising[q.Steps] = Field(description="Numbers of gradient steps T.")
     clip_norms: q.ClipAxis = Field(description="Thresholds gamma.")
-    runs: Annotated[q.Count, Field(ge=2)] = Field(
+    runs: q.Plural[q.Count] = Field(
         description="Runs on each data set, to tell bias from variance."
     )
 

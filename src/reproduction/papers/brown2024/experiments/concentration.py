@@ -30,15 +30,15 @@ PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"
 class Parameters(Strict):
     """Sizes of the drawn matrices."""
 
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Features p.")
+    dimension: q.Plural[q.Dimension] = Field(description="Features p.")
     sample_size: Annotated[q.SampleSize, Field(ge=4)] = Field(
         description="Sample size n of the error of least squares."
     )
     ratios: q.Grid[q.Count] = Field(description="n / p for the spectrum of Sigma.")
-    wide_dimension: Annotated[q.Dimension, Field(ge=2)] = Field(
+    wide_dimension: q.Plural[q.Dimension] = Field(
         description="Features p for the spectrum of Sigma."
     )
-    draws: Annotated[q.Count, Field(ge=2)] = Field(description="Data sets in each trial.")
+    draws: q.Plural[q.Count] = Field(description="Data sets in each trial.")
     power: Annotated[q.Count, Field(le=100)] = Field(description="t of Lemma C.6.")
     step_size: setting.StepSize = Field(description="eta.")
 

@@ -39,9 +39,7 @@ class Parameters(OneThreshold):
 
     budget: q.StatedBudget = Field(description="zCDP budget of all gradients together.")
     gradients: q.Rising[q.Steps] = Field(description="Total numbers N of gradients.")
-    replicates: Annotated[q.Count, Field(ge=2)] = Field(
-        10, description="Runs, checkpoints or batches m."
-    )
+    replicates: q.Plural[q.Count] = Field(10, description="Runs, checkpoints or batches m.")
     burn_in: q.Index = Field(20, description="First iterates left out.")
     level: Annotated[q.Probability, Field(ge=0.01, le=0.9999)] = Field(
         0.95, description="Nominal coverage; the paper states none."

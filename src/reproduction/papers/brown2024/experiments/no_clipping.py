@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import Field
@@ -25,7 +25,7 @@ DIMENSIONS = np.array([2, 10, 100, 10_000])
 class Parameters(OneSize):
     """One size of data; label noise of the paper's scale and below it."""
 
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Features p.")
+    dimension: q.Plural[q.Dimension] = Field(description="Features p.")
     steps: q.Steps = Field(description="Gradient steps T.")
     failure: q.Probability = Field(description="beta.")
     label_noise: q.Some[q.PositiveDeviation] = Field(description="Standard deviations sigma.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -27,7 +27,7 @@ class Parameters(OneThreshold):
     budget: q.StatedBudget = Field(description="zCDP budget that sets the noise.")
     steps: q.Steps = Field(description="Gradient steps T.")
     times: q.Rising[q.Steps] = Field(description="Steps at which the law is compared.")
-    runs: Annotated[q.Count, Field(ge=2)] = Field(description="Runs in each trial.")
+    runs: q.Plural[q.Count] = Field(description="Runs in each trial.")
 
     _times_are_steps = q.at_most("times", "steps")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -38,7 +36,7 @@ STEP_SIZE, RIDGE = 0.05, 0.3
 class Parameters(Strict):
     """Short runs on drawn data, and mechanisms at a number of steps and at twice that."""
 
-    steps: Annotated[q.Steps, Field(ge=2)] = Field(description="Steps T, one record each.")
+    steps: q.Plural[q.Steps] = Field(description="Steps T, one record each.")
     dimension: q.Dimension = Field(description="d.")
     damping: q.Probability = Field(description="nu of the damped families.")
     clip_norm: q.ClipNorm = Field(description="G.")

@@ -25,9 +25,7 @@ class Parameters(Strict):
     )
     points: q.Grid[q.Count] = Field(description="k, even, each twice the one before.")
     lags: q.Count = Field(description="Longest lag of the multiplier.")
-    rounds: Annotated[q.Count, Field(ge=2)] = Field(
-        description="Rounds of the alternating minimisation."
-    )
+    rounds: q.Plural[q.Count] = Field(description="Rounds of the alternating minimisation.")
 
     @model_validator(mode="after")
     def _points_double(self) -> Self:

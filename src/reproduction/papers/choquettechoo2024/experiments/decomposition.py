@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -36,13 +36,11 @@ class Parameters(Covariance):
     """One covariance and step sizes at which all orders are followed."""
 
     step_shares: q.Some[q.Probability] = Field(description="Step size times R^2, below 1.")
-    orders: Annotated[q.Count, Field(ge=2)] = Field(description="Highest order r.")
+    orders: q.Plural[q.Count] = Field(description="Highest order r.")
     label_noise_std: q.PositiveDeviation = Field(
         description="Standard deviation of the label noise."
     )
-    sequence_steps: Annotated[q.Steps, Field(ge=2)] = Field(
-        description="Steps of all sequences of features."
-    )
+    sequence_steps: q.Plural[q.Steps] = Field(description="Steps of all sequences of features.")
 
     @property
     def derived_steps(self) -> float:

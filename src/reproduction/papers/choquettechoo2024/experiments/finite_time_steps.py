@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 from pydantic import Field
 
@@ -22,7 +20,7 @@ class Parameters(Covariance):
     """One covariance and step size."""
 
     step_share: q.Share = Field(description="Step size times R^2.")
-    steps: Annotated[q.Steps, Field(ge=2)] = Field(description="Steps followed.")
+    steps: q.Plural[q.Steps] = Field(description="Steps followed.")
     damping_factor: q.Share = Field(description="nu over eta mu.")
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -23,7 +23,7 @@ FAMILIES = ("identity", "square_root", "damped_square_root", "anti_pgd", "damped
 class Parameters(Strict):
     """Short runs on data in which one record alone has a gradient."""
 
-    steps: Annotated[q.Steps, Field(ge=2)] = Field(description="Steps T, one record each.")
+    steps: q.Plural[q.Steps] = Field(description="Steps T, one record each.")
     damping: q.Probability = Field(description="nu of the damped families.")
     rho: q.Rho = Field(description="zCDP budget of all iterates.")
     clip_norm: q.ClipNorm = Field(description="G.")

@@ -25,7 +25,7 @@ class Parameters(Strict):
     shown_step_sizes: q.Some[q.SmallStep] = Field(
         description="eta of the coefficients and of the runs; the paper states none."
     )
-    coefficients: Annotated[q.Count, Field(ge=2)] = Field(description="Coefficients shown.")
+    coefficients: q.Plural[q.Count] = Field(description="Coefficients shown.")
     frequencies: Annotated[q.Count, Field(ge=3)] = Field(
         description="Frequencies shown, over (0, pi]."
     )

@@ -28,7 +28,7 @@ class Parameters(Strict):
 
     dataset: Literal["mnist_digits", "cifar10"] = Field(description="Table of images.")
     sample_size: q.SampleSize = Field(description="Training images n.")
-    validation: Annotated[q.SampleSize, Field(ge=2)] = Field(
+    validation: q.Plural[q.SampleSize] = Field(
         description="Images that the learning rates are chosen with."
     )
     test: q.SampleSize = Field(description="Test images.")

@@ -37,7 +37,7 @@ class Parameters(Covariance):
     curve_share: Annotated[q.Positive, Field(lt=1)] = Field(
         description="Step size times R^2 of the curves."
     )
-    curve_steps: Annotated[q.Steps, Field(ge=2)] = Field(description="Steps of the curves.")
+    curve_steps: q.Plural[q.Steps] = Field(description="Steps of the curves.")
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
 

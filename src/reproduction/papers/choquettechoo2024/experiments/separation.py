@@ -23,7 +23,7 @@ PLACE = "Section 1.3, Section 2.2, Table 2, Proposition C.24"
 RULES = ("constant", "over log d")
 
 
-Several = Annotated[q.Dimension, Field(ge=2)]
+Several = q.Plural[q.Dimension]
 
 
 class Parameters(Covariance):

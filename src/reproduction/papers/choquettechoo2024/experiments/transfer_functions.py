@@ -25,14 +25,12 @@ KURTOSIS = 3.0
 class Parameters(Covariance):
     """One covariance, step sizes of the bound, one step size of the driven systems."""
 
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="d.")
+    dimension: q.Plural[q.Dimension] = Field(description="d.")
     decay: Annotated[q.Decay, Field(ge=0.01)] = Field(description="a of the eigenvalues k^-a.")
     step_shares: q.ShareAxis = Field(description="Step size times R^2, below 1.")
     driven_share: q.Probability = Field(description="Step size times R^2 of driven systems.")
     frequencies: q.Some[q.Finite] = Field(description="Frequencies that drive them.")
-    section: Annotated[q.Count, Field(ge=2)] = Field(
-        description="Size of the finite sections of T."
-    )
+    section: q.Plural[q.Count] = Field(description="Size of the finite sections of T.")
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
@@ -23,8 +23,8 @@ PLACE = "Equation (1), Theorem 4.2"
 class Parameters(Scaled):
     """Euler-Maruyama paths; a trial is a batch of them."""
 
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
-    paths: Annotated[q.Count, Field(ge=2)] = Field(description="Paths a trial.")
+    dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
+    paths: q.Plural[q.Count] = Field(description="Paths a trial.")
     steps: q.Steps = Field(description="Time steps.")
     times: q.Count = Field(description="Times at which the risk is compared.")
 

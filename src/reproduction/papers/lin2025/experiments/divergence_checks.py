@@ -44,7 +44,7 @@ class Parameters(Strict):
     orders: q.Some[Annotated[q.RenyiOrder, Field(le=8)]] = Field(
         description="Rényi orders, more than 1."
     )
-    small_dimension: Annotated[q.Dimension, Field(ge=2)] = Field(
+    small_dimension: q.Plural[q.Dimension] = Field(
         description="Dimension of the stacked dense laws."
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -20,10 +20,8 @@ PLACE = "Definition 2, Theorem 3.1, Lemmas A.1, A.4, B.1 and B.2, equations (29)
 class Parameters(Strict):
     """Where the identities are evaluated."""
 
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
-    features: Annotated[q.Count, Field(ge=2)] = Field(
-        description="Feature vectors, each with two labels."
-    )
+    dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
+    features: q.Plural[q.Count] = Field(description="Feature vectors, each with two labels.")
     points: q.Count = Field(description="Iterates at which they are evaluated.")
     rate: q.Positive = Field(description="Scaled rate gamma.")
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")

@@ -31,7 +31,7 @@ OURS = [
 class Parameters(Scaled):
     """Problems, rates and noise on which the routes are compared."""
 
-    dimension: Annotated[q.Dimension, Field(ge=2)] = Field(description="Dimension d.")
+    dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
     ridge: Annotated[q.NonNegative, Field(gt=0)] = Field(
         description="Penalty delta, where there is one."
     )
