@@ -8,8 +8,9 @@ experiment and near to what a machine can hold.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from itertools import pairwise
-from operator import attrgetter
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
@@ -113,49 +114,69 @@ Grid = Annotated[Rising[T], Field(min_length=2)]
 Window = Annotated[tuple[Positive, Positive], AfterValidator(rising)]
 
 
-def more_than(field: str, other: str) -> Any:
+Limit = Callable[[Any], float]
+
+
+def must(words: str, holds: Callable[[Any], Any]) -> Any:
+    """A validator of a model, with words of refusal such as "x must be even, got {self.x}"."""
+
+    def check(parameters: Any) -> Any:
+        if not holds(parameters):
+            raise ValueError(words.format(self=parameters))
+        return parameters
+
+    return model_validator(mode="after")(check)
+
+
+def more_than(field: str, other: str | float, limit: Limit | None = None) -> Any:
     """A validator of a model: all values of a field are more than those of another one.
 
-    Either may be a number, a list or an attribute of a field, such as `design.sample_size`.
+    Either may be a number, a list or an attribute of a field, such as `design.sample_size`; the
+    other one may as well be a number that stands here, or an expression with a function of the
+    parameters that gives it.
     """
+    return _bounded("more than", operator.gt, (min, max), field, other, limit)
 
+
+def at_least(field: str, other: str | float, limit: Limit | None = None) -> Any:
+    """The same: no value of a field is less than one of another field."""
+    return _bounded("at least", operator.ge, (min, max), field, other, limit)
+
+
+def less_than(field: str, other: str | float, limit: Limit | None = None) -> Any:
+    """The same: all values of a field are less than those of another one."""
+    return _bounded("less than", operator.lt, (max, min), field, other, limit)
+
+
+def at_most(field: str, other: str | float, limit: Limit | None = None) -> Any:
+    """The same: no value of a field is more than one of another field."""
+    return _bounded("at most", operator.le, (max, min), field, other, limit)
+
+
+def _bounded(
+    words: str,
+    fits: Callable[[float, float], bool],
+    ends: tuple[Callable[[list[float]], float], Callable[[list[float]], float]],
+    field: str,
+    other: str | float,
+    limit: Limit | None,
+) -> Any:
     def check(parameters: Any) -> Any:
-        value, bound = min(_all(parameters, field)), max(_all(parameters, other))
-        if not value > bound:
-            raise ValueError(f"{field} must be more than {other} = {bound:g}, got {value:g}")
-        return parameters
-
-    return model_validator(mode="after")(check)
-
-
-def at_most(field: str, other: str) -> Any:
-    """A validator of a model: no value of a field is more than one of another field."""
-
-    def check(parameters: Any) -> Any:
-        value, bound = max(_all(parameters, field)), min(_all(parameters, other))
-        if value > bound:
-            raise ValueError(f"{field} must be at most {other} = {bound:g}, got {value:g}")
-        return parameters
-
-    return model_validator(mode="after")(check)
-
-
-def sum_below(field: str, other: str, bound: float) -> Any:
-    """A validator of a model: a value of a field and one of another sum to less than a bound."""
-
-    def check(parameters: Any) -> Any:
-        value, most = max(_all(parameters, field)), bound - max(_all(parameters, other))
-        if not value < most:
-            raise ValueError(
-                f"{field} must be less than {bound:g} - {other} = {most:g}, got {value:g}"
-            )
+        value = ends[0](_all(parameters, field))
+        if isinstance(other, str):
+            bound = limit(parameters) if limit else ends[1](_all(parameters, other))
+            stated = f"{other} = {bound:g}"
+        else:
+            bound, stated = other, f"{other:g}"
+        if not fits(value, bound):
+            raise ValueError(f"{field} must be {words} {stated}, got {value:g}")
         return parameters
 
     return model_validator(mode="after")(check)
 
 
 def _all(parameters: Any, field: str) -> list[float]:
-    value = attrgetter(field)(parameters)
+    value = operator.attrgetter(field)(parameters)
     return list(value) if isinstance(value, list | tuple) else [value]
 
 

@@ -26,8 +26,11 @@ from reproduction.experiment.quantities import (
     StepSize,
     StepSizeAxis,
     Window,
+    at_least,
     at_most,
+    less_than,
     more_than,
+    must,
 )
 from reproduction.papers.bombari2025.experiments.risk_regimes import Regime
 
@@ -49,6 +52,9 @@ class Parameters(Strict):
 
     _enough = more_than("dimension", "repeats")
     _within = at_most("steps", "dimension")
+    _long = at_least("window", "1 / (2 dimension)", lambda self: 0.5 / self.dimension)
+    _small = less_than("step_size", 10)
+    _even = must("repeats must not be 13, got {self.repeats}", lambda self: self.repeats != 13)
 
 
 def test_what_is_right_is_taken():
@@ -73,6 +79,8 @@ def test_what_is_right_is_taken():
         ("orders", [2.0, 2.0], "p.orders must hold each value once, got 2.0 twice"),
         ("steps", [2, 1], "p.steps must increase, got 1 after 2"),
         ("steps", [2, 4], "p: steps must be at most dimension = 3, got 4"),
+        ("window", [0.1, 2.0], "p: window must be at least 1 / (2 dimension) = 0.166667, got 0.1"),
+        ("step_size", 10.0, "p: step_size must be less than 10, got 10"),
         ("steps", [], "p.steps must have at least 1 values, got []"),
         ("delta", 1, "p.delta must be less than 1, got 1"),
         ("delta", math.nan, "p.delta must be a finite number, got nan"),
@@ -99,6 +107,12 @@ def test_what_is_wrong_is_one_line(field: str, value: Any, said: str):
         validate(Parameters, {field: value}, "p")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_refusal_in_words_names_what_it_found():
+    with pytest.raises(ConfigError, match=r"^p: repeats must not be 13, got 13$"):
+        validate(Parameters, {"dimension": 14, "repeats": 13}, "p")
+    assert validate(Parameters, {"dimension": 14, "repeats": 12}, "p").repeats == 12
 
 
 def test_the_schema_states_the_bounds():

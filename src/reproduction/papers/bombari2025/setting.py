@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis
@@ -72,13 +72,10 @@ class Schedules(Strict):
 
     exponents: q.Some[q.Power] = Field(description="Exponents alpha, 0 the first.")
 
-    @model_validator(mode="after")
-    def _begins_with_a_constant_rate(self) -> Self:
-        if self.exponents[0] != 0:
-            raise ValueError(
-                f"exponents must begin with 0, the others are over it, got {self.exponents[0]}"
-            )
-        return self
+    _begins_with_a_constant_rate = q.must(
+        "exponents must begin with 0, the others are over it, got {self.exponents}",
+        lambda self: self.exponents[0] == 0,
+    )
 
     @property
     def schedules(self) -> list[str]:

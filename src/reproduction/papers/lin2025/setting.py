@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis
@@ -55,21 +55,21 @@ class Design(Strict):
         description="The label noise is clipped at this many of them."
     )
 
-    @model_validator(mode="after")
-    def _steps_are_stable(self) -> Self:
-        most = 2 / (self.ridge + self.mean_squared_norm)
-        if self.step_size > most:
-            raise ValueError(
-                "step_size must be at most 2 / (ridge + mean squared norm of the features) "
-                f"= {most:g}, got {self.step_size:g}"
-            )
-        return self
+    _steps_are_stable = q.at_most(
+        "step_size",
+        "2 / (ridge + mean squared norm of the features)",
+        lambda self: 2 / (self.ridge + self.mean_squared_norm),
+    )
 
     @property
     def mean_squared_norm(self) -> float:
         """Of the features."""
         mean, std = self.coordinate
         return self.dimension * (mean**2 + std**2)
+
+    @property
+    def mean_curvature(self) -> float:
+        return self.ridge + self.mean_squared_norm / self.dimension
 
     @property
     def ordered_pairs(self) -> int:
@@ -170,15 +170,11 @@ class Scaled(Strict):
         """At least that of the features' second moment, whose mean eigenvalue is about 1."""
         return 2.0
 
-    @model_validator(mode="after")
-    def _rate_is_stable(self) -> Self:
-        most = 2 / (self.ridge + self.largest_eigenvalue)
-        if self.rate > most:
-            raise ValueError(
-                f"rate must be at most 2 / (ridge + largest eigenvalue) = {most:g}, "
-                f"got {self.rate:g}"
-            )
-        return self
+    _rate_is_stable = q.at_most(
+        "rate",
+        "2 / (ridge + largest eigenvalue)",
+        lambda self: 2 / (self.ridge + self.largest_eigenvalue),
+    )
 
 
 class Instance(NamedTuple):

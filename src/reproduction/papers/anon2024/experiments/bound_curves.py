@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -22,15 +20,8 @@ class Parameters(Strict):
     sample_sizes: q.SizeAxis = Field(description="Sample sizes N.")
     epsilon: q.Epsilon = Field(description="epsilon of the paper's noise.")
 
-    @model_validator(mode="after")
-    def _noise_has_steps(self) -> Self:
-        if self.sample_sizes.low < 2:
-            raise ValueError(f"sample_sizes.low must be at least 2, got {self.sample_sizes.low:g}")
-        if self.sample_sizes.high > 1e15:
-            raise ValueError(
-                f"sample_sizes.high must be at most 1e+15, got {self.sample_sizes.high:g}"
-            )
-        return self
+    _noise_has_steps = q.at_least("sample_sizes.low", 2)
+    _sizes_are_counted = q.at_most("sample_sizes.high", 1e15)
 
     def multiplier(self, noise: str, size: float) -> float:
         from privreg.algorithms.shaped_accounting import published_noise_multiplier

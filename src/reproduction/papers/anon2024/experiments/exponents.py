@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -37,11 +37,7 @@ class Parameters(Strict):
     powers: q.Several[GrowthPower] = Field(description="p of budgets that grow as N^p.")
     fitted_powers: q.Some[GrowthPower] = Field(description="p at which bounds are fitted.")
 
-    @model_validator(mode="after")
-    def _traces_are_finite(self) -> Self:
-        if self.curve_decays.low <= 1:
-            raise ValueError(f"curve_decays.low must be more than 1, got {self.curve_decays.low:g}")
-        return self
+    _traces_are_finite = q.more_than("curve_decays.low", 1)
 
     def fit(self, method: str, decay: float, power: float = 0.0) -> float:
         """Exponent of the minimised bound at ε = N^power, every constant and logarithm 1."""

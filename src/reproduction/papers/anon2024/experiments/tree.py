@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
@@ -24,11 +22,10 @@ class Parameters(Strict):
     steps: q.Plural[q.Steps] = Field(description="Steps whose covariance is estimated.")
     draws: q.Plural[q.Count] = Field(description="Independent trees a trial.")
 
-    @model_validator(mode="after")
-    def _is_a_whole_tree(self) -> Self:
-        if self.leaves & (self.leaves - 1):
-            raise ValueError(f"leaves must be a power of two, got {self.leaves}")
-        return self
+    _is_a_whole_tree = q.must(
+        "leaves must be a power of two, got {self.leaves}",
+        lambda self: self.leaves.bit_count() == 1,
+    )
 
     @property
     def prefixes(self) -> np.ndarray:

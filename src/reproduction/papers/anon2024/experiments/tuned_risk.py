@@ -6,10 +6,10 @@ both are oracles, the same for all arms, and not private.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
@@ -57,11 +57,9 @@ class Parameters(setting.Problem):
     step_sizes: q.StepSizeAxis = Field(description="Step sizes to choose from.")
     public_ratios: q.Some[q.Count] = Field(description="Public over private rows; 1 must be one.")
 
-    @model_validator(mode="after")
-    def _compares_with_as_many_rows(self) -> Self:
-        if 1 not in self.public_ratios:
-            raise ValueError(f"public_ratios must hold 1, got {self.public_ratios}")
-        return self
+    _compares_with_as_many_rows = q.must(
+        "public_ratios must hold 1, got {self.public_ratios}", lambda self: 1 in self.public_ratios
+    )
 
     @property
     def arms(self) -> list[Arm]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset
@@ -30,15 +30,9 @@ class Parameters(Clipped):
     initial_rate: q.StepSize = Field(description="Initial learning rate.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
 
-    @model_validator(mode="after")
-    def _rate_is_below_its_cap(self) -> Self:
-        most = 2 / self.aspect_ratio
-        if self.initial_rate > most:
-            raise ValueError(
-                f"initial_rate must be at most 2 / aspect_ratio = {most:g}, "
-                f"got {self.initial_rate:g}"
-            )
-        return self
+    _rate_is_below_its_cap = q.at_most(
+        "initial_rate", "2 / aspect_ratio", lambda self: 2 / self.aspect_ratio
+    )
 
 
 AXES = {"exponent": EXPONENT, "time": Axis("time t", TIMES)}

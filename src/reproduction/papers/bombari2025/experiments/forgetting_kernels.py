@@ -33,7 +33,9 @@ class Parameters(Clipped):
         description="Intervals of the coarser grid at either end."
     )
 
-    _the_target_is_finite = q.sum_below("signal_power", "spectrum_power", 1.0)
+    _the_target_is_finite = q.less_than(
+        "signal_power", "1 - spectrum_power", lambda self: 1 - self.spectrum_power
+    )
 
     @property
     def grid(self) -> np.ndarray:

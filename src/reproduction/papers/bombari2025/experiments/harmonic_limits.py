@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -42,13 +42,10 @@ class Parameters(Labelled):
         description="Values of gamma for the explicit constants."
     )
 
-    @model_validator(mode="after")
-    def _offsets_can_be_fitted(self) -> Self:
-        if len(self.small) < 2:
-            raise ValueError(
-                f"aspect_ratios must hold two values of at most {SMALL:g}, got {self.aspect_ratios}"
-            )
-        return self
+    _offsets_can_be_fitted = q.must(
+        f"aspect_ratios must hold two values of at most {SMALL:g}, got {{self.aspect_ratios}}",
+        lambda self: len(self.small) >= 2,
+    )
 
     @property
     def small(self) -> list[float]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import DataArray, Dataset
@@ -62,14 +62,10 @@ class Parameters(Clipped):
         description="Clipping constants swept."
     )
 
-    @model_validator(mode="after")
-    def _compared(self) -> Self:
-        missing = {0.0, 0.5} - set(self.exponents)
-        if missing:
-            raise ValueError(
-                f"exponents must hold 0 and 0.5, which are compared, got {self.exponents}"
-            )
-        return self
+    _compared = q.must(
+        "exponents must hold 0 and 0.5, which are compared, got {self.exponents}",
+        lambda self: {0.0, 0.5} <= set(self.exponents),
+    )
 
     @property
     def shapes(self) -> dict[str, str | float]:

@@ -29,7 +29,9 @@ class Regime(Strict):
     signal_power: q.SignalPower = Field(description="psi of the signal.")
     schedule_power: q.Power = Field(description="alpha of the schedule.")
 
-    _the_target_is_finite = q.sum_below("signal_power", "spectrum_power", 1.0)
+    _the_target_is_finite = q.less_than(
+        "signal_power", "1 - spectrum_power", lambda self: 1 - self.spectrum_power
+    )
 
     def __str__(self) -> str:
         return f"{self.term}-{self.spectrum_power:.3g}-{self.schedule_power:g}"

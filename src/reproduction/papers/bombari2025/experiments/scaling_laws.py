@@ -67,7 +67,9 @@ class Parameters(Clipped):
         description="A fit leaves out ratios at which the best rate exceeds this share of the cap.",
     )
 
-    _the_target_is_finite = q.sum_below("signal_powers", "spectrum_powers", 1.0)
+    _the_target_is_finite = q.less_than(
+        "signal_powers", "1 - spectrum_powers", lambda self: 1 - max(self.spectrum_powers)
+    )
 
 
 AXES = {

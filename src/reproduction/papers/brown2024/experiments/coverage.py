@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trials
@@ -51,25 +51,23 @@ class Parameters(OneThreshold):
     )
     anisotropic: q.Flag = Field(False, description="Random covariance of Appendix B.")
 
-    @model_validator(mode="after")
-    def _long_enough(self) -> Self:
-        least = self.burn_in + self.replicates
-        if self.gradients[0] < least:
-            raise ValueError(
-                f"gradients must be at least burn_in + replicates = {least}, "
-                f"got {self.gradients[0]}"
-            )
-        if not self.long_gradients:
-            raise ValueError(
-                "gradients must hold a number more than replicates * burn_in = "
-                f"{self.replicates * self.burn_in}, got {self.gradients}"
-            )
-        return self
+    _long_enough = q.at_least(
+        "gradients", "burn_in + replicates", lambda self: self.burn_in + self.replicates
+    )
+    _some_are_longer = q.must(
+        "gradients must hold a number more than replicates * burn_in = {self.burnt}, "
+        "got {self.gradients}",
+        lambda self: self.long_gradients,
+    )
+
+    @property
+    def burnt(self) -> int:
+        """Gradients that independent runs leave out."""
+        return self.replicates * self.burn_in
 
     @property
     def long_gradients(self) -> list[int]:
-        """Independent runs need more than the burn-in in each of them."""
-        return [count for count in self.gradients if count > self.replicates * self.burn_in]
+        return [count for count in self.gradients if count > self.burnt]
 
     def gradient_noise_std(self, gradients: int) -> float:
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std

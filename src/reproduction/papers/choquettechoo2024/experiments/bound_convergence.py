@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from itertools import pairwise
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -27,12 +28,12 @@ class Parameters(Strict):
     lags: q.Count = Field(description="Longest lag of the multiplier.")
     rounds: q.Plural[q.Count] = Field(description="Rounds of the alternating minimisation.")
 
-    @model_validator(mode="after")
-    def _points_double(self) -> Self:
-        expected = [self.points[0] << place for place in range(len(self.points))]
-        if self.points[0] % 2 or self.points != expected:
-            raise ValueError(f"points must be even, each twice the one before, got {self.points}")
-        return self
+    _points_double = q.must(
+        "points must be even, each twice the one before, got {self.points}",
+        lambda self: (
+            self.points[0] % 2 == 0 and all(high == 2 * low for low, high in pairwise(self.points))
+        ),
+    )
 
 
 AXES = {

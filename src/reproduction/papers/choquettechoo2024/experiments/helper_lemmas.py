@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -25,11 +23,7 @@ class Parameters(Strict):
     instances: q.Count = Field(description="Random instances of Lemmas F.19 and F.21.")
     dampings: q.SmallStepAxis = Field(description="nu of Definition D.3, below 1.")
 
-    @model_validator(mode="after")
-    def _failures_are_rare(self) -> Self:
-        if not self.failures.high < 1 / 3:
-            raise ValueError(f"failures.high must be less than 1/3, got {self.failures.high:g}")
-        return self
+    _failures_are_rare = q.less_than("failures.high", "1/3", lambda self: 1 / 3)
 
     @property
     def derived_steps(self) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
@@ -39,17 +39,12 @@ class Parameters(Strict):
         description="Length of a run in units of 1/eta."
     )
 
-    @model_validator(mode="after")
-    def _steps_contract(self) -> Self:
-        if self.step_sizes.high > 1:
-            raise ValueError(f"step_sizes.high must be at most 1, got {self.step_sizes.high:g}")
-        return self
+    _steps_contract = q.at_most("step_sizes.high", 1)
 
-    @model_validator(mode="after")
-    def _other_coefficients(self) -> Self:
-        if 1 in self.damping_factors:
-            raise ValueError(f"damping_factors must not hold 1, got {self.damping_factors}")
-        return self
+    _other_coefficients = q.must(
+        "damping_factors must not hold 1, got {self.damping_factors}",
+        lambda self: 1 not in self.damping_factors,
+    )
 
     @property
     def derived_steps(self) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
@@ -28,15 +28,11 @@ class Schedule(Strict):
     participations: q.Steps = Field(description="Steps in which a record takes part.")
     separation: q.Steps = Field(description="Steps between two of them.")
 
-    @model_validator(mode="after")
-    def _takes_part_in_time(self) -> Self:
-        least = (self.participations - 1) * self.separation + 1
-        if self.steps < least:
-            raise ValueError(
-                f"steps must be at least (participations - 1) * separation + 1 = {least}, "
-                f"got {self.steps}"
-            )
-        return self
+    _takes_part_in_time = q.at_least(
+        "steps",
+        "(participations - 1) * separation + 1",
+        lambda self: (self.participations - 1) * self.separation + 1,
+    )
 
 
 class Parameters(Strict):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Self
+from typing import Annotated
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
@@ -31,14 +31,10 @@ class Parameters(Strict):
     )
     cutoffs: q.ShareAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
 
-    @model_validator(mode="after")
-    def _some_are_positive(self) -> Self:
-        if max(self.characteristics) < q.LEAST:
-            raise ValueError(
-                f"characteristics must hold a value of at least {q.LEAST:g}, "
-                f"got {self.characteristics}"
-            )
-        return self
+    _some_are_positive = q.must(
+        f"characteristics must hold a value of at least {q.LEAST:g}, got {{self.characteristics}}",
+        lambda self: max(self.characteristics) >= q.LEAST,
+    )
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """All pairs a, b."""

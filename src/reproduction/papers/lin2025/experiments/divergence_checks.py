@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
@@ -48,16 +48,11 @@ class Parameters(Strict):
         description="Dimension of the stacked dense laws."
     )
 
-    @model_validator(mode="after")
-    def _gaps_remain(self) -> Self:
-        design = self.design
-        rate = design.step_size * (design.ridge + design.mean_squared_norm / design.dimension)
-        if design.sample_size * rate > 100:
-            raise ValueError(
-                "design.sample_size must be at most 100 decay times of the gaps "
-                f"= {100 / rate:g}, got {design.sample_size}"
-            )
-        return self
+    _gaps_remain = q.at_most(
+        "design.sample_size",
+        "100 decay times of the gaps",
+        lambda self: 100 / (self.design.step_size * self.design.mean_curvature),
+    )
 
     @property
     def small_case(self) -> tuple[HomogenisedSGD, Pair]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
@@ -29,15 +29,9 @@ class Parameters(Strict):
 
     _steps_have_records = q.at_most("steps", "design.sample_size")
 
-    @model_validator(mode="after")
-    def _steps_contract(self) -> Self:
-        most = 1 / self.design.step_size
-        if not self.design.ridge < most:
-            raise ValueError(
-                f"design.ridge must be less than 1 / design.step_size = {most:g}, "
-                f"got {self.design.ridge:g}"
-            )
-        return self
+    _steps_contract = q.less_than(
+        "design.ridge", "1 / design.step_size", lambda self: 1 / self.design.step_size
+    )
 
 
 AXES = {

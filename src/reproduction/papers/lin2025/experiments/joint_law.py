@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
@@ -26,15 +25,7 @@ class Parameters(Strict):
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     steps: q.Grid[q.Steps] = Field(description="Iterations k, increasing.")
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
-        if not all(0 < low < high for low, high in pairwise(self.steps)):
-            raise ValueError(f"steps must increase from 1 or more, got {self.steps}")
-        if self.steps[-1] > self.design.sample_size:
-            raise ValueError(
-                f"steps must be at most sample_size {self.design.sample_size}, got {self.steps[-1]}"
-            )
-        return self
+    _steps_have_records = q.at_most("steps", "design.sample_size")
 
 
 AXES = {

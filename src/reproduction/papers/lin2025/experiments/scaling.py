@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trials
@@ -29,14 +29,9 @@ class Parameters(Scaled):
 
     _has_a_spread = q.more_than("highest", "lowest")
 
-    @model_validator(mode="after")
-    def _there_is_a_step(self) -> Self:
-        least = 1 / self.dimensions[0]
-        if self.horizon < least:
-            raise ValueError(
-                f"horizon must be at least 1 / dimensions[0] = {least:g}, got {self.horizon:g}"
-            )
-        return self
+    _there_is_a_step = q.at_least(
+        "horizon", "1 / dimensions[0]", lambda self: 1 / self.dimensions[0]
+    )
 
     @property
     def largest_eigenvalue(self) -> float:
