@@ -30,7 +30,7 @@ from reproduction.experiment.declared import Given, Variables, arguments_of, cal
 from reproduction.experiment.declared import Mean as Mean
 from reproduction.experiment.declared import Quantity as Quantity
 from reproduction.experiment.progress import track
-from reproduction.experiment.summaries import standard_deviation
+from reproduction.experiment.summaries import standard_deviation, trials_last
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -317,8 +317,3 @@ def kept(*blocks: Block, names: Sequence[str] = (), artifact: str = "simulation"
 
     keep = {"simulation": from_simulation, "theory": from_theory}
     return per(**quantities)(keep[artifact])
-
-
-def trials_last(array: xr.DataArray) -> np.ndarray:
-    """Values with the trials on the last axis, contiguous, so that sums have one order."""
-    return np.ascontiguousarray(array.transpose(..., "trial").values)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reproduction.experiment.annotations import DataArray
 from reproduction.experiment.datasets import Release, variable
 
 
@@ -47,6 +48,11 @@ def mean_and_error(
             missing=missing,
         ),
     }
+
+
+def trials_last(array: DataArray) -> np.ndarray:
+    """Values with the trials on the last axis, contiguous, so that sums have one order."""
+    return np.ascontiguousarray(array.transpose(..., "trial").values)
 
 
 def standard_deviation(samples: ArrayLike, axis: int = -1) -> np.ndarray:

@@ -10,9 +10,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, trials_last
+from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import jackknife
+from reproduction.experiment.summaries import jackknife, trials_last
 
 if TYPE_CHECKING:
     from reproduction.studies.compared_methods import Fit

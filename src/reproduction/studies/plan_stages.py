@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import (
-    Axis,
-    Block,
-    Estimate,
-    Quantity,
-    kept,
-    per,
-    trials_last,
-)
+from reproduction.experiment.cells import Axis, Block, Estimate, Quantity, kept, per
+from reproduction.experiment.summaries import trials_last
 
 if TYPE_CHECKING:
     from reproduction.studies.regret import Case

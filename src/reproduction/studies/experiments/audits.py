@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.quantities import Positive, Probability
+from reproduction.experiment.summaries import trials_last
 
 if TYPE_CHECKING:
     import numpy as np

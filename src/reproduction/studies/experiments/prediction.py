@@ -9,8 +9,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, kept, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Estimate, kept, per, stage
 from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import trials_last
 
 if TYPE_CHECKING:
     from reproduction.studies.predicted_settings import Setting

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, per, stage, trials_last
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.summaries import trials_last
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import SHAPES
 

@@ -7,8 +7,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.identities import Stated, above, below, close, identity, times
+from reproduction.experiment.summaries import trials_last
 from reproduction.papers.anon2024 import gaussian_moments, setting
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, SHAPES, generator
 

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage, trials_last
-from reproduction.experiment.summaries import error_of_mean
+from reproduction.experiment.cells import Estimate, Mean, Quantity, per, stage
+from reproduction.experiment.summaries import error_of_mean, trials_last
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
 

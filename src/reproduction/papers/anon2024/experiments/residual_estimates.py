@@ -7,8 +7,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import DataArray, Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import trials_last
 
 PLACE = "Algorithm 2, Lemma B.3"
 

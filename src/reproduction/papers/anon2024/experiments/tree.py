@@ -7,8 +7,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Estimate, per, stage
 from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import trials_last
 
 PLACE = "Figure 1, Algorithm 3"
 

@@ -13,8 +13,8 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
-from reproduction.experiment.summaries import jackknife
+from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
+from reproduction.experiment.summaries import jackknife, trials_last
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
 

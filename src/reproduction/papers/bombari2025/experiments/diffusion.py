@@ -9,14 +9,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
-from reproduction.papers.bombari2025.setting import (
-    SPECTRUM,
-    Clipped,
-    Spectra,
-    eigenvalues,
-    finite_spectrum,
-)
+from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
+from reproduction.experiment.summaries import trials_last
+from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
     from privreg.schedules import Polynomial
@@ -25,7 +20,7 @@ if TYPE_CHECKING:
 PLACE = "Remark 4.3, equations (4.14) and (C.1)"
 
 
-class Parameters(Spectra, Clipped):
+class Parameters(setting.Spectra, setting.Clipped):
     """Paths of both forms in the setting of Figure 1."""
 
     dimension: q.Dimension = Field(description="Dimension d.")
@@ -50,7 +45,7 @@ class Parameters(Spectra, Clipped):
 
 AXES = {
     "form": Axis("form of the drift", ("corrected", "printed")),
-    "spectrum": SPECTRUM,
+    "spectrum": setting.SPECTRUM,
     "time": Axis("time t", "times"),
 }
 GRID = ("form", "spectrum")
@@ -61,7 +56,7 @@ def limit(parameters: Parameters, spectrum: str) -> np.ndarray:
     from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
     return deterministic_equivalent.solve(
-        finite_spectrum(spectrum, parameters.dimension),
+        setting.finite_spectrum(spectrum, parameters.dimension),
         parameters.schedule(),
         **parameters.problem(parameters.aspect_ratio, parameters.budget.root),
         times=parameters.times,
@@ -76,7 +71,8 @@ def path(parameters: Parameters, trial: Trial, form: Form, spectrum: str) -> np.
 
     return homogenised_sde.risk_path(
         LinearModel.even_target(
-            eigenvalues(spectrum, parameters.dimension), label_noise_std=parameters.label_noise_std
+            setting.eigenvalues(spectrum, parameters.dimension),
+            label_noise_std=parameters.label_noise_std,
         ),
         parameters.schedule(),
         trial.rng,

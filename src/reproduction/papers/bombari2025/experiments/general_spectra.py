@@ -10,12 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.papers.bombari2025.setting import (
-    ASPECT_RATIO,
-    HARMONIC,
-    Clipped,
-    polynomial_name,
-)
+from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
     from privreg.schedules import Schedule
@@ -23,7 +18,7 @@ if TYPE_CHECKING:
 
 PLACE = "Propositions D.3, D.4 and 5.2 and Theorem 2 in their general versions"
 EXPONENTS = (0.0, 0.5, 1.0, 2.0)
-SHAPES = (*map(polynomial_name, EXPONENTS), HARMONIC)
+SHAPES = (*map(setting.polynomial_name, EXPONENTS), setting.HARMONIC)
 # The constants' logarithms are read between the smallest values that the bounds compute with.
 Ratio = Annotated[q.Real, Field(ge=1e-16, le=1)]
 # C of (D.23), (D.49) and (D.80): the start is forgotten down to gamma at every exponent.
@@ -34,7 +29,7 @@ SEARCHED = (1e-7, 1e-8)
 LARGE, SHARE = (16.0, 64.0, 256.0), 1e-6
 
 
-class Parameters(Clipped):
+class Parameters(setting.Clipped):
     """Covariances with two eigenvalues, at the hyper-parameters of the propositions."""
 
     smallest: q.Several[Annotated[q.Positive, Field(lt=1)]] = Field(
@@ -54,7 +49,7 @@ AXES = {
     "privacy_power": Axis("power b of rho = gamma^b", "privacy_powers"),
     "smallest": Axis("smaller eigenvalue", "smallest"),
     "largest": Axis("larger eigenvalue", "largest"),
-    "aspect_ratio": ASPECT_RATIO,
+    "aspect_ratio": setting.ASPECT_RATIO,
     "best": Axis("schedule of the best rate", SHAPES[:2]),
 }
 SETTINGS = tuple(AXES)[:5]
@@ -85,7 +80,10 @@ def settings(
         **parameters.problem(aspect_ratio, rho, clip_constant),
         times=[1.0],
     ).final_risk.item()
-    growth, power = aspect_ratio * _growth(schedule, aspect_ratio), 4 if schedule == HARMONIC else 2
+    growth, power = (
+        aspect_ratio * _growth(schedule, aspect_ratio),
+        4 if schedule == setting.HARMONIC else 2,
+    )
     order = largest * growth + (growth / rho) ** 2
     return {
         "risk": risk,
@@ -161,7 +159,7 @@ def _spectrum(smallest: float, largest: float) -> Spectrum:
 
 def _growth(schedule: str, gamma: float) -> float:
     """What the square root of the private, and the sampling, part of a rate has beyond gamma."""
-    if schedule == HARMONIC:
+    if schedule == setting.HARMONIC:
         return 1.0
     exponent = EXPONENTS[SHAPES.index(schedule)]
     return float(max(exponent, 1.0) * np.log(1 / gamma) ** (1 / (1 + exponent)))
@@ -173,7 +171,7 @@ def _stated(
     from privreg.schedules import Harmonic, Polynomial
 
     smallest, largest = spectrum.eigenvalues.min(), spectrum.eigenvalues.max()
-    if schedule == HARMONIC:
+    if schedule == setting.HARMONIC:
         constant = 0.5 + parameters.label_noise_std**2 / 2 + 90
         offset = max(
             9 * constant * largest / smallest**2 * gamma,

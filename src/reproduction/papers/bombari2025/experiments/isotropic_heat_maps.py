@@ -9,21 +9,15 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Mean, Quantity, means, per, stage, trials_last
-from reproduction.papers.bombari2025 import heat_maps
-from reproduction.papers.bombari2025.setting import (
-    CLIP_CONSTANT,
-    EXPONENT,
-    INITIAL_RATE,
-    SAMPLE_SIZE,
-    Labelled,
-)
+from reproduction.experiment.cells import Mean, Quantity, means, per, stage
+from reproduction.experiment.summaries import trials_last
+from reproduction.papers.bombari2025 import heat_maps, setting
 
 PLACE = "Figure 4"
 REFINEMENTS, OFFSETS = 3, np.linspace(-1, 1, 9)
 
 
-class Parameters(Labelled):
+class Parameters(setting.Labelled):
     """Figure 4: two sample sizes, two schedules, a grid of settings."""
 
     dimension: Annotated[q.Dimension, Field(ge=3)] = Field(description="Dimension d.")
@@ -49,10 +43,10 @@ class Parameters(Labelled):
 
 
 AXES = {
-    "sample_size": SAMPLE_SIZE,
-    "exponent": EXPONENT,
-    "clip_constant": CLIP_CONSTANT,
-    "initial_rate": INITIAL_RATE,
+    "sample_size": setting.SAMPLE_SIZE,
+    "exponent": setting.EXPONENT,
+    "clip_constant": setting.CLIP_CONSTANT,
+    "initial_rate": setting.INITIAL_RATE,
 }
 PANEL, MAP = ("sample_size", "exponent"), ("clip_constant", "initial_rate")
 ABOVE_CAP = "the deterministic equivalent is above the cap everywhere"

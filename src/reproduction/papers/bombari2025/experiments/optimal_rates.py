@@ -11,14 +11,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import DataArray, Dataset
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.papers.bombari2025.setting import (
-    ASPECT_RATIO,
-    HARMONIC,
-    SCHEDULE,
-    Clipped,
-    TinyRatio,
-    polynomial_name,
-)
+from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
     from privreg.theory.one_pass_dpgd.rate_search import Best
@@ -42,7 +35,7 @@ class Penalty(Strict):
         return f"rho={self.budget.root:g}, gamma={self.aspect_ratio:g}"
 
 
-class Parameters(Clipped):
+class Parameters(setting.Clipped):
     """Optimised risks over aspect ratios, and sweeps of the clipping constant."""
 
     aspect_ratios: Annotated[q.Some[Ratio], Field(min_length=4)] = Field(
@@ -53,7 +46,7 @@ class Parameters(Clipped):
         description="Power b of rho = gamma^b, more than 1/2: private noise dominates."
     )
     exponents: q.Several[q.Power] = Field(description="Exponents alpha of the schedules.")
-    log_power_aspect_ratios: tuple[TinyRatio, TinyRatio] = Field(
+    log_power_aspect_ratios: tuple[setting.TinyRatio, setting.TinyRatio] = Field(
         description="Two values of gamma, tiny and decreasing, between which powers of "
         "ln(1/gamma) are measured.",
     )
@@ -70,8 +63,8 @@ class Parameters(Clipped):
     @property
     def shapes(self) -> dict[str, str | float]:
         """Polynomial schedules by their exponents, and the other two by name."""
-        polynomials = {polynomial_name(exponent): exponent for exponent in self.exponents}
-        return {**polynomials, GROWING: GROWING, HARMONIC: HARMONIC}
+        polynomials = {setting.polynomial_name(exponent): exponent for exponent in self.exponents}
+        return {**polynomials, GROWING: GROWING, setting.HARMONIC: setting.HARMONIC}
 
     @property
     def privacy_labels(self) -> list[str]:
@@ -89,8 +82,8 @@ class Parameters(Clipped):
 
 AXES = {
     "zcdp_root": Axis("privacy rho of the output", "privacy_labels"),
-    "schedule": Axis(SCHEDULE.meaning, lambda parameters: list(parameters.shapes)),
-    "aspect_ratio": ASPECT_RATIO,
+    "schedule": Axis(setting.SCHEDULE.meaning, lambda parameters: list(parameters.shapes)),
+    "aspect_ratio": setting.ASPECT_RATIO,
     "polynomial": Axis("exponent alpha of a polynomial schedule", "exponents"),
     "regime": Axis("privacy rho of the output", "regimes"),
     "problem": Axis(
@@ -137,7 +130,9 @@ def rates(earlier: Dataset, **cell: str) -> dict:
 )
 def advantage_slope(earlier: Dataset, **cell: str) -> float:
     late = _late(earlier.risk.sel(cell))
-    half, constant = (late.sel(schedule=polynomial_name(exponent)).values for exponent in (0.5, 0))
+    half, constant = (
+        late.sel(schedule=setting.polynomial_name(exponent)).values for exponent in (0.5, 0)
+    )
     loglog = np.log(np.log(1 / late.aspect_ratio.values))
     return np.polyfit(loglog, np.log(half / constant), 1)[0]
 
@@ -149,7 +144,9 @@ def advantage_slope(earlier: Dataset, **cell: str) -> float:
     product_slope="slope in ln(1/gamma) of the best product of constant and rate, first privacy",
 )
 def products(earlier: Dataset, polynomial: float) -> dict:
-    late = _late(earlier.product.isel(zcdp_root=0).sel(schedule=polynomial_name(polynomial)))
+    late = _late(
+        earlier.product.isel(zcdp_root=0).sel(schedule=setting.polynomial_name(polynomial))
+    )
     logs = np.log(1 / late.aspect_ratio.values)
     return {
         "product_bend": (np.diff(late)[-1] / np.diff(logs)[-1])
@@ -171,7 +168,7 @@ def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ra
 
     risk = earlier.risk.sel(zcdp_root=zcdp_root, aspect_ratio=aspect_ratio)
     polynomial = risk[: len(parameters.exponents)].values.min()
-    own = risk.sel(schedule=HARMONIC).item()
+    own = risk.sel(schedule=setting.HARMONIC).item()
     noise: dict[str, Any] = {
         "aspect_ratio": aspect_ratio,
         "label_noise_std": parameters.label_noise_std,
@@ -209,8 +206,8 @@ def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
 )
 def penalty_risk(parameters: Parameters, problem: str, clip_constant: float) -> float:
     (case,) = (each for each in parameters.penalties if str(each) == problem)
-    setting = parameters.problem(case.aspect_ratio, case.budget.root, clip_constant)
-    return _best(case.exponent, setting).final_risk
+    given = parameters.problem(case.aspect_ratio, case.budget.root, clip_constant)
+    return _best(case.exponent, given).final_risk
 
 
 @per(
@@ -238,7 +235,7 @@ def _best(shape: str | float, problem: dict[str, Any]) -> Best:
     from privreg import spectra
     from privreg.theory.one_pass_dpgd import rate_search
 
-    if shape == HARMONIC:
+    if shape == setting.HARMONIC:
         return rate_search.harmonic(spectra.isotropic(), **problem)
     exponent = np.log(np.log(1 / problem["aspect_ratio"])) if shape == GROWING else float(shape)
     return rate_search.polynomial(spectra.isotropic(), exponent=exponent, **problem)
@@ -246,7 +243,7 @@ def _best(shape: str | float, problem: dict[str, Any]) -> Best:
 
 def _growth(shape: str | float, gamma: float) -> float:
     """What the square root of the private, and the sampling, part of a rate has beyond gamma."""
-    if shape == HARMONIC:
+    if shape == setting.HARMONIC:
         return 1.0
     log = np.log(1 / gamma)
     if shape == GROWING:

@@ -9,19 +9,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
-from reproduction.experiment.summaries import error_of_mean, standard_deviation
-from reproduction.papers.bombari2025.setting import (
-    HARMONIC,
-    SAMPLE_SIZE,
-    SCHEDULE,
-    SPECTRUM,
-    Clipped,
-    Schedules,
-    Spectra,
-    eigenvalues,
-    finite_spectrum,
-)
+from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
+from reproduction.experiment.summaries import error_of_mean, standard_deviation, trials_last
+from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
     from privreg.schedules import Schedule
@@ -29,7 +19,7 @@ if TYPE_CHECKING:
 PLACE = "Figure 7"
 
 
-class Parameters(Spectra, Schedules, Clipped):
+class Parameters(setting.Spectra, setting.Schedules, setting.Clipped):
     """Figure 7: two spectra, polynomial schedules and the harmonic one, a range of sample sizes."""
 
     dimension: Annotated[q.Dimension, Field(ge=3)] = Field(description="Dimension d.")
@@ -38,9 +28,9 @@ class Parameters(Spectra, Schedules, Clipped):
 
 
 AXES = {
-    "spectrum": SPECTRUM,
-    "schedule": SCHEDULE,
-    "sample_size": SAMPLE_SIZE,
+    "spectrum": setting.SPECTRUM,
+    "schedule": setting.SCHEDULE,
+    "sample_size": setting.SAMPLE_SIZE,
     "samples_per_dimension": Axis(
         "samples n / d",
         lambda parameters: np.asarray(parameters.sample_sizes) / parameters.dimension,
@@ -63,8 +53,8 @@ def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int
     from privreg.theory.one_pass_dpgd import rate_search
 
     problem = parameters.problem(parameters.dimension / sample_size, parameters.budget.root)
-    covariance = finite_spectrum(spectrum, parameters.dimension)
-    if schedule == HARMONIC:
+    covariance = setting.finite_spectrum(spectrum, parameters.dimension)
+    if schedule == setting.HARMONIC:
         best = rate_search.harmonic(covariance, **problem)
     else:
         exponent = parameters.exponent(schedule)
@@ -115,7 +105,9 @@ def run(
             mechanisms, trial.rng, dimension=parameters.dimension, target_norm=1.0, **noise
         )
     else:
-        model = LinearModel.even_target(eigenvalues(spectrum, parameters.dimension), **noise)
+        model = LinearModel.even_target(
+            setting.eigenvalues(spectrum, parameters.dimension), **noise
+        )
         found = one_pass_together.risk_paths_together(mechanisms, model, trial.rng)
     return [risk.item() for risk in found]
 
@@ -156,7 +148,7 @@ def _schedule(parameters: Parameters, schedule: str, chosen: Dataset) -> Schedul
     from privreg.schedules import Harmonic, Polynomial
 
     amplitude = float(chosen.amplitude)
-    if schedule == HARMONIC:
+    if schedule == setting.HARMONIC:
         return Harmonic(amplitude, float(chosen.offset))
     return Polynomial(amplitude, parameters.exponent(schedule))
 

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Estimate, per, stage, trials_last
+from reproduction.experiment.cells import Estimate, per, stage
+from reproduction.experiment.summaries import trials_last
 from reproduction.papers.bombari2025 import tables
 from reproduction.papers.bombari2025.setting import HARMONIC, SCHEDULE, Schedules
 

@@ -11,14 +11,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
 from reproduction.experiment.summaries import loglog_slope, standard_deviation
-from reproduction.papers.bombari2025.setting import (
-    EXPONENT,
-    SPECTRUM,
-    Clipped,
-    Spectra,
-    eigenvalues,
-    finite_spectrum,
-)
+from reproduction.papers.bombari2025 import setting
 
 if TYPE_CHECKING:
     from privreg.spectra import Spectrum
@@ -28,7 +21,7 @@ PLACE = "Figure 1, Theorem 1 and Proposition 4.4"
 TIME, TIMES = "time k / n", np.linspace(0.0, 1.0, 1001)
 
 
-class Parameters(Spectra, Clipped):
+class Parameters(setting.Spectra, setting.Clipped):
     """Figure 1: two spectra and two schedules at three dimensions."""
 
     dimensions: q.Grid[q.Dimension] = Field(description="Dimensions d, each with n = d / gamma.")
@@ -71,8 +64,8 @@ class Parameters(Spectra, Clipped):
 
 
 AXES = {
-    "spectrum": SPECTRUM,
-    "exponent": EXPONENT,
+    "spectrum": setting.SPECTRUM,
+    "exponent": setting.EXPONENT,
     "dimension": Axis("dimension d", "dimensions"),
     "time": Axis(TIME, TIMES),
 }
@@ -101,7 +94,7 @@ def limit(parameters: Parameters, spectrum: str, exponent: float) -> dict:
 )
 def finite(parameters: Parameters, spectrum: str, exponent: float, dimension: int) -> np.ndarray:
     """The deterministic equivalent of as many eigenvalues as there are dimensions."""
-    return _solve(parameters, finite_spectrum(spectrum, dimension), exponent).risk
+    return _solve(parameters, setting.finite_spectrum(spectrum, dimension), exponent).risk
 
 
 @per(
@@ -126,7 +119,7 @@ def run(
         clip_constant=parameters.clip_constant,
     )
     model = LinearModel.even_target(
-        eigenvalues(spectrum, dimension), label_noise_std=parameters.label_noise_std
+        setting.eigenvalues(spectrum, dimension), label_noise_std=parameters.label_noise_std
     )
     every = np.arange(sample_size + 1)
     risk = one_pass_dpgd.risk_path(mechanism, model, trial.rng, record=every)[0]

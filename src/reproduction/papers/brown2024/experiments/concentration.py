@@ -9,19 +9,10 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import (
-    Axis,
-    Estimate,
-    Mean,
-    Quantity,
-    means,
-    per,
-    stage,
-    trials_last,
-)
+from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
 from reproduction.experiment.identities import below, close, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import error_of_mean
+from reproduction.experiment.summaries import error_of_mean, trials_last
 from reproduction.papers.brown2024 import setting
 
 PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"

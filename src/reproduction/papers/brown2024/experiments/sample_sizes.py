@@ -9,18 +9,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import DataArray, Dataset, Trial
-from reproduction.experiment.cells import (
-    Axis,
-    Estimate,
-    Mean,
-    Quantity,
-    means,
-    per,
-    stage,
-    trials_last,
-)
+from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import loglog_slope
+from reproduction.experiment.summaries import loglog_slope, trials_last
 from reproduction.papers.brown2024 import setting
 from reproduction.papers.brown2024.size_crossings import KINDS
 

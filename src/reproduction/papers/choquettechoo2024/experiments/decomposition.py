@@ -17,13 +17,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.identities import Stated, below, every, identity
-from reproduction.papers.choquettechoo2024.regression import (
-    FAMILY,
-    Covariance,
-    coefficients,
-    family_noise,
-    stationary,
-)
+from reproduction.papers.choquettechoo2024 import regression
 
 if TYPE_CHECKING:
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
@@ -32,7 +26,7 @@ PLACE = "Section C.2, Properties C.7, Propositions C.10 to C.20, Theorem F.3"
 KURTOSIS = 3.0
 
 
-class Parameters(Covariance):
+class Parameters(regression.Covariance):
     """One covariance and step sizes at which all orders are followed."""
 
     step_shares: q.Some[q.Probability] = Field(description="Step size times R^2, below 1.")
@@ -49,7 +43,7 @@ class Parameters(Covariance):
 
 
 AXES = {
-    "family": FAMILY,
+    "family": regression.FAMILY,
     "step_share": Axis("step size times R^2", "step_shares"),
     "order": Axis("order m", lambda parameters: np.arange(parameters.orders + 1)),
 }
@@ -77,7 +71,7 @@ class _Orders:
 
     @cached_property
     def noise(self) -> StationaryNoise:
-        return family_noise(self.family, float(self.eta * self.eigenvalues.min()))
+        return regression.family_noise(self.family, float(self.eta * self.eigenvalues.min()))
 
     @property
     def label_variance(self) -> float:
@@ -133,7 +127,7 @@ class _Orders:
         from scipy.signal import lfilter
 
         damping = float(self.eta * self.eigenvalues.min())
-        beta = coefficients(self.family, int(25 / damping), damping)
+        beta = regression.coefficients(self.family, int(25 / damping), damping)
         responses = [lfilter([self.eta], [1.0, self.eta * v - 1.0], beta) for v in self.eigenvalues]
         return np.array([np.sum(response**2) for response in responses])
 
@@ -183,7 +177,7 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     order_bounds = [eta * power**r * at.source for r in range(1, len(at.orders))]
     rest_bounds = [eta / (1 - power) * power ** (m + 1) * at.source for m in range(len(at.rest))]
     whole = at.summed(base)
-    exact = stationary(
+    exact = regression.stationary(
         eigenvalues, eta, at.noise, label_noise_std=parameters.label_noise_std
     ).variances
     return {
@@ -215,7 +209,7 @@ def label_noise_ratio(parameters: Parameters, step_share: float) -> float:
     exact = stationary_error(
         parameters.eigenvalues,
         step_size=eta,
-        noise=family_noise("independent", 1.0),
+        noise=regression.family_noise("independent", 1.0),
         gradient_noise_std=0.0,
         label_noise_std=1.0,
     ).variances

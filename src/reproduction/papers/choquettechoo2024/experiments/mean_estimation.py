@@ -9,9 +9,10 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, means, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.experiment.identities import above, close, every, identity, times
 from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import trials_last
 from reproduction.papers.choquettechoo2024.regression import deviations, family_noise
 
 PLACE = "Theorem 2.1, Figure 1 and Appendix B"
@@ -109,15 +110,11 @@ def private_risks(parameters: Parameters) -> dict:
     quadrature_error="relative distance of the integral's closed form from quadrature",
 )
 def quadrature_error(step_size: float) -> float:
-    from privreg.theory.correlated_noise.spectral_integrals import (
-        frequency_rule,
-        inverse_distance_integral,
-        squared_distance,
-    )
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
-    grid, weights = frequency_rule(step_size)
-    by_rule = weights @ squared_distance(grid, step_size) ** -0.5
-    return float(np.abs(by_rule / inverse_distance_integral(step_size) - 1))
+    grid, weights = integrals.frequency_rule(step_size)
+    by_rule = weights @ integrals.squared_distance(grid, step_size) ** -0.5
+    return float(np.abs(by_rule / integrals.inverse_distance_integral(step_size) - 1))
 
 
 @per(
@@ -150,9 +147,9 @@ def coefficients(parameters: Parameters, shown_step_size: float) -> dict:
 
 @per("shown_step_size", power=Quantity("optimal power spectrum", "frequency"))
 def power(parameters: Parameters, shown_step_size: float) -> np.ndarray:
-    from privreg.theory.correlated_noise.spectral_integrals import squared_distance
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
-    return np.sqrt(squared_distance(parameters.shown_frequencies, shown_step_size))
+    return np.sqrt(integrals.squared_distance(parameters.shown_frequencies, shown_step_size))
 
 
 @per(
@@ -334,10 +331,9 @@ summarise = stage(AXES, means(run), exact_risk, deviation)
 
 def _squared_integral(eta: float) -> float:
     """(eta / (2 pi) times the integral of 1 / |1 - eta - exp(i omega)|)^2, by quadrature."""
-    from privreg.theory.correlated_noise.spectral_integrals import (
-        frequency_rule,
-        squared_distance,
-    )
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
-    grid, weights = frequency_rule(eta)
-    return float((eta * (weights @ squared_distance(grid, eta) ** -0.5) / (2 * np.pi)) ** 2)
+    grid, weights = integrals.frequency_rule(eta)
+    return float(
+        (eta * (weights @ integrals.squared_distance(grid, eta) ** -0.5) / (2 * np.pi)) ** 2
+    )

@@ -19,18 +19,12 @@ from reproduction.experiment.identities import (
     identity,
     times,
 )
-from reproduction.papers.choquettechoo2024.regression import (
-    FAMILY,
-    Covariance,
-    family_noise,
-    power_law,
-    stationary,
-)
+from reproduction.papers.choquettechoo2024 import regression
 
 PLACE = "Theorems 2.2, C.14, C.15, C.18 and D.11, Lemma C.4"
 
 
-class Parameters(Covariance):
+class Parameters(regression.Covariance):
     """One covariance, step sizes up to the limit of the theorems, three correlations."""
 
     step_shares: q.ShareAxis = Field(description="Step size times R^2, less than 1.")
@@ -41,7 +35,7 @@ class Parameters(Covariance):
     label_noise_std: q.Deviation = Field(description="Standard deviation of the label noise.")
 
 
-AXES = {"family": FAMILY, "step_share": Axis("step size times R^2", "step_shares")}
+AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "step_shares")}
 
 
 @per(
@@ -87,14 +81,14 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
 
     eigenvalues = parameters.eigenvalues
     eta = float(step_share / parameters.moment)
-    noise = family_noise(family, eta * eigenvalues.min())
+    noise = regression.family_noise(family, eta * eigenvalues.min())
     settings: dict[str, Any] = {
         "step_size": eta,
         "noise": noise,
         "gradient_noise_std": float((noise.squared_sensitivity / 2) ** 0.5),
         "label_noise_std": parameters.label_noise_std,
     }
-    exact = stationary(
+    exact = regression.stationary(
         eigenvalues, eta, noise, label_noise_std=parameters.label_noise_std
     ).excess_risk
     over_lower = exact / (2 * stationary_lower_bound(eigenvalues, **settings))
@@ -124,7 +118,7 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
 def least_risk_constant(step_share: float) -> float:
     """Least private risk of all coefficients over eta^2 tr H / rho, the least of five spectra."""
     d = 64
-    spectra = [power_law(d, decay) for decay in (0.0, 0.5, 1.0, 2.0)]
+    spectra = [regression.power_law(d, decay) for decay in (0.0, 0.5, 1.0, 2.0)]
     spectra.append(np.append(1.0, np.full(d - 1, 1 / d)))
     return min(_least_risk(spectrum, float(step_share)) for spectrum in spectra)
 
@@ -142,8 +136,8 @@ def least_risk_constant(step_share: float) -> float:
 def label_part_constant(parameters: Parameters, step_share: float) -> float:
     """Part of the label noise over eta sigma^2 tr H."""
     eigenvalues, eta = parameters.eigenvalues, float(step_share / parameters.moment)
-    noise = family_noise("damped_square_root", float(eta * eigenvalues.min()))
-    found = stationary(eigenvalues, eta, noise, label_noise_std=1.0)
+    noise = regression.family_noise("damped_square_root", float(eta * eigenvalues.min()))
+    found = regression.stationary(eigenvalues, eta, noise, label_noise_std=1.0)
     return found.label / (eta * float(eigenvalues.sum()))
 
 
@@ -155,18 +149,15 @@ def label_part_constant(parameters: Parameters, step_share: float) -> float:
 )
 def integral_shares(parameters: Parameters, family: str, step_share: float) -> dict:
     """The integral of Lemma C.4 by quadrature, over what the lemma bounds it with."""
-    from privreg.theory.correlated_noise.spectral_integrals import (
-        frequency_rule,
-        squared_distance,
-    )
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
     # The lemma's own range, up to 1 / lambda_j.
     rates = step_share * parameters.eigenvalues / parameters.eigenvalues.max()
-    noise = family_noise(family, rates.min())
-    grid, weights = frequency_rule(min(1.0, float(rates.min())))
+    noise = regression.family_noise(family, rates.min())
+    grid, weights = integrals.frequency_rule(min(1.0, float(rates.min())))
     load = weights * noise.power(grid) / (2 * np.pi)
-    integrals = [rate * load @ (1 / squared_distance(grid, rate)) for rate in rates]
-    found = np.array(integrals) / noise.relative_variance(rates)
+    values = [rate * load @ (1 / integrals.squared_distance(grid, rate)) for rate in rates]
+    found = np.array(values) / noise.relative_variance(rates)
     return {"least_integral_share": found.min(), "largest_integral_share": found.max()}
 
 
@@ -193,7 +184,7 @@ def curves(parameters: Parameters, family: str) -> dict:
     eigenvalues, count = parameters.eigenvalues, parameters.curve_steps
     eta = parameters.curve_share / parameters.moment
     damping = float(eta * eigenvalues.min())
-    noise = family_noise(family, damping)
+    noise = regression.family_noise(family, damping)
     if family == "independent":
         decoder = identity(1)
     elif family == "damped_square_root":
@@ -212,7 +203,7 @@ def curves(parameters: Parameters, family: str) -> dict:
         eigenvalues=eigenvalues,
         step_size=eta,
         initial_risk=float(curve.initial[0]),
-        stationary_risk=stationary(eigenvalues, eta, noise).excess_risk,
+        stationary_risk=regression.stationary(eigenvalues, eta, noise).excess_risk,
     )
     std = float((noise.squared_sensitivity / 2) ** 0.5)
     return {"worst_transient": float(np.max(curve.excess_risk(gradient_noise_std=std) / bound))}
@@ -263,19 +254,16 @@ def _least_risk(eigenvalues: np.ndarray, step_share: float) -> float:
     With the risk as sigma^2 times the integral of |B|^2 times a weight, and sigma^2 as that of
     1 / |B|^2, the least product is the squared integral of the weight's root.
     """
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
     from privreg.theory.correlated_noise.bounds import fourth_moment_bound
-    from privreg.theory.correlated_noise.spectral_integrals import (
-        frequency_rule,
-        squared_distance,
-    )
 
     eta = step_share / fourth_moment_bound(eigenvalues)
     rates = eta * eigenvalues
     # `stationary_error` over eta^2, with the relative variances as integrals over frequencies.
     weights = eigenvalues * (2 - rates) / (4 * (1 - rates))
     weights /= 1 - 0.5 * np.sum(rates / (1 - rates))
-    grid, load = frequency_rule(float(rates.min()))
+    grid, load = integrals.frequency_rule(float(rates.min()))
     pairs = zip(weights, rates, strict=True)
-    response = sum(weight / squared_distance(grid, rate) for weight, rate in pairs)
+    response = sum(weight / integrals.squared_distance(grid, rate) for weight, rate in pairs)
     least = 0.5 * (load @ np.sqrt(response) / (2 * np.pi)) ** 2
     return float(least / eigenvalues.sum())

@@ -9,22 +9,10 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, means, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Estimate, means, per, stage
 from reproduction.experiment.parameters import explain
-from reproduction.experiment.summaries import loglog_slope
+from reproduction.experiment.summaries import loglog_slope, trials_last
 from reproduction.papers.choquettechoo2024 import regression
-from reproduction.papers.choquettechoo2024.regression import (
-    ALGORITHM,
-    ALGORITHMS,
-    Covariance,
-    Setting,
-    damping,
-    deviations,
-    exact_risks,
-    power_law,
-    slope,
-    source_std,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +21,7 @@ if TYPE_CHECKING:
 PLACE = "Theorem 2.2, Table 1 and Figure 2"
 
 
-class Parameters(Covariance):
+class Parameters(regression.Covariance):
     """One panel: what varies, and what stays."""
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
@@ -68,18 +56,20 @@ class Parameters(Covariance):
         return self
 
     @property
-    def settings(self) -> list[Setting]:
+    def settings(self) -> list[regression.Setting]:
         fixed = self.model_dump(include={"dimension", "decay", "step_size"})
         cases = [{**fixed, self.varied: value} for value in self.values]
         return [
-            Setting(power_law(int(case["dimension"]), case["decay"]), case["step_size"])
+            regression.Setting(
+                regression.power_law(int(case["dimension"]), case["decay"]), case["step_size"]
+            )
             for case in cases
         ]
 
     @property
     def derived_steps(self) -> float:
         """Steps of all runs of a trial."""
-        memories = np.array([1 / damping(setting) for setting in self.settings])
+        memories = np.array([1 / regression.damping(setting) for setting in self.settings])
         averaged = np.maximum(self.averaged_memories * memories, self.least_averaged)
         return float(np.sum(self.burn_in_memories * memories + averaged))
 
@@ -106,7 +96,7 @@ class Parameters(Covariance):
 
 
 AXES = {
-    "algorithm": ALGORITHM,
+    "algorithm": regression.ALGORITHM,
     "dimension": Axis("dimension d", "dimensions", along="setting"),
     "effective_dimension": Axis(
         "effective dimension tr H / |H|", "effective_dimensions", along="setting"
@@ -122,7 +112,7 @@ GRID = ("setting", "algorithm")
     scaling="eta d / rho and eta^2 d_eff log^2(1/nu) / rho",
 )
 def laws(parameters: Parameters) -> dict:
-    risks = [exact_risks(setting, rho=parameters.rho) for setting in parameters.settings]
+    risks = [regression.exact_risks(setting, rho=parameters.rho) for setting in parameters.settings]
     scalings = np.array([_scalings(setting) for setting in parameters.settings])
     return {"exact_risk": risks, "scaling": scalings / parameters.rho}
 
@@ -146,18 +136,18 @@ def exact_slopes(parameters: Parameters) -> dict:
     found = laws(parameters)
     values = {
         "exact_slope": found["exact_risk"],
-        "small_step_slope": [exact_risks(at, rho=parameters.rho) for at in hundredths],
+        "small_step_slope": [regression.exact_risks(at, rho=parameters.rho) for at in hundredths],
         "scaling_slope": found["scaling"],
         "plain_slope": [_plain(at) for at in parameters.settings],
     }
-    return {name: slope(parameters.abscissa, each) for name, each in values.items()}
+    return {name: regression.slope(parameters.abscissa, each) for name, each in values.items()}
 
 
 @per(*GRID, risk="excess risk, mean over a run's end")
 def run(parameters: Parameters, trial: Trial) -> list[list[float]]:
     """Long runs on fresh samples; the risk is averaged over time after a burn-in."""
     return [
-        [_mean_risk(parameters, setting, name, trial.rng) for name in ALGORITHMS]
+        [_mean_risk(parameters, setting, name, trial.rng) for name in regression.ALGORITHMS]
         for setting in parameters.settings
     ]
 
@@ -165,7 +155,7 @@ def run(parameters: Parameters, trial: Trial) -> list[list[float]]:
 @per(*GRID, deviation="distance from exact, standard errors")
 def deviation(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     runs = trials_last(simulation.risk.transpose(*GRID, "trial"))
-    return deviations(runs, laws(parameters)["exact_risk"])
+    return regression.deviations(runs, laws(parameters)["exact_risk"])
 
 
 @per("algorithm", slope=Estimate("log-log slope of the risk over what varies"))
@@ -180,22 +170,22 @@ summarise = stage(AXES, means(run), deviation, slopes)
 
 
 def _mean_risk(
-    parameters: Parameters, setting: Setting, algorithm: str, rng: np.random.Generator
+    parameters: Parameters, setting: regression.Setting, algorithm: str, rng: np.random.Generator
 ) -> float:
     from privreg.algorithms.ftrl_simulation import simulate_ftrl
     from privreg.noise.toeplitz import damped_square_root, identity
 
-    memory = 1 / damping(setting)
+    memory = 1 / regression.damping(setting)
     burn_in = int(parameters.burn_in_memories * memory)
     steps = burn_in + max(int(parameters.averaged_memories * memory), parameters.least_averaged)
     decoder = identity(1)
     if algorithm == "noisy_ftrl":
-        decoder = damped_square_root(steps, damping=damping(setting))
+        decoder = damped_square_root(steps, damping=regression.damping(setting))
     found = simulate_ftrl(
         setting.eigenvalues,
         step_size=setting.step_size,
         decoder=decoder,
-        gradient_noise_std=source_std(setting, algorithm, rho=parameters.rho),
+        gradient_noise_std=regression.source_std(setting, algorithm, rho=parameters.rho),
         steps=steps,
         burn_in=burn_in,
         rng=rng,
@@ -203,14 +193,14 @@ def _mean_risk(
     return float(found.averages[0])
 
 
-def _plain(setting: Setting) -> tuple[float, float]:
+def _plain(setting: regression.Setting) -> tuple[float, float]:
     sgd, ftrl = _scalings(setting)
-    return sgd, ftrl / float(np.log(1 / damping(setting)) ** 2)
+    return sgd, ftrl / float(np.log(1 / regression.damping(setting)) ** 2)
 
 
-def _scalings(setting: Setting) -> tuple[float, float]:
+def _scalings(setting: regression.Setting) -> tuple[float, float]:
     from privreg.theory.correlated_noise.bounds import effective_dimension
 
     eta, d = setting.step_size, setting.eigenvalues.size
     effective = effective_dimension(setting.eigenvalues)
-    return eta * d, eta**2 * effective * np.log(1 / damping(setting)) ** 2
+    return eta * d, eta**2 * effective * np.log(1 / regression.damping(setting)) ** 2

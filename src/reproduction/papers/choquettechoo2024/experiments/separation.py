@@ -10,14 +10,6 @@ from pydantic import Field, model_validator
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.papers.choquettechoo2024 import regression
-from reproduction.papers.choquettechoo2024.regression import (
-    Covariance,
-    Setting,
-    exact_risk,
-    exact_risks,
-    family_noise,
-    stationary,
-)
 
 PLACE = "Section 1.3, Section 2.2, Table 2, Proposition C.24"
 RULES = ("constant", "over log d")
@@ -26,7 +18,7 @@ RULES = ("constant", "over log d")
 Several = q.Plural[q.Dimension]
 
 
-class Parameters(Covariance):
+class Parameters(regression.Covariance):
     """Dimensions of the spectrum (1, 1/d, ..., 1/d), and one covariance for anti-PGD."""
 
     dimensions: q.Grid[Several] = Field(description="Dimensions d, increasing.")
@@ -43,8 +35,8 @@ class Parameters(Covariance):
 
     def damped_risk(self, step_size: float, damping: float) -> float:
         """Of damped anti-PGD."""
-        noise = family_noise("damped_anti_pgd", float(damping))
-        return stationary(self.eigenvalues, float(step_size), noise).excess_risk
+        noise = regression.family_noise("damped_anti_pgd", float(damping))
+        return regression.stationary(self.eigenvalues, float(step_size), noise).excess_risk
 
 
 AXES = {
@@ -68,7 +60,7 @@ def factors(parameters: Parameters, rule: str, dimension: int) -> dict:
     logarithm = np.log(dimension)
     eta = parameters.step_size / (1.0 if rule == "constant" else logarithm)
     eigenvalues = np.append(1.0, np.full(dimension - 1, 1 / dimension))
-    sgd, ftrl = exact_risks(Setting(eigenvalues, float(eta)), rho=1.0)
+    sgd, ftrl = regression.exact_risks(regression.Setting(eigenvalues, float(eta)), rho=1.0)
     factor, printed = sgd / ftrl, dimension / logarithm
     return {
         "factor": factor,
@@ -97,7 +89,9 @@ def geometric_constant(parameters: Parameters, step_size: float) -> float:
 
     eigenvalues = parameters.eigenvalues
     damping = float(np.sqrt(step_size * eigenvalues.sum() / eigenvalues.size))
-    sgd = exact_risk(Setting(eigenvalues, float(step_size)), "noisy_sgd", rho=1.0)
+    sgd = regression.exact_risk(
+        regression.Setting(eigenvalues, float(step_size)), "noisy_sgd", rho=1.0
+    )
     least = universal_lower_bound(
         eigenvalues, step_size=float(step_size), noise_multiplier=0.5**0.5
     )

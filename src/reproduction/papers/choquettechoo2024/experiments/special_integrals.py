@@ -52,12 +52,12 @@ class Parameters(Strict):
 )
 def cosine_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.12 from quadrature."""
-    from privreg.theory.correlated_noise.spectral_integrals import squared_distance
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
     def error(rate: float, lag: int) -> float:
         """With a = 1 and b = 1 - rate."""
         found = _integral(
-            lambda grid: np.cos(lag * grid) / squared_distance(grid, rate),
+            lambda grid: np.cos(lag * grid) / integrals.squared_distance(grid, rate),
             min(rate, 1.0),
             nodes_per_panel=20 + 4 * lag,
         )
@@ -122,17 +122,14 @@ def divergence_slope(parameters: Parameters) -> float:
 )
 def inverse_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.15 from quadrature."""
-    from privreg.theory.correlated_noise.spectral_integrals import (
-        inverse_distance_integral,
-        squared_distance,
-    )
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
     def by_rule(rate: float) -> float:
-        return float(_integral(lambda grid: squared_distance(grid, rate) ** -0.5, rate))
+        return float(_integral(lambda grid: integrals.squared_distance(grid, rate) ** -0.5, rate))
 
     rates = parameters.rates.values()
     found = np.array([by_rule(rate) for rate in rates])
-    return float(np.abs(found / inverse_distance_integral(rates) - 1).max())
+    return float(np.abs(found / integrals.inverse_distance_integral(rates) - 1).max())
 
 
 @identity(
@@ -146,19 +143,19 @@ def inverse_integral_error(parameters: Parameters) -> float:
 )
 def ratio_integral_error(parameters: Parameters) -> float:
     """Relative distance of Lemma F.16 from quadrature."""
-    from privreg.theory.correlated_noise.spectral_integrals import (
-        distance_ratio_integral,
-        squared_distance,
-    )
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
     def by_rule(a: float, b: float) -> float:
         return _integral(
-            lambda grid: np.sqrt(squared_distance(grid, a)) / squared_distance(grid, b), min(a, b)
+            lambda grid: (
+                np.sqrt(integrals.squared_distance(grid, a)) / integrals.squared_distance(grid, b)
+            ),
+            min(a, b),
         )
 
     first, second = parameters.pairs()
     found = np.array([by_rule(a, b) for a, b in zip(first, second, strict=True)])
-    return float(np.abs(found / distance_ratio_integral(first, second) - 1).max())
+    return float(np.abs(found / integrals.distance_ratio_integral(first, second) - 1).max())
 
 
 @per(
@@ -166,16 +163,15 @@ def ratio_integral_error(parameters: Parameters) -> float:
     unequal_rates_ratio="largest I(a, b) over (128/49) log(8/a) for a <= b <= 1/4 and a <= 1e-3",
 )
 def lemma_c21(parameters: Parameters) -> dict:
-    from privreg.theory.correlated_noise.spectral_integrals import (
-        distance_ratio_integral,
-        inverse_distance_integral,
-    )
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
     rates, (first, second) = parameters.rates.values(), parameters.pairs()
     small = (first <= second) & (second <= 0.25) & (first <= 1e-3)
-    ratio = distance_ratio_integral(first, second)[small]
+    ratio = integrals.distance_ratio_integral(first, second)[small]
     return {
-        "equal_rates_ratio": (inverse_distance_integral(rates) / (5 * np.log(8 / rates))).max(),
+        "equal_rates_ratio": (
+            integrals.inverse_distance_integral(rates) / (5 * np.log(8 / rates))
+        ).max(),
         "unequal_rates_ratio": (ratio / (128 / 49 * np.log(8 / first[small]))).max(),
     }
 
@@ -298,9 +294,9 @@ def _rational_form(rate: float) -> float:
 
 def _integral(integrand: Callable[[np.ndarray], np.ndarray], scale: float, **options: int) -> float:
     """Over frequencies, by a rule that resolves this scale."""
-    from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
-    grid, weights = frequency_rule(scale, **options)
+    grid, weights = integrals.frequency_rule(scale, **options)
     return weights @ integrand(grid)
 
 

@@ -11,14 +11,6 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024 import regression
-from reproduction.papers.choquettechoo2024.regression import (
-    ALGORITHM,
-    Setting,
-    damping,
-    exact_risks,
-    power_law,
-    slope,
-)
 
 PLACE = "Tables 1 and 4, Theorem 2.2 and Theorem C.18"
 
@@ -58,7 +50,7 @@ class Parameters(Strict):
             logarithm = float(np.log((d if exponent else 1) / eta))
             ftrl = eta**2 * effective * logarithm**power
             ratio = eta * effective / d * logarithm**ratio_power
-            return _Row(power_law(d, exponent), (eta * d, ftrl), ratio)
+            return _Row(regression.power_law(d, exponent), (eta * d, ftrl), ratio)
 
         levels = (eta * d, eta**2 * float(np.log(d / eta)) ** 2)
         return {
@@ -78,7 +70,7 @@ class Parameters(Strict):
 AXES = {
     "spectrum": Axis("row of Table 4, and what its text calls", "spectra"),
     "dimension": Axis("dimension d", "dimensions"),
-    "algorithm": ALGORITHM,
+    "algorithm": regression.ALGORITHM,
 }
 
 
@@ -105,8 +97,8 @@ def rates(parameters: Parameters, spectrum: str) -> dict:
     found = [_constants(parameters, parameters.rows(d)[spectrum]) for d in parameters.dimensions]
     values = {name: np.array([each[name] for each in found]) for name in found[0]}
     return values | {
-        "exponent": slope(parameters.dimensions, values["risk"]),
-        "printed_exponent": slope(parameters.dimensions, values["printed_rate"]),
+        "exponent": regression.slope(parameters.dimensions, values["risk"]),
+        "printed_exponent": regression.slope(parameters.dimensions, values["printed_rate"]),
     }
 
 
@@ -117,14 +109,14 @@ def _constants(parameters: Parameters, row: _Row) -> dict:
     from privreg.theory.correlated_noise.bounds import effective_dimension, universal_lower_bound
 
     eta, rho = parameters.step_size, parameters.rho
-    setting = Setting(row.eigenvalues, eta)
+    setting = regression.Setting(row.eigenvalues, eta)
     effective = effective_dimension(row.eigenvalues)
-    risk = np.array(exact_risks(setting, rho=rho))
+    risk = np.array(regression.exact_risks(setting, rho=rho))
     rate = np.array(row.rates) / rho
     lower = universal_lower_bound(
         row.eigenvalues, step_size=eta, noise_multiplier=(2 * rho) ** -0.5
     )
-    theorem = eta**2 * row.eigenvalues.sum() * np.log(1 / damping(setting)) ** 2 / rho
+    theorem = eta**2 * row.eigenvalues.sum() * np.log(1 / regression.damping(setting)) ** 2 / rho
     return {
         "risk": risk,
         "printed_rate": rate,

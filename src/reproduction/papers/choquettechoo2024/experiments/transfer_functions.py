@@ -50,16 +50,15 @@ class Parameters(Covariance):
 
     def direction_shares(self, family: str) -> np.ndarray:
         """Err_j of equation (44) by quadrature."""
-        from privreg.theory.correlated_noise.spectral_integrals import (
-            frequency_rule,
-            squared_distance,
-        )
+        from privreg.theory.correlated_noise import spectral_integrals as integrals
 
-        grid, weights = frequency_rule(self.damping)
+        grid, weights = integrals.frequency_rule(self.damping)
         load = weights * family_noise(family, self.damping).power(grid)
         rates = self.step_size * self.eigenvalues
         pairs = zip(self.eigenvalues, rates, strict=True)
-        return np.array([v * load @ (1 / squared_distance(grid, rate)) for v, rate in pairs])
+        return np.array(
+            [v * load @ (1 / integrals.squared_distance(grid, rate)) for v, rate in pairs]
+        )
 
 
 AXES = {
@@ -84,7 +83,7 @@ AXES = {
 def sensitivity_error(parameters: Parameters, family: str) -> float:
     """Relative distance of the sensitivity in time from that in frequency."""
     from privreg.noise import toeplitz
-    from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
 
     damping = parameters.damping
     steps = int(20 / damping)
@@ -95,7 +94,7 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
         encoder = toeplitz.damped_square_root_encoder(steps, damping=damping)
     else:
         encoder = (1 - damping) ** np.arange(steps)
-    grid, weights = frequency_rule(damping)
+    grid, weights = integrals.frequency_rule(damping)
     by_rule = weights @ (1 / family_noise(family, damping).power(grid)) / (2 * np.pi)
     return float(abs(encoder @ encoder / by_rule - 1))
 
@@ -192,7 +191,7 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
 )
 def over_frequency_bound(parameters: Parameters, family: str, step_share: float) -> float:
     """Exact excess risk over C.15, h by quadrature."""
-    from privreg.theory.correlated_noise.spectral_integrals import frequency_rule
+    from privreg.theory.correlated_noise import spectral_integrals as integrals
     from privreg.theory.correlated_noise.stationary_noise import regression_response
 
     eigenvalues, moment, zeta = (
@@ -203,7 +202,7 @@ def over_frequency_bound(parameters: Parameters, family: str, step_share: float)
     eta = float(step_share / moment)
     noise = family_noise(family, float(eta * eigenvalues.min()))
     variance = noise.squared_sensitivity / 2
-    grid, weights = frequency_rule(min(1.0, float(eta * eigenvalues.min())))
+    grid, weights = integrals.frequency_rule(min(1.0, float(eta * eigenvalues.min())))
     integral = weights @ (noise.power(grid) * regression_response(grid, eigenvalues, step_size=eta))
     spread = (1 - np.sqrt(eta * moment)) ** -2
     bound = (1 + spread) * eta * moment * zeta**2

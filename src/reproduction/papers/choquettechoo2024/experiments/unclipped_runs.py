@@ -7,7 +7,8 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Quantity, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.experiment.summaries import trials_last
 from reproduction.papers.choquettechoo2024.noisy_runs import BOUNDS, EVENTS, NoisyRun, PrivateRun
 from reproduction.papers.choquettechoo2024.regression import Covariance
 

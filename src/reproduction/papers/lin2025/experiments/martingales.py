@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
-from reproduction.experiment.summaries import loglog_slope
+from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
+from reproduction.experiment.summaries import loglog_slope, trials_last
 from reproduction.experiment.trials import normals
 from reproduction.papers.lin2025.experiments import scaling
 

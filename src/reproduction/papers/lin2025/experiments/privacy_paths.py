@@ -10,8 +10,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage, trials_last
+from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
+from reproduction.experiment.summaries import trials_last
 from reproduction.papers.lin2025.pairs import Records
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, NO_GUARANTEE, NOISE, Design
 

@@ -9,18 +9,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import (
-    Axis,
-    Estimate,
-    Mean,
-    Quantity,
-    means,
-    per,
-    stage,
-    trials_last,
-)
+from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import jackknife, standard_deviation
+from reproduction.experiment.summaries import jackknife, standard_deviation, trials_last
 from reproduction.papers.lin2025.setting import NOISE, Design, Instance
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trials
-from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage, trials_last
-from reproduction.experiment.summaries import loglog_slope
+from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
+from reproduction.experiment.summaries import loglog_slope, trials_last
 from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:
