@@ -138,14 +138,10 @@ def prefix_error(parameters: Parameters, counting: str) -> float:
 )
 def most_nodes_over_levels(parameters: Parameters) -> float:
     """Largest number of nodes that a record enters over ceil(log2 N) + 1."""
-    entered, levels = _nodes(parameters)
-    return (entered / levels).max()
+    from privreg.noise.tree import tree_levels, tree_nodes_entered
 
-
-@per(least_nodes_short="least difference of the two")
-def least_nodes_short(parameters: Parameters) -> int:
-    entered, levels = _nodes(parameters)
-    return (levels - entered).min()
+    sizes = range(1, parameters.largest_size + 1)
+    return max(tree_nodes_entered(size).max() / tree_levels(size) for size in sizes)
 
 
 @identity(
@@ -338,15 +334,6 @@ class _Tree:
                 left = at == self.height or block % 2 == 0
                 prefix = prefix + self.values[at][block if left else block - 1]
         return prefix
-
-
-def _nodes(parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
-    """Most nodes that a record of a tree of each size enters, and ceil(log2 N) + 1."""
-    from privreg.noise.tree import tree_levels, tree_nodes_entered
-
-    sizes = range(1, parameters.largest_size + 1)
-    entered = [tree_nodes_entered(size).max() for size in sizes]
-    return np.array(entered), np.array([tree_levels(size) for size in sizes])
 
 
 def _increments(size: int) -> np.ndarray:

@@ -112,7 +112,6 @@ def run(parameters: Parameters, trial: Trial) -> list:
     *GRID,
     median_risk="median excess risk",
     diverged="share of runs that overflowed",
-    worse_than_start="share of runs worse than the start",
 )
 def shares(parameters: Parameters, simulation: Dataset) -> dict:
     """Medians, which may be infinite, and shares of runs that overflowed or learnt nothing."""
@@ -120,7 +119,6 @@ def shares(parameters: Parameters, simulation: Dataset) -> dict:
     return {
         "median_risk": np.median(risk, axis=-1),
         "diverged": np.isinf(risk).mean(axis=-1),
-        "worse_than_start": (risk > parameters.risk_at_start).mean(axis=-1),
     }
 
 

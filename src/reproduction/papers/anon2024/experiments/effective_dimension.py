@@ -51,7 +51,6 @@ SAMPLED = ("decay", "public_ratio", "sampled_horizon")
 @per(
     effective_dimension=Quantity("effective dimension", "decay horizon"),
     shaped_trace=Quantity("tr((H + I/a)^-1 H), exact", "decay horizon"),
-    trace_ratio=Quantity("trace over effective dimension", "decay horizon"),
     smallest_trace_ratio="smallest ratio",
     largest_trace_ratio="largest ratio",
 )
@@ -67,7 +66,6 @@ def traces(parameters: Parameters) -> dict:
     return {
         "effective_dimension": dimension,
         "shaped_trace": trace,
-        "trace_ratio": ratio,
         "smallest_trace_ratio": ratio.min(),
         "largest_trace_ratio": ratio.max(),
     }

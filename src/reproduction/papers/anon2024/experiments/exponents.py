@@ -120,7 +120,6 @@ def step_sizes(parameters: Parameters, private_algorithm: str, decay: float) -> 
     "private_algorithm",
     "decay",
     threshold="p at which epsilon = N^p recovers the rate without privacy",
-    at_threshold="fitted exponent at that budget",
     at_threshold_gap="distance to the exponent without privacy",
     at_squared_threshold_gap="distance to it at the square of that budget",
 )
@@ -134,7 +133,6 @@ def thresholds(parameters: Parameters, private_algorithm: str, decay: float) -> 
     )
     return {
         "threshold": threshold,
-        "at_threshold": at,
         "at_threshold_gap": abs(at - without),
         "at_squared_threshold_gap": abs(at_squared - without),
     }
@@ -232,7 +230,6 @@ ALL_HORIZONS = np.geomspace(1.0, 1e12, 241)
 @per(
     "decay",
     dimension_spread="largest over least effective dimension over (N eta)^(1/r)",
-    dimension_constant="largest effective dimension over (N eta)^(1/r)",
     dimension_over_horizon="largest effective dimension over N eta tr(H)",
 )
 def dimensions(decay: float) -> dict:
@@ -243,7 +240,6 @@ def dimensions(decay: float) -> dict:
     shares = effective_dimension(law, ALL_HORIZONS) / (ALL_HORIZONS * law.trace)
     return {
         "dimension_spread": growth.max() / growth.min(),
-        "dimension_constant": growth.max(),
         "dimension_over_horizon": shares.max(),
     }
 

@@ -29,7 +29,6 @@ class Parameters(setting.Problem):
 AXES = {
     "noise_shape": setting.AXES["noise_shape"],
     "public_rows": Axis("public rows M", "public_rows"),
-    "failure": Axis("failure probability beta", "failures"),
 }
 
 
@@ -202,14 +201,6 @@ def with_own_direction() -> float:
     return _leave_one_out(own_direction=True)
 
 
-@per(
-    "failure",
-    label_constant="least c_3 of Lemma B.2 for the label noise, gamma_3 as printed",
-)
-def label_constant(parameters: Parameters) -> np.ndarray:
-    return _tail(parameters, 1.0, 1)
-
-
 @identity(
     id="label-noise-b2",
     where="Lemma B.2",
@@ -265,24 +256,13 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 
 
 @per(
-    "noise_shape",
-    clipped_runs="share of runs that clip a gradient, over 1/N",
-    largest_gradient="largest gradient over its clip norm in all runs",
-)
-def gradients(parameters: Parameters, simulation: Dataset) -> dict:
-    largest = trials_last(simulation.largest_gradient)
-    return {
-        "clipped_runs": (largest > 1).mean(axis=-1) * parameters.sample_size,
-        "largest_gradient": largest.max(axis=-1),
-    }
-
-
-@per(
+    largest_gradient=Quantity("largest gradient over its clip norm in all runs", "noise_shape"),
     underestimates="share of runs in which an estimate is below the truth",
     least_form=Quantity("least form of Lemma B.16 over its bound at C = 1", "public_rows"),
 )
 def worst(simulation: Dataset) -> dict:
     return {
+        "largest_gradient": trials_last(simulation.largest_gradient).max(axis=-1),
         "underestimates": (simulation.least_estimate.values < 1).mean(),
         "least_form": trials_last(simulation.least_form).min(axis=-1),
     }
@@ -297,14 +277,13 @@ theory = stage(
     other_norm_constants,
     one_step_ratio,
     product_constant,
-    label_constant,
     label_exponent,
     tail_constant,
     leave_one_out_ratio,
     with_own_direction,
 )
 simulate = stage(AXES, run)
-summarise = stage(AXES, gradients, worst)
+summarise = stage(AXES, worst)
 
 
 def _drawn_gradients() -> list[tuple[float, float]]:

@@ -71,16 +71,10 @@ def readings(parameters: Parameters) -> dict:
     }
 
 
-@per("promised", "sample_size", published_multiplier="noise multiplier tau of Theorem 4.1")
-def published(parameters: Parameters, promised: float, sample_size: int) -> float:
-    return parameters.published(promised, sample_size)
-
-
 @per(
     "neighbours",
     "promised",
     "sample_size",
-    needed_multiplier="least noise multiplier of the tree by zCDP",
     needed_constant="least variance of a node over k log(1/delta) / epsilon^2, by zCDP",
     needed_constant_without_levels="the same over log(1/delta) / epsilon^2",
     delivered_epsilon="exact epsilon at the paper's noise, only nodes that enter a prefix counted",
@@ -107,7 +101,6 @@ def by_size(
         constant = (needed * promised) ** 2 / np.log(1 / parameters.delta)
         found.append(
             {
-                "needed_multiplier": needed,
                 "needed_constant": constant / tree_levels(size),
                 "needed_constant_without_levels": constant,
                 "delivered_epsilon": gaussian_epsilon(spent.rho, delta=parameters.delta),

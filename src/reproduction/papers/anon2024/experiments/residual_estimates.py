@@ -58,11 +58,6 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     return {"public": public, "private": [printed, scale**2]}
 
 
-@per("rows", at_most_twice=Mean("Option 1 estimates at most twice the truth"))
-def at_most_twice(simulation: Dataset) -> DataArray:
-    return (simulation.public <= 2.0).astype(float)
-
-
 @per("rows", within_a_half=Mean("Option 1 means of squares within half of the truth"))
 def within_a_half(simulation: Dataset) -> DataArray:
     # The squared estimate is twice the mean of squares.
@@ -89,7 +84,6 @@ simulate = stage(AXES, run)
 summarise = stage(
     AXES,
     means(run, "public"),
-    at_most_twice,
     within_a_half,
     within_a_quarter,
     private_at_most_twice,

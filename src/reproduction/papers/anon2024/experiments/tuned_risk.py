@@ -163,18 +163,10 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     "epsilon",
     tuned=Estimate("least mean excess risk over step sizes"),
     clipped=Quantity("mean share of clipped gradients", "step_size"),
-    best_step_size="step size of the least mean excess risk",
-    clipped_at_best="mean share of clipped gradients there",
 )
-def tuned(parameters: Parameters, simulation: Dataset) -> dict:
-    risk, clipped = trials_last(simulation.risk), trials_last(simulation.clipped).mean(axis=-1)
-    best = risk.mean(axis=-1).argmin(axis=-1)
-    return {
-        "tuned": setting.tuned_risk(risk),
-        "clipped": clipped,
-        "best_step_size": parameters.step_sizes.values()[best],
-        "clipped_at_best": np.take_along_axis(clipped, best[..., None], axis=-1)[..., 0],
-    }
+def tuned(simulation: Dataset) -> dict:
+    clipped = trials_last(simulation.clipped).mean(axis=-1)
+    return {"tuned": setting.tuned_risk(trials_last(simulation.risk)), "clipped": clipped}
 
 
 @per(tuned_nonprivate=Estimate("least mean excess risk without privacy"))

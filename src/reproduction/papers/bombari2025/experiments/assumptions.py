@@ -62,7 +62,6 @@ def design(dimension: int, spectrum: str) -> dict:
     "spectrum_power",
     mean_eigenvalue="mean eigenvalue of the density",
     density_mass="integral of the density",
-    total_mass="mass of the quadrature",
     moment_error="largest relative distance of the quadrature's moments 1, 2 and -psi to the "
     "density's",
     eigenvalue_std="standard deviation of the eigenvalues",
@@ -86,7 +85,6 @@ def power_law(spectrum_power: float) -> dict:
     return {
         "density_mass": (1 - spectrum_power) * edge ** (spectrum_power - 1) * mass,
         "mean_eigenvalue": stated[0],
-        "total_mass": float(spectrum.weights.sum()),
         "moment_error": max(abs(a / b - 1) for a, b in zip(found, stated, strict=True)),
         "eigenvalue_std": np.sqrt(stated[1] - 1),
     }

@@ -66,7 +66,6 @@ AXES = {
 
 @per(
     "clip_constant",
-    harmonic_constant="least risk of the harmonic schedule over gamma, rho = 1",
     harmonic_limit="limit of the least risk of the harmonic schedule over gamma",
     harmonic_over_limit="least risk of the harmonic schedule over its limit, rho = 1",
     harmonic_over_least="least risk of the harmonic schedule over that of any schedule",
@@ -83,7 +82,6 @@ def sampling(parameters: Parameters, clip_constant: float) -> dict:
     gamma = problem.pop("aspect_ratio")
     limit = float(optimal_harmonic.sampling_limit(**problem))
     return {
-        "harmonic_constant": risk / gamma,
         "harmonic_limit": limit,
         "harmonic_over_limit": risk / gamma / limit,
         "harmonic_over_least": risk / least,
@@ -113,19 +111,15 @@ def private_harmonic_over_limit(parameters: Parameters, clip_constant: float) ->
     "zcdp_root",
     "aspect_ratio",
     explicit_risk_over_bound="risk with the explicit constants of the proof over the proof's bound",
-    explicit_risk_over_rate="risk with the explicit constants over gamma + gamma^2 / rho^2",
 )
-def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> dict:
+def explicit(parameters: Parameters, zcdp_root: float, aspect_ratio: float) -> float:
     from privreg.theory.one_pass_dpgd import optimal_harmonic
 
     found = optimal_harmonic.explicit_constants(
         aspect_ratio=aspect_ratio, zcdp_root=zcdp_root, label_noise_std=parameters.label_noise_std
     )
     risk = _risk(parameters, found.schedule, aspect_ratio, zcdp_root, found.clip_constant)
-    return {
-        "explicit_risk_over_bound": risk / found.bound,
-        "explicit_risk_over_rate": risk / _rate(aspect_ratio, zcdp_root),
-    }
+    return risk / found.bound
 
 
 @per(
@@ -144,7 +138,7 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
     )
     schedule = Harmonic(1.5 * (1 / float(descent)), _text_offset(aspect_ratio, rho))
     risk = _risk(parameters, schedule, aspect_ratio, rho, clip_constant)
-    return risk / _rate(aspect_ratio, rho)
+    return risk / (aspect_ratio + (aspect_ratio / rho) ** 2)
 
 
 @per(
@@ -182,10 +176,6 @@ def _risk(
     return deterministic_equivalent.solve(
         spectra.isotropic(), schedule, **parameters.problem(gamma, rho, clip_constant)
     ).final_risk.item()
-
-
-def _rate(gamma: float, rho: float) -> float:
-    return gamma + (gamma / rho) ** 2
 
 
 def _text_offset(gamma: float, rho: float) -> float:

@@ -58,7 +58,6 @@ VALLEY = "log-log slope of the best initial rate in the clipping constant below 
     risk=Quantity("excess risk of the deterministic equivalent", " ".join(MAP)),
     lowest_risk="least excess risk over rates and constants of the grid's range",
     best_product="clipping constant times rate where the risk is least",
-    best_clip_constant="clipping constant where the risk is least",
     large_clip_excess="log ratio of the least risk with c above 1 to the least of all",
     large_rate_excess="log ratio of the least risk with a rate above 2 / gamma to the least of all",
     valley_slope=Quantity(VALLEY, missing=heat_maps.NO_VALLEY),
@@ -195,5 +194,4 @@ def _minimum(parameters: Parameters, sample_size: int, exponent: float, risk: np
     return {
         "lowest_risk": found.flat[best],
         "best_product": np.exp(centre[0] + centre[1]),
-        "best_clip_constant": np.exp(centre[0]),
     }

@@ -116,12 +116,11 @@ def tuned(parameters: Parameters, zcdp_root: str, schedule: str, aspect_ratio: f
 @per(
     "zcdp_root",
     "schedule",
-    rate_spread="largest over least ratio of the risk to the stated rate, for gamma up to 1e-3",
     rate_trend="log ratio of the risk over the stated rate between the two smallest gammas",
 )
-def rates(earlier: Dataset, **cell: str) -> dict:
+def rate_trend(earlier: Dataset, **cell: str) -> float:
     late = _late(earlier.risk_over_rate.sel(cell)).values
-    return {"rate_spread": late.max() / late.min(), "rate_trend": np.log(late[-1] / late[-2])}
+    return np.log(late[-1] / late[-2])
 
 
 @per(
@@ -141,18 +140,13 @@ def advantage_slope(earlier: Dataset, **cell: str) -> float:
     "polynomial",
     product_bend="increment of the best product of constant and rate over the last decade of "
     "gamma, over that over the first, first privacy",
-    product_slope="slope in ln(1/gamma) of the best product of constant and rate, first privacy",
 )
-def products(earlier: Dataset, polynomial: float) -> dict:
+def product_bend(earlier: Dataset, polynomial: float) -> float:
     late = _late(
         earlier.product.isel(zcdp_root=0).sel(schedule=setting.polynomial_name(polynomial))
     )
     logs = np.log(1 / late.aspect_ratio.values)
-    return {
-        "product_bend": (np.diff(late)[-1] / np.diff(logs)[-1])
-        / (np.diff(late)[0] / np.diff(logs)[0]),
-        "product_slope": np.polyfit(logs, late, 1)[0],
-    }
+    return (np.diff(late)[-1] / np.diff(logs)[-1]) / (np.diff(late)[0] / np.diff(logs)[0])
 
 
 @per(

@@ -88,7 +88,6 @@ POWERS = ("spectrum_power", "signal_power", "schedule_power", "privacy_power")
     *POWERS,
     "aspect_ratio",
     risk="excess risk of the output at the best rate",
-    best_rate="best initial rate",
     share_of_cap="best initial rate over its cap",
 )
 def tuned(
@@ -113,14 +112,13 @@ def tuned(
         **parameters.problem(aspect_ratio, aspect_ratio**privacy_power),
     )
     rate = np.asarray(best.schedule.amplitude).item()
-    return {"risk": best.final_risk, "best_rate": rate, "share_of_cap": rate * aspect_ratio / 2}
+    return {"risk": best.final_risk, "share_of_cap": rate * aspect_ratio / 2}
 
 
 @per(
     *POWERS,
     slope=Quantity("log-log slope of the risk in the aspect ratio", missing=BOUND),
     exponent="exponent of the risk in Theorem 4",
-    rate_exponent="exponent of the learning rate in Theorem 4",
     difference=Quantity("fitted slope minus exponent", missing=BOUND),
 )
 def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
@@ -138,7 +136,6 @@ def law(parameters: Parameters, earlier: Dataset, **powers: float) -> dict:
     return {
         "slope": slope,
         "exponent": predicted.risk,
-        "rate_exponent": predicted.learning_rate,
         "difference": slope - predicted.risk,
     }
 

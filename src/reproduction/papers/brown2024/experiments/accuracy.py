@@ -73,7 +73,6 @@ def run(parameters: Parameters, trial: Trial) -> dict:
 @per(
     error=Mean("the distance to the empirical minimiser", "rho"),
     within_bound=Mean("the share of runs within the bound", "rho"),
-    bound_ratio=Mean("the bound over the distance", "rho"),
     budget_slope=Mean("the log-log slope of the distance in the budget"),
     gradient_gap="largest gap over trials of a clipped gradient to Huber's",
     minimiser_gap="largest distance over trials of noiseless clipped descent to Huber's minimiser",
@@ -88,7 +87,6 @@ def summary(parameters: Parameters, simulation: Dataset) -> dict:
     return {
         "error": mean,
         "within_bound": (error <= bound).mean(axis=-1),
-        "bound_ratio": (bound / error).mean(axis=-1),
         "budget_slope": weights @ np.log(mean),
         "gradient_gap": simulation.gradient_gap.values.max(),
         "minimiser_gap": simulation.minimiser_gap.values.max(),

@@ -68,10 +68,7 @@ def run(parameters: Parameters, trials: Trials) -> Iterator[list[dict]]:
 
 @per(
     "steps",
-    best_clip_norm="threshold of least mean squared error",
     clipped_at_best=Mean("the share clipped at the best threshold"),
-    best_squared_error=Mean("the squared error at the best threshold"),
-    standard_squared_error=Mean("the squared error at the paper's threshold"),
     half_clipped_log_ratio=Mean(
         "the log ratio of the error with half of the gradients clipped to the least"
     ),
@@ -88,10 +85,7 @@ def thresholds(parameters: Parameters, simulation: Dataset, steps: int) -> dict:
     pairs = zip(share, square, strict=True)
     half = np.exp([np.interp(-0.5, -share, np.log(error)) for share, error in pairs])
     return {
-        "best_clip_norm": at["clip_norm"].values[best],
         "clipped_at_best": share[:, best],
-        "best_squared_error": square[:, best],
-        "standard_squared_error": square[:, standard],
         "half_clipped_log_ratio": np.log(half / square[:, best]) / 2,
         "half_clipped_over_standard": np.log(half / square[:, standard]) / 2,
     }

@@ -9,10 +9,9 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
-from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
+from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
 from reproduction.experiment.identities import below, close, identity
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import error_of_mean, trials_last
 from reproduction.papers.brown2024 import setting
 
 PLACE = "Appendix A (Fact A.7, Claims A.8-A.12), Lemma C.6, Appendix C"
@@ -38,7 +37,6 @@ class Parameters(Strict):
 
 AXES = {
     "ratio": Axis("n / p", "ratios"),
-    "edge": Axis("end of the spectrum", ["lower", "upper"]),
 }
 FAILURE = np.geomspace(1e-12, 0.999, 400)
 MATRIX = np.array([[0.5, 0.2, 0.0], [0.1, -0.3, 0.2], [0.0, 0.4, 0.6]])
@@ -202,7 +200,6 @@ def upper_edge_ratio() -> float:
     direction_rank=Quantity("rank of a propagated row's direction", "draw"),
     direction_sign=Quantity("sign of a propagated row's direction", "draw"),
     bounded=Quantity("indicator of half I <= Sigma <= 2 I", "ratio"),
-    edges=Quantity("extreme eigenvalues of Sigma", "ratio edge"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Error of least squares, direction of a propagated row, spectra of sample covariances."""
@@ -214,7 +211,6 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         "direction_rank": rank,
         "direction_sign": sign,
         "bounded": [float(values[0] >= 0.5 and values[-1] <= 2) for values in spectra],
-        "edges": [values[[0, -1]] for values in spectra],
     }
 
 
@@ -236,19 +232,6 @@ def draws(simulation: Dataset) -> dict:
     }
 
 
-@per(
-    "ratio",
-    "edge",
-    limit_edges="edges of the Marchenko-Pastur law",
-    edge_gap=Estimate("mean extreme eigenvalues less the law's edges"),
-)
-def edges(simulation: Dataset, ratio: int, edge: str) -> dict:
-    values = trials_last(simulation.edges.sel(ratio=ratio, edge=edge))
-    limit = (1 + (-1 if edge == "lower" else 1) / np.sqrt(float(ratio))) ** 2
-    error = error_of_mean(values)
-    return {"limit_edges": limit, "edge_gap": (values.mean() - limit, error)}
-
-
 theory = stage(
     AXES,
     normal_tail_ratio,
@@ -264,7 +247,7 @@ theory = stage(
     upper_edge_ratio,
 )
 simulate = stage(AXES, run)
-summarise = stage(AXES, draws, means(run, "bounded", "edges"), edges)
+summarise = stage(AXES, draws, means(run, "bounded"))
 
 
 def _normal_tail(factor: float) -> float:

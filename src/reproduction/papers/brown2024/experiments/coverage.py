@@ -249,9 +249,6 @@ SCORES["length"] = "length of the interval"
     **_of_each(Estimate, "simulated less exact coverage", "coverage_gap"),
     **_of_each(Estimate, "simulated over expected length", "length_ratio"),
     ols_length="mean length of the least-squares interval, not private",
-    batch_means_over_ols_length=Quantity(
-        "length of batch means over that of the least-squares interval", "gradients"
-    ),
 )
 def scores(parameters: Parameters, simulation: Dataset) -> dict:
     """Coverage of the three targets and length, simulated and exact given the data."""
@@ -278,9 +275,7 @@ def scores(parameters: Parameters, simulation: Dataset) -> dict:
             length.mean(axis=-1) / expected,
             error_of_mean(length) / expected,
         )
-    found["ols_length"] = simulation.ols_length.values.mean()
-    over = found["batch_means_length"].mean(axis=-1) / found["ols_length"]
-    return found | {"batch_means_over_ols_length": over}
+    return found | {"ols_length": simulation.ols_length.values.mean()}
 
 
 theory = stage(AXES, law, literal)

@@ -129,11 +129,6 @@ def at_a_fixed_ratio(parameters: Parameters) -> dict:
     return {"over_printed_rate_fixed_ratio": printed, "over_derived_rate_fixed_ratio": derived}
 
 
-@per("dimension", least_sample_size="least sample size at which (74) holds")
-def least_sample_size(parameters: Parameters) -> np.ndarray:
-    return _least_sample_size(parameters, parameters.dimensions.values())
-
-
 @identity(
     id="second-inequality-from-root-p-samples",
     where="Theorem C.8, equations (74)-(75)",

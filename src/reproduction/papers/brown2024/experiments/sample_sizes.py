@@ -66,7 +66,6 @@ AXES = {
     privacy_rms=Quantity(
         "root mean square distance of DP-GD to the empirical minimiser", "steps sample_size"
     ),
-    noise_rms=Quantity("that distance without the bias of the start", "steps sample_size"),
     sampling_rms=Quantity(
         "root mean square distance of least squares to the population parameter", "sample_size"
     ),
@@ -78,7 +77,6 @@ def law(parameters: Parameters) -> dict:
     size = parameters.curve
     return {
         "privacy_rms": np.sqrt(privacy_square(parameters, size, bias=True)),
-        "noise_rms": np.sqrt(privacy_square(parameters, size, bias=False)),
         "sampling_rms": np.sqrt(sampling_square(parameters, size)),
     }
 
@@ -160,14 +158,13 @@ def run(parameters: Parameters, trial: Trial, sample_size: int) -> dict:
 
 @per(
     privacy_error_slope=Estimate("log-log slope in n", "steps"),
-    noise_error_slope=Estimate("log-log slope in n", "steps"),
     sampling_error_slope=Estimate("log-log slope in n"),
 )
 def slopes(parameters: Parameters, simulation: Dataset) -> dict:
     ordered = simulation.transpose("steps", "sample_size", "trial", missing_dims="ignore")
     return {
         f"{name}_slope": loglog_slope(parameters.sample_sizes, trials_last(ordered[name]))
-        for name in ("privacy_error", "noise_error", "sampling_error")
+        for name in ("privacy_error", "sampling_error")
     }
 
 

@@ -99,7 +99,6 @@ def covariance(parameters: Parameters, shared_rng: np.random.Generator) -> np.nd
     covariance_scale=Estimate("mean eigenvalue of the sample covariance in units of the law's"),
     law_distance="Kolmogorov distance of the joint law's ranks to uniform ones, times the root of "
     "the runs",
-    largest_mean_deviation="largest deviation of a mean in standard errors",
     relative_bias="norm of the last time's mean gap over the noise's root mean square",
 )
 def gaps(parameters: Parameters, simulation: Dataset, setting: str) -> dict:
@@ -119,7 +118,6 @@ def gaps(parameters: Parameters, simulation: Dataset, setting: str) -> dict:
         "covariance_gap": (second - exact, pair_error),
         "covariance_scale": (scale, np.sqrt(2 / (count * len(exact)))),
         "law_distance": distance * np.sqrt(count),
-        "largest_mean_deviation": np.max(np.abs(first) / error),
         "relative_bias": np.linalg.norm(first[last]) / np.sqrt(variance[last].sum()),
     }
 

@@ -48,7 +48,6 @@ class Parameters(Strict):
 
 AXES = {
     "family": Axis("coefficients", FAMILIES),
-    "label": Axis("label of the record", "labels"),
     "mechanism": Axis("row of Table 3", MECHANISMS),
 }
 
@@ -155,9 +154,8 @@ def equation_3(parameters: Parameters, family: str) -> dict:
     }
 
 
-@per("label", unclipped_loss="squared distance of unclipped releases over 2 sigma^2")
-def unclipped_loss(parameters: Parameters, label: float) -> float:
-    """What a first record of a large label moves, in units of the white noise."""
+def _unclipped_loss(parameters: Parameters, label: float) -> float:
+    """Squared distance that a first record of a large label moves the releases, over 2 sigma^2."""
     from privreg.noise.toeplitz import dense_matrix
 
     beta = coefficients("damped_square_root", parameters.steps, parameters.damping)
@@ -184,7 +182,7 @@ def unclipped_loss(parameters: Parameters, label: float) -> float:
 )
 def unclipped_exponent(parameters: Parameters) -> float:
     """Log-log slope of the unclipped loss over the label."""
-    losses = [unclipped_loss(parameters, label) for label in parameters.labels]
+    losses = [_unclipped_loss(parameters, label) for label in parameters.labels]
     return np.polyfit(np.log(parameters.labels), np.log(losses), 1)[0]
 
 

@@ -50,7 +50,6 @@ AXES = {
 @per(
     "step_size",
     "condition_number",
-    over_graded=Quantity("bound on a uniform grid over that on a graded one", "points"),
     change=Quantity("relative change when the points are doubled", "coarse_points"),
     bound=Quantity("bound after that many rounds", "rounds_made"),
     least_gain="least relative decrease of all rounds",
@@ -77,7 +76,6 @@ def bounds(parameters: Parameters, step_size: float, condition_number: float) ->
         power = np.maximum(found.response, 1e-12 * found.response.max()) ** -0.5
     gains = 1 - np.array(rounds[1:]) / rounds[:-1]
     return {
-        "over_graded": uniform,
         "change": np.abs(uniform[:-1] / uniform[1:] - 1),
         "bound": rounds,
         "least_gain": gains.min(),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from pydantic import Field
 
@@ -11,9 +9,6 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.regression import power_law
-
-if TYPE_CHECKING:
-    from privreg.theory.correlated_noise.finite_time import TunedRun
 
 PLACE = "Section 2.3, Theorems D.11 and D.13, Corollaries D.14 and D.15"
 ALGORITHMS = ("dp_sgd", "dp_ftrl")
@@ -49,25 +44,20 @@ AXES = {
 @per(
     "dimension",
     risk=Quantity("excess risk of the last iterate at the best step size", "steps algorithm"),
-    best_step_size=Quantity("best step size", "steps algorithm"),
     risk_ratio=Quantity("risk of DP-FTRL over that of DP-SGD", "steps"),
-    local_slope=Quantity("local exponent of the risk over the steps", "steps algorithm"),
     last_slope=Quantity("exponent between the last two steps", "algorithm"),
 )
 def tuned(parameters: Parameters, dimension: int) -> dict:
-    found = np.array(
+    risk = np.array(
         [
-            [_tune(parameters, dimension, int(count), name) for name in ALGORITHMS]
+            [_tuned_risk(parameters, dimension, int(count), name) for name in ALGORITHMS]
             for count in parameters.counts
         ]
     )
-    step, risk = np.moveaxis(found, -1, 0)
     slope = np.gradient(np.log(risk), np.log(parameters.counts), axis=0)
     return {
         "risk": risk,
-        "best_step_size": step,
         "risk_ratio": risk[:, 1] / risk[:, 0],
-        "local_slope": slope,
         "last_slope": slope[-1],
     }
 
@@ -75,8 +65,8 @@ def tuned(parameters: Parameters, dimension: int) -> dict:
 theory = stage(AXES, tuned)
 
 
-def _tune(parameters: Parameters, dimension: int, steps: int, algorithm: str) -> TunedRun:
-    """Best step size and its risk."""
+def _tuned_risk(parameters: Parameters, dimension: int, steps: int, algorithm: str) -> float:
+    """At the best step size."""
     from privreg.theory.correlated_noise.finite_time import (
         damped_noise,
         independent_noise,
@@ -92,4 +82,4 @@ def _tune(parameters: Parameters, dimension: int, steps: int, algorithm: str) ->
         noise_multiplier=(2 * parameters.rho) ** -0.5,
         clip_norm=parameters.clip_norm,
         initial_error=np.full(dimension, parameters.distance / np.sqrt(dimension)),
-    )
+    ).excess_risk

@@ -80,10 +80,7 @@ SHOWN = ("shown_step_size", "family")
 @per(
     "step_size",
     ratio="private risk, optimal over independent",
-    optimal_risk="private excess risk, optimal noise",
-    independent_risk="private excess risk, independent noise",
     independent_constant="independent risk over eta / rho",
-    optimal_slope="local exponent of the optimal risk",
     log_squared_constant="optimal squared error over (eta log(8/eta))^2 / (2 rho); tends to 1/pi^2",
 )
 def private_risks(parameters: Parameters) -> dict:
@@ -97,10 +94,7 @@ def private_risks(parameters: Parameters) -> dict:
     independent = 0.5 * eta / (2 - eta) * multiplier**2
     return {
         "ratio": optimal_risk_ratio(eta),
-        "optimal_risk": least,
-        "independent_risk": independent,
         "independent_constant": parameters.rho * independent / eta,
-        "optimal_slope": np.gradient(np.log(least), np.log(eta)),
         "log_squared_constant": 2 * least / multiplier**2 / (eta * np.log(8 / eta)) ** 2,
     }
 

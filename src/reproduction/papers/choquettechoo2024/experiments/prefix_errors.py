@@ -78,18 +78,16 @@ def mechanisms(parameters: Any) -> list[list[Mechanism]]:
     "mechanism",
     mean_error="root mean square error over steps",
     largest_error="largest root mean square error",
-    last_error="root mean square error, last step",
     over_best="mean error over the best",
     stretches="stretches of steps after which the mechanism starts anew",
 )
 def errors(mechanisms: list[list[Mechanism]]) -> dict:
     """Mean, largest and last error at a noise multiplier of 1, per coordinate."""
     found = np.array([[mechanism.errors for mechanism in row] for row in mechanisms])
-    mean, largest, last = np.moveaxis(found, -1, 0)
+    mean, largest, _ = np.moveaxis(found, -1, 0)
     return {
         "mean_error": mean,
         "largest_error": largest,
-        "last_error": last,
         "over_best": mean / mean.min(axis=1, keepdims=True),
         "stretches": [[mechanism.stretches for mechanism in row] for row in mechanisms],
     }

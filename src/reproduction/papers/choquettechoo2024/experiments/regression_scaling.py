@@ -117,13 +117,6 @@ def laws(parameters: Parameters) -> dict:
     return {"exact_risk": risks, "scaling": scalings / parameters.rho}
 
 
-@per("setting", stability_share="step size over the stability limit")
-def stability_share(parameters: Parameters) -> list[float]:
-    from privreg.theory.correlated_noise.linear_regression import stability_limit
-
-    return [at.step_size / stability_limit(at.eigenvalues) for at in parameters.settings]
-
-
 @per(
     "algorithm",
     exact_slope="log-log slope of the risk over what varies",
@@ -164,7 +157,7 @@ def slopes(parameters: Parameters, simulation: Dataset) -> tuple:
     return loglog_slope(parameters.abscissa, runs.values)
 
 
-theory = stage(AXES, laws, stability_share, exact_slopes)
+theory = stage(AXES, laws, exact_slopes)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), deviation, slopes)
 

@@ -54,7 +54,6 @@ AXES = {
     "dimension",
     factor="risk of Noisy-SGD over that of nu-Noisy-FTRL",
     over_printed="that factor over d / log d",
-    over_squared="that factor over d / log^2 d",
 )
 def factors(parameters: Parameters, rule: str, dimension: int) -> dict:
     logarithm = np.log(dimension)
@@ -65,7 +64,6 @@ def factors(parameters: Parameters, rule: str, dimension: int) -> dict:
     return {
         "factor": factor,
         "over_printed": factor / printed,
-        "over_squared": factor * logarithm / printed,
     }
 
 

@@ -240,17 +240,11 @@ def independent_share_spread(parameters: Parameters) -> float:
             "ours": ["log(8/nu) and the constant 128/49 of Lemma C.21"],
         },
     ),
-    correlated_share_exponent="log-log slope of the shares over the eigenvalues, nu-Noisy-FTRL",
 )
-def correlated_shares(parameters: Parameters) -> dict:
+def correlated_shares(parameters: Parameters) -> float:
     eigenvalues = parameters.eigenvalues
     shares = parameters.direction_shares("damped_square_root")
-    return {
-        "correlated_share_constant": (
-            shares / (eigenvalues * np.log(8 / parameters.damping))
-        ).max(),
-        "correlated_share_exponent": np.polyfit(np.log(eigenvalues), np.log(shares), 1)[0],
-    }
+    return (shares / (eigenvalues * np.log(8 / parameters.damping))).max()
 
 
 @identity(
