@@ -12,7 +12,7 @@
     theory = stage({}, exponent_threshold)
 
 A topic of the ledger takes the entries of such a recipe by `identities: RECIPE`. A function with
-several quantities declares them by `per`, each as `Stated`.
+several quantities declares them by `per`, each of them `stated`.
 """
 
 from __future__ import annotations
@@ -80,26 +80,53 @@ class Stated(Quantity):
         return {"id": name.replace("_", "-"), **own, **place, "checks": [probe], **self.entry}
 
 
-def identity(
-    *axes: str,
+def stated(
+    meaning: str,
+    dims: str = "",
+    *,
     holds: Raw,
     refuses: Sequence[Any],
-    wrong: Mapping[str, Raw | str] | None = None,
     where: str = "",
     states: str = "",
     compares: str = "",
+    wrong: Mapping[str, Raw | str] | None = None,
     select: Raw | None = None,
     units: str = "1",
     **entry: Any,
-) -> Callable[[Callable[..., Any]], Block]:
+) -> Stated:
+    """A quantity that decides an entry, with what else the entry has as arguments of their own.
+
+    Parameters
+    ----------
+    meaning, dims, units
+        As in `Quantity`.
+    holds, refuses, where, states, compares, wrong, select, entry
+        As in `Stated`.
+    """
+    return Stated(
+        meaning,
+        dims,
+        units=units,
+        where=where,
+        states=states,
+        compares=compares,
+        holds=holds,
+        refuses=refuses,
+        wrong=wrong or {},
+        select=select or {},
+        entry=entry,
+    )
+
+
+def identity(*axes: str, **about: Any) -> Callable[[Callable[..., Any]], Block]:
     """Declare a function of one quantity, which it is named after, and the entry that it decides.
 
     Parameters
     ----------
     *axes : str
         As in `per`.
-    holds, refuses, wrong, where, states, compares, select, entry
-        As in `Stated`. The first line of the docstring is the quantity's meaning.
+    **about
+        As in `stated`; the first line of the docstring is the quantity's meaning.
     """
 
     def declare(function: Callable[..., Any]) -> Block:
@@ -108,19 +135,7 @@ def identity(
         meaning = first[:1].lower() + first[1:] if first[1:2].islower() else first
         if not meaning:
             raise ValueError(f"{function.__name__} must have a docstring that says what it gives")
-        stated = Stated(
-            meaning,
-            units=units,
-            where=where,
-            states=states,
-            compares=compares,
-            holds=holds,
-            refuses=refuses,
-            wrong=wrong or {},
-            select=select or {},
-            entry=entry,
-        )
-        return per(*axes, **{function.__name__: stated})(function)
+        return per(*axes, **{function.__name__: stated(meaning, **about)})(function)
 
     return declare
 

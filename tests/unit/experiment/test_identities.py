@@ -7,7 +7,6 @@ import pytest
 from reproduction.claims.ledger import load_ledger, parse_topic
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.identities import (
-    Stated,
     above,
     below,
     between,
@@ -16,6 +15,7 @@ from reproduction.experiment.identities import (
     every,
     identity,
     plus,
+    stated,
     times,
 )
 from reproduction.experiment.parameters import ConfigError
@@ -75,8 +75,8 @@ def test_an_entry_is_what_a_file_would_hold():
 
 def test_several_quantities_of_one_function_decide_entries_of_their_own():
     @per(
-        printed=Stated("p", where="(2)", states="S.", holds=above(0), refuses=[-1.0]),
-        corrected=Stated("c", compares="C.", holds=between(0, 1), refuses=[2.0], select={"a": 1}),
+        printed=stated("p", where="(2)", states="S.", holds=above(0), refuses=[-1.0]),
+        corrected=stated("c", compares="C.", holds=between(0, 1), refuses=[2.0], select={"a": 1}),
         plain="n",
     )
     def both():
@@ -86,7 +86,7 @@ def test_several_quantities_of_one_function_decide_entries_of_their_own():
     assert [each["id"] for each in declared["statements"]] == ["printed"]
     assert declared["cross_checks"][0]["checks"][0]["evidence"]["select"] == {"a": 1}
     with pytest.raises(ValueError, match="one of states and compares"):
-        Stated("m", holds=above(0), refuses=[-1.0])
+        stated("m", holds=above(0), refuses=[-1.0])
     with pytest.raises(ValueError, match="docstring"):
         identity(states="S.", holds=above(0), refuses=[-1.0])(lambda: 1.0)
 

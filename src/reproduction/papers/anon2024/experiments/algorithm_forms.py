@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import Stated, above, below, close, every, identity
+from reproduction.experiment.identities import above, below, close, every, identity, stated
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.anon2024.setting import Problem, generator, power_law
 
@@ -41,26 +41,24 @@ AXES = {
 
 @per(
     "noise_shape",
-    tree_error=Stated(
+    tree_error=stated(
         "distance of the average from Algorithms 1 and 3",
         where="Algorithm 1, Algorithm 3",
         compares="The average of the library's DP-FTRL with the lines of Algorithms 1 and 3 as "
         "loops over an explicit tree, three covariances.",
         holds=every(below(1e-11)),
         refuses=[1e-8, 0.1],
-        entry={"id": "algorithms-line-by-line"},
+        id="algorithms-line-by-line",
     ),
-    sgd_error=Stated(
+    sgd_error=stated(
         "distance of the iterates from equation (B.4)",
         where="Equation (B.4), Section 3.1",
         states="From w = 0 the minimisation of line 9 is a step of SGD with the increment of the "
         "tree's noise.",
         holds=every(below(1e-11)),
         refuses=[1e-8, 0.1],
-        entry={
-            "id": "update-is-sgd-with-increments",
-            "ours": ["N = 45", "d = 12", "three covariances", "steps counted from 1"],
-        },
+        id="update-is-sgd-with-increments",
+        ours=["N = 45", "d = 12", "three covariances", "steps counted from 1"],
     ),
     clipped="share of clipped gradients",
 )
@@ -100,7 +98,7 @@ def runs(parameters: Parameters, noise_shape: str) -> dict:
 
 @per(
     "counting",
-    prefix_error=Stated(
+    prefix_error=stated(
         "largest error of a prefix without noise over its size",
         where="Algorithm 3, Section 3.1",
         states="Algorithm 3, with the binary digits of t for t from 0, returns an estimate of the "
@@ -108,13 +106,11 @@ def runs(parameters: Parameters, noise_shape: str) -> dict:
         select={"counting": "from 0"},
         holds=below(1e-12),
         refuses=[0.01, 1.0],
-        entry={
-            "id": "private-sum-of-algorithm-3",
-            "kind": "prose",
-            "ours": ["without noise", "45 vectors"],
-            "expect": "contradicted",
-            "finding": "steps-from-one",
-        },
+        id="private-sum-of-algorithm-3",
+        kind="prose",
+        ours=["without noise", "45 vectors"],
+        expect="contradicted",
+        finding="steps-from-one",
     ),
 )
 def prefix_error(parameters: Parameters, counting: str) -> float:

@@ -10,7 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.identities import Stated, below, every
+from reproduction.experiment.identities import below, every, stated
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.anon2024 import setting
 
@@ -74,47 +74,51 @@ def traces(parameters: Parameters) -> dict:
 @per(
     "decay",
     "horizon",
-    nonprivate_variance_step=Stated(
+    nonprivate_variance_step=stated(
         "printed variance of (B.7) over twice its bound sigma^2 (k* + N^2 eta^2 sum lambda^2) / N",
         where="Section B.3.1, equation (B.7)",
         states="Without privacy the variance of (B.7) is of order "
         "sigma^2 (k* + N^2 eta^2 sum lambda^2) / N.",
         holds=every(below(1.0)),
         refuses=[1.01, 2.0],
-        entry={"id": "nonprivate-variance-b7", "ours": ["the constant 2"]},
+        id="nonprivate-variance-b7",
+        ours=["the constant 2"],
     ),
-    bias_step=Stated(
+    bias_step=stated(
         "printed bias of (B.5) for the worst start over twice the last bound of (B.8)",
         where="Section B.3.1, equation (B.8)",
         states="For starts of norm B the bias (B.5) is of order B^2 / (N eta) + "
         "B^2 (k* + N eta sum lambda) / (N^2 eta).",
         holds=every(below(1.0)),
         refuses=[1.01, 2.0],
-        entry={"id": "bias-of-bounded-starts-b8", "ours": ["beta = 1", "the constant 2"]},
+        id="bias-of-bounded-starts-b8",
+        ours=["beta = 1", "the constant 2"],
     ),
-    private_step=Stated(
+    private_step=stated(
         "first line of (B.11) over its second",
         where="Section B.3.1, equation (B.11)",
         states="The private variance of (B.6) with Sigma = I is at most the second line of (B.11).",
         holds=every(below(1.0)),
         refuses=[1.01, 2.0],
-        entry={"id": "private-variance-b11"},
+        id="private-variance-b11",
     ),
-    designed_first_step=Stated(
+    designed_first_step=stated(
         "I_1 over 2 N eta^2 times the effective dimension",
         where="Section B.3.3",
         states="I_1 is of order N eta^2 times the effective dimension.",
         holds=every(below(1.0)),
         refuses=[1.01, 2.0],
-        entry={"id": "first-part-of-b33", "ours": ["the constant 2"]},
+        id="first-part-of-b33",
+        ours=["the constant 2"],
     ),
-    designed_second_step=Stated(
+    designed_second_step=stated(
         "I_2 with the population's design over 4 times the effective dimension",
         where="Section B.3.3",
         states="I_2 is of order the effective dimension.",
         holds=every(below(1.0)),
         refuses=[1.01, 2.0],
-        entry={"id": "second-part-of-b33", "ours": ["H in place of public features", "constant 4"]},
+        id="second-part-of-b33",
+        ours=["H in place of public features", "constant 4"],
     ),
 )
 def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dict[str, float]:
@@ -123,22 +127,20 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
 
 
 @per(
-    equal_orders=Stated(
+    equal_orders=stated(
         "log-log slope in N of the right side of (B.10) over its left side, a flat tail",
         where="Section B.3.1, equation (B.9)",
         states="The sums of (B.9) and (B.10) are of the same order for every spectrum.",
         holds=below(0.1),
         refuses=[0.15, 0.5],
-        entry={
-            "id": "equal-orders-b10",
-            "ours": [
-                "one eigenvalue 1 and N^3 equal ones of trace 1",
-                "N = 10000 to 1000000",
-                "a slope of 0.1 as powers of log N",
-            ],
-            "expect": "contradicted",
-            "finding": "equal-orders-in-b10",
-        },
+        id="equal-orders-b10",
+        ours=[
+            "one eigenvalue 1 and N^3 equal ones of trace 1",
+            "N = 10000 to 1000000",
+            "a slope of 0.1 as powers of log N",
+        ],
+        expect="contradicted",
+        finding="equal-orders-in-b10",
     ),
 )
 def equal_orders() -> float:

@@ -8,7 +8,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import Stated, above, below, close, identity, times
+from reproduction.experiment.identities import above, below, close, identity, stated, times
 from reproduction.experiment.summaries import trials_last
 from reproduction.papers.anon2024 import gaussian_moments, setting
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, SHAPES, generator
@@ -63,33 +63,29 @@ def gradient_over_factors() -> float:
 
 
 @per(
-    printed_constant=Stated(
+    printed_constant=stated(
         "C at the head of Section B.2.1 over that at its end",
         where="Section B.2.1",
         states="The constant is C = 3 (2 gamma_1 gamma_4)^(1/2) tr(Sigma^-1 H) log N, that of the "
         "section's last line at beta = N^-3.",
         holds=close(1.0, relative=0.01),
         refuses=[times(1.1), times(0.9)],
-        entry={
-            "id": "constant-at-the-head-of-b21",
-            "ours": ["Sigma = I"],
-            "expect": "contradicted",
-            "finding": "root-in-section-b21",
-        },
+        id="constant-at-the-head-of-b21",
+        ours=["Sigma = I"],
+        expect="contradicted",
+        finding="root-in-section-b21",
     ),
-    printed_largest_clip=Stated(
+    printed_largest_clip=stated(
         "C l with l = max l_t^2 over the largest clip norm of Algorithm 1",
         where="Theorem 4.2",
         states="The largest clip norm is C l with l the largest l_t^2.",
         holds=close(1.0, relative=0.01),
         refuses=[times(1.1), times(0.9)],
-        entry={
-            "id": "largest-clip-norm-of-theorem-4-2",
-            "kind": "theorem",
-            "ours": ["64 steps without private noise, 64 public rows"],
-            "expect": "contradicted",
-            "finding": "square-in-the-largest-clip-norm",
-        },
+        id="largest-clip-norm-of-theorem-4-2",
+        kind="theorem",
+        ours=["64 steps without private noise, 64 public rows"],
+        expect="contradicted",
+        finding="square-in-the-largest-clip-norm",
     ),
 )
 def printed_clip_norms(parameters: Parameters) -> dict[str, float]:

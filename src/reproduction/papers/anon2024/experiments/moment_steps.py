@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, above, below, every, identity
+from reproduction.experiment.identities import above, below, every, identity, stated
 from reproduction.papers.anon2024 import gaussian_moments as exact
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.gaussian_moments import BETA
@@ -236,25 +236,28 @@ def variance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -
 
 @per(
     "bound_size",
-    label_variance_ratio=Stated(
+    label_variance_ratio=stated(
         "exact variance from label noise over the least bound of Lemma B.8 over k",
         where="Lemma B.8",
         states="The variance is at most the printed bound for every k.",
-        entry={"id": "variance-bound-b8", "ours": ["label noise alone", AT_THE_CAP]},
+        id="variance-bound-b8",
+        ours=["label noise alone", AT_THE_CAP],
         **AT_MOST,
     ),
-    middle_variance_ratio=Stated(
+    middle_variance_ratio=stated(
         "exact variance from label noise over (B.18) with G = sigma^2 H",
         where="Section B.5.5, equation (B.18)",
         states="The variance is at most the printed bound, which has 2 beta in its first term.",
-        entry={"id": "middle-bound-b18", "ours": ["label noise alone", AT_THE_CAP]},
+        id="middle-bound-b18",
+        ours=["label noise alone", AT_THE_CAP],
         **AT_MOST,
     ),
-    bias_ratio=Stated(
+    bias_ratio=stated(
         "exact bias over the least bound of Lemma B.9 over k",
         where="Lemma B.9",
         states="The bias is at most the printed bound for every k.",
-        entry={"id": "bias-bound-b9", "ours": [AT_THE_CAP]},
+        id="bias-bound-b9",
+        ours=[AT_THE_CAP],
         **AT_MOST,
     ),
 )
@@ -274,14 +277,15 @@ def nonprivate_ratios(parameters: Parameters, bound_size: int) -> dict[str, floa
 @per(
     "noise_shape",
     "step_size",
-    product_ratio=Stated(
+    product_ratio=stated(
         "largest excess of a product of steps over 3 eta tr(H Sigma) (I - (I - eta H)^N)",
         where="Lemma B.12",
         states="What the second moment of a product of random steps has above that of mean steps "
         "is of order eta beta tr(H Sigma) (I - (I - eta H)^N).",
         **AT_MOST,
         wrong={"Of order eta^2.": "product_ratio_of_squares"},
-        entry={"id": "products-of-steps-b12", "ours": ["beta = 3, the kurtosis of a normal"]},
+        id="products-of-steps-b12",
+        ours=["beta = 3, the kurtosis of a normal"],
     ),
     product_ratio_of_squares="the same over eta^2 in place of eta",
 )

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, above, below, every, identity
+from reproduction.experiment.identities import above, below, every, identity, stated
 from reproduction.experiment.parameters import Strict
 
 PLACE = "Definition 2.5, Lemmas 2.6, B.1 and B.3, Theorem 4.1, Algorithm 2"
@@ -246,7 +246,7 @@ def bins_within_a_half() -> float:
 
 @per(
     "reading",
-    histogram_failure=Stated(
+    histogram_failure=stated(
         "delta of one histogram at its epsilon = 1",
         where="Lemma B.3, Algorithm 2",
         states="Option 2 of Algorithm 2, with its lines 9 to 12 as printed, is private at its "
@@ -254,13 +254,11 @@ def bins_within_a_half() -> float:
         select={"reading": "printed"},
         holds=below(1e-6),
         refuses=[1e-5, 0.5],
-        entry={
-            "id": "histogram-is-private-b3",
-            "kind": "theorem",
-            "ours": ["epsilon = 1, delta = 1e-6, 50 groups in two bins"],
-            "expect": "contradicted",
-            "finding": "histogram-lines",
-        },
+        id="histogram-is-private-b3",
+        kind="theorem",
+        ours=["epsilon = 1, delta = 1e-6, 50 groups in two bins"],
+        expect="contradicted",
+        finding="histogram-lines",
     ),
 )
 def histogram_failure(parameters: Parameters, reading: str) -> float:

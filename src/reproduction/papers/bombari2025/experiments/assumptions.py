@@ -10,7 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, above, below, close, every, identity
+from reproduction.experiment.identities import above, below, close, every, identity, stated
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.bombari2025.setting import EXPONENT, eigenvalues
 
@@ -121,21 +121,19 @@ def curvature_growth(exponent: float) -> float:
 @per(
     "dimension",
     gradient_median="median norm of a gradient",
-    typical_share=Stated(
+    typical_share=stated(
         "share of gradients whose norm is within a tenth of sqrt(2 P) times the sample's",
         where="Section 4, text before equation (4.5)",
         states="The norm of a gradient is sqrt(2 P) times the norm of its sample.",
         holds=every(above(0.95)),
         refuses=[0.9],
-        entry={
-            "id": "gradient-norm-as-printed",
-            "kind": "prose",
-            "ours": ["isotropic data, R = 1/2, zeta = 0.3", "within a tenth"],
-            "finding": "gradient-norm-is-not-the-root-mean-square",
-            "expect": "contradicted",
-            "note": "A tenth of the gradients: the residual is normal, and sqrt(2 P) is its root "
-            "mean square.",
-        },
+        id="gradient-norm-as-printed",
+        kind="prose",
+        ours=["isotropic data, R = 1/2, zeta = 0.3", "within a tenth"],
+        finding="gradient-norm-is-not-the-root-mean-square",
+        expect="contradicted",
+        note="A tenth of the gradients: the residual is normal, and sqrt(2 P) is its root "
+        "mean square.",
     ),
 )
 def gradient_norms(dimension: int) -> dict:
@@ -168,31 +166,29 @@ def gradient_power(earlier: Dataset) -> float:
 
 
 @per(
-    discretisation_over_printed=Stated(
+    discretisation_over_printed=stated(
         "sum of (C.16) over its right side",
         where="Lemma C.2, equation (C.16)",
         states="The noise's discretisation error is at most 2 gamma C / (rho^2 n), with C the "
         "bound of the second derivative.",
         holds=below(1.0),
         refuses=[1.01],
-        entry={
-            "id": "discretisation-bound-as-printed",
-            "kind": "theorem",
-            "ours": ["alpha = 1, gamma = 1/2, c = 3, rho = 1, n = 1000; q = |u|^2 / 2"],
-            "finding": "discretisation-bound-lacks-a-factor",
-            "expect": "contradicted",
-            "note": "The lemma is for every clipping constant and ratio, so one is enough; it "
-            "fails where gamma c^2 is more than 2.",
-        },
+        id="discretisation-bound-as-printed",
+        kind="theorem",
+        ours=["alpha = 1, gamma = 1/2, c = 3, rho = 1, n = 1000; q = |u|^2 / 2"],
+        finding="discretisation-bound-lacks-a-factor",
+        expect="contradicted",
+        note="The lemma is for every clipping constant and ratio, so one is enough; it "
+        "fails where gamma c^2 is more than 2.",
     ),
-    discretisation_over_corrected=Stated(
+    discretisation_over_corrected=stated(
         "sum of (C.16) over the bound in the last line of the proof",
         where="Lemma C.2, proof, after equation (C.25)",
         compares="The sum of (C.16) with half the bound of the proof's last line, "
         "2 gamma^2 c^2 C / (rho^2 n).",
         holds=close(0.5, absolute=0.001),
         refuses=[0.45, 0.55],
-        entry={"id": "discretisation-bound"},
+        id="discretisation-bound",
     ),
 )
 def discretisation(parameters: Parameters) -> dict:

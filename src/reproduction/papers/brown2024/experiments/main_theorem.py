@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, above, below, close, identity
+from reproduction.experiment.identities import above, below, close, identity, stated
 from reproduction.experiment.parameters import Strict
 
 PLACE = "Theorem 2.7, equations (11), (70)-(75), Theorem 3.1, equation (98)"
@@ -88,7 +88,7 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
 
 
 @per(
-    over_printed_rate_fixed_ratio=Stated(
+    over_printed_rate_fixed_ratio=stated(
         "distance over ln^4(n rho / (beta p)) p / n",
         "dimension",
         where="Theorem 2.7, equation (11)",
@@ -96,21 +96,18 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
         "of ln^4(n rho / (beta p)) sigma p / (sqrt(rho) n) as p grows with n / p fixed.",
         holds={"kind": "monotone", "direction": "decreasing"},
         refuses=[RISES[:8], [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.45]],
-        entry={
-            "id": "main-rate-at-a-fixed-ratio",
-            "kind": "theorem",
-            "ours": [
-                "p from 10 to 1e8, n = 1000 p, rho = beta = 0.05",
-                "T = 10 log(n rho / p) and 576 in gamma; the finding's argument is for all "
-                "constants",
-            ],
-            "requires": LAW,
-            "finding": "logarithm-of-the-main-rate",
-            "expect": "contradicted",
-            "note": "The ratio grows by a factor of 6.4, and faster with each power of ten.",
-        },
+        id="main-rate-at-a-fixed-ratio",
+        kind="theorem",
+        ours=[
+            "p from 10 to 1e8, n = 1000 p, rho = beta = 0.05",
+            "T = 10 log(n rho / p) and 576 in gamma; the finding's argument is for all constants",
+        ],
+        requires=LAW,
+        finding="logarithm-of-the-main-rate",
+        expect="contradicted",
+        note="The ratio grows by a factor of 6.4, and faster with each power of ten.",
     ),
-    over_derived_rate_fixed_ratio=Stated(
+    over_derived_rate_fixed_ratio=stated(
         "distance over sqrt(T) ln^3.5(n T / beta) p / n, the last term of (82)",
         "dimension",
         where="Theorem C.8, equation (82)",
@@ -118,7 +115,7 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
         "equation (82), the distance is bounded as p grows with n / p fixed.",
         holds=FALLS,
         refuses=[RISES[:8], [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.45]],
-        entry={"id": "derived-rate-at-a-fixed-ratio"},
+        id="derived-rate-at-a-fixed-ratio",
     ),
 )
 def at_a_fixed_ratio(parameters: Parameters) -> dict:

@@ -10,7 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.identities import Stated, below, close, every, identity, times
+from reproduction.experiment.identities import below, close, every, identity, stated, times
 from reproduction.papers.brown2024.setting import OneSize
 
 if TYPE_CHECKING:
@@ -52,26 +52,24 @@ AXES = {
 
 @per(
     constant="the paper's c_0 at this size",
-    demanded_clip_norm=Stated(
+    demanded_clip_norm=stated(
         "least threshold the proof admits",
         where="Lemmas 2.5 and 2.6",
         compares="With the paper's constant the proof asks for gamma >= 4.8e6 at n = 1000, T = 10, "
         "beta = 0.05 and p = 10.",
         holds=close(4.8e6, relative=0.01),
         refuses=[times(0.95), times(1.05)],
-        entry={
-            "id": "demanded-threshold",
-            "note": "The experiments use 15.8; the theorem's constants are of no use in practice.",
-        },
+        id="demanded-threshold",
+        note="The experiments use 15.8; the theorem's constants are of no use in practice.",
     ),
-    demanded_sample_size=Stated(
+    demanded_sample_size=stated(
         "least sample size the proof admits",
         where="Lemmas 2.5 and 2.6, Theorem 2.7",
         compares="With the paper's constant at n = 1000 the proof asks for 1.2e10 samples at rho = "
         "0.015 and p = 10.",
         holds=close(1.2e10, relative=0.01),
         refuses=[times(0.95), times(1.05)],
-        entry={"id": "demanded-samples"},
+        id="demanded-samples",
     ),
 )
 def demand(parameters: Parameters) -> dict:

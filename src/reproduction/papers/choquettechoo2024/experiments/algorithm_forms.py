@@ -8,13 +8,13 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.identities import (
-    Stated,
     above,
     below,
     close,
     every,
     identity,
     plus,
+    stated,
     times,
 )
 from reproduction.experiment.parameters import Strict
@@ -54,26 +54,24 @@ AXES = {
 
 @per(
     "family",
-    loop_error=Stated(
+    loop_error=stated(
         "distance of the library's iterates from a loop",
         where="Algorithm 1",
         compares="The library's DP-FTRL with the lines of Algorithm 1 written as a loop, all "
         "iterates of a clipped run.",
         holds=every(below(1e-11)),
         refuses=[1e-9, 0.01],
-        entry={"id": "algorithm-1-line-by-line"},
+        id="algorithm-1-line-by-line",
     ),
-    matrix_error=Stated(
+    matrix_error=stated(
         "distance of the iterates from equation (12)",
         where="Section A.1, equations (11) and (12)",
         states="The iterates are those of the matrix mechanism, theta_t - theta_0 = -eta A B "
         "(C G + W) with C the inverse of B.",
         holds=every(below(1e-11)),
         refuses=[1e-9, 0.01],
-        entry={
-            "id": "matrix-form-of-the-update",
-            "ours": ["three families of coefficients, 64 steps of a clipped run with ridge"],
-        },
+        id="matrix-form-of-the-update",
+        ours=["three families of coefficients, 64 steps of a clipped run with ridge"],
     ),
 )
 def iterates(parameters: Parameters, family: str) -> dict:
@@ -116,26 +114,24 @@ def iterates(parameters: Parameters, family: str) -> dict:
 
 @per(
     "family",
-    squared_error_ratio=Stated(
+    squared_error_ratio=stated(
         "mean of equation (3) by its sums over |AB|^2",
         where="Section A.1",
         states="The objective of prior work, the squared error of the gradients' prefix sums, is "
         "|A B|^2 in the Frobenius norm.",
         holds=every(close(1.0, absolute=1e-12)),
         refuses=[plus(1e-9), times(1.01)],
-        entry={"id": "prefix-error-is-a-frobenius-norm"},
+        id="prefix-error-is-a-frobenius-norm",
     ),
-    printed_error_ratio=Stated(
+    printed_error_ratio=stated(
         "equation (3) with its printed index over |AB|^2",
         where="Equation (3), Section A.1",
         states="Equation (3), with its inner index t, is that objective.",
         holds=every(close(1.0, absolute=1e-6)),
         refuses=[times(1.01), times(2.0)],
-        entry={
-            "id": "equation-3-as-printed",
-            "expect": "contradicted",
-            "finding": "index-of-equation-3",
-        },
+        id="equation-3-as-printed",
+        expect="contradicted",
+        finding="index-of-equation-3",
     ),
 )
 def equation_3(parameters: Parameters, family: str) -> dict:

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import Stated, below, every, identity
+from reproduction.experiment.identities import below, every, identity, stated
 from reproduction.papers.choquettechoo2024 import regression
 
 if TYPE_CHECKING:
@@ -135,35 +135,33 @@ class _Orders:
 @per(
     "family",
     "step_share",
-    base=Stated(
+    base=stated(
         "largest variance of the base recursion over the bound of Proposition C.10",
         where="Proposition C.10",
         states="The covariance of the base recursion is at most the printed one.",
         holds=every(below(1.0)),
         refuses=[1.01, 1.5],
-        entry={
-            "id": "base-covariance-c10",
-            "note": "The ratio is 1/(2 - eta lambda); measured from impulse responses.",
-        },
+        id="base-covariance-c10",
+        note="The ratio is 1/(2 - eta lambda); measured from impulse responses.",
     ),
-    orders=Stated(
+    orders=stated(
         "largest variance of an order over the bound of Proposition C.11",
         where="Proposition C.11",
         states="The covariance of order r is at most the printed one, which falls as (eta R^2)^r.",
         holds=every(below(1.0)),
         refuses=[1.01, 1.5],
-        entry={"id": "higher-orders-c11"},
+        id="higher-orders-c11",
     ),
     drive="largest variance of the next order's input over the bound of Lemma C.12(a)",
     response="largest variance of the next order over the bound of Lemma C.12(b)",
     remainder="largest variance of the remainder over the bound in Proposition C.13's proof",
-    orders_sum_error=Stated(
+    orders_sum_error=stated(
         "relative distance of the orders' sum from the stationary variances",
         where="Theorem C.14",
         compares="The sum of all orders' covariances with the closed form of the stationary error.",
         holds=every(below(1e-9)),
         refuses=[1e-6, 0.01],
-        entry={"id": "orders-sum-to-the-stationary-error"},
+        id="orders-sum-to-the-stationary-error",
     ),
     remainder_share=Quantity("squared error of the remainder over that of the iterate", "order"),
 )
@@ -257,27 +255,23 @@ def decomposition_error() -> float:
 
 
 @per(
-    correlation_with_noise=Stated(
+    correlation_with_noise=stated(
         "largest mean of noise times remainder over its root mean square",
         where="Proposition C.20",
         states="The remainder is uncorrelated with the noise of every step.",
         holds=below(1e-14),
         refuses=[1e-10, 0.01],
-        entry={
-            "id": "remainder-uncorrelated-with-noise-c20",
-            "ours": ["all 729 sequences of three features in two dimensions, 6 steps"],
-        },
+        id="remainder-uncorrelated-with-noise-c20",
+        ours=["all 729 sequences of three features in two dimensions, 6 steps"],
     ),
-    correlation_of_parts=Stated(
+    correlation_of_parts=stated(
         "largest mean of base times remainder over the product of their norms",
         where="Proposition C.19",
         states="The base recursion is uncorrelated with the remainder.",
         holds=below(1e-14),
         refuses=[1e-10, 0.01],
-        entry={
-            "id": "parts-uncorrelated-c19",
-            "ours": ["all 729 sequences of three features in two dimensions, 6 steps"],
-        },
+        id="parts-uncorrelated-c19",
+        ours=["all 729 sequences of three features in two dimensions, 6 steps"],
     ),
 )
 def correlations(parameters: Parameters) -> dict:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
-from reproduction.experiment.identities import Stated, below, every, identity
+from reproduction.experiment.identities import below, every, identity, stated
 from reproduction.papers.choquettechoo2024 import regression
 from reproduction.papers.choquettechoo2024.regression import Covariance
 
@@ -41,25 +41,25 @@ AXES = {
 
 
 @per(
-    sum_error=Stated(
+    sum_error=stated(
         "relative distance of the three parts' sum from the iterate",
         where="Section D.1.3, equation (66)",
         compares="An iterate with the sum of the noise-free one, the part of the label noise and "
         "the part of the private noise; it follows by definition, for the update is linear.",
         holds=ROUNDING,
         refuses=REFUSED,
-        entry={"id": "three-parts-add-up-d2"},
+        id="three-parts-add-up-d2",
     ),
     start_error=Quantity("relative distance from equation (67)", "reading"),
     label_error=Quantity("relative distance from equation (68)", "reading"),
     noise_error=Quantity("relative distance from equation (69), first line", "reading"),
-    noise_by_draw_error=Stated(
+    noise_by_draw_error=stated(
         "relative distance from equation (69), second line",
         where="Section D.1.3, equation (69)",
         states="The part of the private noise at time t is the second line of equation (69).",
         holds=ROUNDING,
         refuses=REFUSED,
-        entry={"id": "parts-unrolled-by-draws-d2"},
+        id="parts-unrolled-by-draws-d2",
     ),
 )
 def unrolled() -> dict:
@@ -126,27 +126,25 @@ def label_response_ratio(parameters: Parameters) -> float:
 
 @per(
     "family",
-    printed_response_ratio=Stated(
+    printed_response_ratio=stated(
         "largest mean trace of V V' over printed D.10",
         where="Lemma D.10",
         states="The mean trace of V V' is at most d times the printed sum.",
         holds=every(below(1.0000000001)),
         refuses=[1.01, 1.5],
-        entry={
-            "id": "expected-response-d10",
-            "ours": ["four sequences of coefficients, among them 1, 1, 0, ..."],
-            "expect": "contradicted",
-            "finding": "square-in-lemma-d10",
-        },
+        id="expected-response-d10",
+        ours=["four sequences of coefficients, among them 1, 1, 0, ..."],
+        expect="contradicted",
+        finding="square-in-lemma-d10",
     ),
-    squared_response_ratio=Stated(
+    squared_response_ratio=stated(
         "largest mean trace of V V' over D.10 with its sum squared",
         where="Lemma D.10",
         compares="The mean trace of V V' with Lemma D.10 where its sum is squared, as its proof "
         "has it.",
         holds=every(below(1.0000000001)),
         refuses=[1.01, 1.5],
-        entry={"id": "expected-response-squared"},
+        id="expected-response-squared",
     ),
 )
 def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
@@ -167,17 +165,15 @@ def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
 
 
 @per(
-    noise_free_ratio=Stated(
+    noise_free_ratio=stated(
         "largest norm of a noise-free iterate after a step over that of the start",
         where="Proposition D.6",
         states="The noise-free iterates never get longer than the start.",
         holds=below(1.0),
         refuses=[1.001, 1.1],
         wrong={"Up to a learning rate of 2 / R^2 they do not either.": "noise_free_ratio_beyond"},
-        entry={
-            "id": "noise-free-iterates-d6",
-            "ours": ["200 sequences of 50 features", "C = 16 and T/p = 500 in the learning rate"],
-        },
+        id="noise-free-iterates-d6",
+        ours=["200 sequences of 50 features", "C = 16 and T/p = 500 in the learning rate"],
     ),
     noise_free_ratio_beyond="the same at a learning rate of 2 / R^2",
 )

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, below, identity
+from reproduction.experiment.identities import below, identity, stated
 from reproduction.experiment.parameters import Strict
 
 PLACE = "Assumptions C.2 and D.1, Property C.3, Property F.5, Lemma F.18"
@@ -31,25 +31,24 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
     fourth_moment_error="relative distance of the fourth moments from 2 H^2 + tr(H) H",
     fourth_moment_ratio="largest least R^2 over 3 tr H",
     kurtosis="largest kurtosis constant",
-    trace_ratio=Stated(
+    trace_ratio=stated(
         "largest tr H over least R^2",
         where="Section C.1.2, Assumption C.2",
         states="Assumption C.2 implies tr H <= R^2.",
         holds=below(1.0),
         refuses=[1.01, 1.5],
-        entry={"id": "trace-below-fourth-moment", "kind": "prose"},
+        id="trace-below-fourth-moment",
+        kind="prose",
     ),
-    shrinkage_ratio=Stated(
+    shrinkage_ratio=stated(
         "largest trace after a step over the bound of Lemma F.18",
         where="Lemma F.18",
         states="A step with random features shrinks the trace of a positive semi-definite matrix "
         "by 1 - eta mu in the mean, for eta up to 1/R^2.",
         holds=below(1.0),
         refuses=[1.01, 1.1],
-        entry={
-            "id": "trace-shrinks-f18",
-            "ours": ["random matrices that do not commute with H"],
-        },
+        id="trace-shrinks-f18",
+        ours=["random matrices that do not commute with H"],
     ),
 )
 def of_random_covariances(parameters: Parameters) -> dict[str, float]:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, above, below, identity
+from reproduction.experiment.identities import above, below, identity, stated
 from reproduction.experiment.parameters import Strict
 
 PLACE = "Definition D.3, Remark F.7, Lemmas F.19 to F.22"
@@ -74,14 +74,15 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
 
 
 @per(
-    trace_ratio=Stated(
+    trace_ratio=stated(
         "largest trace of a product of contractions over the dimension",
         where="Lemma F.19",
         states="The trace of a product of matrices between 0 and the identity is at most d in "
         "absolute value.",
         holds=below(1.0),
         refuses=[1.01, 1.5],
-        entry={"id": "trace-of-products-f19", "ours": ["2000 random products"]},
+        id="trace-of-products-f19",
+        ours=["2000 random products"],
     ),
     tuned_rate_ratio="largest least value of Lemma F.21's function over its bound, rates up to "
     "1/mu",
@@ -98,25 +99,23 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
 
 
 @per(
-    tail_sum_ratio=Stated(
+    tail_sum_ratio=stated(
         "largest f of Lemma F.20 over (1 + log(1/rho)) / a",
         where="Lemma F.20",
         states="At the printed place f is at most (1 + log(1/rho)) / a.",
         holds=below(1.0000000001),
         refuses=[1.01, 1.5],
-        entry={"id": "tail-sum-bound-f20"},
+        id="tail-sum-bound-f20",
     ),
-    tail_sum_equality=Stated(
+    tail_sum_equality=stated(
         "largest f of Lemma F.20 over its printed value",
         where="Lemma F.20",
         states="At the printed place f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
         holds=below(1.0000000001),
         refuses=[1.01, 1.5],
-        entry={
-            "id": "tail-sum-value-f20",
-            "expect": "contradicted",
-            "finding": "value-in-lemma-f20",
-        },
+        id="tail-sum-value-f20",
+        expect="contradicted",
+        finding="value-in-lemma-f20",
     ),
 )
 def tail_sums() -> dict[str, float]:

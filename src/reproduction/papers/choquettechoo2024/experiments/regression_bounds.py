@@ -10,13 +10,13 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.identities import (
-    Stated,
     above,
     below,
     between,
     close,
     every,
     identity,
+    stated,
     times,
 )
 from reproduction.papers.choquettechoo2024 import regression
@@ -41,36 +41,34 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
 @per(
     "family",
     "step_share",
-    over_upper=Stated(
+    over_upper=stated(
         "exact excess risk over C.14",
         where="Theorem C.14",
         states="The asymptotic suboptimality is at most the printed bound.",
         holds=every(below(1.0)),
         refuses=[1.1, 2.0],
-        entry={
-            "id": "upper-bound-c14",
-            "kind": "theorem",
-            "note": "With R^2 = 2 lambda_1 + tr H, the sharp value, and the factor 1/2 of equation "
-            "(8).",
-        },
+        id="upper-bound-c14",
+        kind="theorem",
+        note="With R^2 = 2 lambda_1 + tr H, the sharp value, and the factor 1/2 of equation (8).",
     ),
-    over_printed_lower=Stated(
+    over_printed_lower=stated(
         "exact excess risk, with the factor 1/2, over printed C.18",
         where="Theorem C.18, equation (8)",
         compares="The suboptimality in F of equation (8), which has the factor 1/2, with half of "
         "Theorem C.18's bound.",
         holds=every(above(0.5)),
         refuses=[0.495, 0.4],
-        entry={"id": "lower-bound-c18-main-text"},
+        id="lower-bound-c18-main-text",
     ),
-    doubled_over_printed_lower=Stated(
+    doubled_over_printed_lower=stated(
         "exact squared error in the norm of H over printed C.18",
         where="Theorem C.18, equation (22)",
         states="With F of equation (22), without the factor 1/2, the asymptotic suboptimality is "
         "at least the printed bound.",
         holds=every(above(1.0)),
         refuses=[0.99, 0.5],
-        entry={"id": "lower-bound-c18", "kind": "theorem"},
+        id="lower-bound-c18",
+        kind="theorem",
     ),
 )
 def limits(parameters: Parameters, family: str, step_share: float) -> dict:
@@ -163,17 +161,15 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
 
 @per(
     "family",
-    worst_transient=Stated(
+    worst_transient=stated(
         "largest ratio of the exact curve to D.11 over the steps",
         where="Theorem D.11",
         states="At every step the suboptimality is at most the printed bound.",
         holds=every(below(1.0)),
         refuses=[1.01, 1.5],
-        entry={
-            "id": "transient-bound-d11",
-            "kind": "theorem",
-            "ours": ["20000 steps at 0.9 / R^2 from a distance of 1"],
-        },
+        id="transient-bound-d11",
+        kind="theorem",
+        ours=["20000 steps at 0.9 / R^2 from a distance of 1"],
     ),
 )
 def curves(parameters: Parameters, family: str) -> dict:

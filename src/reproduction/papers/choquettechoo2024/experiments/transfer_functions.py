@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, above, below, every, identity
+from reproduction.experiment.identities import above, below, every, identity, stated
 from reproduction.papers.choquettechoo2024.regression import (
     FAMILY,
     Covariance,
@@ -144,7 +144,7 @@ def gradient_response_error(parameters: Parameters) -> float:
 
 @per(
     "transform",
-    noise_response_error=Stated(
+    noise_response_error=stated(
         "relative distance of a driven system (38) from Property C.9",
         where="Section C.2.2, equation (38)",
         states="Property C.9, that from the noise is eta B(omega) M_omega, with the transform of "
@@ -152,7 +152,8 @@ def gradient_response_error(parameters: Parameters) -> float:
         select={"transform": "exp(-iwt)"},
         holds=below(1e-9),
         refuses=[1e-6, 1.2],
-        entry={"id": "transfer-function-c9", "ours": ["frequencies 0 to 3, exp(-iwt)"]},
+        id="transfer-function-c9",
+        ours=["frequencies 0 to 3, exp(-iwt)"],
     ),
 )
 def noise_response_error(parameters: Parameters) -> np.ndarray:
@@ -227,18 +228,16 @@ def independent_share_spread(parameters: Parameters) -> float:
 
 
 @per(
-    correlated_share_constant=Stated(
+    correlated_share_constant=stated(
         "largest share of an eigendirection over its eigenvalue times log(8/nu)",
         where="Remark C.23, Remark C.16",
         states="In nu-Noisy-FTRL an eigendirection contributes at most a constant times lambda_j "
         "log(1/nu).",
         holds=below(2.6123),
         refuses=[2.7, 4.0],
-        entry={
-            "id": "directions-of-noisy-ftrl-c23",
-            "kind": "prose",
-            "ours": ["log(8/nu) and the constant 128/49 of Lemma C.21"],
-        },
+        id="directions-of-noisy-ftrl-c23",
+        kind="prose",
+        ours=["log(8/nu) and the constant 128/49 of Lemma C.21"],
     ),
 )
 def correlated_shares(parameters: Parameters) -> float:

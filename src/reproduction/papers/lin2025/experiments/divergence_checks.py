@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import Stated, above, below, close, identity
+from reproduction.experiment.identities import above, below, close, identity, stated
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.dense_laws import (
     apart,
@@ -120,7 +120,7 @@ def cubature_error(parameters: Parameters) -> float:
 
 
 @per(
-    lemma_printed=Stated(
+    lemma_printed=stated(
         "Lemma C.2 as printed, N(0, 1) against N(0.5, 1.5)",
         where="Lemma C.2",
         states="The printed formula is the divergence of the first law from the second.",
@@ -128,28 +128,24 @@ def cubature_error(parameters: Parameters) -> float:
             {"artifact": "theory/divergence_checks", "variable": "lemma_function"}, absolute=1e-9
         ),
         refuses=[0.6438410362],
-        entry={
-            "id": "lemma-c2-direction",
-            "kind": "theorem",
-            "ours": ["the example N(0, 1) and N(0.5, 1.5) at order 2"],
-            "finding": "divergence-direction",
-            "expect": "contradicted",
-            "note": "It is 0.6438 where the divergence is 0.1839. One example refutes a formula.",
-        },
+        id="lemma-c2-direction",
+        kind="theorem",
+        ours=["the example N(0, 1) and N(0.5, 1.5) at order 2"],
+        finding="divergence-direction",
+        expect="contradicted",
+        note="It is 0.6438 where the divergence is 0.1839. One example refutes a formula.",
     ),
     lemma_reverse="the divergence by quadrature, reverse direction",
-    lemma_function=Stated(
+    lemma_function=stated(
         "the library's divergence",
         where="Lemma C.2",
         compares="The library's divergence of N(0, 1) from N(0.5, 1.5) at order 2 is "
         "1/8 - ln(8/9) / 2.",
         holds=close(0.18389151782819, absolute=1e-9),
         refuses=[0.6438410362, 0.1839],
-        entry={
-            "id": "lemma-c2-corrected",
-            "note": "By completing the square in the integral of p^2 / q; the printed formula with "
-            "the covariances exchanged.",
-        },
+        id="lemma-c2-corrected",
+        note="By completing the square in the integral of p^2 / q; the printed formula with "
+        "the covariances exchanged.",
     ),
 )
 def lemma() -> dict:
@@ -234,41 +230,41 @@ def _gap_decay(parameters: Parameters, *, penalty: bool) -> float:
 
 
 @per(
-    first_release_error=Stated(
+    first_release_error=stated(
         "relative difference of the joint divergence, all released after the differing step, and "
         "that of the first release, Theorem 4.4",
         where="Theorem 4.4",
         compares="If all iterates are released after the differing step, their dense joint "
         "divergence is that of the first of them, since both processes move on alike.",
-        entry={"id": "later-releases-add-nothing", "figure": "release_strategies"},
+        id="later-releases-add-nothing",
+        figure="release_strategies",
         **EQUAL,
     ),
-    joint_error=Stated(
+    joint_error=stated(
         "relative difference of the joint divergence and the dense one, one released before, "
         "Theorem 4.4",
         where="Theorem 4.4",
         compares="With the last release before the step kept, the divergence equals that of the "
         "dense joint laws.",
-        entry={"id": "prefix-counts", "figure": "release_strategies"},
+        id="prefix-counts",
+        figure="release_strategies",
         **EQUAL,
     ),
-    suffix_ratio=Stated(
+    suffix_ratio=stated(
         "divergence of the suffix alone over the joint one, same direction",
         where="Theorem 4.4, equation (20)",
         states="The divergence of the released iterates equals that of those after the differing "
         "step alone.",
         holds=close(1.0, absolute=1e-6),
         refuses=[0.9, 0.999],
-        entry={
-            "id": "prefix-adds-nothing",
-            "kind": "theorem",
-            "figure": "release_strategies",
-            "ours": ["three releases in 30 dimensions", "one of them before the step", "order 2"],
-            "finding": "releases-before-the-step-count",
-            "expect": "contradicted",
-            "note": "0.905 of it, against the dense joint laws. The iterates before the step have "
-            "the same law in both processes but predict the state that the step meets.",
-        },
+        id="prefix-adds-nothing",
+        kind="theorem",
+        figure="release_strategies",
+        ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
+        finding="releases-before-the-step-count",
+        expect="contradicted",
+        note="0.905 of it, against the dense joint laws. The iterates before the step have "
+        "the same law in both processes but predict the state that the step meets.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
@@ -289,31 +285,30 @@ def joint(parameters: Parameters) -> dict:
 
 
 @per(
-    average_error=Stated(
+    average_error=stated(
         "relative difference of the average's divergence, Theorem 4.5, and the dense one",
         where="Theorem 4.5",
         compares="With the step's matrix in the cross-covariance the divergence equals that of "
         "the dense laws.",
-        entry={"id": "average-corrected", "figure": "release_strategies"},
+        id="average-corrected",
+        figure="release_strategies",
         **EQUAL,
     ),
-    average_printed_ratio=Stated(
+    average_printed_ratio=stated(
         "divergence of the average with the printed blocks over the dense one",
         where="Theorem 4.5, equations (18), (22) and (23)",
         states="The divergence of an average is that of the law with the printed "
         "cross-covariances.",
         holds=close(1.0, absolute=1e-6),
         refuses=[0.5, 0.999],
-        entry={
-            "id": "average-cross-covariance",
-            "kind": "theorem",
-            "figure": "release_strategies",
-            "ours": ["three iterates in 30 dimensions", "one of them before the step", "order 2"],
-            "finding": "cross-covariance-lacks-the-step",
-            "expect": "contradicted",
-            "note": "The covariance of an iterate before the differing step with one after it "
-            "lacks the step's own matrix.",
-        },
+        id="average-cross-covariance",
+        kind="theorem",
+        figure="release_strategies",
+        ours=["three iterates in 30 dimensions", "one of them before the step", "order 2"],
+        finding="cross-covariance-lacks-the-step",
+        expect="contradicted",
+        note="The covariance of an iterate before the differing step with one after it "
+        "lacks the step's own matrix.",
     ),
 )
 def average(parameters: Parameters) -> dict:
@@ -352,30 +347,28 @@ def mixture_ratio() -> float:
 
 
 @per(
-    loss_without_plus=Stated(
+    loss_without_plus=stated(
         "equation (21) as printed, last release half way, divergence 0.001 everywhere",
         where="Theorem 4.4, equation (21)",
         states="The right-hand side bounds a Rényi loss, hence is not negative.",
         holds=above(0.0),
         refuses=[-0.1],
-        entry={
-            "id": "joint-loss-without-plus",
-            "kind": "theorem",
-            "ours": ["a divergence of 0.001 everywhere", "the last release half way", "order 2"],
-            "finding": "joint-loss-lacks-a-plus",
-            "expect": "contradicted",
-            "note": "As printed it is -1.39, and minus infinity once the last iterate is among "
-            "those released.",
-        },
+        id="joint-loss-without-plus",
+        kind="theorem",
+        ours=["a divergence of 0.001 everywhere", "the last release half way", "order 2"],
+        finding="joint-loss-lacks-a-plus",
+        expect="contradicted",
+        note="As printed it is -1.39, and minus infinity once the last iterate is among "
+        "those released.",
     ),
-    loss_with_plus=Stated(
+    loss_with_plus=stated(
         "equation (21) with the plus, last release half way, divergence 0.001 everywhere",
         where="Equation (21)",
         compares="With the plus, half the positions released and a divergence of 0.001 there, the "
         "loss is 0.0005.",
         holds=close(5.0012499e-4, absolute=1e-9),
         refuses=[1e-3, 0.0],
-        entry={"id": "joint-loss-with-plus"},
+        id="joint-loss-with-plus",
     ),
 )
 def plus() -> dict:

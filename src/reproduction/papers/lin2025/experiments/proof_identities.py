@@ -10,7 +10,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import per, stage
-from reproduction.experiment.identities import Stated, below, close, identity, plus, times
+from reproduction.experiment.identities import below, close, identity, plus, stated, times
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.few_records import Law, Quadratic
 
@@ -59,7 +59,7 @@ def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
 
 
 @per(
-    decomposition_printed=Stated(
+    decomposition_printed=stated(
         "largest distance of Lemma A.1's sum to the increment, over the largest mean square of "
         "the sampling term",
         where="Lemma A.1",
@@ -67,29 +67,27 @@ def _largest(function: Callable[[_Case], Any]) -> Callable[[Parameters], Any]:
         "lemma.",
         holds=below(1e-10),
         refuses=[1e-6],
-        entry={
-            "id": "doob-decomposition-as-printed",
-            "finding": "doob-decomposition-counts-a-term-twice",
-            "expect": "contradicted",
-        },
+        id="doob-decomposition-as-printed",
+        finding="doob-decomposition-counts-a-term-twice",
+        expect="contradicted",
     ),
-    decomposition_corrected=Stated(
+    decomposition_corrected=stated(
         "largest distance of that sum without the square of the sampling term's mean to the "
         "increment, in the same units",
         where="Lemma A.1",
         compares="The increment with the six terms less the square of the sampling term's mean.",
         holds=below(1e-12),
         refuses=[1e-6],
-        entry={"id": "doob-decomposition"},
+        id="doob-decomposition",
     ),
-    martingale_mean=Stated(
+    martingale_mean=stated(
         "largest conditional mean of a martingale difference of Lemma A.1",
         where="Lemma A.1",
         states="Four of the terms of Lemma A.1 have the conditional mean zero.",
         holds=below(1e-12),
         refuses=[1e-6],
         wrong={"Without the mean that the quadratic one subtracts.": "uncentred_mean"},
-        entry={"id": "martingale-differences"},
+        id="martingale-differences",
     ),
     uncentred_mean="largest conditional mean of the square of the sampling term",
 )
@@ -138,7 +136,7 @@ def decomposition(case: _Case) -> dict:
 
 
 @per(
-    predictable_error=Stated(
+    predictable_error=stated(
         "largest relative distance of (30) and (29), a step of 1/d, to Lemma A.1",
         where="Appendix A, equations (29) and (30)",
         states="The predictable part of noisy SGD is that of the diffusion with the change of "
@@ -146,7 +144,7 @@ def decomposition(case: _Case) -> dict:
         holds=below(1e-12),
         refuses=[1e-6],
         wrong={"Without the half of the private noise.": "predictable_error_without_half"},
-        entry={"id": "predictable-parts-agree"},
+        id="predictable-parts-agree",
     ),
     predictable_error_without_half="largest relative distance of (30) to Lemma A.1 with the whole "
     "private noise in place of half of it",
@@ -182,14 +180,14 @@ def predictable_error(case: _Case) -> dict:
 
 
 @per(
-    quadratic_risk_error=Stated(
+    quadratic_risk_error=stated(
         "largest relative distance of the risks to their quadratics, Definition 2",
         where="Definition 2; Section 3",
         compares="The mean losses over records with x' T x / 2 + u' x + c, where T is the second "
         "moment and the penalty.",
         holds=below(1e-12),
         refuses=[1e-6],
-        entry={"id": "risks-are-quadratics"},
+        id="risks-are-quadratics",
     ),
 )
 @_largest
@@ -208,20 +206,18 @@ def quadratic_risk_error(case: _Case) -> float:
 
 
 @per(
-    expansion_printed=Stated(
+    expansion_printed=stated(
         "largest relative distance of (37) to the risk",
         where="Appendix B, equation (37)",
         states="The last term of the risk's expansion round the gradient flow has the root of the "
         "inverse second moment.",
         holds=below(1e-10),
         refuses=[1e-6],
-        entry={
-            "id": "expansion-as-printed",
-            "finding": "expansion-has-an-inverse-root",
-            "expect": "contradicted",
-        },
+        id="expansion-as-printed",
+        finding="expansion-has-an-inverse-root",
+        expect="contradicted",
     ),
-    expansion_corrected=Stated(
+    expansion_corrected=stated(
         "largest relative distance of (37) to the risk, with the root of the second moment in "
         "place of its inverse",
         where="Appendix B, equation (37)",
@@ -229,7 +225,7 @@ def quadratic_risk_error(case: _Case) -> float:
         "term.",
         holds=below(1e-12),
         refuses=[1e-6],
-        entry={"id": "expansion"},
+        id="expansion",
     ),
 )
 @_largest
@@ -294,20 +290,18 @@ def noise_power_over_exponent() -> float:
 
 
 @per(
-    start_growth=Stated(
+    start_growth=stated(
         "log-log slope in ln(d) of the logarithm of the risk at the start, c_* = 1/25",
         where="Lemma B.1",
         states="The logarithm of the diffusion's largest risk grows no faster than ln(d)^(3/4).",
         holds=below(0.75),
         refuses=[0.8],
-        entry={
-            "id": "diffusion-risk-stays-bounded",
-            "ours": ["a start at zero", "a ground truth of norm d^(c_*)", "identity as Sigma"],
-            "finding": "risk-bound-lacks-a-term",
-            "expect": "contradicted",
-            "note": "Assumption 2 admits a ground truth of this norm, at which the risk of the "
-            "start is d^(2 c_*) / 2.",
-        },
+        id="diffusion-risk-stays-bounded",
+        ours=["a start at zero", "a ground truth of norm d^(c_*)", "identity as Sigma"],
+        finding="risk-bound-lacks-a-term",
+        expect="contradicted",
+        note="Assumption 2 admits a ground truth of this norm, at which the risk of the "
+        "start is d^(2 c_*) / 2.",
     ),
 )
 def start_growth() -> float:
@@ -345,20 +339,18 @@ def expansion_growth() -> float:
 
 
 @per(
-    sampled_noise_power=Stated(
+    sampled_noise_power=stated(
         "log-log slope in d of the root mean square of Delta' H Z sigma / d",
         where="Lemma A.4, proof of part (i)",
         states="The term of sampling and private noise in Lemma A.4 (i) is of the order "
         "sigma d^(-2 + c_*).",
         holds=below(-1.75),
         refuses=[-1.7],
-        entry={
-            "id": "noise-martingale-as-printed",
-            "ours": ["H = I", "Sigma = I", "an iterate of norm 1, so that c_* = 0"],
-            "finding": "sampling-term-is-of-order-one-half",
-            "expect": "contradicted",
-            "note": "Half way between -2, which is printed, and -3/2, which it is.",
-        },
+        id="noise-martingale-as-printed",
+        ours=["H = I", "Sigma = I", "an iterate of norm 1, so that c_* = 0"],
+        finding="sampling-term-is-of-order-one-half",
+        expect="contradicted",
+        note="Half way between -2, which is printed, and -3/2, which it is.",
     ),
 )
 def sampled_noise() -> float:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import Stated, below, every, identity
+from reproduction.experiment.identities import below, every, identity, stated
 from reproduction.papers.lin2025.setting import Scaled
 
 if TYPE_CHECKING:
@@ -47,36 +47,37 @@ AXES = {
 @per(
     "problem",
     "schedule",
-    risk_error=Stated(
+    risk_error=stated(
         "relative difference of the risk, integral equation (6) against modes",
         where="Theorem 4.2, equation (6)",
         states="Equation (6) characterises the mean unregularised risk of the diffusion, at "
         "constant and decaying rates, with and without penalty.",
         holds=every(below(1e-8)),
         refuses=[2e-8],
-        entry={
-            "id": "volterra-two-routes",
-            "kind": "theorem",
-            "ours": OURS,
-            "note": "Against the equations of the modes' means and variances, solved as "
-            "differential equations.",
-        },
+        id="volterra-two-routes",
+        kind="theorem",
+        ours=OURS,
+        note="Against the equations of the modes' means and variances, solved as "
+        "differential equations.",
     ),
-    regularised_risk_error=Stated(
+    regularised_risk_error=stated(
         "relative difference of the regularised risk, integral equation (7) against modes",
         where="Theorem 4.2, equation (7)",
         states="Equation (7) characterises the mean regularised risk of the diffusion.",
         holds=every(below(1e-8)),
         refuses=[2e-8],
-        entry={"id": "volterra-regularised-risk", "kind": "theorem", "ours": OURS},
+        id="volterra-regularised-risk",
+        kind="theorem",
+        ours=OURS,
     ),
-    variance_error=Stated(
+    variance_error=stated(
         "relative difference of the variance (10), quadrature against modes",
         where="Section 4.2, equation (10)",
         states="The covariance of the linear diffusion is the integral of the propagated noise.",
         holds=every(below(1e-9)),
         refuses=[2e-9],
-        entry={"id": "variance-is-propagated-noise", "kind": "theorem"},
+        id="variance-is-propagated-noise",
+        kind="theorem",
     ),
 )
 def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
