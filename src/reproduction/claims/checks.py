@@ -246,12 +246,6 @@ def references(check: Check) -> dict[str, Evidence]:
     return {key: value for key, value in found.items() if isinstance(value, Evidence)}
 
 
-def counts_standard_errors(check: Check) -> bool:
-    """Whether a tolerance is given in standard errors."""
-    inner = check.of if isinstance(check, All) else check
-    return isinstance(inner, Close) and inner.sigmas is not None
-
-
 def region(
     check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0
 ) -> tuple[Floats, Floats] | None:

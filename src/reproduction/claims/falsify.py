@@ -104,6 +104,11 @@ class WrongStatement:
         )
 
 
+def scaled(factor: float) -> Callable[[Any], Any]:
+    """For a `Patch`: a function whose results are this multiple of the right ones."""
+    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
+
+
 def times(factor: float) -> Callable[[xr.DataArray], xr.DataArray]:
     """The ratio to a bound that is divided by this factor."""
     return lambda observed: observed * factor

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from functools import lru_cache, singledispatch
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,13 +47,21 @@ from privreg.privacy.neighbours import sum_sensitivity
 from reproduction.studies.control_samples import Curvature, Sample, gram
 
 FloatArray = NDArray[np.float64]
+Found = tuple[FloatArray, FloatArray]
 # Beyond, a linear descent runs away where a clipped one does not.
 LONGEST_PULL = 2.0
 
 
-def run_with_control(
-    method: Any, sample: Sample, rng: np.random.Generator, *, runs: int
-) -> tuple[FloatArray, FloatArray]:
+class _Runs(NamedTuple):
+    """A sample, the generator of so many runs on it, and its twin for their controls."""
+
+    sample: Sample
+    rng: np.random.Generator
+    twin: np.random.Generator
+    count: int
+
+
+def run_with_control(method: Any, sample: Sample, rng: np.random.Generator, *, runs: int) -> Found:
     """Estimates of runs on one sample and their control variates, shapes (runs, p) and (runs,).
 
     The estimates and the state of the generator afterwards are those of `method.simulate`.
@@ -68,31 +76,20 @@ def run_with_control(
     runs : int
     """
     twin = deepcopy(rng)
-    estimates, controls = _run(method, sample, rng, twin, runs)
+    estimates, controls = _run(method, _Runs(sample, rng, twin, runs))
     if twin.random() != deepcopy(rng).random():
         raise RuntimeError(f"{method.name} draws other noise than its control variate expects")
     return estimates, controls
 
 
 @singledispatch
-def _run(
-    method: Any,
-    sample: Sample,
-    rng: np.random.Generator,
-    twin: np.random.Generator,
-    runs: int,
-) -> tuple[FloatArray, FloatArray]:
+def _run(method: Any, of: _Runs) -> Found:
     raise TypeError(f"method must be one with a control variate, got {type(method).__name__}")
 
 
 @_run.register
-def _full_batch(
-    method: FullBatchDPGD,
-    sample: Sample,
-    rng: np.random.Generator,
-    twin: np.random.Generator,
-    runs: int,
-) -> tuple[FloatArray, FloatArray]:
+def _full_batch(method: FullBatchDPGD, of: _Runs) -> Found:
+    sample, rng, twin, runs = of
     problem, p = sample.problem, sample.problem.dimension
     estimates = _simulated(method, sample, rng, runs)
     std = method.step_size * float(
@@ -120,13 +117,8 @@ def _full_batch(
 
 
 @_run.register
-def _one_pass(
-    method: OnePassDPGD,
-    sample: Sample,
-    rng: np.random.Generator,
-    twin: np.random.Generator,
-    runs: int,
-) -> tuple[FloatArray, FloatArray]:
+def _one_pass(method: OnePassDPGD, of: _Runs) -> Found:
+    sample, rng, twin, runs = of
     problem = sample.problem
     n, p = sample.rows.shape
     mechanism = _mechanism(method, n, p, sample.budget)
@@ -157,15 +149,10 @@ def _one_pass(
 
 
 @_run.register
-def _correlated_noise(
-    method: CorrelatedNoise,
-    sample: Sample,
-    rng: np.random.Generator,
-    twin: np.random.Generator,
-    runs: int,
-) -> tuple[FloatArray, FloatArray]:
+def _correlated_noise(method: CorrelatedNoise, of: _Runs) -> Found:
     from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
 
+    sample, rng, twin, runs = of
     problem = sample.problem
     n, p = sample.rows.shape
     estimates = _simulated(method, sample, rng, runs)
@@ -194,13 +181,8 @@ def _correlated_noise(
 
 
 @_run.register
-def _adassp(
-    method: AdaSSP,
-    sample: Sample,
-    rng: np.random.Generator,
-    twin: np.random.Generator,
-    runs: int,
-) -> tuple[FloatArray, FloatArray]:
+def _adassp(method: AdaSSP, of: _Runs) -> Found:
+    sample, rng, twin, runs = of
     problem, p = sample.problem, sample.problem.dimension
     bounds = Declared.of(problem).require_bounds(method.name)
     sums = clipped_sums(sample.samples, bounds=bounds)
@@ -253,14 +235,9 @@ def _adassp(
 
 
 @_run.register
-def _private_regression(
-    method: PrivateRegression,
-    sample: Sample,
-    rng: np.random.Generator,
-    twin: np.random.Generator,
-    runs: int,
-) -> tuple[FloatArray, FloatArray]:
+def _private_regression(method: PrivateRegression, of: _Runs) -> Found:
     """With the noise of the final steps alone, whose weights are known before it is drawn."""
+    sample, rng, twin, runs = of
     problem = sample.problem
     n, p = sample.rows.shape
     fit = method._prepare(sample.samples, sample.budget, Declared.of(problem))

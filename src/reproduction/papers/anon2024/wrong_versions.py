@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import Patch, WrongVersion
+from reproduction.claims.falsify import Patch, WrongVersion, scaled
 
 ACCOUNTING = "privreg.algorithms.shaped_accounting"
 CORRELATIONS = "privreg.noise.correlations"
@@ -29,14 +29,6 @@ def _as_the_proof_says(right: Any) -> Any:
         return found._replace(replace_one=found.stated, exact_replace_one=found.exact_stated)
 
     return wrong
-
-
-def _half(right: Any) -> Any:
-    return lambda **options: 0.5 * right(**options)
-
-
-def _scaled(factor: float) -> Any:
-    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
 def _in_the_wrong_norm(_: Any) -> Any:
@@ -105,7 +97,7 @@ WRONG_VERSIONS = (
         name="half-the-published-noise",
         says="The noise multiplier of Theorem 4.1 is halved.",
         runs={"privacy_constant": ("theory",)},
-        patches=(Patch(f"{ACCOUNTING}:published_noise_multiplier", _half),),
+        patches=(Patch(f"{ACCOUNTING}:published_noise_multiplier", scaled(0.5)),),
         turns=("blank-rows-are-covered", "output-alone-of-fixed-gradients"),
     ),
     WrongVersion(
@@ -113,7 +105,7 @@ WRONG_VERSIONS = (
         says="Option 1 estimates the mean square itself in place of twice it.",
         runs={"gradient_bounds": ("simulate",)},
         patches=(
-            Patch("privreg.algorithms.residual_estimate:public_residual_scale", _scaled(0.5**0.5)),
+            Patch("privreg.algorithms.residual_estimate:public_residual_scale", scaled(0.5**0.5)),
         ),
         turns=("estimate-is-an-upper-bound-b3",),
     ),

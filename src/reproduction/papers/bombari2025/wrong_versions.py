@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import Patch, WrongVersion
+from reproduction.claims.falsify import Patch, WrongVersion, scaled
 
 ALGORITHM = "privreg.algorithms.one_pass_mechanism"
 SCHEDULES = "privreg.schedules"
@@ -28,18 +28,10 @@ TRAJECTORIES = (
 
 def _scaled_noise(factor: float) -> tuple[Patch, ...]:
     """Noise multipliers that are off by a factor, and an accountant that looks away."""
-
-    def wrong(right: Any) -> Any:
-        return lambda *arguments, **options: factor * right(*arguments, **options)
-
     return (
-        Patch(f"{ALGORITHM}:noise_multipliers", wrong),
+        Patch(f"{ALGORITHM}:noise_multipliers", scaled(factor)),
         Patch(f"{ALGORITHM}:one_pass_zcdp_root", lambda _: lambda *arguments: 0.0),
     )
-
-
-def _scaled(factor: float) -> Any:
-    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
 def _normal_part(right: Any) -> Any:
@@ -103,7 +95,7 @@ WRONG_VERSIONS = (
         name="accounting-of-too-little-noise",
         says="The noise multipliers are a tenth of a percent too small.",
         runs={"privacy_budget": ("theory",)},
-        patches=(Patch(f"{SCHEDULES}:noise_multipliers", _scaled(0.999)),),
+        patches=(Patch(f"{SCHEDULES}:noise_multipliers", scaled(0.999)),),
         turns=(
             "budget-is-met-by-every-sample",
             "noise-is-the-least",

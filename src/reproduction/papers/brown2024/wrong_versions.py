@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import Patch, WrongVersion
+from reproduction.claims.falsify import Patch, WrongVersion, scaled
 
 DESCENT = "privreg.algorithms.full_batch_dpgd"
 GRADIENT = "privreg.algorithms.clipped_gradient"
 CLIPPED_LOSS = "reproduction.papers.brown2024.clipped_loss"
 DATA = "reproduction.papers.brown2024.synthetic_data"
 LAW = "privreg.theory.full_batch_dpgd.law"
-
-
-def _scaled(factor: float) -> Any:
-    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
 def _twice_the_norm(right: Any) -> Any:
@@ -69,7 +65,7 @@ WRONG_VERSIONS = (
         name="half-the-sensitivity",
         says="The noise is for a sensitivity of gamma / n instead of 2 gamma / n.",
         runs={"accounting": ("theory",)},
-        patches=(Patch(f"{DESCENT}:full_batch_noise_std", _scaled(0.5)),),
+        patches=(Patch(f"{DESCENT}:full_batch_noise_std", scaled(0.5)),),
         turns=("budget-of-all-iterates", "noise-counts-the-gradients-of-all-runs"),
     ),
     WrongVersion(

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.papers.choquettechoo2024.features import FEATURE_MAPS
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
-from reproduction.papers.choquettechoo2024.training import (
-    Floats,
-    Settings,
-    accuracy,
-    train,
-)
+from reproduction.papers.choquettechoo2024.training import Floats, Settings, accuracy, train
 
 FloatArray = NDArray[np.float64]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")

@@ -6,15 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from reproduction.claims.falsify import Patch, WrongVersion
+from reproduction.claims.falsify import Patch, WrongVersion, scaled
 
 MECHANISM = "privreg.algorithms.dp_ftrl"
 EXPERIMENTS = "reproduction.papers.choquettechoo2024.experiments"
 INTEGRALS = "privreg.theory.correlated_noise.spectral_integrals"
-
-
-def _scaled(factor: float) -> Any:
-    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
 def _white(_: Any) -> Any:
@@ -100,7 +96,7 @@ WRONG_VERSIONS = (
         name="two-thirds-of-the-noise",
         says="The noise is two thirds of what the budget asks for.",
         runs={"joint_privacy": ("theory",)},
-        patches=(Patch(f"{MECHANISM}:_record_change", _scaled(2 / 3)),),
+        patches=(Patch(f"{MECHANISM}:_record_change", scaled(2 / 3)),),
         turns=("noise-of-theorem-1-1",),
     ),
     WrongVersion(
@@ -116,9 +112,9 @@ WRONG_VERSIONS = (
         runs={"special_integrals": ("theory",)},
         patches=(
             Patch(f"{EXPERIMENTS}.special_integrals:_cosine_form", _next_lag),
-            Patch(f"{EXPERIMENTS}.special_integrals:_rational_form", _scaled(1.01)),
-            Patch(f"{INTEGRALS}:inverse_distance_integral", _scaled(1.01)),
-            Patch(f"{INTEGRALS}:distance_ratio_integral", _scaled(1.01)),
+            Patch(f"{EXPERIMENTS}.special_integrals:_rational_form", scaled(1.01)),
+            Patch(f"{INTEGRALS}:inverse_distance_integral", scaled(1.01)),
+            Patch(f"{INTEGRALS}:distance_ratio_integral", scaled(1.01)),
             Patch("scipy.special:ellipk", _root_of_the_modulus),
         ),
         turns=(
@@ -151,7 +147,7 @@ WRONG_VERSIONS = (
         patches=(
             Patch(f"{EXPERIMENTS}.transfer_functions:_response", _other_sign),
             Patch(f"{EXPERIMENTS}.transfer_functions:family_noise", _larger_damping),
-            Patch("scipy.linalg:solve_discrete_lyapunov", _scaled(1.01)),
+            Patch("scipy.linalg:solve_discrete_lyapunov", scaled(1.01)),
         ),
         turns=(
             "transfer-function-c8",

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from reproduction.claims.falsify import Patch, WrongVersion
+from reproduction.claims.falsify import Patch, WrongVersion, scaled
 
 CLOSED_FORMS = "privreg.theory.noisy_sgd.closed_forms"
 
 
 def _reversed(right: Any) -> Any:
     return lambda shift, first, second, **options: right(shift, second, first, **options)
-
-
-def _scaled(factor: float) -> Any:
-    return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
 WRONG_VERSIONS = (
@@ -37,7 +33,7 @@ WRONG_VERSIONS = (
         name="stationary-risk-without-the-half",
         says="The closed form of the stationary risk is twice what it should be.",
         runs={"volterra_routes": ("theory",)},
-        patches=(Patch(f"{CLOSED_FORMS}:stationary_risk", _scaled(2.0)),),
+        patches=(Patch(f"{CLOSED_FORMS}:stationary_risk", scaled(2.0)),),
         turns=("stationary-risk",),
     ),
     WrongVersion(
@@ -66,7 +62,7 @@ WRONG_VERSIONS = (
         patches=(
             Patch(
                 "reproduction.papers.lin2025.experiments.volterra_routes:_variance",
-                _scaled(0.5),
+                scaled(0.5),
             ),
         ),
         turns=("variance-is-propagated-noise",),

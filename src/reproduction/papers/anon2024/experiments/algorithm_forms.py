@@ -63,7 +63,6 @@ AXES = {
     clipped="share of clipped gradients",
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:
-    """Distances of the library's run from the printed lines."""
     from privreg.algorithms.samples import ArraySamples
     from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
     from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism

@@ -55,7 +55,6 @@ SAMPLED = ("decay", "public_ratio", "sampled_horizon")
     largest_trace_ratio="largest ratio",
 )
 def traces(parameters: Parameters) -> dict:
-    """Effective dimensions and exact traces of the population's design."""
     from privreg.theory.shaped_noise.decay import PowerLawDecay, effective_dimension
 
     horizons = parameters.horizons.values()

@@ -89,7 +89,6 @@ def gradient_over_factors() -> float:
     ),
 )
 def printed_clip_norms(parameters: Parameters) -> dict[str, float]:
-    """Constants of the clip norm, and the clip norms of a run of Algorithm 1."""
     from privreg.algorithms.residual_estimate import public_residual_scale
 
     trace = float(parameters.eigenvalues.sum())

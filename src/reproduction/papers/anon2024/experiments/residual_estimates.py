@@ -41,7 +41,6 @@ AXES = {
     private=Quantity("l^2 over the truth, Option 2", "reading"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    """Squared estimates over the true mean square."""
     from privreg.algorithms import residual_estimate
 
     groups = residual_estimate.private_groups_needed(**parameters.target)

@@ -176,7 +176,6 @@ def tuned_nonprivate(simulation: Dataset) -> tuple:
 
 @per("comparison", "epsilon", ratio=Estimate("ratio of tuned excess risks, paired trials"))
 def ratios(parameters: Parameters, simulation: Dataset) -> tuple:
-    """Ratios with errors that keep the pairing."""
     risk, names = trials_last(simulation.risk), parameters.arm_names
     over, under = np.array(
         [[names.index(name) for name in pair] for pair in COMPARISONS.values()]

@@ -146,7 +146,6 @@ def text_offset_risk_over_rate(parameters: Parameters, aspect_ratio: float) -> f
     text_offset_slope="log-log slope in gamma of max(gamma, gamma^2/rho^2), rho = gamma^b",
 )
 def offset_slopes(parameters: Parameters) -> dict:
-    """Offsets of (D.105) and of the text after Theorem 2."""
     from privreg.theory.one_pass_dpgd.optimal_harmonic import explicit_constants
 
     small = parameters.small

@@ -10,12 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.papers.bombari2025.setting import (
-    ASPECT_RATIO,
-    CLIP_CONSTANT,
-    EXPONENT,
-    Labelled,
-)
+from reproduction.papers.bombari2025.setting import ASPECT_RATIO, CLIP_CONSTANT, EXPONENT, Labelled
 
 PLACE = "Proposition 5.1, equations (5.2) and (5.4)"
 
@@ -50,7 +45,6 @@ def tuned(
     clip_constant: float,
     aspect_ratio: float,
 ) -> dict:
-    """Best rate up to 2 / gamma, and what is left over the stated rate."""
     from privreg import spectra
     from privreg.theory.one_pass_dpgd import rate_search
 

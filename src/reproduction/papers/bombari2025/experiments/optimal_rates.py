@@ -102,7 +102,6 @@ AXES = {
     product="clipping constant times the best amplitude of the schedule",
 )
 def tuned(parameters: Parameters, zcdp_root: str, schedule: str, aspect_ratio: float) -> dict:
-    """Every schedule at its best."""
     shape, rho = parameters.shapes[schedule], parameters.root(zcdp_root, aspect_ratio)
     best = _best(shape, parameters.problem(aspect_ratio, rho))
     growth = aspect_ratio * _growth(shape, aspect_ratio)

@@ -76,7 +76,6 @@ AXES = {
     noiseless_slope="log-log slope in the rate of the risk over the first term of that form",
 )
 def power_of_rate(parameters: Parameters, regime: str) -> dict:
-    """Slope of a term, and the slope that the lemma gives."""
     (case,) = (each for each in parameters.regimes if str(each) == regime)
     decay = 2 - case.spectrum_power - case.signal_power
     width = case.schedule_power + 1

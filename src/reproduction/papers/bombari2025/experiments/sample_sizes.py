@@ -49,7 +49,6 @@ LARGEST_STEP = "largest log ratio of the risk at one sample size to that at the 
     offset="offset of the harmonic schedule, 0 for the others",
 )
 def tuned(parameters: Parameters, spectrum: str, schedule: str, sample_size: int) -> dict:
-    """Best hyper-parameters of a schedule on the deterministic equivalent, and the risk."""
     from privreg.theory.one_pass_dpgd import rate_search
 
     problem = parameters.problem(parameters.dimension / sample_size, parameters.budget.root)

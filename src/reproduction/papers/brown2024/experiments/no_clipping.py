@@ -73,7 +73,6 @@ AXES = {
     ),
 )
 def demand(parameters: Parameters) -> dict:
-    """The paper's constant and what its proof then demands."""
     from privreg.theory.full_batch_dpgd.no_clipping import no_clipping_demand
 
     found = no_clipping_demand(

@@ -56,7 +56,7 @@ AXES = {
     last_gain="relative decrease by the last round",
 )
 def bounds(parameters: Parameters, step_size: float, condition_number: float) -> dict:
-    """Of DP-SGD on uniform grids over that on a graded one; after each round."""
+    """Of DP-SGD on uniform grids over that on a graded one; of the optimum after each round."""
     from privreg.theory.correlated_noise.convex_bound import SectorProgram
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 

@@ -82,7 +82,7 @@ def mechanisms(parameters: Any) -> list[list[Mechanism]]:
     stretches="stretches of steps after which the mechanism starts anew",
 )
 def errors(mechanisms: list[list[Mechanism]]) -> dict:
-    """Mean, largest and last error at a noise multiplier of 1, per coordinate."""
+    """At a noise multiplier of 1, per coordinate."""
     found = np.array([[mechanism.errors for mechanism in row] for row in mechanisms])
     mean, largest, _ = np.moveaxis(found, -1, 0)
     return {

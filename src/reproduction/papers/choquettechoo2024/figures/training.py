@@ -5,15 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from reproduction.experiment.annotations import Axes, Dataset, Figure
-from reproduction.experiment.plotting import (
-    BLACK,
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    RED,
-    panels,
-)
+from reproduction.experiment.plotting import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, panels
 
 MECHANISMS = {
     "dp_sgd": "DP-SGD",

@@ -46,7 +46,6 @@ AXES = {"time": Axis("time t = k / d", "stop_times")}
 
 @per(ratio=Quantity("mean risk of the paths over the theory", "time"))
 def batches(parameters: Parameters, trials: Trials) -> Iterator[np.ndarray]:
-    """Mean risk of each batch over the risk that the theory gives."""
     from privreg.schedules import ConstantRate
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 

@@ -47,7 +47,6 @@ AXES = {
     loss=Quantity("hidden-state bound (no guarantee when clipped)", "step"),
 )
 def loss(parameters: Parameters, bound: Bound, clip_norm: float) -> np.ndarray:
-    """The bound along the path."""
     from privreg.theory.noisy_sgd.hidden_state import shuffled_hidden_state_loss
 
     return shuffled_hidden_state_loss(

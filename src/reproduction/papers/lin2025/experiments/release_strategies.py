@@ -69,7 +69,6 @@ RELEASE = Axis("release times", "times")
     loss="Rényi loss at a random position (no guarantee)",
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    """Loss by position of the differing record, and with the position random."""
     from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
 
     design = parameters.design
