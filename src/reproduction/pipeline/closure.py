@@ -156,9 +156,12 @@ def _run_statements(tree: ast.Module, function: str | None) -> list[ast.stmt]:
         if name in named and name not in reached:
             reached.add(name)
             nodes = ast.walk(named[name])
-            pending.update(node.id for node in nodes if isinstance(node, ast.Name))
-            # `theory = stage(AXES, blocks_of=globals())` stands for every function.
-            pending.update(functions if "globals" in pending else ())
+            used = {node.id for node in nodes if isinstance(node, ast.Name)}
+            if "globals" in used:
+                # `theory = stage(AXES, blocks_of=globals())` stands for every function above it.
+                place = named[name].lineno
+                used.update(each for each, node in functions.items() if node.lineno < place)
+            pending.update(used)
     return [*others, *(functions[name] for name in sorted(reached & functions.keys()))]
 
 

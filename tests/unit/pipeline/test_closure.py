@@ -50,10 +50,14 @@ def test_a_stage_brings_the_functions_that_it_is_made_of(package):
     assert names("project.recipe:third") == {"recipe", "always", "two"}
 
 
-def test_a_stage_of_all_that_a_module_declares_brings_every_function(package):
-    recipe = package / "recipe.py"
-    recipe.write_text(recipe.read_text() + "third = stage({}, blocks_of=globals())\n")
+def test_a_stage_of_all_that_a_module_has_declared_brings_every_function_above_it(package):
+    recipe, made = package / "recipe.py", "third = stage({}, blocks_of=globals())\n"
+    before, second, after = recipe.read_text().partition("def second")
+    recipe.write_text(before + second + after + made)
     assert names("project.recipe:third") == names("project.recipe")
+    walk._imports.cache_clear()
+    recipe.write_text(before + made + second + after)
+    assert names("project.recipe:third") == {"recipe", "always", "one", "three"}
 
 
 @pytest.mark.parametrize(

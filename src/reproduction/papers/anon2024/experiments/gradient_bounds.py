@@ -232,6 +232,9 @@ def tail_constant(parameters: Parameters) -> float:
     )
 
 
+theory = stage(AXES, blocks_of=globals())
+
+
 @per(
     largest_gradient=Quantity("largest gradient over its clip norm", "noise_shape"),
     least_estimate="least squared residual estimate over the true mean square",
@@ -263,20 +266,6 @@ def worst(simulation: Dataset) -> dict:
     }
 
 
-theory = stage(
-    AXES,
-    gradient_over_printed_factors,
-    gradient_over_factors,
-    printed_clip_norms,
-    norm_constant,
-    other_norm_constants,
-    one_step_ratio,
-    product_constant,
-    label_exponent,
-    tail_constant,
-    leave_one_out_ratio,
-    with_own_direction,
-)
 simulate = stage(AXES, run)
 summarise = stage(AXES, worst)
 

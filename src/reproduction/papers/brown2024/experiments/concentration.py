@@ -195,6 +195,9 @@ def upper_edge_ratio() -> float:
     return 1 / (np.sqrt(2) - 1) ** 2
 
 
+theory = stage(AXES, blocks_of=globals())
+
+
 @per(
     square=Quantity("squared error of least squares over p / (n - p - 1)", "draw"),
     direction_rank=Quantity("rank of a propagated row's direction", "draw"),
@@ -232,20 +235,6 @@ def draws(simulation: Dataset) -> dict:
     }
 
 
-theory = stage(
-    AXES,
-    normal_tail_ratio,
-    norm_tail_ratio,
-    sphere_tail_ratio,
-    tails_over_smaller_bounds,
-    geometric_sum_error,
-    geometric_sum_error_printed,
-    largest_stationary_norm,
-    frobenius_over_printed_bound,
-    distances_of_normals,
-    lower_edge_ratio,
-    upper_edge_ratio,
-)
 simulate = stage(AXES, run)
 summarise = stage(AXES, draws, means(run, "bounded"))
 

@@ -275,6 +275,9 @@ def exact_risk(parameters: Parameters, shown_step_size: float, family: str) -> f
     )
 
 
+theory = stage(AXES, blocks_of=globals())
+
+
 @per(*SHOWN, risk="excess risk, mean over a run")
 def run(parameters: Parameters, trial: Trial, shown_step_size: float) -> list[float]:
     """One long run on the same draws for each family, after a burn-in of half of it."""
@@ -305,20 +308,6 @@ def deviation(
     return deviations(trials_last(cell), exact_risk(parameters, shown_step_size, family))
 
 
-theory = stage(
-    AXES,
-    private_risks,
-    quadrature_error,
-    coefficients,
-    power,
-    other_over_optimal,
-    perturbed_over_optimal,
-    largest_noise_correlation,
-    two_point_constant,
-    printed_least_value,
-    least_value_with_budget,
-    exact_risk,
-)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), exact_risk, deviation)
 
