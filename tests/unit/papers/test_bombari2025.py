@@ -180,4 +180,4 @@ def test_harmonic_excess_uses_a_rival_from_other_trials():
 def test_stated_growth(exponent):
     growth = optimal_rates._growth(exponent, 1e-4)
     assert growth == pytest.approx(max(exponent, 1) * np.log(1e4) ** (1 / (1 + exponent)))
-    assert optimal_rates._growth(optimal_rates.HARMONIC, 1e-4) == 1
+    assert optimal_rates._growth(optimal_rates.setting.HARMONIC, 1e-4) == 1
