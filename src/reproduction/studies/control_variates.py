@@ -58,7 +58,7 @@ class _Runs(NamedTuple):
     sample: Sample
     rng: np.random.Generator
     twin: np.random.Generator
-    count: int
+    runs: int
 
 
 def run_with_control(method: Any, sample: Sample, rng: np.random.Generator, *, runs: int) -> Found:
