@@ -72,7 +72,8 @@ BOUND: dict[str, Any] = {
 @identity(
     "exponent",
     id="comparison-equation-below",
-    states="The lower comparison equation stays below the risk at all times.",
+    states="With a rate of at most 2 / gamma the lower comparison equation stays below the risk "
+    "at all times.",
     **BOUND,
 )
 def least_margin_below(earlier: Dataset, exponent: float) -> float:
@@ -84,13 +85,57 @@ def least_margin_below(earlier: Dataset, exponent: float) -> float:
 @identity(
     "exponent",
     id="comparison-equation-above",
-    states="The upper comparison equation stays above the risk at all times.",
+    states="With a rate of at most 2 / gamma the upper comparison equation stays above the risk "
+    "at all times.",
     **BOUND,
 )
 def least_margin_above(earlier: Dataset, exponent: float) -> float:
     """Least log ratio of the upper bound to the risk after time 0."""
     at = earlier.sel(exponent=exponent)
     return np.log(at.upper.values / at.risk.values)[1:].min()
+
+
+@identity(
+    id="comparison-above-the-cap",
+    kind="theorem",
+    where="Section 4, equations (4.12)-(4.13); Proposition D.1",
+    states="The two comparison equations bound the risk for every rate.",
+    ours=["isotropic data, a constant rate of twice 2 / gamma"],
+    holds=above(-1e-6),
+    refuses=[-1e-5],
+    finding="comparison-lacks-the-cap",
+    expect="contradicted",
+    note="With one eigenvalue both equations are the same, and their solution ends at 7.4 times "
+    "the risk.",
+)
+def least_margin_above_the_cap(parameters: Parameters) -> float:
+    """Least log ratio by which the risk keeps either bound at twice the cap on the rate."""
+    from scipy.integrate import solve_ivp
+
+    from privreg import spectra
+    from privreg.schedules import Polynomial
+    from privreg.theory.one_pass_dpgd import clipping, deterministic_equivalent
+
+    gamma, c = parameters.aspect_ratio, parameters.clip_constant
+    noise = parameters.label_noise_std
+    rate = 4 / gamma
+
+    def slope(_: float, risk: np.ndarray) -> np.ndarray:
+        setting = {"clip_constant": c, "label_noise_std": noise}
+        fall = 2 * rate * clipping.descent_factor(risk, **setting) * risk
+        level = clipping.variance_factor(risk, **setting) * (risk + noise**2 / 2)
+        return rate**2 * level * gamma - fall
+
+    bound = solve_ivp(
+        slope, (0.0, 1.0), [0.5], t_eval=TIMES, method="LSODA", rtol=1e-9, atol=1e-12
+    ).y[0]
+    risk = deterministic_equivalent.solve(
+        spectra.isotropic(),
+        Polynomial(rate, 0.0),
+        **parameters.problem(gamma, parameters.budget.root),
+        times=TIMES,
+    ).risk
+    return -np.abs(np.log(bound / risk)).max()
 
 
 @identity(
