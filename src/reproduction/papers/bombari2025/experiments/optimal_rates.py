@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -183,13 +184,48 @@ def harmonic(parameters: Parameters, earlier: Dataset, zcdp_root: str, aspect_ra
 def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
     """For the first fixed privacy, and where private noise dominates."""
     shape = parameters.shapes[schedule]
-    logs = []
-    for gamma in parameters.log_power_aspect_ratios:
-        rho = parameters.root(regime, gamma)
-        risk = _best(shape, parameters.problem(gamma, rho)).final_risk
-        logs.append(np.log(risk / (gamma + (gamma / rho) ** 2)))
-    first, second = np.log(parameters.log_power_aspect_ratios)
-    return (logs[1] - logs[0]) / np.log(second / first)
+    return _log_power(parameters, regime, lambda problem: _best(shape, problem).final_risk)
+
+
+@per(
+    "regime",
+    "polynomial",
+    stated_log_power="power of ln(1/gamma) in the risk at (5.2) and (5.15) over gamma + gamma^2 / "
+    "rho^2",
+    faster_log_power="that power with ln(1/gamma)^(3/2) in the place of the logarithm there",
+)
+def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
+    """At the paper's hyper-parameters, where no logarithm of a logarithm is left."""
+    from privreg import spectra
+    from privreg.schedules import Polynomial
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
+    from reproduction.papers.bombari2025.experiments.general_spectra import FACTOR
+
+    def power(of_log: float) -> float:
+        def risk(problem: dict[str, Any]) -> float:
+            log = np.log(1 / problem["aspect_ratio"])
+            rate = FACTOR * max(polynomial, 1.0) * log**of_log / parameters.clip_constant
+            return deterministic_equivalent.solve(
+                spectra.isotropic(), Polynomial(rate, polynomial), **problem, times=[1.0]
+            ).final_risk.item()
+
+        return _log_power(parameters, regime, risk)
+
+    return {"stated_log_power": power(1.0), "faster_log_power": power(1.5)}
+
+
+@per(
+    "polynomial",
+    private_clip_slope="log-log slope of the least risk in the clipping constant from 1, where "
+    "private noise dominates",
+)
+def private_clip_slope(parameters: Parameters, polynomial: float) -> float:
+    """At the smallest ratio, where the powers of logarithms are nearly constant."""
+    gamma = parameters.log_power_aspect_ratios[-1]
+    constants = np.array([c for c in parameters.penalty_clip_constants if c >= 1])
+    rho = gamma**parameters.privacy_power
+    risks = [_best(polynomial, parameters.problem(gamma, rho, c)).final_risk for c in constants]
+    return np.polyfit(np.log(constants), np.log(risks), 1)[0]
 
 
 @per(
@@ -222,6 +258,18 @@ theory = stage(AXES, blocks_of=globals())
 def _late(array: DataArray) -> DataArray:
     """At gamma up to 1e-3."""
     return array.sel(aspect_ratio=array.aspect_ratio <= 1e-3 * (1 + 1e-9))
+
+
+def _log_power(
+    parameters: Parameters, regime: str, risk: Callable[[dict[str, Any]], float]
+) -> float:
+    """Of ln(1/gamma) in a risk over gamma + gamma^2 / rho^2, between the two tiny ratios."""
+    logs = []
+    for gamma in parameters.log_power_aspect_ratios:
+        rho = parameters.root(regime, gamma)
+        logs.append(np.log(risk(parameters.problem(gamma, rho)) / (gamma + (gamma / rho) ** 2)))
+    first, second = np.log(parameters.log_power_aspect_ratios)
+    return (logs[1] - logs[0]) / np.log(second / first)
 
 
 def _best(shape: str | float, problem: dict[str, Any]) -> Best:
