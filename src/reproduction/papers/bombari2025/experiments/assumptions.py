@@ -208,4 +208,42 @@ def discretisation(parameters: Parameters) -> dict:
     }
 
 
+@per(
+    noise_weight_over_printed=Stated(
+        "norm of C_k of (C.19) at the first step over its bound as printed",
+        where="Lemma C.2, proof",
+        states="The operator norm of C_k is at most 8 c^2 C / rho^2, with C the bound of the first "
+        "derivative.",
+        holds=below(1.0),
+        refuses=[1.01],
+        entry={
+            "id": "noise-weight-as-printed",
+            "ours": ["alpha = 1, gamma = 6, rho = 1, n = 1000; q'' of norm 1"],
+            "finding": "noise-weights-lack-the-ratio",
+            "expect": "contradicted",
+            "note": "A ratio gamma above 4 is enough.",
+        },
+    ),
+    noise_weight_over_corrected=Stated(
+        "norm of C_k of (C.19) at the first step over 2 gamma c^2 C / rho^2",
+        where="Lemma C.2, proof, corrected",
+        compares="The operator norm of C_k at the first step with 2 gamma c^2 C / rho^2.",
+        holds=close(1.0, absolute=0.002),
+        refuses=[0.99, 1.01],
+        entry={"id": "noise-weight"},
+    ),
+)
+def noise_weight(parameters: Parameters) -> dict:
+    """Of (C.19) at alpha = 1 and gamma = 6, where the squared rate falls by at most 2; rho = 1."""
+    from privreg.schedules import Polynomial, noise_multipliers, step_shape
+
+    n, c, gamma, fall = parameters.sample_size, parameters.clip_constant, 6.0, 2.0
+    first = noise_multipliers(step_shape(Polynomial(1.0, 1.0), n), zcdp_root=1.0)[0]
+    norm = 2 * gamma * n * n**2 * c**2 * first**2
+    return {
+        "noise_weight_over_printed": norm / (8 * c**2 * fall),
+        "noise_weight_over_corrected": norm / (2 * gamma * c**2 * fall),
+    }
+
+
 theory = stage(AXES, blocks_of=globals())

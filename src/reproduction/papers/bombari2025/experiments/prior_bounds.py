@@ -102,6 +102,9 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     tracing_over_lower=Estimate("tracing attacks over their lower bound"),
     tracing_over_upper=Estimate("tracing attacks over their upper bound under privacy"),
     fresh_attack=Estimate("mean of an attack on an unused sample over its root mean square"),
+    used_attack=Estimate(
+        "mean of an attack on a used sample over the root mean square of one on an unused sample"
+    ),
     fresh_square_ratio=Estimate(
         "mean square of an attack on an unused sample over 2 zeta^2 times the risk"
     ),
@@ -118,6 +121,7 @@ def tracing(parameters: Parameters, simulation: Dataset) -> dict:
             "tracing_over_lower": m["attack"] / (lower * (1 - np.sqrt(10 * m["squared_error"]))),
             "tracing_over_upper": m["attack"] / (upper * np.sqrt(2 * noise * m["risk"])),
             "fresh_attack": m["fresh_attack"] / np.sqrt(m["fresh_square"]),
+            "used_attack": m["attack"] / parameters.sample_size / np.sqrt(m["fresh_square"]),
             "fresh_square_ratio": m["fresh_square"] / (2 * noise * m["risk"]),
         }
 
