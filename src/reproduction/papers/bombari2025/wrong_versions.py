@@ -99,6 +99,7 @@ WRONG_VERSIONS = (
         turns=(
             "budget-is-met-by-every-sample",
             "noise-is-the-least",
+            "half-power-is-constant-noise",
             "divergence-within-budget",
         ),
     ),
@@ -250,6 +251,7 @@ WRONG_VERSIONS = (
         turns=(
             "corollary-6-1-limits",
             "corollary-6-1-threshold",
+            "threshold-near-zero-by-signal",
         ),
     ),
     WrongVersion(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PLACE = "Propositions 5.1 and 5.2, Theorems 2 and 3, equations (5.12), (5.17), (5.19) and (D.78)"
 GROWING = "alpha=lnln(1/gamma)"
+# alpha of (5.16), whose bounds are linear and quadratic in it.
+EXPONENTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 
 
 # At 1 its logarithm, over which slopes are fitted, is 0.
@@ -196,22 +198,30 @@ def log_power(parameters: Parameters, regime: str, schedule: str) -> float:
 )
 def stated(parameters: Parameters, regime: str, polynomial: float) -> dict:
     """At the paper's hyper-parameters, where no logarithm of a logarithm is left."""
-    from privreg import spectra
-    from privreg.schedules import Polynomial
-    from privreg.theory.one_pass_dpgd import deterministic_equivalent
-    from reproduction.papers.bombari2025.experiments.general_spectra import FACTOR
 
     def power(of_log: float) -> float:
-        def risk(problem: dict[str, Any]) -> float:
-            log = np.log(1 / problem["aspect_ratio"])
-            rate = FACTOR * max(polynomial, 1.0) * log**of_log / parameters.clip_constant
-            return deterministic_equivalent.solve(
-                spectra.isotropic(), Polynomial(rate, polynomial), **problem, times=[1.0]
-            ).final_risk.item()
-
-        return _log_power(parameters, regime, risk)
+        return _log_power(
+            parameters, regime, lambda problem: _stated_risk(problem, polynomial, of_log)
+        )
 
     return {"stated_log_power": power(1.0), "faster_log_power": power(1.5)}
+
+
+@per(
+    "regime",
+    power_of_exponent="largest power of alpha in the risk at (5.15), over the logarithm's power in "
+    "(5.16), between neighbouring alpha from 1 to 50",
+)
+def power_of_exponent(parameters: Parameters, regime: str) -> float:
+    """At the smallest ratio, in the term that leads."""
+    gamma = parameters.log_power_aspect_ratios[-1]
+    problem = parameters.problem(gamma, parameters.root(regime, gamma))
+    leading = 2 if regime == parameters.regimes[-1] else 1
+    risks = [
+        _stated_risk(problem, exponent) / np.log(1 / gamma) ** (leading / (1 + exponent))
+        for exponent in EXPONENTS
+    ]
+    return (np.diff(np.log(risks)) / np.diff(np.log(EXPONENTS))).max()
 
 
 @per(
@@ -270,6 +280,20 @@ def _log_power(
         logs.append(np.log(risk(parameters.problem(gamma, rho)) / (gamma + (gamma / rho) ** 2)))
     first, second = np.log(parameters.log_power_aspect_ratios)
     return (logs[1] - logs[0]) / np.log(second / first)
+
+
+def _stated_risk(problem: dict[str, Any], exponent: float, of_log: float = 1.0) -> float:
+    """At the rate of (5.2) and (5.15), or with another power of its logarithm."""
+    from privreg import spectra
+    from privreg.schedules import Polynomial
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
+    from reproduction.papers.bombari2025.experiments.general_spectra import FACTOR
+
+    product = FACTOR * max(exponent, 1.0) * np.log(1 / problem["aspect_ratio"]) ** of_log
+    schedule = Polynomial(product / problem["clip_constant"], exponent)
+    return deterministic_equivalent.solve(
+        spectra.isotropic(), schedule, **problem, times=[1.0]
+    ).final_risk.item()
 
 
 def _best(shape: str | float, problem: dict[str, Any]) -> Best:

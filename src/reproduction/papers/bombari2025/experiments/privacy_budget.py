@@ -103,17 +103,19 @@ def noise_over_least(parameters: Parameters, schedule: str) -> float:
     id="half-power-is-constant-noise",
     kind="prose",
     where="Section 5.1, text after equation (5.1)",
-    states="With alpha = 1/2 the noise is the same at every step but the last.",
+    states="With alpha = 1/2 the noise multiplier is eta(0) / (n^(3/2) rho) at every step but the "
+    "last.",
     select={"schedule": "polynomial 0.5"},
     holds=below(1e-10),
     refuses=[1e-9],
     note="At the last step there is none, since the rate is 0 there; the text's eta_1 / (sqrt(n) "
     "rho) is its size up to a factor 1 + O(1/n).",
 )
-def noise_unevenness(parameters: Parameters, schedule: str) -> float:
-    """Largest minus least noise multiplier before the last step, over the largest."""
+def constant_noise_error(parameters: Parameters, schedule: str) -> float:
+    """Largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)."""
     noise = parameters.run(schedule)[1]
-    return np.ptp(noise[:-1]) / noise.max()
+    stated = 1 / (parameters.sample_size**1.5 * parameters.budget.root)
+    return np.max(np.abs(noise[:-1] / stated - 1))
 
 
 @identity(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.bombari2025.setting import Clipped
 
-PLACE = "Lemma E.4, equations (E.16)-(E.17), and Theorem 4"
+PLACE = "Lemma E.3, equations (E.12)-(E.14), Lemma E.4, equations (E.16)-(E.17), and Theorem 4"
 RATES = 9
 
 
@@ -43,6 +44,8 @@ class Regime(Strict):
 
 # Here phi (alpha + 1) = 2.
 CRITICAL = Regime(term="private", spectrum_power=0.5, signal_power=0.0, schedule_power=3.0)
+# Of (E.12) to (E.14): phi and psi, gamma, rho, and c times the initial rate; alpha is 1.
+LOWER = (0.25, 0.5), 1e-3, 0.01, 20.0
 
 
 class Parameters(Clipped):
@@ -134,7 +137,68 @@ def critical_increment(earlier: Dataset, offset: float) -> dict:
     return {"critical_increment": last, "increment_ratio": last / before}
 
 
-theory = stage(AXES, power_of_rate, critical_ratio, critical_increment)
+@per(
+    lower_modes_printed="least risk of the lower modes (E.13) over the form (E.14), along time",
+    lower_modes_corrected="that over the form with the descent factor of the lower modes' own risk",
+)
+def lower_modes(parameters: Parameters) -> dict:
+    """With 2 lambda in (E.12) and (E.13), their least C_1 and the least C_2 that (B.15) allows."""
+    from scipy.integrate import solve_ivp
+
+    from privreg import spectra
+    from privreg.theory.one_pass_dpgd import clipping
+
+    (phi, psi), ratio, zcdp_root, product = LOWER
+    c, noise = parameters.clip_constant, parameters.label_noise_std
+    setting = {"clip_constant": c, "label_noise_std": noise}
+    spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
+    values = spectrum.eigenvalues
+    shares = spectrum.weights * values
+    private = 2 * (product * ratio / zcdp_root) ** 2
+    left = np.geomspace(1, 1e-6, 200)
+
+    def risks(slope: Callable[[float, np.ndarray], np.ndarray], count: int) -> np.ndarray:
+        start = np.tile(signal, count)
+        found = solve_ivp(
+            lambda t, modes: slope(t, modes.reshape(count, -1)).ravel(),
+            (0.0, 1 - left[-1]),
+            start,
+            t_eval=1 - left,
+            method="LSODA",
+            rtol=1e-8,
+            atol=1e-11,
+        )
+        return np.einsum("m,kmt->kt", shares, found.y.reshape(count, len(values), -1))
+
+    def source(t: float) -> np.ndarray:
+        return values * (product * (1 - t)) ** 2 * ratio + private * (1 - t)
+
+    def simple(t: float, modes: np.ndarray) -> np.ndarray:
+        return source(t) - 2 * values * product * (1 - t) * modes
+
+    root = np.sqrt(2 * risks(simple, 1).max() + noise**2)
+    third = root * c / noise / float(clipping.descent_factor(0.0, **setting))
+
+    def slope(t: float, modes: np.ndarray) -> np.ndarray:
+        """The risk itself, (E.13), and the form along the risk and along (E.13)."""
+        risk, lower = modes[:2] @ shares
+        level = clipping.variance_factor(risk, **setting) * (risk + noise**2 / 2)
+        true, own = (float(clipping.descent_factor(each, **setting)) for each in (risk, lower))
+        rate = product / c * (1 - t)
+        simpler = root * c / np.sqrt(2 * lower + noise**2)
+        falls = np.array([true, simpler, third * true, third * own])
+        sources = np.tile(source(t), (4, 1))
+        sources[0] = values * rate**2 * level * ratio + 2 * private * (1 - t)
+        return sources - 2 * rate * falls[:, None] * values * modes
+
+    _, lower, printed, own = risks(slope, 4)
+    return {
+        "lower_modes_printed": (lower / printed).min(),
+        "lower_modes_corrected": (lower / own).min(),
+    }
+
+
+theory = stage(AXES, power_of_rate, critical_ratio, critical_increment, lower_modes)
 
 
 def _simple(regime: Regime, rate: float, ratio: float, zcdp_root: float) -> tuple[float, ...]:
