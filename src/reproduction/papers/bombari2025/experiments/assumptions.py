@@ -209,28 +209,26 @@ def discretisation(parameters: Parameters) -> dict:
 
 
 @per(
-    noise_weight_over_printed=Stated(
+    noise_weight_over_printed=stated(
         "norm of C_k of (C.19) at the first step over its bound as printed",
         where="Lemma C.2, proof",
         states="The operator norm of C_k is at most 8 c^2 C / rho^2, with C the bound of the first "
         "derivative.",
         holds=below(1.0),
         refuses=[1.01],
-        entry={
-            "id": "noise-weight-as-printed",
-            "ours": ["alpha = 1, gamma = 6, rho = 1, n = 1000; q'' of norm 1"],
-            "finding": "noise-weights-lack-the-ratio",
-            "expect": "contradicted",
-            "note": "A ratio gamma above 4 is enough.",
-        },
+        id="noise-weight-as-printed",
+        ours=["alpha = 1, gamma = 6, rho = 1, n = 1000; q'' of norm 1"],
+        finding="noise-weights-lack-the-ratio",
+        expect="contradicted",
+        note="A ratio gamma above 4 is enough.",
     ),
-    noise_weight_over_corrected=Stated(
+    noise_weight_over_corrected=stated(
         "norm of C_k of (C.19) at the first step over 2 gamma c^2 C / rho^2",
         where="Lemma C.2, proof, corrected",
         compares="The operator norm of C_k at the first step with 2 gamma c^2 C / rho^2.",
         holds=close(1.0, absolute=0.002),
         refuses=[0.99, 1.01],
-        entry={"id": "noise-weight"},
+        id="noise-weight",
     ),
 )
 def noise_weight(parameters: Parameters) -> dict:
