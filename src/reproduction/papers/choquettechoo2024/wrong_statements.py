@@ -105,7 +105,6 @@ WRONG_STATEMENTS = (
             },
             "theory/helper_lemmas": {
                 "sensitivity_ratio": power("damping", 0.1),
-                "logarithm_ratio": times(float(np.log(9 / 0.2499))),
             },
             "theory/finite_time_isotropic": {"last_slope": plus(0.5)},
             "theory/finite_time_rates": {"risk_ratio": power("steps", 1.0)},
@@ -136,7 +135,6 @@ WRONG_STATEMENTS = (
             "damped-anti-pgd-rate-c24",
             "damped-anti-pgd-at-the-largest-step-c24",
             "damped-anti-pgd-geometric-mean",
-            "logarithm-f22",
             "finite-time-rates",
             "finite-time-ftrl-better",
             "without-clipping-no-privacy",
@@ -172,7 +170,6 @@ WRONG_STATEMENTS = (
                 "leading_block_change": times(0.0),
                 "conversion_ratio": times(0.9),
             },
-            "theory/finite_time_steps": {"least_direction_growth": plus(-1e-3)},
         },
         turns=(
             "better-step-size-dependence",
@@ -182,7 +179,6 @@ WRONG_STATEMENTS = (
             "alternating-minimisation-converges",
             "anytime-mechanisms",
             "conversion-is-sound",
-            "every-direction-accumulates-d12",
         ),
     ),
     WrongStatement(

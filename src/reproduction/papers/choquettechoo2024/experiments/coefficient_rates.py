@@ -55,11 +55,12 @@ AXES = {
     limiting_sensitivity="squared sensitivity over infinitely many steps",
 )
 def sensitivities(parameters: Parameters, family: str) -> dict:
-    from privreg.noise.toeplitz import damped_square_root_encoder
+    from privreg.noise.toeplitz import damped_square_root_encoder, inverse_coefficients
 
     counts, nu = np.asarray(parameters.steps), _damping(family, parameters.damping)
     if family.endswith("anti_pgd"):
-        encoder = (1 - nu) ** np.arange(counts.max())
+        decoder = regression.coefficients(family, int(counts.max()), nu)
+        encoder = inverse_coefficients(decoder)
     else:
         encoder = damped_square_root_encoder(counts.max(), damping=nu)
     squared = np.cumsum(encoder**2)[counts - 1]

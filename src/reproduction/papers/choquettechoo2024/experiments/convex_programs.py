@@ -63,6 +63,10 @@ AXES = {
     over_envelope=Quantity(
         "bound over what quadratics alone force", "condition_number multiplier algorithm"
     ),
+    over_quadratic=Quantity(
+        "bound over the largest suboptimality of a quadratic in the class",
+        "condition_number multiplier algorithm",
+    ),
     damped_bound=Quantity(
         "bound of nu-DP-FTRL, sound multipliers", "condition_number damping_factor"
     ),
@@ -84,8 +88,10 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
     found = {name: np.array([each[name] for each in programs]) for name in programs[0]}
     bound = found["bound"]
     sgd, ftrl = bound[..., 0], bound[..., 1]
+    risk = found.pop("quadratic_risk")
     return found | {
         "over_envelope": bound / found["quadratic_envelope"],
+        "over_quadratic": bound / risk,
         "gap": sgd - ftrl,
         "ratio": sgd / ftrl,
         "growth": (np.log(bound[-1]) - np.log(bound[0])) / np.log(kappa[-1] / kappa[0]),
@@ -160,7 +166,7 @@ def _solve(parameters: Parameters, step_size: float, strong_convexity: float) ->
     from privreg.theory.correlated_noise.convex_bound import SectorProgram, quadratic_envelope
     from privreg.theory.correlated_noise.stationary_noise import StationaryNoise
 
-    bounds, envelopes = [], []
+    bounds, envelopes, risks = [], [], []
     for multiplier in MULTIPLIERS:
         program = SectorProgram(
             strong_convexity=strong_convexity,
@@ -184,9 +190,11 @@ def _solve(parameters: Parameters, step_size: float, strong_convexity: float) ->
         )
         bounds.append([result.excess_risk for result in found])
         envelopes.append([_envelope(result, least) for result in found])
+        risks.append([_quadratic_risk(result, step_size, strong_convexity) for result in found])
     return {
         "bound": bounds,
         "quadratic_envelope": envelopes,
+        "quadratic_risk": risks,
         "damped_bound": [result.excess_risk for result in damped],
     }
 
@@ -194,3 +202,19 @@ def _solve(parameters: Parameters, step_size: float, strong_convexity: float) ->
 def _envelope(result: ConvexBound, least: np.ndarray) -> float:
     sensitivity = result.weights @ (1 / result.power) / (2 * np.pi)
     return sensitivity * (result.weights @ (result.power * least) / (2 * np.pi))
+
+
+def _quadratic_risk(result: ConvexBound, step_size: float, strong_convexity: float) -> float:
+    """Largest exact suboptimality of a quadratic whose curvature h is between mu and L = 1.
+
+    It is h/2 times the stationary variance, for a regulariser h theta^2 / 2 of a linear loss.
+    """
+    from privreg.theory.correlated_noise.spectral_integrals import squared_distance
+
+    variance = result.weights @ (1 / result.power) / (4 * np.pi)
+    load = result.weights * result.power / (2 * np.pi)
+    return max(
+        0.5 * h * step_size**2 * variance * float(load @ (1 / squared_distance(grid, rate)))
+        for h in np.geomspace(strong_convexity, 1.0, 61)
+        for grid, rate in [(result.frequencies, min(1.0, step_size * h))]
+    )

@@ -164,6 +164,7 @@ class _Orders:
         id="orders-sum-to-the-stationary-error",
     ),
     remainder_share=Quantity("squared error of the remainder over that of the iterate", "order"),
+    remainder_decline="largest squared error of the remainder over that of the order before",
 )
 def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     at = _Orders(parameters, family, step_share)
@@ -178,6 +179,7 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     exact = regression.stationary(
         eigenvalues, eta, at.noise, label_noise_std=parameters.label_noise_std
     ).variances
+    shares = np.array([rest @ eigenvalues for rest in at.rest]) / (whole @ eigenvalues)
     return {
         "base": (base / limits).max(),
         "orders": max(order.max() / b for order, b in zip(higher, order_bounds, strict=True)),
@@ -185,8 +187,8 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
         "response": at.respond(limits).max() / (eta * bounded),
         "remainder": max(rest.max() / b for rest, b in zip(at.rest, rest_bounds, strict=True)),
         "orders_sum_error": np.abs(whole / exact - 1).max(),
-        "remainder_share": np.array([rest @ eigenvalues for rest in at.rest])
-        / (whole @ eigenvalues),
+        "remainder_share": shares,
+        "remainder_decline": (shares[1:] / shares[:-1]).max(),
     }
 
 

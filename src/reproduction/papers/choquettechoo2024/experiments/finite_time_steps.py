@@ -220,24 +220,33 @@ def absolute_response_ratio(parameters: Parameters, family: str) -> float:
     least_direction_growth="least step of any direction's variance from the optimum, over the last "
     "variance",
     last_step="last step of the variances, over the variances",
+    growth_from_afar="the least step of a run that starts at twice its last variances",
+    last_step_beyond="the last step at a learning rate of 2.5 / R^2",
 )
 def growth(parameters: Parameters, family: str) -> dict[str, float]:
     """Lemma D.12: variances by direction by equation (83), with label noise of deviation 1."""
-    eigenvalues, eta = parameters.eigenvalues, parameters.step_size
-    beta = parameters.coefficients(family)
-    variances = np.zeros_like(eigenvalues)
-    correlated, past = np.zeros_like(eigenvalues), np.zeros_like(eigenvalues)
-    path = [variances]
-    for t, coefficient in enumerate(beta):
-        if t:
-            past = (1 - eta * eigenvalues) * (past + beta[t - 1])
-        correlated = correlated + coefficient**2 + 2 * coefficient * past
-        variances = transported(eigenvalues, eta, variances) + eta**2 * (eigenvalues + correlated)
-        path.append(variances)
-    steps = np.diff(path, axis=0)
+    eigenvalues, beta = parameters.eigenvalues, parameters.coefficients(family)
+
+    def path(eta: float, start: np.ndarray) -> np.ndarray:
+        correlated, past, found = 0 * eigenvalues, 0 * eigenvalues, [start]
+        for t, coefficient in enumerate(beta):
+            if t:
+                past = (1 - eta * eigenvalues) * (past + beta[t - 1])
+            correlated = correlated + coefficient**2 + 2 * coefficient * past
+            drive = eta**2 * (eigenvalues + correlated)
+            found.append(transported(eigenvalues, eta, found[-1]) + drive)
+        return np.array(found)
+
+    def steps(found: np.ndarray) -> np.ndarray:
+        return np.diff(found, axis=0) / found[-1]
+
+    eta, optimum = parameters.step_size, 0 * eigenvalues
+    whole = path(eta, optimum)
     return {
-        "least_direction_growth": float((steps / path[-1]).min()),
-        "last_step": float((steps[-1] / path[-1]).max()),
+        "least_direction_growth": float(steps(whole).min()),
+        "last_step": float(steps(whole)[-1].max()),
+        "growth_from_afar": float(steps(path(eta, 2 * whole[-1])).min()),
+        "last_step_beyond": float(steps(path(2.5 / parameters.moment, optimum))[-1].max()),
     }
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
-from reproduction.experiment.identities import below, every, identity
+from reproduction.experiment.identities import below, close, every, identity, times
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024.regression import coefficients
 
@@ -49,10 +49,11 @@ AXES = {
 @identity(
     "family",
     id="sensitivity-is-the-largest-column",
-    kind="theorem",
     where="Theorem 1.1, equation (24)",
-    states="The sensitivity of the inverse is its largest column norm; for a Toeplitz matrix that "
-    "of the first column.",
+    compares=(
+        "The library's sensitivity, the norm of the inverse's first column, with the largest "
+        "column norm, which is the definition."
+    ),
     holds=every(below(1e-12)),
     refuses=[1e-3, 0.1],
 )
@@ -82,7 +83,30 @@ def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
     return float(0.5 * (white @ white) / mechanism.gradient_noise_std**2) / parameters.rho
 
 
-theory = stage(AXES, sensitivity_error, loss_over_budget)
+@identity(
+    id="limit-of-the-sensitivities-5",
+    kind="theorem",
+    where="Equation (5), equation (28)",
+    states="Property C.1, for every square-summable sequence of coefficients the limit of the "
+    "squared sensitivities over T steps is the mean of 1/|B|^2 over frequencies.",
+    ours=["coefficients 1, -2, 0, ..., whose inverse is not bounded", "T = 40"],
+    holds=close(1.0, absolute=0.01),
+    refuses=[times(1.05), times(0.95)],
+    expect="contradicted",
+    finding="limiting-sensitivity-needs-a-causal-inverse",
+)
+def growing_sensitivity() -> float:
+    """Squared sensitivity of 1, -2 over T steps over the mean of 1/|B|^2."""
+    from privreg.noise.toeplitz import inverse_coefficients
+
+    beta = np.zeros(40)
+    beta[:2] = 1.0, -2.0
+    frequencies = 2 * np.pi * np.arange(400) / 400
+    mean = np.mean(1 / np.abs(1 - 2 * np.exp(1j * frequencies)) ** 2)
+    return float(np.sum(inverse_coefficients(beta) ** 2) / mean)
+
+
+theory = stage(AXES, sensitivity_error, loss_over_budget, growing_sensitivity)
 
 
 def _path(mechanism: FTRLMechanism, place: int, eta: float, present: bool) -> np.ndarray:

@@ -10,7 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.identities import above, close, every, identity, times
+from reproduction.experiment.identities import above, close, every, identity, stated, times
 from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import trials_last
 from reproduction.papers.choquettechoo2024.regression import deviations, family_noise
@@ -192,6 +192,37 @@ def largest_noise_correlation(shown_step_size: float) -> float:
     decoder = dense_matrix(mean_estimation_optimal(200, step_size=shown_step_size))
     covariance = decoder @ decoder.T
     return float(covariance[~np.eye(200, dtype=bool)].max())
+
+
+@per(
+    least_rate_share="least eta^2 log^2(1/eta) / rho over the optimal risk, step sizes up to 1/2",
+    largest_rate_share="largest of these",
+    rate_share_at_one=stated(
+        "eta^2 log^2(1/eta) / rho over the optimal risk at step size 1",
+        where="Theorem 2.1",
+        states="The order eta^2 log^2(1/eta) / rho holds for every step size up to 1.",
+        holds=above(0.01),
+        refuses=[0.009, 0.0],
+        id="mean-optimal-rate-up-to-one",
+        kind="theorem",
+        ours=["step size 1", "a hundredth as order 1"],
+        expect="contradicted",
+        finding="logarithm-at-step-size-one",
+    ),
+)
+def printed_rate(parameters: Parameters) -> dict[str, float]:
+    """With the logarithm as printed, which vanishes at step size 1."""
+    from privreg.theory.correlated_noise.mean_estimation import least_private_excess_risk
+
+    eta = parameters.step_sizes.values()
+    eta = np.append(eta[eta <= 0.5], 1.0)
+    least = least_private_excess_risk(eta, noise_multiplier=(2 * parameters.rho) ** -0.5)
+    share = (eta * np.log(1 / eta)) ** 2 / parameters.rho / least
+    return {
+        "least_rate_share": share[:-1].min(),
+        "largest_rate_share": share[:-1].max(),
+        "rate_share_at_one": share[-1],
+    }
 
 
 @identity(

@@ -68,6 +68,24 @@ def factors(parameters: Parameters, rule: str, dimension: int) -> dict:
 
 
 @per(
+    "dimension",
+    steep_over_printed="the factor over d / log d for eigenvalues k^-2, constant step size",
+    steep_over_linear="the factor over d for eigenvalues k^-2, constant step size",
+)
+def steep_factors(parameters: Parameters, dimension: int) -> dict:
+    """The effective dimension is at most pi^2 / 6."""
+    eigenvalues = regression.power_law(dimension, 2.0)
+    sgd, ftrl = regression.exact_risks(
+        regression.Setting(eigenvalues, parameters.step_size), rho=1.0
+    )
+    over_linear = sgd / ftrl / dimension
+    return {
+        "steep_over_printed": over_linear * np.log(dimension),
+        "steep_over_linear": over_linear,
+    }
+
+
+@per(
     "step_size",
     "damping",
     damped_constant="risk of damped anti-PGD over eta (nu d + eta tr H / nu) / rho",

@@ -112,8 +112,10 @@ def divergence_slope(parameters: Parameters) -> float:
 @identity(
     id="integral-f15",
     where="Lemma F.15",
-    states="The integral of the inverse distance is a complete elliptic integral of the first "
-    "kind.",
+    states=(
+        "The integral of the inverse distance has the printed closed form, a complete elliptic "
+        "integral of the first kind."
+    ),
     ours=[RATES],
     holds=AGREES,
     refuses=REFUSED,
@@ -135,8 +137,10 @@ def inverse_integral_error(parameters: Parameters) -> float:
 @identity(
     id="integral-f16",
     where="Lemma F.16",
-    states="The integral of one distance over the square of another is a complete elliptic "
-    "integral of the third kind.",
+    states=(
+        "The integral of one distance over the square of another has the printed closed form, a "
+        "complete elliptic integral of the third kind."
+    ),
     ours=[RATES],
     holds=AGREES,
     refuses=REFUSED,

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, Quantity, per, stage
+from reproduction.experiment.identities import below, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.choquettechoo2024 import regression
 
@@ -102,7 +103,28 @@ def rates(parameters: Parameters, spectrum: str) -> dict:
     }
 
 
-theory = stage(AXES, rates)
+@identity(
+    id="steep-row-of-table-4",
+    kind="theorem",
+    where="Table 4, Table 1",
+    states="In the row k^-a with a > 1 the printed rate is at least that of Table 1 at the row's "
+    "effective dimension, a/(a - 1), and mu = d^-a.",
+    ours=["a = 1.5, 2 and 3", "eta = 0.01, d = 1e30, where d outweighs eta in the logarithms"],
+    holds=below(1.0),
+    refuses=[1.01, 3.0],
+    expect="contradicted",
+    finding="factor-of-the-last-row-of-table-4",
+)
+def steep_row_ratio() -> float:
+    """Largest rate of Table 1 over that of Table 4's last row."""
+    d, eta = 1e30, 0.01
+    return max(
+        a / (a - 1) * np.log(d**a / eta) ** 2 / (a**2 / (a - 1) * np.log(d / eta) ** 2)
+        for a in (1.5, 2.0, 3.0)
+    )
+
+
+theory = stage(AXES, rates, steep_row_ratio)
 
 
 def _constants(parameters: Parameters, row: _Row) -> dict:

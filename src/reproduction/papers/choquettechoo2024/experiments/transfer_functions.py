@@ -73,8 +73,10 @@ AXES = {
     id="limiting-sensitivity-c1",
     kind="theorem",
     where="Equation (5), equation (28)",
-    states="Property C.1, the squared limiting sensitivity is the mean of 1/|B|^2 over "
-    "frequencies.",
+    states=(
+        "Property C.1, the squared limiting sensitivity is the mean of 1/|B|^2 over frequencies."
+    ),
+    ours=["three families of coefficients, which all have a bounded causal inverse"],
     holds=every(below(1e-9)),
     refuses=[1e-6, 0.01],
     note="In time it is the squared norm of the first column of the inverse, 25 relaxation times "
@@ -225,6 +227,25 @@ def independent_share_spread(parameters: Parameters) -> float:
     """Largest over least share of an eigendirection, Noisy-SGD."""
     shares = parameters.direction_shares("independent")
     return shares.max() / shares.min()
+
+
+@identity(
+    id="share-is-an-absolute-constant-c16",
+    kind="prose",
+    where="Remark C.16, equation (44)",
+    states="For Noisy-SGD the contribution of an eigendirection, equation (44), is an absolute "
+    "constant.",
+    ours=["at a tenth of a step size over that at the step size", "the factor 2 of Corollary C.5"],
+    holds=below(2.0),
+    refuses=[2.1, 10.0],
+    expect="contradicted",
+    finding="step-size-in-remark-c16",
+)
+def share_at_a_tenth(parameters: Parameters) -> float:
+    """Largest share of Noisy-SGD at a tenth of the step size over that at the step size."""
+    shorter = parameters.model_copy(update={"driven_share": parameters.driven_share / 10})
+    shares = [each.direction_shares("independent").max() for each in (shorter, parameters)]
+    return float(shares[0] / shares[1])
 
 
 @per(

@@ -84,8 +84,22 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> dict:
 
 @per(
     "label_noise_std",
-    least_label_constant="quantile of the label part over D.7 as printed, without the label "
-    "variance",
+    bound_growth=Quantity("that quantile at the most steps over that at the fewest", "quantity"),
+    plain_bound_growth=Quantity("the same without the bound's power of log(T/p)", "quantity"),
+)
+def growths(parameters: Parameters, simulation: Dataset) -> dict:
+    """What no constant in the bound can change."""
+    found = quantiles(parameters, simulation)
+    names = ("bound_quantile", "plain_bound_quantile")
+    whole, plain = (found[name][-1] / found[name][0] for name in names)
+    return {"bound_growth": whole, "plain_bound_growth": plain}
+
+
+@per(
+    "label_noise_std",
+    least_label_constant=(
+        "quantile of the label part over D.7 as printed, without the label variance"
+    ),
 )
 def least_label_constant(parameters: Parameters, simulation: Dataset) -> np.ndarray:
     quantile = quantiles(parameters, simulation)["bound_quantile"]
@@ -114,4 +128,4 @@ def private(parameters: Parameters, simulation: Dataset, step_count: int) -> dic
 
 
 simulate = stage(AXES, run)
-summarise = stage(AXES, quantiles, least_label_constant, largest, private)
+summarise = stage(AXES, quantiles, growths, least_label_constant, largest, private)
