@@ -168,7 +168,6 @@ WRONG_STATEMENTS = (
             "theory/bound_convergence": {"last_gain": plus(-0.001)},
             "theory/algorithm_forms": {
                 "leading_block_change": times(0.0),
-                "conversion_ratio": times(0.9),
             },
         },
         turns=(
@@ -178,7 +177,6 @@ WRONG_STATEMENTS = (
             "convex-optimised-grows-slowest",
             "alternating-minimisation-converges",
             "anytime-mechanisms",
-            "conversion-is-sound",
         ),
     ),
     WrongStatement(
