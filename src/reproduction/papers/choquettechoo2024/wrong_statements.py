@@ -16,7 +16,6 @@ WRONG_STATEMENTS = (
             "theory/regression_bounds": {
                 "largest_integral_share": HALF,
                 "doubled_over_printed_lower": times(0.5),
-                "worst_transient": HALF,
             },
             "theory/special_integrals": {
                 "equal_rates_ratio": HALF,
@@ -46,7 +45,6 @@ WRONG_STATEMENTS = (
         turns=(
             "integral-bounds-c4",
             "lower-bound-c18",
-            "transient-bound-d11",
             "integral-bounds-c21",
             "quadratic-form-f17",
             "next-order-c12",
