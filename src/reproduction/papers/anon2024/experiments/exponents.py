@@ -57,6 +57,8 @@ AXES = setting.AXES | {
     "curve_decay": Axis("decay exponent r", "curve_decays"),
     "power": Axis(POWER, "powers"),
     "fitted_power": Axis(POWER, "fitted_powers"),
+    # None, some, and less than the rate without privacy bears.
+    "noise_power": Axis("power q of tau = N^-q", (0.0, 0.1, 0.6)),
     # On either side of N^(-1/4).
     "small_power": Axis(POWER, (-0.1, -0.4)),
     "change": Axis("what changes", lambda: list(_switch_points())),
@@ -102,18 +104,27 @@ def advantages(parameters: Parameters, decay: float) -> dict:
 @per(
     "private_algorithm",
     "decay",
-    step_exponent="fitted exponent of the best step size",
-    printed_step_exponent="exponent of the printed step size",
+    "noise_power",
+    step_exponent="fitted exponent of the best step size at tau = N^-q",
+    printed_step_exponent="exponent of the printed step size there",
 )
-def step_sizes(parameters: Parameters, private_algorithm: str, decay: float) -> dict:
+def step_sizes(
+    parameters: Parameters, private_algorithm: str, decay: float, noise_power: float
+) -> dict:
     from privreg.theory.shaped_noise.decay import PowerLawDecay
 
+    spared = 2 * decay * noise_power
     printed = {
-        "identity": -(1 + decay) / (1 + 2 * decay),
-        "designed": -max(3 / (decay + 3), (1 + decay) / (1 + 3 * decay)),
+        "identity": [(spared - 1 - decay) / (1 + 2 * decay)],
+        "designed": [(spared - 3) / (decay + 3), (spared - 1 - decay) / (1 + 3 * decay)],
     }
-    found = _step_exponent(private_algorithm, PowerLawDecay(decay), parameters.sample_sizes)
-    return {"step_exponent": found, "printed_step_exponent": printed[private_algorithm]}
+    found = _step_exponent(
+        private_algorithm, PowerLawDecay(decay), parameters.sample_sizes, noise_power
+    )
+    return {
+        "step_exponent": found,
+        "printed_step_exponent": min(-1 / (1 + decay), *printed[private_algorithm]),
+    }
 
 
 @per(
@@ -193,17 +204,34 @@ def exponential(parameters: Parameters, algorithm: str) -> dict:
 
 @per(
     "private_algorithm",
-    exponential_step_exponent="fitted exponent of the best step size, exponential decay",
+    "noise_power",
+    exponential_step_exponent="fitted exponent of the best step size at tau = N^-q, exponential "
+    "decay",
+    printed_exponential_step_exponent="exponent of the printed step size there",
+)
+def exponential_step_sizes(
+    parameters: Parameters, private_algorithm: str, noise_power: float
+) -> dict:
+    from privreg.theory.shaped_noise.decay import ExponentialDecay
+
+    spared = 2 * noise_power
+    printed = {"identity": [(spared - 1) / 2], "designed": [(spared - 1) / 3, spared - 2]}
+    found = _step_exponent(
+        private_algorithm, ExponentialDecay(), parameters.exponential_sizes, noise_power
+    )
+    return {
+        "exponential_step_exponent": found,
+        "printed_exponential_step_exponent": min(0.0, *printed[private_algorithm]),
+    }
+
+
+@per(
+    "private_algorithm",
     exponential_at_threshold="fitted exponent at epsilon = N^(1/2), exponential decay",
     exponential_at_squared_threshold="fitted exponent at epsilon = N, exponential decay",
 )
 def exponential_budgets(parameters: Parameters, private_algorithm: str) -> dict:
-    from privreg.theory.shaped_noise.decay import ExponentialDecay
-
     return {
-        "exponential_step_exponent": _step_exponent(
-            private_algorithm, ExponentialDecay(), parameters.exponential_sizes
-        ),
         "exponential_at_threshold": parameters.exponential_fit(private_algorithm, 0.5),
         "exponential_at_squared_threshold": parameters.exponential_fit(private_algorithm, 1.0),
     }
@@ -283,9 +311,12 @@ def _fit(method: str, law: Law, sizes: q.SizeAxis, power: float) -> float:
     return fitted_exponent(sizes.values(), values)
 
 
-def _step_exponent(method: str, law: Law, sizes: q.SizeAxis) -> float:
-    """Exponent of N in the step size at which the bound is least."""
-    steps = [best.step_size for best in _minima(method, law, sizes)]
+def _step_exponent(method: str, law: Law, sizes: q.SizeAxis, noise_power: float) -> float:
+    """Exponent of N in the step size at which the bound is least, tau = N^-noise_power."""
+    steps = [
+        least_bound(method, law, size, size**-noise_power).step_size
+        for size in map(float, sizes.values())
+    ]
     return float(np.polyfit(np.log(sizes.values()), np.log(steps), 1)[0])
 
 
