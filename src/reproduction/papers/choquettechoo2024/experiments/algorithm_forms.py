@@ -224,21 +224,18 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
 
 
 @per(
-    conversion_ratio=Stated(
+    conversion_ratio=stated(
         "least epsilon by Section A.2 over the exact one of a Gaussian mechanism",
         where="Section A.2",
         states="rho-zCDP implies (eps, delta)-DP for the printed infimum over orders.",
         holds=above(1.0),
         refuses=[0.999, 0.9],
         wrong={"With alpha^2 delta in place of alpha delta.": "squared_order_ratio"},
-        entry={
-            "id": "conversion-is-sound",
-            "kind": "prose",
-            "ours": [
-                "rho = 0.01 to 1, delta = 1e-8 to 1e-3, the exact trade-off of one Gaussian "
-                "mechanism"
-            ],
-        },
+        id="conversion-is-sound",
+        kind="prose",
+        ours=[
+            "rho = 0.01 to 1, delta = 1e-8 to 1e-3, the exact trade-off of one Gaussian mechanism"
+        ],
     ),
     squared_order_ratio="the same with the square of the order alpha in the logarithm",
 )
