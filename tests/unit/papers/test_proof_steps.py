@@ -4,18 +4,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from privreg.noise.tree import tree_shared_nodes
 from privreg.theory.shaped_noise.decay import PowerLawDecay
 from privreg.theory.shaped_noise.second_moments import private_risk
 from reproduction.experiment.quantities import LogAxis, SizeAxis
 from reproduction.experiment.trials import shard_of
-from reproduction.papers.anon2024 import gaussian_moments
+from reproduction.papers.anon2024 import gaussian_moments, public_features
 from reproduction.papers.anon2024.experiments import (
     algorithm_forms,
     exponents,
     gradient_bounds,
     privacy_steps,
+    residual_estimates,
 )
 from reproduction.papers.choquettechoo2024.experiments import (
     decomposition,
@@ -107,6 +109,32 @@ def test_sums_of_the_printed_tree():
     assert algorithm_forms.prefix_error(parameters, "from 0") == 1
     assert algorithm_forms.unlisted_covariance(parameters) == 0
     assert algorithm_forms.listed_covariance(parameters) == -1
+    terms, _ = algorithm_forms._terms(29)
+    np.testing.assert_array_equal(terms, 1 + algorithm_forms._listed(29).sum(axis=0))
+
+
+@pytest.mark.parametrize(("leaves", "longest"), [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4), (300, 10)])
+def test_longest_paths_of_complete_trees(leaves, longest):
+    nodes = 2 ** (int(np.ceil(np.log2(leaves))) + 1) - 1
+    assert algorithm_forms._longest_path(leaves, nodes) == longest
+
+
+def test_traces_by_leave_one_out_forms():
+    rng, lam, ridge = generator(3), np.array([1.0, 0.3, 0.05, 0.01]), 0.025
+    normals = rng.standard_normal((3, 4))
+    forms = public_features.forms(lam, normals, ridge)
+    features = normals * np.sqrt(lam)
+    shape = (ridge * np.eye(4) + features.T @ features) / 3
+    exact = np.trace(np.linalg.solve(shape, np.diag(lam)))
+    assert 3 * np.sum(lam / (ridge + lam * forms)) == pytest.approx(exact, rel=1e-10)
+    assert public_features.cutoff(lam, 3, ridge) == (3, 0.01)
+
+
+def test_an_estimate_on_the_edge_of_a_bin_is_exactly_twice_the_truth():
+    estimates = [[[np.sqrt(2.0) ** 2], [2.001]]]
+    private = xr.DataArray(estimates, dims=("reading", "truth", "trial"))
+    found = residual_estimates.private_at_most_twice(xr.Dataset({"private": private}))
+    assert found.ravel().tolist() == [1.0, 0.0]
 
 
 def test_chances_of_two_noisy_counts():

@@ -7,10 +7,12 @@ themselves: 𝔼[xxᵀAxxᵀ] = 2HAH + tr(HA)H. Bounds have tau = psi = 1 and co
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import Field
 
+from reproduction.experiment import quantities as q
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, generator
 
 if TYPE_CHECKING:
@@ -21,6 +23,15 @@ BETA, PRINTED_BETA = 16 * GAUSSIAN_SCALE**2, 16 * GAUSSIAN_SCALE
 # Of the matrices in three dimensions.
 SPECTRUM = np.diag([1.0, 0.3, 0.1])
 STEP = 0.1
+# From where their powers are numbers, to where N eta of the largest eigenvalue is below 1.
+RelativeStep = Annotated[q.Real, Field(ge=1e-6, le=16)]
+
+
+class RelativeSteps(q.LogAxis):
+    """Log-spaced step sizes over the largest one of Theorem 4.2."""
+
+    low: RelativeStep = Field(description="Smallest step size.")
+    high: RelativeStep = Field(description="Largest step size, more than the smallest.")
 
 
 def transport(moments: np.ndarray, lam: np.ndarray, eta: float) -> np.ndarray:

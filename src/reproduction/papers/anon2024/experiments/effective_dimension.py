@@ -12,9 +12,9 @@ from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.experiment.identities import below, every, stated
 from reproduction.experiment.parameters import Strict
-from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024 import public_features, setting
 
-PLACE = "Section 4.1, Sections B.3.1 and B.3.3, Lemmas B.10 and B.11"
+PLACE = "Section 4.1, Sections B.3.1 and B.3.3, Lemmas B.10, B.11 and B.16"
 
 
 # N eta, up to which ten million coordinates are followed.
@@ -44,6 +44,11 @@ AXES = {
     "horizon": Axis("N times the step size", "horizons"),
     "public_ratio": Axis("public rows over N", "public_ratios"),
     "sampled_horizon": Axis("N times the step size", "sampled_horizons"),
+}
+AT_SMALL_RIDGES = {
+    "ours": ["eigenvalues e^-i, d = 64", "M = 16, lambda = 1e-10 to 1e-6, medians of 20 draws"],
+    "expect": "contradicted",
+    "finding": "public-rows-without-a-cutoff",
 }
 SAMPLED = ("decay", "public_ratio", "sampled_horizon")
 
@@ -96,7 +101,8 @@ def traces(parameters: Parameters) -> dict:
     private_step=stated(
         "first line of (B.11) over its second",
         where="Section B.3.1, equation (B.11)",
-        states="The private variance of (B.6) with Sigma = I is at most the second line of (B.11).",
+        states="The first line of (B.11), the private variance with Sigma = I, is at most the "
+        "second.",
         holds=every(below(1.0)),
         refuses=[1.01, 2.0],
         id="private-variance-b11",
@@ -154,6 +160,45 @@ def equal_orders() -> float:
 
 
 @per(
+    trace_power=stated(
+        "power of 1/lambda in tr(Sigma^-1 H) over the bound of Lemma B.10",
+        where="Lemma B.10",
+        states="The trace of Sigma^-1 H is at most of the order of the printed bound for every "
+        "lambda > 0.",
+        holds=below(0.1),
+        refuses=[0.15, 0.5],
+        id="trace-at-every-ridge-b10",
+        kind="theorem",
+        **AT_SMALL_RIDGES,
+    ),
+    form_power=stated(
+        "power of 1/lambda in the bound of Lemma B.16 over the least form",
+        where="Lemma B.16",
+        states="The leave-one-out forms are at least of the order of the printed bound for every "
+        "lambda > 0.",
+        holds=below(0.1),
+        refuses=[0.15, 0.5],
+        id="forms-at-every-ridge-b16",
+        **AT_SMALL_RIDGES,
+    ),
+)
+def small_ridges() -> dict[str, float]:
+    """Slopes over medians of 20 draws, where k is larger than M."""
+    rng, lam = setting.generator(11), np.exp(-np.arange(1.0, 65))
+    ridges, rows = np.geomspace(1e-10, 1e-6, 5), 16
+    found = np.zeros((2, 20, ridges.size))
+    for draw in range(20):
+        normals = rng.standard_normal((rows, lam.size))
+        for at, ridge in enumerate(ridges):
+            forms = public_features.forms(lam, normals, ridge)
+            trace = rows * np.sum(lam / (ridge + lam * forms))
+            found[0, draw, at] = trace / public_features.trace_bound(lam, rows, ridge)
+            found[1, draw, at] = public_features.form_bound(lam, rows, ridge) / forms.min()
+    powers = np.polyfit(-np.log(ridges), np.log(np.median(found, axis=1)).T, 1)[0]
+    return {"trace_power": powers[0], "form_power": powers[1]}
+
+
+@per(
     *SAMPLED,
     inverse_ratio="tr(Sigma^-1 H) with public features over that of the population",
     forward_ratio="tr(Sigma H) with public features over that of the population",
@@ -188,10 +233,7 @@ def over_bound(
     # The bound, as the ratios are, over the population's trace.
     lam = setting.power_law(parameters.dimension, decay)
     rows = public_ratio * parameters.sample_size
-    ridge = rows / sampled_horizon
-    tails = np.append(np.cumsum(lam[::-1])[::-1], 0.0)
-    place = int(np.argmax(np.append(lam, 0.0) * rows <= ridge + tails))
-    bound = place * (ridge + tails[place]) / ridge + rows * tails[place] / ridge
+    bound = public_features.trace_bound(lam, rows, rows / sampled_horizon)
     over_population = bound / np.sum(lam / (lam + 1 / sampled_horizon))
     return simulation.inverse_ratio.sel(cell).values.max() / over_population
 
@@ -202,7 +244,7 @@ def worst_direction(simulation: Dataset) -> float:
     return float(simulation.direction_ratio.max())
 
 
-theory = stage(AXES, traces, corollary_steps, equal_orders)
+theory = stage(AXES, traces, corollary_steps, equal_orders, small_ridges)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), over_bound, worst_direction)
 

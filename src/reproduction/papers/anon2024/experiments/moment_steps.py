@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -15,18 +15,9 @@ from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.gaussian_moments import BETA
 from reproduction.papers.anon2024.setting import GAUSSIAN_SCALE, generator
 
-PLACE = "Assumption 2.1, Definition B.4, Theorem B.5, Lemmas B.6 to B.9, B.12, B.14 and B.15"
+PLACE = "Assumption 2.1, Definition B.4, Theorem B.5, Lemmas B.6, B.8, B.9, B.12, B.14 and B.15"
 AT_MOST: dict[str, Any] = {"holds": every(below(1.0)), "refuses": [1.01, 1.5]}
 AT_THE_CAP = "the largest step size of Theorem 4.2, N up to 32768"
-# From where their powers are numbers, to where N eta of the largest eigenvalue is below 1.
-RelativeStep = Annotated[q.Real, Field(ge=1e-6, le=16)]
-
-
-class RelativeSteps(q.LogAxis):
-    """Log-spaced step sizes over the largest one of Theorem 4.2."""
-
-    low: RelativeStep = Field(description="Smallest step size.")
-    high: RelativeStep = Field(description="Largest step size, more than the smallest.")
 
 
 class Parameters(setting.Problem):
@@ -35,7 +26,7 @@ class Parameters(setting.Problem):
     label_noise_std: q.PositiveDeviation = Field(
         description="Standard deviation of the label noise."
     )
-    relative_steps: RelativeSteps = Field(description="Step sizes over that largest one.")
+    relative_steps: exact.RelativeSteps = Field(description="Step sizes over that largest one.")
     bound_sizes: q.Some[q.SampleSize] = Field(
         description="N at which Lemmas B.8 and B.9 are read, at the largest step size."
     )
@@ -177,47 +168,6 @@ def average_ratio(parameters: Parameters, source: str, step_size: float) -> floa
 
 
 @identity(
-    "step_size",
-    id="rough-bound-b7",
-    where="Lemma B.7, Theorem 4.2",
-    states="The second moment after N steps is at most the printed bound, at the step sizes of "
-    "Theorem 4.2.",
-    ours=["random sources"],
-    **AT_MOST,
-)
-def rough_ratio(parameters: Parameters, step_size: float) -> float:
-    """Largest second moment after N steps over Lemma B.7."""
-    rng, eta = generator(0), step_size
-    lam, size = parameters.eigenvalues, parameters.sample_size
-    lost = 1 - (1 - eta * lam) ** size
-    worst = 0.0
-    for _ in range(3):
-        source = rng.exponential(size=lam.size) * lam ** rng.uniform(0, 1)
-        moments = exact.driven(lam, source, eta, size + 1)[-1]
-        linear = np.zeros_like(lam)
-        for _ in range(size):
-            linear = (1 - eta * lam) ** 2 * linear + eta**2 * source
-        first = BETA * eta**2 / (1 - BETA * eta * lam.sum()) * (lost @ source) * lost
-        worst = max(worst, float((moments / (first + linear)).max()))
-    return worst
-
-
-@identity(
-    id="step-size-of-b7",
-    where="Lemma B.7, Lemma B.8",
-    states="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / (tr(H) log N).",
-    holds=above(0.0),
-    refuses=[-0.01, -1.0],
-    expect="contradicted",
-    finding="step-size-without-beta",
-)
-def rough_denominator(parameters: Parameters) -> float:
-    """1 - beta eta tr(H) at the step size that Lemmas B.7 and B.8 allow."""
-    trace = parameters.eigenvalues.sum()
-    return 1 - BETA * (1 / (trace * np.log(parameters.sample_size))) * trace
-
-
-@identity(
     "noise_shape",
     "step_size",
     id="private-variance-bound-b8",
@@ -247,7 +197,7 @@ def variance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -
     middle_variance_ratio=stated(
         "exact variance from label noise over (B.18) with G = sigma^2 H",
         where="Section B.5.5, equation (B.18)",
-        states="The variance is at most the printed bound, which has 2 beta in its first term.",
+        states="The variance is at most the printed bound.",
         id="middle-bound-b18",
         ours=["label noise alone", AT_THE_CAP],
         **AT_MOST,

@@ -57,13 +57,22 @@ AXES = {
     kind="theorem",
     states="The Gaussian mechanism with covariance sigma^2 Sigma has Renyi divergence "
     "alpha Delta^2 / (2 sigma^2), with Delta in the norm of the inverse of Sigma.",
-    ours=["quadrature in two dimensions at orders 1.5 to 16"],
+    ours=[
+        "quadrature in two dimensions at orders 1.5 to 16, sigma = 1.5",
+        "the divergence with the factor 1 / (alpha - 1) that Definition 2.5 leaves out",
+    ],
     holds=every(below(1e-9)),
     refuses=[1e-6, 0.1],
+    wrong={"With sigma in place of sigma^2.": "divergence_error_of_sigma"},
 )
 def divergence_error(order: float) -> float:
     """Relative distance of the shaped Gaussian mechanism's divergence from Lemma 2.6."""
-    return abs(_divergence(order) / (order / 2 * _SQUARED_SHIFT) - 1)
+    return abs(_divergence(order) / _of_lemma(order) - 1)
+
+
+@per("order", divergence_error_of_sigma="that distance with sigma in place of sigma^2")
+def divergence_error_of_sigma(order: float) -> float:
+    return abs(_divergence(order) / (_NOISE_STD * _of_lemma(order)) - 1)
 
 
 @identity(
@@ -80,7 +89,7 @@ def divergence_error(order: float) -> float:
 )
 def printed_integrand_error(order: float) -> float:
     """Relative distance of the proof's first line from Lemma 2.6."""
-    return abs(_divergence(order, sign=-1) / (order / 2 * _SQUARED_SHIFT) - 1)
+    return abs(_divergence(order, sign=-1) / _of_lemma(order) - 1)
 
 
 @identity(
@@ -97,7 +106,7 @@ def printed_integrand_error(order: float) -> float:
 )
 def printed_divergence_ratio(order: float) -> float:
     """Divergence of Definition 2.5 over the one stated for the Gaussian mechanism."""
-    return (order - 1) * _divergence(order) / (order / 2 * _SQUARED_SHIFT)
+    return (order - 1) * _divergence(order) / _of_lemma(order)
 
 
 @identity(
@@ -180,12 +189,10 @@ def multiplier_ratio(parameters: Parameters) -> float:
 @identity(
     id="residual-estimates-compose",
     where="Section B.1, Theorem 4.1",
-    states="N residual estimates at the printed shares of the budget are (epsilon, delta)-DP "
-    "together.",
-    ours=[
-        "advanced composition with half of delta",
-        "epsilon up to 8, N = 10 to 1000000",
-    ],
+    states="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
+    "(epsilon, delta)-DP together.",
+    ours=["advanced composition with half of delta", "N = 10 to 1000000"],
+    note="The section has every epsilon; from 16 log(2/delta) on the sentence is contradicted.",
     holds=below(1.0),
     refuses=[1.01, 1.5],
 )
@@ -300,14 +307,21 @@ def _least_conversion(rho: float, delta: float) -> float:
 _SHAPE = np.array([[2.0, 0.6], [0.6, 0.5]])
 _SHIFT = np.array([0.4, -0.3])
 _SQUARED_SHIFT = float(_SHIFT @ np.linalg.solve(_SHAPE, _SHIFT))
+_NOISE_STD = 1.5
+
+
+def _of_lemma(order: float) -> float:
+    """alpha Delta^2 / (2 sigma^2)."""
+    return order * _SQUARED_SHIFT / (2 * _NOISE_STD**2)
 
 
 def _divergence(order: float, sign: int = 1) -> float:
-    """Of N(0, Σ) from N(shift, Σ), by quadrature of the density's power in two dimensions.
+    """Of N(0, σ²Σ) from N(shift, σ²Σ), by quadrature of the density's power in two dimensions.
 
     The proof of Lemma 2.6 prints the second power with the sign -1.
     """
-    inverse = np.linalg.inv(_SHAPE)
+    covariance = _NOISE_STD**2 * _SHAPE
+    inverse = np.linalg.inv(covariance)
     nodes, weights = np.polynomial.legendre.leggauss(200)
     reach = 15.0
     grid = np.stack(np.meshgrid(reach * nodes, reach * nodes, indexing="ij"), axis=-1)
@@ -319,7 +333,7 @@ def _divergence(order: float, sign: int = 1) -> float:
         return -0.5 * np.einsum("...i,ij,...j", points, inverse, points)
 
     power = order * exponent(centred) + sign * (1 - order) * exponent(centred - _SHIFT)
-    density = np.exp(power) / (2 * np.pi * np.sqrt(np.linalg.det(_SHAPE)))
+    density = np.exp(power) / (2 * np.pi * np.sqrt(np.linalg.det(covariance)))
     return float(np.log(np.sum(mass * density)) / (order - 1))
 
 

@@ -1,0 +1,179 @@
+"""Lemma B.7 and its proof: the bound on the variance's second moments, and the steps to it."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.identities import above, below, every, identity
+from reproduction.papers.anon2024 import gaussian_moments as exact
+from reproduction.papers.anon2024 import setting
+from reproduction.papers.anon2024.gaussian_moments import BETA
+
+PLACE = "Lemmas B.7 to B.9, Section B.5.4"
+FINDING = {"expect": "contradicted", "finding": "step-size-without-beta"}
+
+
+class Parameters(setting.Problem):
+    """A problem, with step sizes in units of the largest that Theorem 4.2 allows."""
+
+    relative_steps: exact.RelativeSteps = Field(description="Step sizes over that largest one.")
+
+    @property
+    def step_sizes(self) -> np.ndarray:
+        return self.step_cap * self.relative_steps.values()
+
+
+AXES = {
+    "noise_shape": setting.AXES["noise_shape"],
+    "step_size": Axis("step size", "step_sizes"),
+}
+
+
+@identity(
+    "step_size",
+    id="rough-bound-b7",
+    where="Lemma B.7, Theorem 4.2",
+    states="The second moment after N steps is at most the printed bound, at the step sizes of "
+    "Theorem 4.2.",
+    ours=["random sources"],
+    holds=every(below(1.0)),
+    refuses=[1.01, 1.5],
+    wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
+)
+def rough_ratio(parameters: Parameters, step_size: float) -> float:
+    """Largest second moment after N steps over Lemma B.7."""
+    return _rough_ratio(parameters, step_size, BETA)
+
+
+@per(
+    "step_size",
+    rough_ratio_to_the_last_term="largest second moment after N steps over the last term of "
+    "Lemma B.7",
+)
+def rough_ratio_to_the_last_term(parameters: Parameters, step_size: float) -> float:
+    return _rough_ratio(parameters, step_size, 0.0)
+
+
+@identity(
+    id="step-size-of-b7",
+    where="Lemma B.7, Lemma B.8",
+    states="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / (tr(H) log N).",
+    holds=above(0.0),
+    refuses=[-0.01, -1.0],
+    **FINDING,
+)
+def rough_denominator(parameters: Parameters) -> float:
+    """1 - beta eta tr(H) at the step size that Lemmas B.7 and B.8 allow."""
+    return float(1 - BETA / np.log(parameters.sample_size))
+
+
+@identity(
+    id="step-size-of-b9",
+    where="Lemma B.9",
+    states="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / lambda_1.",
+    ours=["the smaller beta of Lemma B.8, 16 sigma_z^2"],
+    holds=above(0.0),
+    refuses=[-0.01, -1.0],
+    **FINDING,
+)
+def bias_denominator(parameters: Parameters) -> float:
+    """1 - beta eta tr(H) at the step size that Lemma B.9 allows."""
+    lam = parameters.eigenvalues
+    return float(1 - exact.PRINTED_BETA * lam.sum() / lam[0])
+
+
+@identity(
+    "noise_shape",
+    "step_size",
+    id="order-of-second-moments-b7",
+    where="Lemma B.7, Section B.5.4",
+    states="The variance's second moments C_0, C_1, ..., C_N never fall in any direction.",
+    ours=["the exact moments that the tree's noise makes", "the least ratio of two in a row"],
+    holds=every(above(1.0)),
+    refuses=[0.99, 0.5],
+    expect="contradicted",
+    finding="second-moments-that-fall",
+)
+def least_growth(parameters: Parameters, noise_shape: str, step_size: float) -> float:
+    """Least ratio of a second moment of the tree's noise to the one before."""
+    shape = parameters.shape(noise_shape, step_size)
+    found = exact.tree_moments(parameters.eigenvalues, shape, step_size, parameters.sample_size)
+    return float((found[2:] / found[1:-1]).min())
+
+
+@identity(
+    "step_size",
+    id="constant-source-never-falls",
+    where="Lemma B.7",
+    compares="The second moments that a constant source makes, the least ratio of two in a row.",
+    holds=every(above(1.0)),
+    refuses=[0.99, 0.5],
+)
+def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> float:
+    """Least ratio of a second moment to the one before where the source is constant."""
+    lam = parameters.eigenvalues
+    found = exact.driven(lam, lam, step_size, parameters.sample_size + 1)
+    return float((found[2:] / found[1:-1]).min())
+
+
+@identity(
+    "step_size",
+    id="trace-of-the-operator-b54",
+    where="Section B.5.4, Lemma B.7",
+    states="The trace of (I - (I - eta T~)^N) G is at most the product of I - (I - eta H)^N with "
+    "G.",
+    ours=["G = I"],
+    holds=every(below(1.0)),
+    refuses=[1.01, 2.0],
+    expect="contradicted",
+    finding="operator-from-both-sides",
+)
+def operator_trace(parameters: Parameters, step_size: float) -> float:
+    """Trace of (I - (I - eta T~)^N) I over that of I - (I - eta H)^N."""
+    lost = _lost(step_size * parameters.eigenvalues, parameters.sample_size)
+    return float(np.sum(lost * (2 - lost)) / lost.sum())
+
+
+@identity(
+    "step_size",
+    id="trace-of-the-operator-twice",
+    where="Section B.5.4",
+    compares="The trace of (I - (I - eta T~)^N) G, step by step from both sides, with twice that "
+    "product, G = H.",
+    holds=every(below(1.0)),
+    refuses=[1.01, 2.0],
+)
+def operator_trace_over_twice(parameters: Parameters, step_size: float) -> float:
+    """Trace of (I - (I - eta T~)^N) H over twice the product of I - (I - eta H)^N with H."""
+    lam = parameters.eigenvalues
+    shrunk = lam
+    for _ in range(parameters.sample_size):
+        shrunk = (1 - step_size * lam) ** 2 * shrunk
+    lost = _lost(step_size * lam, parameters.sample_size)
+    return float(np.sum(lam - shrunk) / (2 * (lost @ lam)))
+
+
+theory = stage(AXES, blocks_of=globals())
+
+
+def _lost(rates: np.ndarray, size: int) -> np.ndarray:
+    """1 - (1 - eta lambda)^N."""
+    return np.asarray(-np.expm1(size * np.log1p(-rates)))
+
+
+def _rough_ratio(parameters: Parameters, eta: float, beta: float) -> float:
+    """Of three random sources and all directions; `beta` is that of the first term."""
+    rng = setting.generator(0)
+    lam, size = parameters.eigenvalues, parameters.sample_size
+    lost, worst = _lost(eta * lam, size), 0.0
+    for _ in range(3):
+        source = rng.exponential(size=lam.size) * lam ** rng.uniform(0, 1)
+        moments = exact.driven(lam, source, eta, size + 1)[-1]
+        linear = np.zeros_like(lam)
+        for _ in range(size):
+            linear = (1 - eta * lam) ** 2 * linear + eta**2 * source
+        first = beta * eta**2 / (1 - beta * eta * lam.sum()) * (lost @ source) * lost
+        worst = max(worst, float((moments / (first + linear)).max()))
+    return worst
