@@ -69,6 +69,7 @@ WRONG_STATEMENTS = (
                 "step_exponent": plus(0.02),
                 "exponential_step_exponent": plus(0.05),
                 "dimension_spread": times(1e10**0.05),
+                "exponential_dimension_spread": times(6**0.5),
                 "advantage": plus(0.02),
             },
             "theory/moment_steps": {

@@ -273,12 +273,14 @@ def dimensions(decay: float) -> dict:
 
 
 @per(
-    exponential_dimension_constant="largest effective dimension over log(N eta), exponential decay"
+    exponential_dimension_spread="largest over least effective dimension over log(N eta), "
+    "exponential decay"
 )
 def exponential_dimension() -> float:
     from privreg.theory.shaped_noise.decay import ExponentialDecay, effective_dimension
 
-    return (effective_dimension(ExponentialDecay(), HORIZONS) / np.log(HORIZONS)).max()
+    growth = effective_dimension(ExponentialDecay(), HORIZONS) / np.log(HORIZONS)
+    return growth.max() / growth.min()
 
 
 @per("change", switch="decay exponent of the change")

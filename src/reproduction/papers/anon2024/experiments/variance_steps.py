@@ -1,4 +1,4 @@
-"""Lemma B.7 and its proof: the bound on the variance's second moments, and the steps to it."""
+"""Lemma B.7 and its proof, and the step sizes that Lemmas B.7 to B.9 and B.12 ask for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from reproduction.papers.anon2024 import gaussian_moments as exact
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.gaussian_moments import BETA
 
-PLACE = "Lemmas B.7 to B.9, Section B.5.4"
+PLACE = "Theorem 4.2, Lemmas B.7 to B.9 and B.12, Section B.5.4"
 FINDING = {"expect": "contradicted", "finding": "step-size-without-beta"}
 
 
@@ -85,21 +85,41 @@ def bias_denominator(parameters: Parameters) -> float:
 
 
 @identity(
+    id="step-size-of-b12",
+    where="Theorem 4.2, Lemma B.12",
+    states="The largest step size of Theorem 4.2 is at most that of Lemma B.12, on which it rests.",
+    ours=[
+        "beta = 16 sigma_z^4, as in Lemmas B.7 and B.14",
+        "Gaussian features, natural logarithms",
+    ],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+    expect="contradicted",
+    finding="step-size-above-that-of-a-lemma",
+)
+def cap_over_lemma(parameters: Parameters) -> float:
+    """Largest step size of Theorem 4.2 over that of Lemma B.12."""
+    lemma = 4 * BETA * parameters.eigenvalues.sum() * np.log(parameters.sample_size)
+    return float(parameters.step_cap * lemma)
+
+
+@identity(
     "noise_shape",
     "step_size",
     id="order-of-second-moments-b7",
     where="Lemma B.7, Section B.5.4",
     states="The variance's second moments C_0, C_1, ..., C_N never fall in any direction.",
-    ours=["the exact moments that the tree's noise makes", "the least ratio of two in a row"],
+    ours=["the exact moments that label noise and the tree's noise make", "N = 64"],
     holds=every(above(1.0)),
     refuses=[0.99, 0.5],
     expect="contradicted",
     finding="second-moments-that-fall",
 )
 def least_growth(parameters: Parameters, noise_shape: str, step_size: float) -> float:
-    """Least ratio of a second moment of the tree's noise to the one before."""
-    shape = parameters.shape(noise_shape, step_size)
-    found = exact.tree_moments(parameters.eigenvalues, shape, step_size, parameters.sample_size)
+    """Least ratio of a second moment of the variance to the one before."""
+    shape, lam = parameters.shape(noise_shape, step_size), parameters.eigenvalues
+    found = exact.tree_moments(lam, shape, step_size, parameters.sample_size)
+    found = found + exact.label_moments(parameters, step_size)
     return float((found[2:] / found[1:-1]).min())
 
 
