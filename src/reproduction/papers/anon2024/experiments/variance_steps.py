@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import numpy as np
 from pydantic import Field
 
+from reproduction.experiment import quantities as q
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.identities import above, below, every, identity
 from reproduction.papers.anon2024 import gaussian_moments as exact
@@ -12,12 +15,14 @@ from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.gaussian_moments import BETA
 
 PLACE = "Theorem 4.2, Lemmas B.7 to B.9 and B.12, Section B.5.4"
-FINDING = {"expect": "contradicted", "finding": "step-size-without-beta"}
+FINDING: dict[str, Any] = {"expect": "contradicted", "finding": "step-size-without-beta"}
 
 
 class Parameters(setting.Problem):
     """A problem, with step sizes in units of the largest that Theorem 4.2 allows."""
 
+    # Two moments in a row that are more than 0.
+    sample_size: Annotated[q.SampleSize, Field(ge=3)] = Field(description="Number N of rows.")
     relative_steps: exact.RelativeSteps = Field(description="Step sizes over that largest one.")
 
     @property
