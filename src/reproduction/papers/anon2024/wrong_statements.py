@@ -61,7 +61,7 @@ WRONG_STATEMENTS = (
     WrongStatement(
         name="neighbouring-exponents",
         says="Rates have exponents that differ by a few hundredths, bounds of Section B.5.5 by a "
-        "quarter, or a budget in another power.",
+        "quarter.",
         observes={
             "theory/exponents": {
                 "gap": plus(0.02),
@@ -77,7 +77,6 @@ WRONG_STATEMENTS = (
                 "middle_variance_ratio": power("bound_size", 0.25),
                 "bias_ratio": power("bound_size", 0.25),
             },
-            "theory/tuned_risk": {"exact_over_bound": power("epsilon", 1.0)},
             "simulation/dimensions": {"relative": power("ratio", 0.1)},
         },
         turns=(
@@ -93,7 +92,6 @@ WRONG_STATEMENTS = (
             "variance-bound-b8",
             "middle-bound-b18",
             "bias-bound-b9",
-            "risk-below-the-bound",
             "no-dependence-on-the-dimension",
         ),
     ),
