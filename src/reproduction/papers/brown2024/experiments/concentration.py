@@ -10,7 +10,7 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
-from reproduction.experiment.identities import below, close, identity
+from reproduction.experiment.identities import above, below, close, identity
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.brown2024 import setting
 
@@ -82,8 +82,8 @@ def norm_tail_ratio() -> float:
     id="sphere-tail",
     kind="theorem",
     where="Lemma A.11",
-    states="A coordinate of a uniform unit vector exceeds t with probability at most "
-    "exp(-(sqrt(p) - 1) t / 4).",
+    states="A coordinate of a uniform unit vector exceeds t in absolute value with probability at "
+    "most exp(-(sqrt(p) - 1) t / 4).",
     ours=["p from 2 to 1000", "a grid of t"],
     holds=below(1.0),
     refuses=[1.01, 2.0],
@@ -136,6 +136,27 @@ def geometric_sum_error() -> float:
 def geometric_sum_error_printed() -> float:
     """Error of Fact A.7 with summand T^n."""
     return np.abs(SUMMANDS * np.linalg.matrix_power(MATRIX, SUMMANDS) - _closed_sum()).max()
+
+
+@identity(
+    id="covariance-where-both-are-invertible",
+    kind="theorem",
+    where="Lemma 2.3; Lemma C.4",
+    states="Where Sigma and D = (I - eta Sigma)^2 are invertible, the covariance of the noise is "
+    "given by the inverse of I - D.",
+    ours=["eta = 1 and the eigenvalues 1/2 and 2 of Sigma"],
+    holds=above(1e-9),
+    refuses=[0.0],
+    finding="invertible-d-for-i-less-d",
+    expect="contradicted",
+    note="I - eta Sigma has the eigenvalue -1, at which the noise of t steps has t times the "
+    "variance of one.",
+)
+def least_of_difference() -> float:
+    """Least eigenvalue of I - D over the least of Sigma and D."""
+    eigenvalues, step_size = np.array([0.5, 2.0]), 1.0
+    square = (1 - step_size * eigenvalues) ** 2
+    return float((1 - square).min() / min(eigenvalues.min(), square.min()))
 
 
 @per(largest_stationary_norm="largest norm of (I - M^2)^-1 where the norm of M is 7/8")
