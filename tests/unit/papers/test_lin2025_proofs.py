@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from privreg.theory.noisy_sgd.diffusion import RidgeRegression
-from reproduction.papers.lin2025.experiments import design, joint_law, martingales, proof_identities
+from reproduction.papers.lin2025.experiments import (
+    design,
+    joint_law,
+    martingales,
+    proof_identities,
+    proof_orders,
+)
 
 SMALL = {
     "dimension": 4,
@@ -63,7 +69,13 @@ def test_identities_hold_and_slips_show() -> None:
     assert found.expansion_printed.item() > 1e-2
     assert found.exponent_threshold.item() == pytest.approx(1 / 24, abs=1e-10)
     assert found.noise_power_over_exponent.item() == pytest.approx(4.5, abs=1e-10)
+
+
+def test_orders_of_the_proofs() -> None:
+    found = proof_orders.theory(proof_orders.Parameters(dimensions=[25, 400], draws=20_000))
     assert found.expansion_growth.item() == pytest.approx(-0.5 + 2 / 25, abs=1e-10)
+    assert found.sampled_noise_power.item() == pytest.approx(-1.5, abs=0.05)
+    assert found.integrated_noise_power.item() == pytest.approx(0.0, abs=0.02)
 
 
 def test_the_martingales_of_appendix_b_scale_with_the_ground_truths_squared_norm() -> None:

@@ -6,11 +6,40 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.parameters import Strict
+from reproduction.papers.lin2025.setting import Design
 
 if TYPE_CHECKING:
-    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
-    from reproduction.papers.lin2025.setting import Design, Instance
+    from reproduction.papers.lin2025.setting import Instance
+
+
+class Searched(Strict):
+    """The design, and what is known of the start."""
+
+    design: Design
+    drawn_start: q.Flag = Field(
+        False,
+        description="The start's law N(0, I) counts as noise; equation (10) has a known start.",
+    )
+
+    def law(self, problem: RidgeRegression, gradient_noise_std: float) -> HomogenisedSGD:
+        """Law of the diffusion on one problem."""
+        law = self.design.law(problem, gradient_noise_std)
+        if not self.drawn_start:
+            return law
+        from reproduction.papers.lin2025.drawn_start import DrawnStart
+
+        return DrawnStart(
+            law.problem,
+            law.schedule,
+            gradient_noise_std=law.gradient_noise_std,
+            horizon=law.horizon,
+        )
 
 
 @dataclass(frozen=True)

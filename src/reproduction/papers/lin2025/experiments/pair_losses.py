@@ -14,8 +14,8 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.papers.lin2025.pairs import Records
-from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, about
+from reproduction.papers.lin2025.pairs import Records, Searched
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, about
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
@@ -32,10 +32,9 @@ class Place(Strict):
     _differs_before_the_release = q.at_most("position", "time")
 
 
-class Parameters(Strict):
+class Parameters(Searched):
     """Figure 1(b): one noise scale, two places."""
 
-    design: Design
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     order: q.RenyiOrder = Field(description="Rényi order alpha.")
     places: q.Some[Place] = Field(description="Release times and positions.")
@@ -132,7 +131,7 @@ class _Pairs:
         design = parameters.design
         instance = design.draw(rng)
         records = Records.draw(design, instance, rng)
-        law = design.law(instance.problem, parameters.gradient_noise_std)
+        law = parameters.law(instance.problem, parameters.gradient_noise_std)
         held = records.candidates(law, parameters.candidates)
         ones = instance.basis.coordinates(np.ones(design.dimension))
         apart = np.flatnonzero(~np.eye(design.sample_size, dtype=bool))

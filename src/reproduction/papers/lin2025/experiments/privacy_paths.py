@@ -11,10 +11,9 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Mean, Quantity, means, per, stage
-from reproduction.experiment.parameters import Strict
 from reproduction.experiment.summaries import trials_last
-from reproduction.papers.lin2025.pairs import Records
-from reproduction.papers.lin2025.setting import BOTH_INFINITE, NO_GUARANTEE, NOISE, Design
+from reproduction.papers.lin2025.pairs import Records, Searched
+from reproduction.papers.lin2025.setting import BOTH_INFINITE, NO_GUARANTEE, NOISE
 
 if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
@@ -22,10 +21,9 @@ if TYPE_CHECKING:
 PLACE = "Figures 2(b) and 3(b), Theorem 4.3, equation (15)"
 
 
-class Parameters(Strict):
+class Parameters(Searched):
     """Figure 2(b), and the order swept."""
 
-    design: Design
     gradient_noise_stds: q.Some[q.PositiveDeviation] = Field(description="Gradient noise sigma.")
     order: q.RenyiOrder = Field(description="Rényi order of the curves.")
     steps: q.Grid[q.Steps] = Field(description="Iterations k at which the loss is shown.")
@@ -134,7 +132,7 @@ class _Search:
         design = parameters.design
         instance = design.draw(rng)
         records = Records.draw(design, instance, rng)
-        laws = [design.law(instance.problem, std) for std in parameters.gradient_noise_stds]
+        laws = [parameters.law(instance.problem, std) for std in parameters.gradient_noise_stds]
         ones = instance.basis.coordinates(np.ones(design.dimension))
         named = largest_pairs(records.gradient_gap(ones, design.ridge), parameters.pairs)
         held = np.union1d(records.candidates(laws[0], parameters.candidates), named)

@@ -1,0 +1,150 @@
+"""Orders in the dimension of what the proofs of Appendices A and B bound, printed and true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from reproduction.experiment import quantities as q
+from reproduction.experiment.cells import per, stage
+from reproduction.experiment.identities import below, identity, stated
+from reproduction.experiment.parameters import Strict
+
+PLACE = "Lemmas A.4, B.1 and B.2"
+
+
+class Parameters(Strict):
+    """Dimensions between which a power is measured."""
+
+    dimensions: Annotated[q.Rising[q.Dimension], Field(min_length=2, max_length=2)] = Field(
+        description="Dimensions d."
+    )
+    draws: Annotated[q.Count, Field(ge=2)] = Field(
+        description="Draws of the term of sampling and private noise."
+    )
+
+
+@per(
+    start_growth=stated(
+        "log-log slope in ln(d) of the logarithm of the risk at the start, c_* = 1/25",
+        where="Lemma B.1",
+        states="The logarithm of the diffusion's largest risk grows no faster than ln(d)^(3/4).",
+        holds=below(0.75),
+        refuses=[0.8],
+        id="diffusion-risk-stays-bounded",
+        ours=["a start at zero", "a ground truth of norm d^(c_*)", "identity as Sigma"],
+        finding="risk-bound-lacks-a-term",
+        expect="contradicted",
+        note="Assumption 2 admits a ground truth of this norm, at which the risk of the "
+        "start is d^(2 c_*) / 2.",
+    ),
+)
+def start_growth() -> float:
+    """In logarithms, since the bound is passed only where ln(d) is more than (2 c_*)^(-4)."""
+    logs = np.array([1e8, 1e9])
+    risks = 2 / 25 * logs - np.log(2.0)
+    return float(np.diff(np.log(risks))[0] / np.diff(np.log(logs))[0])
+
+
+@identity(
+    id="expansion-martingales-as-printed",
+    where="Lemma B.2",
+    states="Also for a ground truth of norm d^(c_*), the martingales of the proof of Theorem 4.1 "
+    "stay below d^(-1/2 + c_* + epsilon) for every epsilon above 0.",
+    ours=["c_* = 1/25 and epsilon = 1/100", "identity as Sigma, no noise, a start at zero, t = 1"],
+    holds=below(-0.45),
+    refuses=[-0.44],
+    finding="expansion-bound-lacks-a-norm",
+    expect="contradicted",
+    note="-1/2 + 2 c_*: without noise the diffusion is homogeneous in the ground truth, so that "
+    "the martingales scale with its squared norm.",
+)
+def expansion_growth() -> float:
+    """Log-log slope in d of the root mean quadratic variation of the first martingale."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    times, dimensions = (nodes + 1) / 2, np.array([1e4, 1e8])
+    sizes = []
+    for dimension in dimensions:
+        square = dimension ** (2 / 25)
+        # The flow has decayed by exp(-1) at the end, the mean risk falls as exp(-t).
+        risk = square / 2 * np.exp(-times)
+        rate = square * np.exp(-2) * np.exp(-2 * (1 - times)) * 2 * risk / dimension
+        sizes.append(np.sqrt(weights @ rate / 2))
+    return _power(dimensions, sizes)
+
+
+@per(
+    sampled_noise_power=stated(
+        "log-log slope in d of the root mean square of Delta' H Z sigma / d",
+        where="Lemma A.4, proof of part (i)",
+        states="The term of sampling and private noise in Lemma A.4 (i) is of the order "
+        "sigma d^(-2 + c_*).",
+        holds=below(-1.75),
+        refuses=[-1.7],
+        id="noise-martingale-as-printed",
+        ours=["H = I", "Sigma = I", "an iterate of norm 1, so that c_* = 0"],
+        finding="sampling-term-is-of-order-one-half",
+        expect="contradicted",
+        note="Half way between -2, which is printed, and -3/2, which it is.",
+    ),
+)
+def sampled_noise(parameters: Parameters) -> float:
+    """Delta = m (m' v - xi / sqrt(d)) with m = a / sqrt(d), for Gaussian features; sigma = 1."""
+    draws, sizes = parameters.draws, []
+    for dimension in parameters.dimensions:
+        rng = np.random.Generator(np.random.SFC64(dimension))
+        along = rng.standard_normal(draws)
+        square = along**2 + rng.chisquare(dimension - 1, draws)
+        label_noise = rng.standard_normal(draws)
+        sampling = square / dimension * ((along - label_noise) ** 2 / dimension)
+        sizes.append(np.sqrt(np.mean(sampling)) / dimension)
+    return _power(parameters.dimensions, sizes)
+
+
+@identity(
+    id="integrated-noise-as-printed",
+    where="Lemma B.2",
+    states="The diffusion's noise, summed up to a time, has a norm of at most "
+    "d^(-1/2 + c_* + o(1)).",
+    ours=[
+        "ground truth, label noise and start of bounded norm, so that c_* = 0",
+        "t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",
+        "the root mean square for high probability, half of the power for o(1)",
+    ],
+    holds=below(-0.25),
+    refuses=[-0.2],
+    finding="integrated-noise-has-a-norm-of-order-one",
+    expect="contradicted",
+    note="It does not fall: each of the d coordinates is of the order d^(-1/2).",
+)
+def integrated_noise_power(parameters: Parameters) -> float:
+    """Log-log slope in d of the root mean square norm of the integral of r dB, t = 1."""
+    from privreg.schedules import ConstantRate
+    from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+
+    rate, sizes = 0.8, []
+    for dimension in parameters.dimensions:
+        grid = (np.arange(dimension) + 0.5) / dimension
+        problem = RidgeRegression(
+            0.2 + 1.6 * grid,
+            np.cos(6.0 * grid) / np.sqrt(dimension),
+            np.ones(dimension) / np.sqrt(dimension),
+            label_noise_std=0.5,
+            ridge=0.1,
+        )
+        law = HomogenisedSGD(problem, ConstantRate(rate), gradient_noise_std=0.5, horizon=1.0)
+        # The variance of the diffusion without the decay Q_t^(-1) in front of the integral.
+        grown = np.exp(2.0 * rate * problem.curvatures) * law.variance(1.0)
+        sizes.append(np.sqrt(grown.sum()))
+    return _power(parameters.dimensions, sizes)
+
+
+theory = stage({}, blocks_of=globals())
+
+
+def _power(dimensions: Sequence[float] | np.ndarray, sizes: Sequence[float]) -> float:
+    """Log-log slope between two dimensions."""
+    return float(np.diff(np.log(sizes))[0] / np.diff(np.log(dimensions))[0])
