@@ -18,6 +18,8 @@ from privreg.validation import require_number
 
 FloatArray = NDArray[np.float64]
 LARGEST = 1e100
+# What rounding may take from a sum and from the root in it, relative to its terms, and from δ.
+ROUNDING, ROUNDING_OF_DELTA = 16 * float(np.finfo(np.float64).eps), 3e-14
 
 
 def gaussian_epsilon(rho: float, *, delta: float) -> float:
@@ -32,6 +34,11 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
         At least 1e-250 and at most 1e100.
     delta : float
         In (0, 1).
+
+    Returns
+    -------
+    float
+        ε, rounded up: exact to some 1e-14 of the larger of μ²/2 and its distance to it.
 
     Guarantee
     ---------
@@ -55,34 +62,39 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
     shift = brentq(
         lambda t: _missed(mu, t, wanted), low, high, xtol=1e-300, rtol=1e-15, maxiter=2000
     )
-    return float(mu * (mu / 2 + shift))
+    # The sum may be less than what it is rounded to.
+    return float(mu * (mu / 2 + shift + ROUNDING * (mu / 2 + abs(shift))))
 
 
 def _missed(mu: float, shift: float, wanted: float) -> float:
-    """By how much δ at ε = μ²/2 + μt is more than wanted; next to 1 by what is left to 1."""
+    """By how much δ at ε = μ²/2 + μt, with its rounding, is more than wanted.
+
+    In the logarithm, since a small δ has no digits left itself; next to 1 in what is left to 1.
+    """
     if wanted <= 0.5 or mu <= 0.5:
-        return _gaussian_delta(mu, shift) - wanted
+        return _log_delta(mu, shift) - log(wanted) + ROUNDING_OF_DELTA
     from scipy.special import erfcx, ndtr
 
     left = ndtr(shift) + np.exp(-(shift**2) / 2) * erfcx((mu + shift) / sqrt(2)) / 2
-    return float((1 - wanted) - left)
+    return float((1 - wanted) * (1 + ROUNDING_OF_DELTA) - left)
 
 
-def _gaussian_delta(mu: float, shift: float) -> float:
-    """δ of one Gaussian mechanism at ε = μ²/2 + μt.
+def _log_delta(mu: float, shift: float) -> float:
+    """Logarithm of δ of one Gaussian mechanism at ε = μ²/2 + μt.
 
-    It is e^(-t²/2) (F(t) - F(t + μ)) / 2 with F(x) = erfcx(x/√2).
+    δ is e^(-t²/2) (F(t) - F(t + μ)) / 2 with F(x) = erfcx(x/√2).
     """
     from scipy.special import erfcx, ndtr
 
-    gauss = np.exp(-(shift**2) / 2)
-    if mu > 0.5:
-        return float(ndtr(-shift) - gauss * erfcx((mu + shift) / sqrt(2)) / 2)
-    # The difference is small: the integral of -F' keeps its digits.
-    nodes, weights = _gauss_legendre()
-    inside = (shift + mu * (nodes + 1) / 2) / sqrt(2)
-    slope = 2 / sqrt(np.pi) - 2 * inside * erfcx(inside)
-    return float(gauss * mu * (weights @ slope) / (4 * sqrt(2)))
+    if mu <= 0.5:
+        # The difference is small: the integral of -F' keeps its digits.
+        nodes, weights = _gauss_legendre()
+        inside = (shift + mu * (nodes + 1) / 2) / sqrt(2)
+        slope = 2 / sqrt(np.pi) - 2 * inside * erfcx(inside)
+        return log(mu * (weights @ slope) / (4 * sqrt(2))) - shift**2 / 2
+    if shift > 0:
+        return log((erfcx(shift / sqrt(2)) - erfcx((mu + shift) / sqrt(2))) / 2) - shift**2 / 2
+    return log(ndtr(-shift) - np.exp(-(shift**2) / 2) * erfcx((mu + shift) / sqrt(2)) / 2)
 
 
 @lru_cache(maxsize=1)

@@ -98,36 +98,55 @@ def test_tight_conversion_is_valid_and_near_the_best_order(seed):
         assert to_approximate_tight(largest * (1 + 1e-8), delta=delta) > target
 
 
-@SEEDS
-def test_the_gaussian_trade_off(seed):
-    rng = np.random.default_rng(seed)
-    mp.dps = 60
-    rho, delta = magnitude(rng, 1e-30, 1e12), drawn_delta(rng)
-    found = gaussian_epsilon(rho, delta=delta)
+def spent_delta(rho: float, epsilon: mp.mpf) -> mp.mpf:
+    """δ of one Gaussian mechanism by the formula of Balle and Wang, whose terms cancel."""
     mu = mp.sqrt(2 * mp.mpf(rho))
 
-    def spent(epsilon: mp.mpf) -> mp.mpf:
-        with mp.workdps(400):
-            scaled = epsilon / mu
-            first, second = mp.ncdf(mu / 2 - scaled), mp.ncdf(-mu / 2 - scaled)
-            return first - mp.exp(epsilon) * second
+    def mass(x: mp.mpf) -> mp.mpf:
+        return mp.erfc(-x / mp.sqrt(2)) / 2
 
-    if found == 0:
-        assert spent(mp.mpf(0)) <= mp.mpf(delta) * (1 + mp.mpf("1e-12"))
-        return
-    # The root in ε: where δ is met within rounding of ε.
-    room = mp.mpf(found) * mp.mpf("1e-10")
-    assert spent(mp.mpf(found) + room) <= mp.mpf(delta) <= spent(mp.mpf(found) - room)
+    return mass(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mass(-mu / 2 - epsilon / mu)
+
+
+@SEEDS
+def test_the_gaussian_trade_off(seed):
+    """Rounded up, so that δ is never exceeded: by 1e10 times it was, beside a subnormal δ."""
+    rng = np.random.default_rng(seed)
+    rho, delta = magnitude(rng, 1e-250, 1e100), drawn_delta(rng, 1e-322)
+    found = gaussian_epsilon(rho, delta=delta)
+    with mp.workdps(700):
+        assert spent_delta(rho, mp.mpf(found)) <= delta
+        if found > 0:
+            mu = mp.sqrt(2 * mp.mpf(rho))
+            terms = mu / 2 + abs(found / mu - mu / 2) + 1
+            assert spent_delta(rho, found - mp.mpf("1e-12") * mu * terms) > delta
 
 
 @SEEDS
 def test_the_gaussian_trade_off_inverted(seed):
     rng = np.random.default_rng(seed)
-    epsilon, delta = magnitude(rng, 1e-12, 1e12), drawn_delta(rng, 1e-100)
+    epsilon, delta = magnitude(rng, 1e-100, 1e99), drawn_delta(rng, 1e-100)
     rho = gaussian_rho(epsilon, delta=delta)
     assert gaussian_epsilon(rho, delta=delta) <= epsilon
-    if rho < 1e99:
-        assert gaussian_epsilon(rho * (1 + 1e-9), delta=delta) > epsilon
+    with mp.workdps(700):
+        assert spent_delta(rho, mp.mpf(epsilon)) <= delta
+        if rho < 1e99:
+            assert spent_delta(rho * (1 + 1e-9), mp.mpf(epsilon)) > delta
+
+
+@pytest.mark.parametrize(
+    ("rho", "delta"), [(0.5169394428651595, 1.04e-322), (2480.690688880779, 1.897546454e-315)]
+)
+def test_subnormal_failures(rho, delta):
+    with mp.workdps(400):
+        assert spent_delta(rho, mp.mpf(gaussian_epsilon(rho, delta=delta))) <= delta
+
+
+def test_large_budgets_are_met_from_below():
+    """A last digit of ρ was 5 % of δ."""
+    epsilon, delta = 3.1253227503415123e28, 0.0033874496141155
+    with mp.workdps(400):
+        assert spent_delta(gaussian_rho(epsilon, delta=delta), mp.mpf(epsilon)) <= delta
 
 
 @SEEDS
