@@ -263,11 +263,11 @@ class FittedRegression(RegressorMixin, BaseEstimator):
         rows = frame.rows(np.asarray(self._rows(X)))
         found = self.settings_.new_observations(self._fitted, rows, level=level)
         ends = (found.centre - found.half_width, found.centre + found.half_width)
-        lower, upper = (frame.labels_of(np.clip(end, -1.0, 1.0)) for end in ends)
-        low, high = self.label_bounds_
-        return PredictionIntervals(
-            means, np.maximum(lower, low), np.minimum(upper, high), found.reason
+        # Without an intercept the frame's labels go beyond their bounds, at either end.
+        lower, upper = (
+            np.clip(frame.labels_of(np.clip(end, -1.0, 1.0)), *self.label_bounds_) for end in ends
         )
+        return PredictionIntervals(means, lower, upper, found.reason)
 
     def plot(self, axes: Any = None, *, level: float = 0.95) -> Any:
         """Slopes with their intervals, and where the budget went.

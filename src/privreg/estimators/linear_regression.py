@@ -183,7 +183,7 @@ class PrivateLinearRegression(FittedRegression):
 
         A row with a missing value is refused, as scikit-learn's estimators do. With an intercept no
         row counts as absent, and zero-out's blank cannot be given here; `fit_table` takes an
-        incomplete record for it. Without an intercept a row of zeros is one.
+        incomplete record for it. Without an intercept a row of zeros is one if all bounds hold 0.
 
         Parameters
         ----------

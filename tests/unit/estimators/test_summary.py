@@ -127,6 +127,17 @@ class Tags(HTMLParser):
         self.wrong += [] if self.open and self.open.pop() == tag else [tag]
 
 
+def test_new_observations_lie_within_bounds_that_leave_0_out(rng):
+    """Without an intercept the frame's labels reach from -6 to 6: upper ends were below lower."""
+    features = rng.uniform(0, 1, (2000, 1))
+    labels = np.clip(5 + features[:, 0] + 0.1 * rng.standard_normal(2000), 5, 6)
+    fit = PrivateLinearRegression(
+        Budget.zcdp(50.0), feature_bounds=(-10, 10), label_bounds=(5, 6), fit_intercept=False
+    ).fit(features, labels)
+    found = fit.prediction_intervals([[-5.0], [-1.0], [0.5], [10.0]])
+    assert np.all((found.lower >= 5) & (found.lower <= found.upper) & (found.upper <= 6))
+
+
 def test_the_page_stands_alone_and_its_pictures_show_the_numbers(model):
     page = model.report("html")
     tags = Tags()
