@@ -40,9 +40,9 @@ def in_units(values: ArrayLike) -> tuple[FloatArray, int]:
     (0, -999)
     """
     array = np.asarray(values, dtype=np.float64)
-    sizes = np.abs(array)
-    # Quicker than a maximum of few numbers.
-    largest = sizes.item(sizes.argmax()) if array.size else 0.0
+    # Quicker than extremes of few numbers, and without an array of their sizes.
+    ends = (array.item(array.argmax()), -array.item(array.argmin())) if array.size else (0.0, 0.0)
+    largest = max(ends)
     if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1]:
         return array, 0
     exponent = int(np.frexp(largest)[1])

@@ -63,12 +63,13 @@ def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = Non
     ------
     choquettechoo2024, Theorem 1.1 and equation (24).
     """
-    matrix, unit = _in_units(_encoder(encoder))
+    matrix, unit = in_units(_encoder(encoder))
     if matrix.ndim == 1:
-        return unit * _norm(matrix[: _within(steps, matrix.size)])
+        return float(from_units(_norm(matrix[: _within(steps, matrix.size)]), unit))
     if steps is not None and steps != matrix.shape[1]:
         raise ValueError(f"steps must be the encoder's columns, {matrix.shape[1]}, got {steps}")
-    return unit * float(np.sqrt(np.max(np.sum(np.square(matrix.T, order="C"), axis=1))))
+    squares = np.sum(np.square(matrix.T, order="C"), axis=1)
+    return float(from_units(np.sqrt(np.max(squares)), unit))
 
 
 def damped_square_root_limit(damping: float) -> float:
@@ -213,8 +214,8 @@ def multi_participation_sensitivity(
             f"others), got smallest {column.min():g} and largest increase "
             f"{np.max(np.diff(column), initial=0):g}"
         )
-    column, unit = _in_units(column)
-    return unit * _spaced_column_sum(column, participations, separation)
+    column, unit = in_units(column)
+    return float(from_units(_spaced_column_sum(column, participations, separation), unit))
 
 
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
@@ -244,16 +245,17 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
     ---------
     As in `multi_participation_sensitivity`; never less than the true sensitivity.
     """
-    matrix, unit = _in_units(_encoder(encoder))
+    matrix, unit = in_units(_encoder(encoder))
     if matrix.ndim == 1:
         majorant = np.maximum.accumulate(np.abs(matrix)[::-1])[::-1]
-        return unit * _spaced_column_sum(majorant, participations, separation)
+        return float(from_units(_spaced_column_sum(majorant, participations, separation), unit))
     gram = np.abs(matrix.T @ matrix)
     rows = [
         _best_spaced_sum(row, participations, separation, through=index)
         for index, row in enumerate(gram)
     ]
-    return unit * float(np.sqrt(_best_spaced_sum(np.array(rows), participations, separation)))
+    square = _best_spaced_sum(np.array(rows), participations, separation)
+    return float(from_units(np.sqrt(square), unit))
 
 
 def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separation: int) -> float:
@@ -284,7 +286,7 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     ------
     Choquette-Choo et al. (2023), Multi-Epoch Matrix Factorization, used by choquettechoo2024.
     """
-    matrix, unit = _in_units(_encoder(encoder))
+    matrix, unit = in_units(_encoder(encoder))
     if matrix.ndim == 1:
         matrix = dense_matrix(matrix)
     steps = matrix.shape[1]
@@ -293,7 +295,7 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     for first in range(min(b, steps)):
         columns = matrix[:, first::b]
         largest = max(largest, _largest_window(np.abs(columns.T @ columns), k))
-    return unit * float(np.sqrt(largest))
+    return float(from_units(np.sqrt(largest), unit))
 
 
 # Panels in the logarithm of the frequency: wide ones near 0, where only powers of it are left.
@@ -308,15 +310,6 @@ _BLOCK = 1024
 
 def _encoder(encoder: ArrayLike) -> FloatArray:
     return require_coefficients("encoder", encoder)
-
-
-def _in_units(matrix: FloatArray) -> tuple[FloatArray, float]:
-    """A matrix whose largest square is far from underflow, and the power of two taken out of it."""
-    largest = max(float(matrix.max()), -float(matrix.min()))
-    if largest == 0 or largest > 1e-100:
-        return matrix, 1.0
-    unit = 2.0 ** int(np.frexp(largest)[1])
-    return matrix / unit, unit
 
 
 def _norm(column: FloatArray) -> float:

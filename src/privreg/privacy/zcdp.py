@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.ranges import inside
 from privreg.validation import require_broadcast, require_count, require_real
 
 LEAST = float(np.finfo(np.float64).tiny)
@@ -46,8 +47,11 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> NDArray[
     spread = require_real("noise_std", noise_std, least=0, infinite=True)
     require_broadcast(sensitivity=shift, noise_std=spread)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.asarray(shift / spread)
+        if inside(ratio, least=1e-150):
+            return 0.5 * ratio**2
         # No finite noise, and no infinite one either, hides what is unbounded.
-        ratio = np.where(shift == 0, 0.0, np.where(np.isinf(shift), np.inf, shift / spread))
+        ratio = np.where(shift == 0, 0.0, np.where(np.isinf(shift), np.inf, ratio))
         # A budget that underflows would promise more than the noise gives.
         hidden = (shift > 0) & np.isfinite(spread) & (ratio < 1e-150)
         square = np.where(hidden, 1e-300, ratio**2)
@@ -78,10 +82,11 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> NDArray[np.
     require_broadcast(sensitivity=shift, rho=budget)
     with np.errstate(invalid="ignore", over="ignore"):
         # The roots apart, since 2 ρ can overflow.
-        noise = shift / (np.sqrt(2.0) * np.sqrt(budget))
-    if np.any(noise < LEAST):
-        # Noise that underflows would keep no budget.
-        noise = np.where((shift > 0) & np.isfinite(budget), np.maximum(noise, LEAST), noise)
+        noise = np.asarray(shift / (np.sqrt(2.0) * np.sqrt(budget)))
+    if inside(noise, least=LEAST):
+        return noise
+    # Noise that underflows would keep no budget.
+    noise = np.where((shift > 0) & np.isfinite(budget), np.maximum(noise, LEAST), noise)
     return np.where(np.isinf(shift), np.inf, noise)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable
+from privreg.ranges import inside
 from privreg.units import ORDINARY, from_units, in_unit, in_units, rows_in_units
 from privreg.validation import (
     require_answer,
@@ -159,20 +160,19 @@ class GradientDescentLaw(Immutable):
         ValueError
             If a contraction lies outside (-1, 1), so that no stationary law exists.
         """
-        pull = self._pull
+        pull, step, noise = self._pull, self.step_size, self.gradient_noise_std
+        moved = step * noise
+        if ORDINARY[0] <= moved <= ORDINARY[1] and inside(pull, least=ORDINARY[0], below=2.0):
+            return (self.eigenvectors * (moved**2 / _gap(pull))) @ self.eigenvectors.T
         if not np.all((self.eigenvalues > 0) & (pull < 2)):
             furthest = max(self.contraction, key=abs)
             words = "step_size must put every 1 - step_size * eigenvalue in (-1, 1)"
             raise ValueError(f"{words}, got {furthest:.6g}")
-        step, noise = self.step_size, self.gradient_noise_std
         with np.errstate(over="ignore", invalid="ignore"):
-            if step * noise >= ORDINARY[0] and pull.min() >= ORDINARY[0]:
-                modes = (step * noise) ** 2 / _gap(pull)
-            else:
-                # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
-                (step, unit), (noise, more) = in_unit(step), in_unit(noise)
-                parts, less = np.frexp(self.eigenvalues)
-                modes = np.ldexp(step * noise**2 / parts / (2 - pull), unit + 2 * more - less)
+            # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
+            (step, unit), (noise, more) = in_unit(step), in_unit(noise)
+            parts, less = np.frexp(self.eigenvalues)
+            modes = np.ldexp(step * noise**2 / parts / (2 - pull), unit + 2 * more - less)
             dense = (self.eigenvectors * modes) @ self.eigenvectors.T
         return require_answer("eigenvalues and gradient_noise_std", dense)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.units import from_units, in_units
 from privreg.validation import (
     require_answer,
     require_array,
@@ -61,10 +62,9 @@ def pair_gradient_gap(
         pulls, pull = a * (b - a @ z)[:, None], ridge * z
         require_answer(names, pulls)
         require_answer(names, pull)
-        # By a power of two, so that no square leaves double precision.
-        largest = max(float(np.max(np.abs(pulls))), float(np.max(np.abs(pull))))
-        unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)
-        pulls, pull = pulls / unit, pull / unit
+        # No square leaves double precision in their units.
+        scaled, unit = in_units(np.vstack([pulls, pull]))
+        pulls, pull = scaled[:-1], scaled[-1]
         gram = pulls @ pulls.T
         square = np.diag(gram)
         along = pulls @ pull
@@ -77,7 +77,7 @@ def pair_gradient_gap(
         np.fill_diagonal(near, False)
         for i in np.flatnonzero(np.any(near, axis=1)):
             gap[i, near[i]] = np.linalg.norm(pulls[i] - pulls[near[i]] - pull, axis=1)
-        return require_answer(names, gap * unit)
+        return require_answer(names, from_units(gap, unit))
 
 
 def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.units import from_units, in_units
 from privreg.validation import require_answer, require_array, require_number
 
 
@@ -55,17 +57,16 @@ def second_moment_basis(mean: ArrayLike, *, std: float) -> SecondMomentBasis:
     """
     centre = require_array("mean", mean, shape=(None,))
     std = require_number("std", std, least=0)
-    # By a power of two, so that no square of a small mean vanishes, and no digit changes.
-    exponent = np.frexp(np.max(np.abs(centre)))[1]
-    normal = np.ldexp(centre, -exponent)
-    square = normal @ normal
-    with np.errstate(over="ignore", under="ignore"):
-        eigenvalues = np.full(centre.size, np.square(std))
-        eigenvalues[0] += np.ldexp(square, 2 * exponent)
+    # No square of a small mean vanishes in its units.
+    scaled, exponent = in_units(centre)
+    square = float(scaled @ scaled)
+    eigenvalues = np.full(centre.size, std * std)
+    eigenvalues[0] = std * std + float(from_units(square, 2 * exponent))
     require_answer("mean and std", eigenvalues)
-    length = np.sqrt(square)
+    length = sqrt(square)
+    normal = scaled.copy()
     normal[0] -= length
-    gap = np.sqrt(normal @ normal)
+    gap = sqrt(normal @ normal)
     # Along the first axis already, within rounding: nothing to reflect.
     if gap <= 1e-14 * length:
         return SecondMomentBasis(eigenvalues, np.zeros(centre.size))
