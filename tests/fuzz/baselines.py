@@ -263,6 +263,7 @@ INTERNALS = {
     "grid_edges.next_on",
     "panels.resolved_panels",
     "records.Records.white_total",
+    "sector_multiplier.least_multiplier",
     *(
         f"columns.{kind}.{name}"
         for kind in ("Categories", "Numbers")
