@@ -298,11 +298,28 @@ def test_reports_say_that_weights_were_used(rng):
         features, labels, sample_weight=weights
     )
     assert "Weighted robust fit" in robust.report()
+    assert "must hold given the weights as well" in robust.report()
+    assert "must hold given the weights as well" not in found
     with pytest.raises(ValueError, match="with weights no law of a residual itself is released"):
         model.prediction_intervals(features[:2])
     assert model.score(features, labels, sample_weight=weights) > 0.4
     plain = model.fit(features, labels)
     assert "eight" not in plain.report()
+
+
+def test_a_report_without_a_mean_weight_or_with_a_small_bound(rng):
+    """Without an intercept no mean is released; a bound is in the units of the weights."""
+    features, labels, weights = population(rng, 4000)
+    model = regression(Budget.zcdp(1.0), fit_intercept=False, weight_bound=0.5)
+    found = model.fit(features, labels, sample_weight=weights / 8).report()
+    assert "clipped to [0, 0.5]." in found
+    assert "their mean" not in found
+
+
+def test_no_rows_have_no_weights():
+    budget = Budget.zcdp(0.5, neighbours="add-remove")
+    model = regression(budget).fit(np.zeros((0, 3)), np.zeros(0), sample_weight=np.zeros(0))
+    assert np.all(np.isfinite(model.coef_))
 
 
 @pytest.mark.parametrize(

@@ -124,3 +124,14 @@ def test_shares_can_be_left_out(table):
         model.fit_table(table, label="y", quality_share=1.0)
     with pytest.raises(ValueError, match="quality_share must be 0 or at least 1e-10"):
         model.fit_table(table, label="y", quality_share=1e-20)
+
+
+def test_one_record_is_a_table():
+    found = private_quality(
+        np.zeros((3, 2)),
+        COLUMNS,
+        sample_size=1,
+        budget=Budget.zcdp(0.5),
+        rng=np.random.default_rng(0),
+    )
+    assert found.value.noise_std == pytest.approx(100 * quality(0).value.noise_std)
