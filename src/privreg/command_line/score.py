@@ -76,8 +76,11 @@ def _score(table: Any, options: argparse.Namespace, budget: Any) -> Any:
         tuple(table.schema.names),
     )
     names = [name for column in columns for name in column.names]
-    if list(estimates) not in (names, [*names, "(intercept)"]):
-        raise ValueError(f"--fit must have the coefficients {names}, got {list(estimates)}")
+    # By their places: a column may be called "(intercept)", too.
+    found = [name for name, _ in estimates]
+    if found not in (names, [*names, "(intercept)"]):
+        raise ValueError(f"--fit must have the coefficients {names}, got {found}")
+    coefficients = [estimate for _, estimate in estimates]
     frame = Frame(
         np.array([pair for column in columns for pair in column.bounds]),
         declared("label_bounds", bounds[label], columns=1)[0],
@@ -85,19 +88,19 @@ def _score(table: Any, options: argparse.Namespace, budget: Any) -> Any:
     )
     return private_score(
         TableSamples(table, columns, label, frame),
-        [*(estimates[name] for name in names), estimates.get("(intercept)", 0.0)],
+        coefficients if len(found) > len(names) else [*coefficients, 0.0],
         budget=budget,
         rng=SECRET.generator(),
         threads=options.threads,
     )
 
 
-def _declared(path: Path) -> tuple[str, dict[str, Any], dict[str, float]]:
+def _declared(path: Path) -> tuple[str, dict[str, Any], list[tuple[str, float]]]:
     """Label, bounds and coefficients of a fit that was written."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         label, bounds = found["declared"]["label"], found["declared"]["bounds"]
-        estimates = {each["name"]: float(each["estimate"]) for each in found["coefficients"]}
+        estimates = [(each["name"], float(each["estimate"])) for each in found["coefficients"]]
         if not isinstance(bounds, dict) or label not in bounds:
             raise KeyError("label")
     except (KeyError, TypeError, ValueError):

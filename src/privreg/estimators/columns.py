@@ -214,7 +214,14 @@ def table_columns(
         require_choice("feature_bounds: a column", column, available)
     if label in feature_bounds:
         raise ValueError(f"label must be none of the features, got {label!r}")
-    return tuple(_column(name, declaration) for name, declaration in feature_bounds.items())
+    columns = tuple(_column(name, declaration) for name, declaration in feature_bounds.items())
+    names = [name for column in columns for name in column.names]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"feature_bounds must make features of different names, got {twice!r} twice"
+        )
+    return columns
 
 
 def value_type(kind: Any) -> Any:

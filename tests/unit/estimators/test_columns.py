@@ -70,6 +70,7 @@ def test_categories_are_found_in_their_order():
         lambda: Categories("c", ("a",)),
         lambda: table_columns({"x": {"categories": [1, 2], "more": 1}}, "y", ("x", "y")),
         lambda: table_columns({"x": ([0, 1], [2, 3])}, "y", ("x", "y")),
+        lambda: table_columns({"x": ["a", "b"], "x=b": (0, 1)}, "y", ("x", "x=b", "y")),
         lambda: require_columns(["x", "x"], ("x", "y")),
         lambda: require_columns(["x"], ("x", "x")),
         lambda: require_columns("x", ("x", "y")),
