@@ -60,6 +60,11 @@ CHOSEN_LAWS: dict[str, Callable[..., np.ndarray]] = {
     ).astype(float),
     "curvature": lambda x, mean, rng: mean + 0.3 * x[:, 6] ** 2 + rng.standard_normal(len(mean)),
 }
+# Mean along a feature that is 40 times as wide in one row of 200: linear, or bent.
+LONG_ROWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "long rows": lambda size: 0.5 * size,
+    "long rows, bent": lambda size: 2 * np.tanh(size / 4),
+}
 
 
 def law(name: str) -> Population:
@@ -75,6 +80,13 @@ def law(name: str) -> Population:
         x = np.column_stack([*(level == k for k in range(1, 8)), *others]).astype(float)
         errors = np.exp(0.8 * rng.standard_normal(POPULATION)) * (1 + 0.5 * (level > 3))
         y = x @ np.linspace(-1, 1, 10) + errors
+    elif name in LONG_ROWS:
+        wide = np.where(rng.random(POPULATION) < 0.005, 40.0, 1.0)
+        size = wide * np.clip(rng.standard_normal(POPULATION), -4, 4)
+        x = np.column_stack([np.clip(rng.standard_normal((POPULATION, 5)), -4, 4), size])
+        x[:, 0] += 0.3 * np.tanh(size)
+        errors = rng.standard_normal(POPULATION)
+        y = x[:, :5] @ np.linspace(-1, 1, 5) + LONG_ROWS[name](size) + errors
     else:
         x = law_rows(rng)
         y = CHOSEN_LAWS[name](x, x @ LAW_COEFFICIENTS, rng)
@@ -85,6 +97,6 @@ CHOSEN: dict[str, Callable[[], Population]] = {
     **CHOSEN_TABLES,
     **{
         name: lambda name=name: law(name)
-        for name in ("independent normal", *CHOSEN_LAWS, "one-hot")
+        for name in ("independent normal", *CHOSEN_LAWS, "one-hot", *LONG_ROWS)
     },
 }

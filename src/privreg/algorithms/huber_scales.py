@@ -17,6 +17,8 @@ SCALE_BINS = 34
 QUANTILE_ABOVE = 0.1
 # Noise of a count over the number of records from which a wrong scale often scores best.
 HIDDEN = 0.08
+# Squared length over p up to which whitened rows are left alone where the budget allows it.
+LONGEST = 20.0
 
 
 def scale_edges(label_bound: float) -> FloatArray:
@@ -31,7 +33,7 @@ def length_edges(feature_norm: float) -> FloatArray:
     return bound * 2.0 ** (np.arange(-32, 5) / 4)
 
 
-def white_cap(dimension: int, *, sample_size: float, rho: float) -> float:
+def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
     """Length at which a whitened row is shortened for a second moment that costs rho.
 
     It is chosen from public numbers alone: as long as the noise allows, so that few rows are
@@ -42,11 +44,15 @@ def white_cap(dimension: int, *, sample_size: float, rho: float) -> float:
     dimension : int
     sample_size, rho : float
         More than 0 and at most 1e100.
+    longest : float
+        Length that bounds allow a row, at least 0 and at most 1e100: the cap grows up to it with
+        the budget, and up to √(20p) where that is more.
     """
     p = require_count("dimension", dimension)
+    most = max(LONGEST * p, require_number("longest", longest, least=0, most=1e100) ** 2)
     n = require_number("sample_size", sample_size, above=0, most=1e100)
     affordable = 0.2 / sqrt(2 * p) * n * sqrt(require_number("rho", rho, above=0, most=1e100))
-    return sqrt(min(max(affordable, 1.2 * p + 3), 20.0 * p))
+    return sqrt(min(max(affordable, 1.2 * p + 3), most))
 
 
 def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float) -> float:

@@ -160,8 +160,13 @@ class _Run:
         scale = begin.warm_up(path, whitening, slope).end
         start, start_variance = path.theta, _variance(path)
         short_cap = begin.white_cap(settings.curvature_share)
-        rho = settings.long_share * LONG**2 * self.shares.budget.rho
-        cap = max(white_cap(p, sample_size=n, rho=rho), short_cap)
+        cap = long_cap(
+            p,
+            sample_size=n,
+            rho=settings.long_share * self.shares.budget.rho,
+            longest=self.records.feature_norm * float(np.linalg.norm(whitening, 2)),
+        )
+        cap = max(cap, short_cap)
         tail = self._tail(start, whitening, scale, cap)
         clip_norm = tail.best_width(noise=self._unit_noise(settings.final_share)) * np.sqrt(p)
         caps = {"clip_norm": float(clip_norm), "cap": cap}
@@ -246,6 +251,24 @@ class _Run:
             shares.number(what, half, found.curvature / p, short_cap**2 / p, n),
             shares.number(what, half, found.square / p, square / p, n),
         )
+
+
+def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
+    """Length R at which a row is shortened in gradients.
+
+    It is as long as the noise of the curvature of long rows allows, up to the longest row within
+    the bounds: a larger budget shortens fewer rows, and in the end none.
+
+    Parameters
+    ----------
+    dimension : int
+    sample_size, rho : float
+        As for `white_cap`; ρ is that of the curvature of long rows.
+    longest : float
+        Length that bounds allow a whitened row, at least 0; beyond 1e100 it is that.
+    """
+    most = min(require_number("longest", longest, least=0), 1e100)
+    return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=most)
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:

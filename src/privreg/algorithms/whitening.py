@@ -12,6 +12,9 @@ from privreg.theory.huber_descent.known_noise import inverse_root, noise_edge, s
 from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
+# Least curvature along a direction, over the mean, that steps take it to have; and deviations of
+# its noise that an interval adds to what is seen of a thinner one, and takes it to be at least.
+THIN, SEEN = 0.2, 0.5
 
 
 class Whitening(NamedTuple):
@@ -50,19 +53,28 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
     return root @ root
 
 
-def shrunk_curvature(curvature: NoisyValue) -> FloatArray:
+def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """A noisy curvature of mean near 1, shrunk by its known noise and kept within reach of that.
 
     Parameters
     ----------
     curvature : NoisyValue
         Of at most 1 along typical directions: rows that a clip leaves alone.
+    thin : bool
+        Whether directions that are seen to be thinner than a fifth of the mean stay so: steps must
+        not be longer than that, intervals along such directions are.
     """
     matrix = require_instance("curvature", curvature, NoisyValue).value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25, 1.5))
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
     values, vectors = np.linalg.eigh(shrunk.matrix)
-    return np.asarray((vectors * np.maximum(values, 0.3 * mean)) @ vectors.T)
+    least = np.full(len(values), THIN * mean)
+    if thin:
+        # The target is a multiple of the identity: the noisy matrix has the same eigenvectors.
+        seen = np.einsum("ij,ik,kj->j", vectors, matrix, vectors)
+        margin = max(SEEN * curvature.noise_std, 1e-9 * mean)
+        least = np.minimum(least, np.maximum(seen, 0.0) + margin)
+    return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
 
 
 def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -> FloatArray:

@@ -148,7 +148,8 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
     """
     require_instance("fit", fit, LeastSquaresFit)
     p = fit.parameters.size
-    curvature = raised(shrunk_curvature(fit.curvature), fit.long_curvature, caution=1.0)
+    curvature = shrunk_curvature(fit.curvature, thin=True)
+    curvature = raised(curvature, fit.long_curvature, caution=1.0)
     typical = float(np.trace(curvature)) / p
     ratio = _mean_square(fit) / typical
     shrunk = shrink_to(

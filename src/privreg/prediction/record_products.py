@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import gdtrix, ndtri, stdtrit
 
 from privreg.algorithms.huber_scales import white_cap
-from privreg.algorithms.least_squares_descent import LONG, product_edges
+from privreg.algorithms.least_squares_descent import long_cap, product_edges
 from privreg.algorithms.least_squares_settings import LeastSquaresSettings
 from privreg.immutable import frozen
 from privreg.prediction import huber
@@ -164,9 +164,13 @@ def record_products(
     energies = rows.energies * shrink[:, None] ** 2 * start.whitening.squares
     squares = energies.sum(axis=1)
     short_cap = white_cap(p, sample_size=n, rho=settings.curvature_share * budget.rho)
-    cap = max(
-        white_cap(p, sample_size=n, rho=settings.long_share * LONG**2 * budget.rho), short_cap
+    cap = long_cap(
+        p,
+        sample_size=n,
+        rho=settings.long_share * budget.rho,
+        longest=problem.feature_norm * sqrt(float(np.max(start.whitening.squares))),
     )
+    cap = max(cap, short_cap)
     leverage = cap**2 / np.maximum(squares, cap**2)
     lengths = np.sqrt(squares / p)
     bound = problem.label_bound / sigma
