@@ -62,6 +62,10 @@ def test_a_whitened_row_is_as_long_as_noise_allows():
     """R² with noise √2 R²/(n √(2ρ)) = 0.2 / √(2p), within [1.2 p + 3, 20 p]."""
     assert white_cap(8, sample_size=2000.0, rho=1e-4) ** 2 == pytest.approx(12.6)
     assert white_cap(8, sample_size=2000.0, rho=1e9) ** 2 == pytest.approx(160.0)
+    for longest, square in ((10.0, 160.0), (50.0, 2500.0)):
+        found = white_cap(8, sample_size=2000.0, rho=1e9, longest=longest)
+        assert found**2 == pytest.approx(square)
+    assert white_cap(8, sample_size=2000.0, rho=1e-4, longest=50.0) ** 2 == pytest.approx(12.6)
     between = white_cap(8, sample_size=2000.0, rho=0.25) ** 2
     assert 2**0.5 * between / (2000.0 * 0.5**0.5) == pytest.approx(0.2 / 4)
     assert between == pytest.approx(50.0)
@@ -161,6 +165,7 @@ COUNTS = np.ones(5)
         (lambda: white_cap(1, sample_size=1.1e100, rho=1), "sample_size must be"),
         (lambda: white_cap(1, sample_size=1, rho=0), "rho must be"),
         (lambda: white_cap(1, sample_size=1, rho=1.1e100), "rho must be"),
+        (lambda: white_cap(1, sample_size=1, rho=1, longest=-1.0), "longest must be"),
     ],
 )
 def test_arguments_are_refused_by_name(call, message):

@@ -71,6 +71,27 @@ def test_without_noise_it_ends_at_least_squares(rng, intercept):
     assert found.tail.share_beyond(found.clip_width) < 5e-3
 
 
+def test_a_larger_budget_shortens_fewer_rows_and_ends_at_least_squares(rng):
+    """One row of 100 is forty times as long, and the mean bends: shortening moves the target."""
+    n = 4000
+    size = 0.02 * rng.uniform(-1, 1, n) * np.where(np.arange(n) % 100, 1.0, 40.0)
+    features = np.column_stack([rng.uniform(-1, 1, (n, 2)), size])
+    labels = features[:, 0] + np.tanh(10 * size) + 0.1 * rng.standard_normal(n)
+    samples = ArraySamples(features, labels)
+    truth = np.linalg.lstsq(features, labels, rcond=None)[0]
+    moved, shortened = [], []
+    for rho in (0.5, 1e3, 1e7):
+        found = fit(samples, rho)
+        white = np.linalg.norm(features @ found.whitening, axis=1)
+        shortened.append(np.mean(white > found.cap))
+        moved.append(abs(found.parameters[2] / truth[2] - 1))
+        # Not longer than the longest row within the bounds.
+        assert found.cap <= max(2 * np.linalg.norm(found.whitening, 2), np.sqrt(60)) * 1.000001
+    assert shortened[0] > 0
+    assert shortened[-1] == 0
+    assert moved[-1] < 0.01 < 0.1 < moved[0]
+
+
 @pytest.mark.parametrize("clip_norm", [0.05, 0.6, 1e3])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privreg.algorithms.split_budget import NoisyValue
-from privreg.algorithms.whitening import newton_matrix, whiten
+from privreg.algorithms.whitening import newton_matrix, shrunk_curvature, whiten
 
 TURN = np.linalg.qr(np.random.default_rng(1).standard_normal((2, 2)))[0]
 
@@ -98,3 +98,21 @@ def test_a_slope_is_a_share() -> None:
         with pytest.raises(ValueError, match="slope must be"):
             newton_matrix(curvature, wrong)
     np.testing.assert_allclose(newton_matrix(curvature, 1.0), np.eye(2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("seen", "noise_std", "for_steps", "for_intervals"),
+    [(0.05, 0.04, 0.2, 0.07), (-0.03, 0.04, 0.2, 0.02), (0.05, 0.8, 0.2, 0.2), (0.0, 0.0, 0.2, 0)],
+)
+def test_a_thin_direction_bounds_steps_and_widens_intervals(
+    seen: float, noise_std: float, for_steps: float, for_intervals: float
+) -> None:
+    """Steps take it for a fifth of the mean; intervals for what is seen and half a deviation."""
+    noisy = NoisyValue(turned(2.0 - seen, seen), noise_std)
+    for thin, expected in ((False, for_steps), (True, for_intervals)):
+        found = TURN.T @ shrunk_curvature(noisy, thin=thin) @ TURN
+        apart = noise_std**2 * 3 / (2 * (1.0 - seen) ** 2)
+        shrunk = 1.0 - max(1.0 - apart, 0.0) * (1.0 - seen)
+        assert found[1, 1] == pytest.approx(max(expected, shrunk), abs=2e-9)
+        assert found[1, 1] > 0
+        assert abs(found[0, 1]) < 1e-9

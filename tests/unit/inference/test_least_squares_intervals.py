@@ -11,6 +11,7 @@ from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms.least_squares_descent import least_squares_descent
 from privreg.algorithms.least_squares_settings import default_least_squares_settings
 from privreg.algorithms.samples import ArraySamples
+from privreg.algorithms.split_budget import NoisyValue
 from privreg.inference import least_squares_intervals as intervals
 from privreg.inference.least_squares_intervals import (
     least_squares_intervals as intervals_of,
@@ -168,6 +169,24 @@ def test_the_largest_bias_is_whole_along_the_mean_and_follows_what_moved_elsewhe
     far = replace(still, moved=across)
     assert far.largest_bias(across, across) == pytest.approx(2 * law.excess)
     assert far.largest_bias(across, 0 * across) == 0
+
+
+def test_a_direction_seen_to_be_thin_widens_intervals_of_all_that_lean_on_it(rng):
+    """Curvature .05 along one whitened direction, where steps take it for a fifth of the mean."""
+    fit = fitted(*draw(rng, 3000, "normal"), rng, rho=1.0)
+    seen = np.diag([1.0, 1.0, 1.0, 0.05])
+    thin = replace(
+        fit,
+        curvature=NoisyValue(seen, 0.02),
+        long_curvature=NoisyValue(seen, 0.02),
+        step_matrices=np.multiply.outer(fit.settings.wide_sizes, np.diag([1.0, 1.0, 1.0, 5.0])),
+    )
+    curvature = least_squares_law(thin).curvature
+    assert curvature[3, 3] == pytest.approx(0.06, rel=1e-3)
+    leaning = np.array([np.linalg.solve(fit.whitening.T, [0, 1, 0, k]) for k in (0.0, 0.4)])
+    own, beside = intervals_of(thin, functionals=leaning).standard_error
+    # Sampling alone: 1 + .4²/.06 times the variance, 1 + .4²/.2 at what steps take it for.
+    assert beside > 1.5 * own
 
 
 def test_the_allowance_falls_on_the_slope_that_the_tail_leans_on(rng):
