@@ -23,6 +23,8 @@ export PYTHONPATH := $(CURDIR)/src
 export OPENBLAS_NUM_THREADS := 1
 # One thread a process: the workflow and the test runner bring their own parallelism.
 export OMP_NUM_THREADS := 1
+# A notebook's shell may set what breaks figures and the installation.
+unexport MPLBACKEND SOURCE_DATE_EPOCH
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check

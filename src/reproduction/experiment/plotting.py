@@ -85,8 +85,11 @@ def mark(figure: Figure, *, scale: str, stand_ins: Sequence[str]) -> None:
         notes.append("Reduced scale (config/quick.yaml): not the paper's parameters.")
     if scale == "own":
         notes.append("Your own scale: not the paper's parameters.")
-    if notes:
-        figure.supxlabel("\n".join(notes), color=RED, fontsize=7)
+    if not notes:
+        return
+    # Above the panels where a legend stands below them: Matplotlib would write one over the other.
+    place = figure.suptitle if figure.legends else figure.supxlabel
+    place("\n".join(notes), color=RED, fontsize=7)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -56,6 +56,19 @@ def test_what_is_not_the_papers_says_so(figure, scale, stand_ins, lines):
         assert f"Not the paper's data: {words}." in text
 
 
+def test_what_is_said_of_a_figure_covers_no_legend(figure):
+    figure.axes[0].plot([0, 1], label="a curve")
+    legend = figure.legend(loc="outside lower center")
+    plotting.mark(figure, scale="quick", stand_ins=["digits of scikit-learn"])
+    figure.canvas.draw()
+    words = [text for text in figure.texts if text.get_text().startswith("Not the paper's data")]
+    assert len(words) == 1
+    drawn = [each.get_window_extent() for each in (*words, legend)]
+    assert not drawn[0].overlaps(drawn[1])
+    for panel in figure.axes:
+        assert not any(panel.get_tightbbox().overlaps(each) for each in drawn)
+
+
 @pytest.mark.parametrize("suffix", ["pdf", "png", "svg"])
 def test_the_same_figure_is_the_same_file(figure, tmp_path, suffix):
     files = [tmp_path / f"{name}.{suffix}" for name in ("first", "second")]

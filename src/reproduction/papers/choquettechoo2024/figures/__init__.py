@@ -86,7 +86,7 @@ def fig2(
 
 def fig3(theory: Dataset) -> Figure:
     """Bound for strongly convex functions over the condition number."""
-    figure, axes = panels(1, theory.sizes["step_size"], height=2.5, squeeze=False)
+    figure, axes = panels(1, theory.sizes["step_size"], height=2.7, squeeze=False)
     # The curve below is the wider one, so that both are seen where they coincide.
     algorithms = {
         "dp_sgd": ("DP-SGD", RED, 1.2),
@@ -109,7 +109,8 @@ def fig3(theory: Dataset) -> Figure:
     axes[0, 0].set_ylabel("bound on the excess risk")
     for line, label in (("--", "printed multipliers"), (":", "least bound, from quadratics")):
         axes[0, 0].plot([], [], color=BLACK, ls=line, lw=0.9, label=label)
-    axes[0, 0].legend(loc="upper left")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, columnspacing=1.5)
     return figure
 
 

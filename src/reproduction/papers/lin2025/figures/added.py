@@ -95,7 +95,8 @@ def release_strategies(simulation: Dataset) -> Figure:
         xlabel="position $s$ of the differing record (grey: releases)",
         ylabel=f"$D_{{{simulation.attrs['order']:g}}}$ given $s$",
     )
-    axes[0].legend(loc="upper right", fontsize=6.5, ncols=2)
+    # Plain ground, or the lines of the releases would cross its words.
+    axes[0].legend(loc="upper right", fontsize=6.5, ncols=2, frameon=True, edgecolor="none", framealpha=1)
     places = np.arange(len(colours))
     for apart, variant, face, label in (
         (-0.1, "exact", None, "exact"),
