@@ -108,6 +108,8 @@ docs: build/docs
 # Apart from the environment, which none of it concerns.
 build/docs: docs.lock | setup
 	$(INSTALL) --no-deps --require-hashes --upgrade --target $@ --requirement $<
+	@# The tutorial's kernel talks to this machine alone; it warns of each start.
+	sed -i.bak 's/"-f"/"--IPKernelApp.log_level=40", "-f"/' $@/share/jupyter/kernels/python3/kernel.json
 	touch $@
 
 costs: setup

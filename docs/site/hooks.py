@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
+# What a build of the papers leaves in this checkout, of which the page needs these.
+LEDGER, SHOWN = ROOT / "results", ("index.html", "entries", "figures", "studies/index.html")
 sys.path.insert(0, str(ROOT / "src"))
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
@@ -43,9 +46,23 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return re.sub(r"\[([^\]]+)\]\((?:\.\./|results/)[^)]*\)", r"\1", markdown)
 
 
-def on_page_content(content: str, **_: Any) -> str:
-    """Typeset formulas in a way that browsers read without a script."""
+def on_page_content(content: str, page: Any, **_: Any) -> str:
+    """Typeset formulas in a way that browsers read without a script; lead to the ledger's page."""
+    if page.file.src_uri == "results.md" and (LEDGER / "index.html").exists():
+        link = '<a href="../ledger-page/index.html">The ledger\'s page</a>'
+        content = f"<p>{link} of this build has a search and each entry's evidence.</p>{content}"
     return FORMULA.sub(_mathml, content)
+
+
+def on_post_build(config: Any) -> None:
+    """Copy the ledger's page with its figures and entries, if the papers were built here."""
+    for name in SHOWN if (LEDGER / "index.html").exists() else ():
+        found, copy = LEDGER / name, Path(config.site_dir) / "ledger-page" / name
+        if found.is_dir():
+            shutil.copytree(found, copy, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
+        elif found.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(found, copy)
 
 
 def _mathml(found: re.Match[str]) -> str:

@@ -17,31 +17,31 @@ SUMMARY = "fit a table in a file under a privacy budget, with intervals"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("table", type=Path, help="a .csv or .parquet file, or a folder of them")
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="what is predicted")
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
     parser.add_argument(
         "--bounds",
         type=Path,
         required=True,
         metavar="FILE",
-        help="YAML or JSON: for the label and each feature [low, high], or a list of categories; "
-        "from public knowledge, since numbers outside are clipped and a record with an undeclared "
-        "category counts as absent",
+        help="YAML or JSON: for the label and each feature [low, high] or a list of categories, "
+        "from public knowledge. Numbers outside are clipped; a record of an undeclared category "
+        "counts as absent",
     )
     parser.add_argument(
         "--target",
         default="least_squares",
-        help="least_squares, or robust: shorter intervals, for errors that are symmetric given the "
-        "features or independent of them (default least_squares)",
+        help="least_squares, or robust: shorter intervals, right where errors are symmetric given "
+        "the features or independent of them (default least_squares)",
     )
     parser.add_argument(
-        "--weight", metavar="COLUMN", help="weights of the records, such as a survey's"
+        "--weight", metavar="COLUMN", help="column of the records' weights, such as a survey's"
     )
     parser.add_argument(
         "--weight-bound",
         type=float,
         metavar="W",
-        help="largest weight, from public knowledge: larger ones are clipped to it, negative ones "
-        "to 0; needed with --weight",
+        help="largest weight, from public knowledge; needed with --weight. Larger weights are "
+        "clipped to it, negative ones to 0",
     )
     add_budget(parser)
     parser.add_argument(
@@ -49,16 +49,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.01,
         metavar="SHARE",
-        help="of the budget, for the shares of incomplete and clipped records (default 0.01)",
+        help="share of the budget that counts incomplete and clipped records (default 0.01)",
     )
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
-    parser.add_argument("--level", type=float, default=0.95, help="of the intervals (default 0.95)")
+    parser.add_argument(
+        "--level", type=float, default=0.95, help="coverage of the intervals (default 0.95)"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the fit as JSON")
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write the report and its pictures as HTML"
     )
     parser.add_argument(
-        "--threads", type=int, default=2, help="that read row groups and files (default 2)"
+        "--threads", type=int, default=2, help="threads that read the table (default 2)"
     )
 
 

@@ -12,13 +12,15 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from privreg.version import __version__
+
 COMMANDS = ("predict", "plan", "fit", "score", "odometer")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] and words[0] not in (*COMMANDS, "-h", "--help"):
+    if words[:1] and words[0] not in (*COMMANDS, "-h", "--help", "--version"):
         near = get_close_matches(words[0], COMMANDS, n=1, cutoff=0.75)
         meant = f"; did you mean {near[0]!r}?" if near else ""
         listed = ", ".join(COMMANDS)
@@ -32,7 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="privreg",
         description="Private linear regression: predict and plan a run before it is made, and fit.",
+        epilog="`privreg COMMAND --help` lists the options of a command.",
     )
+    parser.add_argument("--version", action="version", version=f"privreg {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name in wanted:
         module = importlib.import_module(f"privreg.command_line.{name}")

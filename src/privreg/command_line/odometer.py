@@ -13,10 +13,13 @@ SUMMARY = "add up what several fits of one table cost"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument(
-        "fits", type=Path, nargs="+", help="files that `privreg fit --output` wrote"
+        "fits",
+        type=Path,
+        nargs="+",
+        help="files that --output of `privreg fit` or `privreg score` wrote",
     )
     parser.add_argument(
-        "--delta", type=float, default=1e-6, help="at which epsilon is stated (default 1e-6)"
+        "--delta", type=float, default=1e-6, help="delta at which epsilon is stated (default 1e-6)"
     )
 
 

@@ -29,28 +29,28 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     spectrum = group.add_mutually_exclusive_group(required=True)
     spectrum.add_argument("--dimension", type=int, metavar="P", help="features of variance 1")
     spectrum.add_argument(
-        "--eigenvalues", metavar="A,B,...", help="of the features' second moment, by commas"
+        "--eigenvalues", metavar="A,B,...", help="eigenvalues of the features' second moment"
     )
     group.add_argument(
         "--signal",
         default="1",
         metavar="NORM",
-        help="norm of the coefficients; LOW:HIGH where it is known up to a range (default 1)",
+        help="norm of the coefficients, or a range of it as LOW:HIGH (default 1)",
     )
     group.add_argument(
         "--label-noise-std",
         default="1",
         metavar="STD",
-        help="standard deviation of the label noise; LOW:HIGH for a range (default 1)",
+        help="standard deviation of the label noise, or a range of it as LOW:HIGH (default 1)",
     )
     group.add_argument(
         "--label-noise-law",
         nargs="+",
         default=["gaussian"],
         metavar="LAW[:MISFIT]",
-        help=f"{', '.join(LABEL_NOISE_LAWS)}; after it how far, from 0 to 1, the features explain "
-        "what clipping takes away (default 0); several where it is not known, such as gaussian "
-        "student_t3:0.3",
+        help=f"law of the label noise: {', '.join(LABEL_NOISE_LAWS)} (default gaussian). MISFIT, "
+        "from 0 to 1 (default 0), says how much of what clipping takes away the features explain. "
+        "Name several where the law is not known: gaussian student_t3:0.3",
     )
     group.add_argument(
         "--feature-law",
@@ -58,22 +58,32 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         default="gaussian",
         help="law of the features (default gaussian)",
     )
-    group.add_argument("--feature-norm", type=float, help="declared bound on a row's norm")
-    group.add_argument("--label-bound", type=float, help="declared bound on a label's size")
+    group.add_argument(
+        "--feature-norm", type=float, metavar="NORM", help="declared bound on a row's norm"
+    )
+    group.add_argument(
+        "--label-bound",
+        type=float,
+        metavar="SIZE",
+        help="declared bound on a label's absolute value",
+    )
 
 
 def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """A zCDP budget, or ε and δ."""
     group = parser.add_argument_group("the budget")
     stated = group.add_mutually_exclusive_group(required=required)
-    stated.add_argument("--rho", type=float, help="budget of zCDP")
-    stated.add_argument("--epsilon", type=float, help="budget of (epsilon, delta)-DP")
-    group.add_argument("--delta", type=float, default=1e-6, help="with --epsilon (default 1e-6)")
+    stated.add_argument("--rho", type=float, help="budget as rho of rho-zCDP")
+    stated.add_argument("--epsilon", type=float, help="budget as epsilon of (epsilon, delta)-DP")
+    group.add_argument(
+        "--delta", type=float, default=1e-6, help="delta of --epsilon (default 1e-6)"
+    )
     group.add_argument(
         "--neighbours",
         choices=[each.value for each in Neighbours],
         default=Neighbours.REPLACE_ONE.value,
-        help="in what two data sets differ that must not be told apart (default replace-one)",
+        help="how neighbouring data sets differ: one record replaced by another, added or removed, "
+        "or blanked (default replace-one)",
     )
 
 

@@ -26,21 +26,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_problem(parser)
     add_budget(parser, required=False)
     target = parser.add_mutually_exclusive_group()
-    target.add_argument("--target-risk", type=float, help="largest mean excess risk")
-    target.add_argument("--target-length", type=float, help="largest length of a 95 %% interval")
+    target.add_argument(
+        "--target-risk",
+        type=float,
+        metavar="RISK",
+        help="find the least budget for this mean excess risk",
+    )
+    target.add_argument(
+        "--target-length",
+        type=float,
+        metavar="LENGTH",
+        help="find the least budget for 95 %% intervals of this length",
+    )
     parser.add_argument(
         "--methods",
         nargs="+",
         choices=list(registry.searched()),
-        help="which are compared (default all)",
+        metavar="METHOD",
+        help=f"methods to compare (default all): {', '.join(registry.searched())}",
     )
     parser.add_argument(
         "--objective",
         choices=OBJECTIVES,
         default="excess_risk",
-        help="what is made small at a budget (default excess_risk)",
+        help="what the plan minimises at a budget (default excess_risk)",
     )
-    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the alternatives")
+    parser.add_argument(
+        "--figure", type=Path, metavar="FILE", help="draw the methods' predicted errors"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

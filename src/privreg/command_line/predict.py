@@ -25,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_problem(parser)
     add_budget(parser)
     parser.add_argument(
-        "--method", choices=list(registry.by_name()), required=True, help="what would be run"
+        "--method",
+        choices=list(registry.by_name()),
+        metavar="METHOD",
+        required=True,
+        help=f"method to predict: {', '.join(registry.by_name())}",
     )
     parser.add_argument(
         "--set",
@@ -33,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],
         metavar="NAME=VALUE",
-        help="the method's settings, such as steps=20 step_size=0.5 clip_norm=8; of one_pass "
-        "clip_constant, and initial and exponent or numerator and offset of its schedule",
+        help="settings of the method, such as steps=20 step_size=0.5 clip_norm=8. one_pass takes "
+        "clip_constant and its schedule: initial and exponent, or numerator and offset",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 

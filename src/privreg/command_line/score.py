@@ -18,14 +18,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
     parser.add_argument("table", type=Path, help="a .csv or .parquet file, or a folder of them")
     parser.add_argument(
-        "--fit", type=Path, required=True, metavar="FILE", help="what `privreg fit --output` wrote"
+        "--fit",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="file that `privreg fit --output` wrote",
     )
     add_budget(parser)
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write the score and its privacy as JSON"
     )
     parser.add_argument(
-        "--threads", type=int, default=2, help="that read row groups and files (default 2)"
+        "--threads", type=int, default=2, help="threads that read the table (default 2)"
     )
 
 

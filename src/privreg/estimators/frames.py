@@ -28,7 +28,7 @@ def data_frame(columns: Mapping[str, Sequence[Any]], index: Sequence[str] | None
         from pandas import DataFrame
     except ImportError:
         raise ImportError(
-            "a data frame needs pandas, which is not installed: pip install 'privreg[frames]', or "
+            "a data frame needs pandas, which is not installed: pip install pandas, or "
             "take `columns`, which has the same numbers"
         ) from None
     return DataFrame(dict(columns), index=None if index is None else list(index))

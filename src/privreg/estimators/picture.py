@@ -232,7 +232,7 @@ def new_axes(bars: int, spent: int) -> Any:
         from matplotlib import pyplot
     except ImportError:
         raise ImportError(
-            "a plot needs Matplotlib, which is not installed: pip install 'privreg[plots]', or "
+            "a plot needs Matplotlib, which is not installed: pip install matplotlib, or "
             "take report('html'), which has the same pictures"
         ) from None
     heights = (0.35 * bars + 1.2, 0.3 * spent + 0.8)

@@ -253,7 +253,7 @@ def _discrete_gaussian(std: int) -> Any:
         import opendp.prelude as dp
     except ImportError:
         raise ImportError(
-            "noise that is sound in floating point needs OpenDP: pip install 'privreg[sound]'"
+            "noise that is sound in floating point needs OpenDP: pip install opendp"
         ) from None
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"))

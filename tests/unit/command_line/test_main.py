@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from privreg import Budget, FullBatchDPGD, Problem
 from privreg.command_line.main import COMMANDS, main
 from privreg.command_line.options import as_json
+from privreg.version import __version__
 
 PROBLEM = ["--sample-size", "5000", "--dimension", "5"]
 FULL_BATCH = ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch"]
@@ -30,6 +32,13 @@ def test_predict_prints_the_error_and_the_theory(capsys):
     assert status == 0
     assert "excess risk" in out
     assert "theory" in out
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"privreg {__version__}\n"
 
 
 def test_predict_over_a_range_as_json(capsys):
@@ -210,6 +219,18 @@ def test_errors_take_one_line(capsys, words, message):
     assert out == ""
     assert message in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("module", ["privreg", "reproduction"])
+def test_a_shells_odd_date_and_back_end_stop_no_command(module, tmp_path):
+    words = {
+        "privreg": ["plan", *PROBLEM, "--rho", "1", "--methods", "adassp", "--figure", "plan.png"],
+        "reproduction": ["schema", "--output", "schema.json"],
+    }[module]
+    odd = {"SOURCE_DATE_EPOCH": "yes", "MPLBACKEND": "module://of_a_notebook"}
+    command = [sys.executable, "-m", module, *words]
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, **odd}, check=True)
+    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_users_command_loads_nothing_of_the_reproduction():

@@ -96,7 +96,8 @@ def release_strategies(simulation: Dataset) -> Figure:
         ylabel=f"$D_{{{simulation.attrs['order']:g}}}$ given $s$",
     )
     # Plain ground, or the lines of the releases would cross its words.
-    axes[0].legend(loc="upper right", fontsize=6.5, ncols=2, frameon=True, edgecolor="none", framealpha=1)
+    legend = axes[0].legend(loc="upper right", fontsize=6.5, ncols=2, frameon=True)
+    legend.get_frame().set(alpha=1, edgecolor="none")
     places = np.arange(len(colours))
     for apart, variant, face, label in (
         (-0.1, "exact", None, "exact"),
