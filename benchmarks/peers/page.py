@@ -60,7 +60,7 @@ def exceptions(found: dict) -> list[str]:
     for _, table, epsilon, entries, (best, *others) in losses:
         shown = [plus_minus(entries[name]["error"]) for name in (OURS, ROBUST, best)]
         gap = plus_minus(entries[best]["less_ours"])
-        also = "; ".join(others) or "nobody"
+        also = "; ".join(others) or "none"
         lines.append(
             f"| {table} | {epsilon} | {shown[0]} | {shown[1]} | {best} | {shown[2]} | {gap} "
             f"| {also} |"

@@ -13,6 +13,9 @@ from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[2]
+MARKUP_OR_TEXT = re.compile(
+    r"(?P<markup><(code|h\d|a)\b.*?</\2>|<[^>]*>)|(?P<text>[^<]+)", re.DOTALL
+)
 # What a build of the papers leaves in this checkout, of which the page needs these.
 LEDGER, SHOWN = ROOT / "results", ("index.html", "entries", "figures", "studies/index.html")
 sys.path.insert(0, str(ROOT / "src"))
@@ -48,10 +51,18 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def on_page_content(content: str, page: Any, **_: Any) -> str:
     """Typeset formulas in a way that browsers read without a script; lead to the ledger's page."""
+    if page.file.src_uri == "results.md" or page.file.src_uri.startswith("coverage/"):
+        content = MARKUP_OR_TEXT.sub(_as_the_ledger, content)
     if page.file.src_uri == "results.md" and (LEDGER / "index.html").exists():
         link = '<a href="../ledger-page/index.html">The ledger\'s page</a>'
         content = f"<p>{link} of this build has a search and each entry's evidence.</p>{content}"
     return FORMULA.sub(_mathml, content)
+
+
+def _as_the_ledger(found: re.Match[str]) -> str:
+    from reproduction.claims.formulas import typeset
+
+    return found["markup"] or str(typeset(html.unescape(found["text"])))
 
 
 def on_post_build(config: Any) -> None:

@@ -95,8 +95,18 @@ def reference_page(names: str) -> str:
     parts += ["## Modules", "Their functions have short names, so that they are shown as they are."]
     for found in modules.values():
         if not hasattr(found, "__path__"):
-            parts.append(f"::: {found.__name__}\n    options: {{members: true}}")
+            members = ", ".join(_own_names(found))
+            parts.append(f"::: {found.__name__}\n    options: {{members: [{members}]}}")
     return "\n\n".join(parts) + "\n"
+
+
+def _own_names(module: ModuleType) -> list[str]:
+    """Public functions and classes that a module defines, in the order of its file."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_" and getattr(value, "__module__", None) == module.__name__
+    ]
 
 
 def as_markdown(docstring: str) -> str:

@@ -36,6 +36,12 @@ def test_the_reference_documents_every_public_name_once():
     }
     wanted |= {each.__name__ for each in modules.values() if not hasattr(each, "__path__")}
     assert wanted == set(listed)
+    members = re.findall(r"members: \[(.*)\]", page)
+    assert len(members) == page.count("options:")
+    names = ", ".join(members).split(", ")
+    assert {"audit_mechanism", "solve", "step_shape"} <= set(names)
+    # Neither what is private nor what a module imports.
+    assert not [name for name in names if name[0] == "_" or name in {"Budget", "require_array"}]
 
 
 def test_every_parameter_has_a_meaning_and_limits():
