@@ -303,7 +303,7 @@ def test_exact_accounting_is_for_methods_that_only_add_gaussian_noise(rng):
         )
         assert privacy.rho == (stated.gaussian().rho if exact else stated.rho)
         assert privacy.epsilon(1e-6) == pytest.approx(2.0, rel=1e-9)
-        assert "2-differentially private" in privacy.sentence
+        assert "(2, 1e-06)-differentially private" in privacy.sentence
 
 
 def test_the_method_that_is_given_decides(rng):

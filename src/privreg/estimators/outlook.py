@@ -98,10 +98,7 @@ class Outlook:
         reasons = sorted({each.reason for each in self.predictions if not each.holds})
         why = f" ({reasons[0]})" if reasons else ""
         if any(each.beats_the_mean for each in self.predictions):
-            return (
-                f"no theory says whether the fit is better than predicting the mean{why}; for one "
-                "that is predicted to be"
-            )
+            return f"no theory says whether the fit is better than predicting the mean{why}"
         return f"the fit is not predicted to be better than predicting the mean{why}"
 
     @property
@@ -206,11 +203,12 @@ def advice(
     require_flag("intercept", intercept)
     require_choice("target", target, FIT_TARGETS)
     found = _least_budget(n, p, budget, intercept, target)
-    fewer = "declare fewer features or coarser categories, or bring more records"
+    fewer = "fewer features, coarser categories or more records"
     if found is None:
-        return f"no larger budget changes that: {fewer}"
+        return f"no larger budget changes that, only {fewer}"
     epsilon = found.gaussian_epsilon(delta=1e-6)
-    return f"it takes rho = {found.rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6), or {fewer}"
+    more = f"rho = {found.rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6)"
+    return f"a fit that is predicted to be better takes {more}, or {fewer}"
 
 
 def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateRegression:

@@ -154,5 +154,5 @@ def _foreseen(
     found = outlook(*size, intercept=frame.intercept, target=target, settings=settings)
     if found.predictions and not found.worthwhile:
         what_to_do = advice(*size, intercept=frame.intercept, target=target)
-        warnings.warn(f"{found.doubt}: {what_to_do}", UserWarning, stacklevel=6)
+        warnings.warn(f"{found.doubt}; {what_to_do}", UserWarning, stacklevel=6)
     return found

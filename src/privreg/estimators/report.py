@@ -88,8 +88,8 @@ class PrivacyStatement:
         known = self.with_secret_noise
         epsilon = self._epsilon(known, DELTA)
         promise = (
-            f"{epsilon:.4g}-differentially private but for a chance of "
-            f"{DELTA:g}, for data sets that differ in one {self.unit} ({known.neighbours.value})"
+            f"({epsilon:.4g}, {DELTA:g})-differentially private, for data sets that differ in one "
+            f"{self.unit} ({known.neighbours.value})"
         )
         return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
 

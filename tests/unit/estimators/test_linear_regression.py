@@ -191,7 +191,7 @@ def test_the_report_says_what_was_found_and_what_it_cost(rng):
     model.fit(*table(rng))
     text, page, foreseen = model.report(), model.report("html"), model.outlook_.missed[0]
     for words in (
-        *("x0", "(intercept)", "0.975]", "1-differentially private", "wide steps"),
+        *("x0", "(intercept)", "0.975]", "(1, 1e-06)-differentially private", "wide steps"),
         *("Target: least squares", "The clip touches about", "A robust fit", "no heavier than"),
         *(
             "Predicted before the fit",

@@ -160,7 +160,7 @@ def test_the_command_scores_what_the_command_fitted(files, columns, tmp_path, ca
     words = ["--fit", fit, "--epsilon", "20", "--output", str(output)]
     assert main(["score", table, *words]) == 0
     out = capsys.readouterr().out
-    for shown in ("mean squared error", "R²", "20-differentially private", "adds to what"):
+    for shown in ("mean squared error", "R²", "(20, 1e-06)-differentially private", "adds to what"):
         assert shown in out
     found = json.loads(output.read_text())
     beta = [each["estimate"] for each in json.loads(files[2].read_text())["coefficients"]]
