@@ -258,6 +258,7 @@ def test_every_rule_for_people_and_jobs_has_a_description(whole):
     listed = snakemake(whole, "--list-rules")
     for rule in RULES | {"all", "studies", "claims", "claim", "table", "peers"}:
         assert re.search(rf"^{rule} \(.+\.\)$", listed, re.MULTILINE), rule
+    assert re.findall(r"^\w+$", listed, re.MULTILINE) == []
 
 
 def test_the_graph_of_rules_is_drawn(built):
