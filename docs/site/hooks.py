@@ -6,6 +6,7 @@ import html
 import re
 import shutil
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ MARKUP_OR_TEXT = re.compile(
 )
 # What a build of the papers leaves in this checkout, of which the page needs these.
 LEDGER, SHOWN = ROOT / "results", ("index.html", "entries", "figures", "studies/index.html")
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs/site")]
+as_svg = import_module("graphs").as_svg
+GRAPH = re.compile(r"^```mermaid\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -44,8 +47,9 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Name the files of the repository that a page links to, which the site does not hold."""
+    """Draw graphs; name the files of the repository that a page links to, which the site lacks."""
     markdown = markdown.replace("](../config/README.md)", "](configuration.md)")
+    markdown = GRAPH.sub(lambda found: as_svg(found[1]), markdown)
     return re.sub(r"\[([^\]]+)\]\((?:\.\./|results/)[^)]*\)", r"\1", markdown)
 
 
