@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -45,7 +45,7 @@ AXES = {
     "public_ratio": Axis("public rows over N", "public_ratios"),
     "sampled_horizon": Axis("N times the step size", "sampled_horizons"),
 }
-AT_SMALL_RIDGES = {
+AT_SMALL_RIDGES: dict[str, Any] = {
     "ours": ["eigenvalues e^-i, d = 64", "M = 16, lambda = 1e-10 to 1e-6, medians of 20 draws"],
     "expect": "contradicted",
     "finding": "public-rows-without-a-cutoff",

@@ -84,6 +84,8 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
         id="trace-of-products-f19",
         ours=["2000 random products"],
     ),
+    tuned_rate_ratio="largest least value of Lemma F.21's function over its bound, rates up to "
+    "1/mu",
     several_steps_ratio="the same for T = 2 to 100, rates up to 100/mu",
     single_step_ratio="the same for T = 1, rates up to 100/mu",
 )
