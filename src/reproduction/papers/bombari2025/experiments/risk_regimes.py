@@ -44,6 +44,13 @@ class Regime(Strict):
 
 # Here phi (alpha + 1) = 2.
 CRITICAL = Regime(term="private", spectrum_power=0.5, signal_power=0.0, schedule_power=3.0)
+# phi, psi, alpha and b in each case of Theorem 4.
+BULLETS = {
+    1: (0.0, 0.0, 1.0, 0.0),
+    2: (0.0, 0.0, 1.0, 0.5),
+    3: (0.8, 0.0, 5.0, 0.1),
+    4: (0.8, 0.0, 5.0, 0.5),
+}
 # Of (E.12) to (E.14): phi and psi, gamma, rho, and c times the initial rate; alpha is 1.
 LOWER = (0.25, 0.5), 1e-3, 0.01, 20.0
 
@@ -67,6 +74,7 @@ AXES = {
     ),
     "offset": Axis("privacy power minus its critical value", (0.0, -0.1, 0.1)),
     "aspect_ratio": Axis("aspect ratio gamma = d / n", "critical_ratios"),
+    "bullet": Axis("case of Theorem 4", tuple(BULLETS)),
 }
 
 
@@ -198,7 +206,31 @@ def lower_modes(parameters: Parameters) -> dict:
     }
 
 
-theory = stage(AXES, power_of_rate, critical_ratio, critical_increment, lower_modes)
+@per(
+    "bullet",
+    larger_clip_ratio="least risk over rates at c = 1, 10 and gamma^(-1/4), the least of three, "
+    "over that at c = 0.1, gamma = 1e-8",
+)
+def larger_clip_ratio(parameters: Parameters, bullet: int) -> float:
+    """On power-law data in each case of Theorem 4."""
+    from privreg import spectra
+    from privreg.theory.one_pass_dpgd import rate_search
+
+    phi, psi, alpha, b = BULLETS[bullet]
+    ratio = 1e-8
+    spectrum, signal = spectra.power_law_with_signal(phi, signal_power=psi)
+
+    def least(clip_constant: float) -> float:
+        problem = parameters.problem(ratio, ratio**b, clip_constant)
+        found = rate_search.polynomial(spectrum, exponent=alpha, signal=signal, **problem)
+        return found.final_risk
+
+    return min(map(least, (1.0, 10.0, ratio**-0.25))) / least(0.1)
+
+
+theory = stage(
+    AXES, power_of_rate, critical_ratio, critical_increment, lower_modes, larger_clip_ratio
+)
 
 
 def _simple(regime: Regime, rate: float, ratio: float, zcdp_root: float) -> tuple[float, ...]:
