@@ -263,12 +263,13 @@ def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) 
     ----------
     dimension : int
     sample_size, rho : float
-        As for `white_cap`; ρ is that of the curvature of long rows.
+        As for `white_cap`, ρ at most 1e98; it is that of the curvature of long rows.
     longest : float
         Length that bounds allow a whitened row, at least 0; beyond 1e100 it is that.
     """
+    spent = LONG**2 * require_number("rho", rho, above=0, most=1e98)
     most = min(require_number("longest", longest, least=0), 1e100)
-    return white_cap(dimension, sample_size=sample_size, rho=LONG**2 * rho, longest=most)
+    return white_cap(dimension, sample_size=sample_size, rho=spent, longest=most)
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.theory.huber_descent.known_noise import inverse_root, noise_edge, shrink_to_identity
-from privreg.validation import require_array, require_instance, require_number
+from privreg.validation import require_array, require_flag, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
 # Least curvature along a direction, over the mean, that steps take it to have; and deviations of
@@ -69,7 +69,7 @@ def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
     values, vectors = np.linalg.eigh(shrunk.matrix)
     least = np.full(len(values), THIN * mean)
-    if thin:
+    if require_flag("thin", thin):
         # The target is a multiple of the identity: the noisy matrix has the same eigenvectors.
         seen = np.einsum("ij,ik,kj->j", vectors, matrix, vectors)
         margin = max(SEEN * curvature.noise_std, 1e-9 * mean)
