@@ -66,13 +66,17 @@ def test_its_columns_are_the_fits(model):
 
 
 def test_private_noise_is_more_of_the_error_where_the_budget_is_smaller(rng):
+    """Medians of fits: how much the direction of the constant feature counts is random."""
     features, labels = table(rng)
     shares = []
     for epsilon in (1.0, 4.0, 64.0):
-        model = PrivateLinearRegression(
-            Budget.approximate(epsilon, 1e-6), **BOUNDS, random_state=2
-        ).fit(features, labels)
-        shares.append(model.confidence_intervals().privacy_share[0])
+        drawn = []
+        for seed in range(9):
+            model = PrivateLinearRegression(
+                Budget.approximate(epsilon, 1e-6), **BOUNDS, random_state=seed
+            ).fit(features, labels)
+            drawn.append(model.confidence_intervals().privacy_share[0])
+        shares.append(np.median(drawn))
     assert 1 > shares[0] > 2 * shares[1] > 4 * shares[2] > 0
 
 
