@@ -103,9 +103,11 @@ def sampling_inflation(
     settled = np.isfinite(c) & (np.abs(tau - before) <= SETTLED * tau)
     sound = np.isfinite(plain) & (plain > 0)
     for index in np.flatnonzero(sound & ~settled):
-        tau[index] = _solved(
-            widths[index : index + 1], moments, ratio=ratio, other=float(other[index])
-        )
+        # A width beyond all numbers clips nothing.
+        with np.errstate(over="ignore"):
+            tau[index] = _solved(
+                widths[index : index + 1], moments, ratio=ratio, other=float(other[index])
+            )
         c[index] = 0.0 if np.isfinite(tau[index]) else np.inf
     solved = np.isfinite(c) & sound
     return np.where(solved, tau / (ratio * np.where(solved, plain, 1.0)), np.inf)

@@ -101,3 +101,12 @@ def test_resolvent_is_the_root_of_its_quadratic_up_to_the_edge(excess: float) ->
     total = (diagonal - np.sqrt(diagonal**2 - 4 * tau**2 * count)) / (2 * tau**2)
     found, _ = _resolvent(np.array([diagonal]), rows, tau)
     assert found[0] == pytest.approx(1 / (diagonal - tau**2 * total), rel=1e-7)
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_that_clip_nothing_beside_narrow_ones_are_no_overflow() -> None:
+    """Brackets widen clips beyond all numbers, which is to clip nothing."""
+    found = sampling_inflation(
+        np.array([[0.01, 1e8]]), np.array([0.9, 0.1]), ratio=0.5, label_noise_std=1.0
+    )
+    assert 0 < found[0] < np.inf
