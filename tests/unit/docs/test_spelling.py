@@ -29,6 +29,7 @@ OTHERS = {
     "ecolor",
     "edgecolor",
     "backgroundColor",
+    "currentColor",
     "unrecognized_links",
     "facecolor",
     "minimize",
