@@ -200,9 +200,9 @@ def test_what_is_not_installed_is_named(model, monkeypatch):
         return known(name, *args, **words)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ImportError, match=r"needs pandas.*privreg\[frames\].*`columns`"):
+    with pytest.raises(ImportError, match=r"needs pandas.*pip install pandas.*`columns`"):
         model.summary().to_frame()
-    with pytest.raises(ImportError, match=r"needs Matplotlib.*privreg\[plots\]"):
+    with pytest.raises(ImportError, match=r"needs Matplotlib.*pip install matplotlib"):
         model.plot()
     assert "Coefficients" in model.report("html")
 
