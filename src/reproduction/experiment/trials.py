@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 from zlib import crc32
 
@@ -58,11 +59,6 @@ class Trials:
             np.random.SFC64(np.random.SeedSequence(self.seed, spawn_key=key))
         )
 
-    def side_by_side(self, most: int = 16) -> Iterator[list[np.random.Generator]]:
-        """Generators of a few trials at a time, for loops over steps that take all of them."""
-        for first in range(self.start, self.stop, most):
-            yield [self.generator(each) for each in range(first, min(first + most, self.stop))]
-
     @property
     def numbers(self) -> np.ndarray:
         """Trial numbers, shape (len(self),)."""
@@ -73,6 +69,13 @@ def shard_of(seed: int, experiment: str, trials: int, *, index: int, count: int)
     """Shard `index` of `count` nearly equal consecutive ranges of the trials."""
     bounds = [trials * part // count for part in (index, index + 1)]
     return Trials(seed, experiment, *bounds)
+
+
+def side_by_side(trials: Iterable[Trial], most: int = 16) -> Iterator[list[np.random.Generator]]:
+    """Generators of a few trials at a time, for loops over steps that take all of them."""
+    left = iter(trials)
+    while some := [trial.rng for trial in islice(left, most)]:
+        yield some
 
 
 def normals(

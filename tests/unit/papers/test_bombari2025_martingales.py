@@ -26,7 +26,9 @@ def problem(dimension: int = 10, **changes: Any) -> martingales._Problem:
 
 
 def followed(seed: int, **changes: Any) -> tuple[np.ndarray, dict[str, float]]:
-    return martingales._dpgd(problem(**changes), np.random.Generator(np.random.SFC64(seed)))
+    generators = [np.random.Generator(np.random.SFC64(seed))]
+    forms, found = martingales._dpgd(problem(**changes), generators)
+    return forms, {name: values.item() for name, values in found.items()}
 
 
 def test_a_rate_below_its_cap_has_no_error_of_the_step() -> None:
@@ -47,10 +49,11 @@ def test_the_martingale_of_the_noise_is_as_large_as_the_noise() -> None:
 
 def test_forms_of_both_begin_alike_and_are_those_of_the_resolvent() -> None:
     case = problem(dimension=40)
-    rng = np.random.Generator(np.random.SFC64(3))
-    start = case.hessians @ case.start() ** 2 / 2
-    for path, _ in (martingales._dpgd(case, rng), martingales._diffusion(case, rng)):
-        assert path.shape == (case.samples - 1, len(martingales.ANGLES))
-        np.testing.assert_allclose(path[0], start, rtol=0.5)
+    generators = [np.random.Generator(np.random.SFC64(seed)) for seed in (3, 4)]
+    start = case.hessians @ case.start(1)[0] ** 2 / 2
+    for follow in (martingales._dpgd, martingales._diffusion):
+        path, _ = follow(case, generators)
+        assert path.shape == (case.samples - 1, 2, len(martingales.ANGLES))
+        np.testing.assert_allclose(path[0], np.array([start, start]), rtol=0.5)
     # (C.2): on the circle of twice the largest eigenvalue a resolvent is at most its inverse.
     assert np.abs(case.hessians).max() <= 1 / case.eigenvalues.max() * (1 + 1e-12)

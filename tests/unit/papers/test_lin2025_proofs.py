@@ -78,6 +78,10 @@ def test_orders_of_the_proofs() -> None:
     assert found.integrated_noise_power.item() == pytest.approx(0.0, abs=0.02)
 
 
+def generators(*seeds: int) -> list[np.random.Generator]:
+    return [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
+
+
 def test_the_martingales_of_appendix_b_scale_with_the_ground_truths_squared_norm() -> None:
     """Without noise and from a start at zero the diffusion is linear in the ground truth."""
     parameters = martingales.Parameters.model_validate(PATHS).model_copy(
@@ -92,8 +96,9 @@ def test_the_martingales_of_appendix_b_scale_with_the_ground_truths_squared_norm
             label_noise_std=0.0,
             ridge=0.1,
         )
-        rng = np.random.Generator(np.random.SFC64(2))
-        sizes.append(martingales._diffusion(problem, parameters, 80, rng)[1]["expansion"])
+        sizes.append(
+            martingales._diffusion(problem, parameters, 80, generators(2))[1]["expansion"].item()
+        )
     assert sizes[1] == pytest.approx(9.0 * sizes[0], rel=1e-9)
 
 
@@ -102,12 +107,10 @@ def test_the_terms_of_lemma_a1_add_up_to_the_increment_along_a_path() -> None:
     parameters = martingales.Parameters.model_validate(PATHS)
     problem = parameters.problem(40)
     steps = parameters.steps(40)
-    without, terms = martingales._noisy_sgd(
-        problem, parameters, steps, np.random.Generator(np.random.SFC64(1))
-    )
-    assert without.shape == (2, steps)
+    without, terms = martingales._noisy_sgd(problem, parameters, steps, generators(1))
+    assert without.shape == (steps, 2, 1)
     # The same draws, so private noise alone tells the two paths apart.
-    assert not np.array_equal(without[0], without[1])
+    assert not np.array_equal(without[:, 0], without[:, 1])
     assert set(terms) == {"linear", "quadratic", "predictable", "private_linear"}
     assert all(value > 0 for value in terms.values())
 
@@ -121,21 +124,16 @@ def test_martingales_without_any_noise_have_nothing_to_add() -> None:
     still = type(problem)(
         problem.eigenvalues, problem.target, problem.target, label_noise_std=0.0, ridge=0.0
     )
-    risk, terms = martingales._noisy_sgd(
-        still, parameters, 30, np.random.Generator(np.random.SFC64(2))
-    )
-    assert np.all(risk[0] == 0)
-    assert np.all(risk[1] > 0)
+    risk, terms = martingales._noisy_sgd(still, parameters, 30, generators(2))
+    assert np.all(risk[:, 0] == 0)
+    assert np.all(risk[:, 1] > 0)
     assert terms["linear"] == terms["quadratic"] == terms["predictable"] == 0
 
 
 def test_the_diffusion_has_its_law_s_mean_risk() -> None:
     parameters = martingales.Parameters.model_validate(PATHS)
     problem, steps = parameters.problem(20), parameters.steps(20)
-    ends = []
-    for k in range(100):
-        rng = np.random.Generator(np.random.SFC64(k))
-        ends.append(martingales._diffusion(problem, parameters, steps, rng)[0][1, -1])
+    ends = martingales._diffusion(problem, parameters, steps, generators(*range(100)))[0][-1, 1]
     expected = float(parameters.law(problem).risk(parameters.horizon))
     error = np.std(ends, ddof=1) / np.sqrt(len(ends))
     # Steps of 1/d hold the risk, which changes by a few percent in each.

@@ -12,7 +12,7 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
 from reproduction.experiment.summaries import loglog_slope, trials_last
-from reproduction.experiment.trials import normals
+from reproduction.experiment.trials import normals, side_by_side
 from reproduction.papers.bombari2025.setting import Clipped, eigenvalues
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class _Problem(NamedTuple):
 def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list[float]]:
     """DP-GD and an independent path of the diffusion."""
     problem = _Problem.of(parameters, dimension)
-    for generators in trials.side_by_side():
+    for generators in side_by_side(trials):
         forms, dpgd = _dpgd(problem, generators)
         other_forms, diffusion = _diffusion(problem, generators)
         apart = np.abs(forms - other_forms).max(axis=(0, 2))

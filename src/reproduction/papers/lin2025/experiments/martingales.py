@@ -10,7 +10,7 @@ import numpy as np
 from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, stage
 from reproduction.experiment.summaries import loglog_slope, trials_last
-from reproduction.experiment.trials import normals
+from reproduction.experiment.trials import normals, side_by_side
 from reproduction.papers.lin2025.experiments import scaling
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list
     """Noisy SGD and the nonlinear diffusion side by side, without and with private noise."""
     problem, steps = parameters.problem(dimension), parameters.steps(dimension)
     mean_risk = parameters.law(problem).risk(np.arange(1, steps + 1) / dimension)
-    for generators in trials.side_by_side():
+    for generators in side_by_side(trials):
         sgd_risk, sgd = _noisy_sgd(problem, parameters, steps, generators)
         diffusion_risk, diffusion = _diffusion(problem, parameters, steps, generators)
         without_noise, with_noise = np.abs(sgd_risk - diffusion_risk).max(axis=0)
