@@ -60,8 +60,8 @@ WRONG_STATEMENTS = (
     ),
     WrongStatement(
         name="neighbouring-exponents",
-        says="Rates have exponents that differ by a few hundredths, bounds of Section B.5.5 by a "
-        "quarter.",
+        says="Rates have exponents that differ by a few hundredths, those of N in Lemmas "
+        "B.8 and B.9 and (B.18) by a quarter.",
         observes={
             "theory/exponents": {
                 "gap": plus(0.02),

@@ -50,7 +50,7 @@ AXES = {
     refuses=[1.01, 2.0],
     wrong={
         "With m of order (log N)^(1/2).": "failure_at_fewer_rows",
-        "Within a quarter of it.": "failure_within_a_quarter",
+        "Within a quarter of it, with no more rows.": "failure_within_a_quarter",
     },
 )
 def failure_within_a_half() -> float:

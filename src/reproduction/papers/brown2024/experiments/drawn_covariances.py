@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
 from reproduction.papers.brown2024.experiments import coverage
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-    from reproduction.experiment.trials import Trial
 
 PLACE = "Figure 10"
 
@@ -67,7 +61,7 @@ def run(parameters: Parameters, trial: Trial) -> list[float]:
     least_coverage="least exact coverage over the data sets",
     largest_coverage="largest exact coverage over the data sets",
 )
-def extremes(simulation: xr.Dataset, gradients: int) -> dict[str, float]:
+def extremes(simulation: Dataset, gradients: int) -> dict[str, float]:
     values = simulation.exact_coverage.sel(gradients=gradients).values
     return {"least_coverage": np.min(values), "largest_coverage": np.max(values)}
 
