@@ -144,4 +144,5 @@ def test_gaussian_epsilon_is_right_over_its_whole_range(seed):
 @pytest.mark.parametrize("rho", [1e-250, 1e35, 1e60, 1e100])
 def test_gaussian_epsilon_has_a_value_at_the_ends(rho, delta):
     epsilon = gaussian_epsilon(rho, delta=delta)
-    assert 0 <= epsilon <= rho + 2 * (rho * np.log(1 / delta)) ** 0.5
+    # What zCDP promises, and what rounding up may add.
+    assert 0 <= epsilon <= (rho + 2 * (rho * np.log(1 / delta)) ** 0.5) * (1 + 1e-14)
