@@ -381,12 +381,13 @@ REASONS = {
     "simulation/anon2024/tuned_risk_steep": "as tuned_risk_slow",
     "simulation/bombari2025/housing_sample_sizes": "eight columns: recursion in blocks of 32 rows "
     "17 %, calls around it 30 %",
-    "simulation/bombari2025/martingales": "Python, 94 µs a step: calls on short vectors",
+    "simulation/bombari2025/martingales": "Python, 400 µs a step of 16 trials: short vectors",
     "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 50 %, at 18 GFLOP/s",
     "simulation/bombari2025/sample_sizes": "draws 36 %, vectors of 100 between them 22 %, "
     "schedules of 10⁶ steps 26 %",
-    "simulation/choquettechoo2024/unclipped_runs": "Python, 150 µs a step: calls on 4 × 4 arrays",
-    "simulation/lin2025/martingales": "Python, 85 µs a step: calls on short vectors",
+    "simulation/choquettechoo2024/unclipped_runs": "Python, 140 µs a step of both label noises: "
+    "calls on 4 × 4 arrays",
+    "simulation/lin2025/martingales": "Python, 700 µs a step of 16 trials: short vectors",
     "simulation/lin2025/pair_losses": "divergences 40 % (scalar, 0.14 µs a pair), proxies 25 %",
     "simulation/lin2025/privacy_paths": "Python, 3,500 searches a trial: proxies 40 %, geometry "
     "32 %, divergences 13 %",
