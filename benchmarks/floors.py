@@ -385,6 +385,9 @@ REASONS = {
     "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 50 %, at 18 GFLOP/s",
     "simulation/bombari2025/sample_sizes": "draws 36 %, vectors of 100 between them 22 %, "
     "schedules of 10⁶ steps 26 %",
+    "simulation/brown2024/ten_features": "no formula: screening 23 %, draws 23 %, sums 14 %, "
+    "copies 8 %",
+    "simulation/choquettechoo2024/scaling_decay": "no formula: FFTs 52 %, noise 21 %, steps 11 %",
     "simulation/choquettechoo2024/unclipped_runs": "Python, 140 µs a step of both label noises: "
     "calls on 4 × 4 arrays",
     "simulation/lin2025/martingales": "Python, 700 µs a step of 16 trials: short vectors",
