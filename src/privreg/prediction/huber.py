@@ -141,18 +141,9 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         private = contraction**2 * private + (step_nodes * noise) ** 2
         sampling = (1 - matrix * curvature) * sampling + matrix * np.sqrt(source / n)
     energy = private @ weights
-    inflation = 1.0
-    if problem.feature_law != "one_hot":
-        inflation = float(
-            sampling_inflation(
-                (clip / lengths)[None],
-                rows.weights,
-                ratio=ratio,
-                label_noise_std=sigma,
-                law=problem.label_noise_law,
-                other_variance=float(rows.weights @ (white @ energy)),
-            )[0]
-        )
+    inflation = _inflation(
+        problem, rows, clip / lengths, other_variance=float(rows.weights @ (white @ energy))
+    )
     back = whitening.squares
     moved = squared_shift(
         problem,
@@ -176,6 +167,21 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         arrival=path[settings.warm_up_steps] / sigma**2,
         whitening=whitening,
     )
+
+
+def _inflation(problem: Problem, rows: Rows, widths: FloatArray, *, other_variance: float) -> float:
+    """What finite samples add to the sampling error; nothing is derived for one-hot features."""
+    if problem.feature_law == "one_hot":
+        return 1.0
+    found = sampling_inflation(
+        widths[None],
+        rows.weights,
+        ratio=problem.dimension / problem.sample_size,
+        label_noise_std=problem.label_noise_std,
+        law=problem.label_noise_law,
+        other_variance=other_variance,
+    )
+    return float(found[0])
 
 
 def _nodes(

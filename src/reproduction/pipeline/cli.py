@@ -16,12 +16,15 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reproduction.experiment.checksums import FileFault
 from reproduction.pipeline import usage
 from reproduction.pipeline.arguments import OneLineParser, json_of, one_line, require_sound
 from reproduction.pipeline.lock import running_job
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 logger = logging.getLogger("reproduction")
 # A full disk, a folder that cannot be written: the line is all there is to say.
@@ -71,60 +74,79 @@ def _parser() -> argparse.ArgumentParser:
     """One command a function of a module of stages, whose options are its parameters."""
     parser = OneLineParser(prog="python -m reproduction", description=__doc__)
     commands = parser.add_subparsers(dest="stage", required=True, metavar="STAGE")
+    for add in (_costs, _data, _experiments, _drawings, _verdicts, _publications, _checks):
+        add(commands)
+    return parser
 
-    def command(name: str, summary: str, module: str = "stages") -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=summary, description=summary)
-        added.set_defaults(module=module)
-        added.add_argument("--log", type=Path, help="also write messages and tracebacks here")
-        return added
 
-    def experiment(name: str, summary: str) -> argparse.ArgumentParser:
-        added = command(name, summary)
-        added.add_argument("path", metavar="PAPER/EXPERIMENT")
-        added.add_argument(
-            "--recipe", help="recipe of the paper; the experiment's own name if left out"
-        )
-        added.add_argument("--parameters", type=json_of(dict), default={}, metavar="JSON")
-        artifacts(added)
-        output(added)
-        return added
+def _command(
+    commands: Commands, name: str, summary: str, module: str = "stages"
+) -> argparse.ArgumentParser:
+    added = commands.add_parser(name, help=summary, description=summary)
+    added.set_defaults(module=module)
+    added.add_argument("--log", type=Path, help="also write messages and tracebacks here")
+    return added
 
-    def artifacts(added: argparse.ArgumentParser) -> None:
-        added.add_argument(
-            "--artifacts", action=_Assignments, nargs="*", default={}, metavar="ARGUMENT=FILE"
-        )
-        added.add_argument(
-            "--expected",
-            type=json_of(dict),
-            default={},
-            metavar="JSON",
-            help="identity that each artifact must have",
-        )
 
-    def output(added: argparse.ArgumentParser, **options: Any) -> None:
-        added.add_argument("--output", type=Path, required=True, **options)
+def _experiment(commands: Commands, name: str, summary: str) -> argparse.ArgumentParser:
+    added = _command(commands, name, summary)
+    added.add_argument("path", metavar="PAPER/EXPERIMENT")
+    added.add_argument(
+        "--recipe", help="recipe of the paper; the experiment's own name if left out"
+    )
+    added.add_argument("--parameters", type=json_of(dict), default={}, metavar="JSON")
+    _artifacts(added)
+    _output(added)
+    return added
 
-    def ledgers(added: argparse.ArgumentParser) -> None:
-        added.add_argument(
-            "--ledgers", action=_Assignments, nargs="+", required=True, metavar="PAPER=FOLDER"
-        )
 
-    added = command("cost", "tell what a configuration costs before it runs", "costs")
+def _artifacts(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--artifacts", action=_Assignments, nargs="*", default={}, metavar="ARGUMENT=FILE"
+    )
+    added.add_argument(
+        "--expected",
+        type=json_of(dict),
+        default={},
+        metavar="JSON",
+        help="identity that each artifact must have",
+    )
+
+
+def _output(added: argparse.ArgumentParser, **options: Any) -> None:
+    added.add_argument("--output", type=Path, required=True, **options)
+
+
+def _ledgers(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--ledgers", action=_Assignments, nargs="+", required=True, metavar="PAPER=FOLDER"
+    )
+
+
+def _draws(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--seed", type=int, required=True)
+    added.add_argument("--trials", type=int, required=True)
+
+
+def _costs(commands: Commands) -> None:
+    added = _command(commands, "cost", "tell what a configuration costs before it runs", "costs")
     added.add_argument("configs", type=Path, nargs="*", metavar="CONFIG")
     added.add_argument("--measured", type=Path, metavar="FOLDER", help="logs of a build")
-    added = command("measure", "write what the jobs of a build took", "costs")
+    added = _command(commands, "measure", "write what the jobs of a build took", "costs")
     added.add_argument("logs", type=Path, metavar="FOLDER")
     added.add_argument("--configs", type=Path, nargs="*", default=[], metavar="CONFIG")
-    output(added)
+    _output(added)
 
-    added = command("margins", "tell how certain the verdicts of a build are", "margins")
+    added = _command(commands, "margins", "tell how certain the verdicts of a build are", "margins")
     added.add_argument("papers", nargs="*", metavar="PAPER", help="all papers if left out")
     added.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER")
     added.add_argument("--below", type=float, default=math.inf, metavar="MARGIN")
     added.add_argument("--wanted", type=float, default=4.0, metavar="MARGIN")
     added.add_argument("--before", type=Path, metavar="FOLDER", help="another build's results")
 
-    added = command("data", "fetch, check and store a real table")
+
+def _data(commands: Commands) -> None:
+    added = _command(commands, "data", "fetch, check and store a real table")
     added.add_argument("name")
     added.add_argument("--mirrors", nargs="+", default=None, metavar="ADDRESS")
     added.add_argument(
@@ -136,95 +158,108 @@ def _parser() -> argparse.ArgumentParser:
     added.add_argument("--real", action="store_true", help="refuse a stand-in")
     added.add_argument("--looked-for-in", default="", help="written into the origin")
     added.add_argument("--origin", type=Path, help="takes where the table came from, as JSON")
-    output(added)
+    _output(added)
 
-    experiment("theory", "evaluate an experiment's theory")
 
-    def draws(added: argparse.ArgumentParser) -> None:
-        added.add_argument("--seed", type=int, required=True)
-        added.add_argument("--trials", type=int, required=True)
+def _experiments(commands: Commands) -> None:
+    _experiment(commands, "theory", "evaluate an experiment's theory")
 
-    added = experiment("simulate", "simulate one shard of an experiment's trials")
-    draws(added)
+    added = _experiment(commands, "simulate", "simulate one shard of an experiment's trials")
+    _draws(added)
     added.add_argument("--shard", type=_fraction, default=(0, 1), metavar="INDEX/COUNT")
-    added = experiment("summarise", "join an experiment's shards and summarise them")
+    added = _experiment(commands, "summarise", "join an experiment's shards and summarise them")
     added.add_argument("--shards", type=Path, nargs="+", required=True, metavar="FILE")
-    added = experiment("simulation", "simulate all trials of an experiment and summarise them")
-    draws(added)
+    added = _experiment(
+        commands, "simulation", "simulate all trials of an experiment and summarise them"
+    )
+    _draws(added)
     added.add_argument("--summary", type=Path, required=True, metavar="FILE")
-    experiment("intervals", "compute an experiment's confidence intervals")
+    _experiment(commands, "intervals", "compute an experiment's confidence intervals")
 
-    added = command("figure", "make one figure")
+
+def _drawings(commands: Commands) -> None:
+    added = _command(commands, "figure", "make one figure")
     added.add_argument("path", metavar="PAPER/FIGURE")
-    artifacts(added)
+    _artifacts(added)
     added.add_argument("--scale", choices=("paper", "quick", "own"), default="paper")
-    output(added, nargs="+")
-    added = command("table", "make one table")
+    _output(added, nargs="+")
+    added = _command(commands, "table", "make one table")
     added.add_argument("path", metavar="PAPER/TABLE")
-    artifacts(added)
-    output(added)
+    _artifacts(added)
+    _output(added)
 
+
+def _verdicts(commands: Commands) -> None:
     for name, summary in (
         ("judge", "judge the entries of a paper"),
         ("claim", "write the verdict on one entry to a file of its own"),
     ):
-        added = command(name, summary, "ledger_stages")
+        added = _command(commands, name, summary, "ledger_stages")
         added.add_argument("paper")
         added.add_argument("--cases", type=json_of(list), nargs="+", required=True, metavar="JSON")
-        artifacts(added)
-        output(added)
-    added = command("ledger", "join the ledgers with their verdicts", "ledger_stages")
+        _artifacts(added)
+        _output(added)
+    added = _command(commands, "ledger", "join the ledgers with their verdicts", "ledger_stages")
     added.add_argument("verdicts", type=Path, nargs="+", metavar="VERDICTS")
-    ledgers(added)
+    _ledgers(added)
     for kind in ("csv", "json", "findings"):
         added.add_argument(f"--{kind}", type=Path, required=True)
-    added = command("page", "show the ledger beside the figures", "ledger_stages")
+    added = _command(commands, "page", "show the ledger beside the figures", "ledger_stages")
     added.add_argument("ledger", type=Path)
     added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
     added.add_argument("--benchmarks", type=Path, required=True, metavar="FOLDER")
     added.add_argument("--entries", type=Path, required=True, metavar="FOLDER")
-    output(added)
-    added = command("gate", "fail if a verdict is not the expected one", "ledger_stages")
+    _output(added)
+    added = _command(commands, "gate", "fail if a verdict is not the expected one", "ledger_stages")
     added.add_argument("ledger", type=Path)
-    output(added)
+    _output(added)
 
-    added = command("crate", "export the ledger as an RO-Crate", "ledger_stages")
+
+def _publications(commands: Commands) -> None:
+    added = _command(commands, "crate", "export the ledger as an RO-Crate", "ledger_stages")
     added.add_argument("ledger", type=Path)
     added.add_argument("--files", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--published", required=True, metavar="YYYY-MM-DD")
-    output(added)
-    added = command("docs", "write what the repository says of the ledgers", "ledger_stages")
-    ledgers(added)
+    _output(added)
+    added = _command(
+        commands, "docs", "write what the repository says of the ledgers", "ledger_stages"
+    )
+    _ledgers(added)
     added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
     added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
     added.add_argument("--readme", type=Path, default=Path("README.md"))
-    output(added)
-    added = command("places", "look for a ledger's places in the paper's text", "ledger_stages")
+    _output(added)
+    added = _command(
+        commands, "places", "look for a ledger's places in the paper's text", "ledger_stages"
+    )
     added.add_argument("paper")
-    ledgers(added)
+    _ledgers(added)
     added.add_argument("--text", type=Path, required=True, metavar="FILE")
 
-    added = command(
-        "subsets", "list statements that read a part of their evidence", "ledger_stages"
+    added = _command(
+        commands, "subsets", "list statements that read a part of their evidence", "ledger_stages"
     )
     added.add_argument("papers", nargs="*", metavar="PAPER", help="all papers if left out")
 
-    added = command("falsify", "make a mistake and see which entries notice", "falsify")
+
+def _checks(commands: Commands) -> None:
+    added = _command(commands, "falsify", "make a mistake and see which entries notice", "falsify")
     added.add_argument("path", metavar="PAPER/VERSION")
     added.add_argument("--experiments", type=json_of(dict), required=True, metavar="JSON")
     added.add_argument("--groups", type=json_of(list), required=True, metavar="JSON")
-    output(added)
-    added = command("caught", "fail if a mistake was not caught", "falsify")
+    _output(added)
+    added = _command(commands, "caught", "fail if a mistake was not caught", "falsify")
     added.add_argument("versions", type=Path, nargs="+", metavar="FILE")
-    output(added)
+    _output(added)
 
-    added = command("imports", "draw which part of the packages imports which", "imports")
+    added = _command(
+        commands, "imports", "draw which part of the packages imports which", "imports"
+    )
     added.add_argument("--into", type=Path, metavar="PAGE", help="replace its Mermaid block")
 
-    output(command("schema", "write the JSON schema of the configuration"))
-    output(command("scales", "write the digests of the paper's scale", "scales"))
-    return parser
+    _output(_command(commands, "schema", "write the JSON schema of the configuration"))
+    _output(_command(commands, "scales", "write the digests of the paper's scale", "scales"))
 
 
 class _Assignments(argparse.Action):
