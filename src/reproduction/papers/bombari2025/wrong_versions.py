@@ -195,7 +195,7 @@ WRONG_VERSIONS = (
                 lambda _: lambda root, failure: root**2 / 2 + root * np.sqrt(np.log(1 / failure)),
             ),
         ),
-        turns=("conversion-holds-for-a-gaussian",),
+        turns=("conversion-of-zcdp",),
     ),
     WrongVersion(
         name="exponential-integral-of-the-neighbouring-order",
