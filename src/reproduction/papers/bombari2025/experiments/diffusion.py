@@ -63,6 +63,45 @@ def limit(parameters: Parameters, spectrum: str) -> np.ndarray:
     ).risk
 
 
+@per(
+    "spectrum",
+    printed_distance=Quantity(
+        "distance to the deterministic equivalent of the printed diffusion's risk in the limit of "
+        "many samples",
+        "time",
+    ),
+)
+def printed_limit(parameters: Parameters, earlier: Dataset, spectrum: str) -> np.ndarray:
+    """By Itô's formula the limit is (4.7) with 4 lambda in its descent; its noises stay."""
+    from scipy.integrate import solve_ivp
+
+    from privreg.theory.one_pass_dpgd import clipping
+
+    values = setting.eigenvalues(spectrum, parameters.dimension)
+    gamma, c, noise = parameters.aspect_ratio, parameters.clip_constant, parameters.label_noise_std
+    given = {"clip_constant": c, "label_noise_std": noise}
+    power, start = 2 * parameters.exponent, parameters.initial_rate
+    private = 2 * (c * gamma * start / parameters.budget.root) ** 2 * power
+
+    def slope(t: float, modes: np.ndarray) -> np.ndarray:
+        risk, left = np.mean(values * modes), 1 - t
+        rate = min(start * left ** (power / 2), 2 / gamma)
+        level = clipping.variance_factor(risk, **given) * (risk + noise**2 / 2)
+        fall = 4 * values * rate * clipping.descent_factor(risk, **given) * modes
+        # By Assumption 2 alpha is 0, without private noise before the end, or at least 1/2.
+        return values * rate**2 * level * gamma + private * left ** max(power - 1, 0) - fall
+
+    found = solve_ivp(
+        slope,
+        (0.0, 1.0),
+        np.full(len(values), 0.5),
+        t_eval=parameters.times,
+        rtol=1e-8,
+        atol=1e-11,
+    )
+    return values @ found.y / len(values) - earlier.risk.sel(spectrum=spectrum).values
+
+
 @per(*GRID, risk=Quantity("excess risk along the diffusion", "time"))
 def path(parameters: Parameters, trial: Trial, form: Form, spectrum: str) -> np.ndarray:
     """One path, as many steps as DP-GD takes."""
@@ -93,6 +132,6 @@ def distance(simulation: Dataset, theory: Dataset, form: str, spectrum: str) -> 
     return risk - theory.risk.sel(spectrum=spectrum).values[:, None]
 
 
-theory = stage(AXES, limit)
+theory = stage(AXES, limit, printed_limit)
 simulate = stage(AXES, path)
 summarise = stage(AXES, means(path), distance)
