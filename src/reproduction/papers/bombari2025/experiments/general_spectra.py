@@ -29,6 +29,9 @@ SEARCHED = (1e-7, 1e-8)
 # Where the lower bounds are nearly attained: the target along one large eigenvalue of few.
 LARGE, SHARE = (16.0, 64.0, 256.0), 1e-6
 CLIPS = (0.01, 0.1, 1.0, 10.0)
+# alpha and rho as powers of gamma: (5.14) holds for both, with alpha^2 gamma / rho^2 for one alone.
+GROWING = {"as printed": (-0.3, 0.8), "with alpha^2": (-0.2, 0.5)}
+GROWN = (1e-10, 1e-12)
 
 
 class Parameters(setting.Clipped):
@@ -53,6 +56,7 @@ AXES = {
     "largest": Axis("larger eigenvalue", "largest"),
     "aspect_ratio": setting.ASPECT_RATIO,
     "best": Axis("schedule of the best rate", SHAPES[:2]),
+    "condition": Axis("condition (5.14) that a growing alpha keeps", tuple(GROWING)),
 }
 SETTINGS = tuple(AXES)[:5]
 
@@ -154,7 +158,34 @@ def lower(parameters: Parameters, best: str) -> dict:
     }
 
 
-theory = stage(AXES, settings, powers, lower)
+@per(
+    "condition",
+    log_power_as_alpha_grows="power of ln(1/gamma) in the risk at (5.15) over (5.16), isotropic "
+    "data, alpha and rho powers of gamma",
+)
+def growing(parameters: Parameters, condition: str) -> float:
+    """Between two ratios; a bounded quotient has a power of 0 at most."""
+    from privreg import spectra
+    from privreg.schedules import Polynomial
+    from privreg.theory.one_pass_dpgd import deterministic_equivalent
+
+    of_alpha, of_rho = GROWING[condition]
+    quotients, logs = [], np.log(1 / np.array(GROWN))
+    for gamma, log in zip(GROWN, logs, strict=True):
+        alpha, rho = gamma**of_alpha, gamma**of_rho
+        rate = FACTOR * alpha * log / parameters.clip_constant
+        risk = deterministic_equivalent.solve(
+            spectra.isotropic(),
+            Polynomial(rate, alpha),
+            **parameters.problem(gamma, rho),
+            times=[1.0],
+        ).final_risk.item()
+        growth = alpha * gamma * log ** (1 / (1 + alpha))
+        quotients.append(risk / (growth + (growth / rho) ** 2))
+    return np.log(quotients[1] / quotients[0]) / np.log(logs[1] / logs[0])
+
+
+theory = stage(AXES, settings, powers, lower, growing)
 
 
 def _spectrum(smallest: float, largest: float) -> Spectrum:
