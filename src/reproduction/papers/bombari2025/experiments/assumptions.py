@@ -175,7 +175,10 @@ def gradient_power(earlier: Dataset) -> float:
         refuses=[1.01],
         id="discretisation-bound-as-printed",
         kind="theorem",
-        ours=["alpha = 1, gamma = 1/2, c = 3, rho = 1, n = 1000; q = |u|^2 / 2"],
+        ours=[
+            "alpha = 1, gamma = 1/2, c = 3, rho = 1, n = 1000",
+            "q = -|u|^2 / 2, that of z = 2 on isotropic data",
+        ],
         finding="discretisation-bound-lacks-a-factor",
         expect="contradicted",
         note="The lemma is for every clipping constant and ratio, so one is enough; it "
