@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     Pair = tuple[Record, Record]
 
 Normal = tuple[float, float]  # mean and variance
+Law = tuple[np.ndarray, np.ndarray]  # mean and covariance
 
 
 def apart(found: float, reference: float) -> float:
@@ -62,7 +63,7 @@ def record_pair(rows: np.ndarray, labels: np.ndarray) -> Pair:
 
 def stacked_law(
     law: HomogenisedSGD, record: Record, times: list[float] | np.ndarray, position: float
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Law:
     """Dense mean and covariance of the stacked iterates, as a linear map of independent noises."""
     d = law.problem.initial.size
     step = float(law.schedule.rate(position)) / d
@@ -86,6 +87,34 @@ def stacked_law(
     width = factors[-1].shape[1]
     stacked = np.vstack([np.pad(f, ((0, 0), (0, width - f.shape[1]))) for f in factors])
     return np.concatenate(means), stacked @ stacked.T
+
+
+def evolved_laws(law: HomogenisedSGD, laws: list[Law], start: float, end: float) -> list[Law]:
+    """Dense means and covariances at a later time, by the moments' differential equations of (9).
+
+    dm/dt = -gamma (A m - Sigma x~) and dV/dt = -gamma (A V + V A) + gamma^2 Q, solved together.
+    """
+    from scipy.integrate import solve_ivp
+
+    problem = law.problem
+    curvatures, d = problem.curvatures, problem.initial.size
+    pull = problem.eigenvalues * problem.target
+
+    def moments(state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows = state.reshape(len(laws), d + d * d)
+        return rows[:, :d], rows[:, d:].reshape(-1, d, d)
+
+    def slope(time: float, state: np.ndarray) -> np.ndarray:
+        mean, covariance = moments(state)
+        rate = float(law.schedule.rate(time))
+        noise = (2.0 * law.risk(time) * problem.eigenvalues + law.gradient_noise_std**2) / d
+        moved = curvatures[:, None] * covariance + covariance * curvatures
+        drift = -rate * moved + rate**2 * np.diag(noise)
+        return np.hstack([-rate * (curvatures * mean - pull), drift.reshape(len(laws), -1)]).ravel()
+
+    given = np.concatenate([np.concatenate([mean, spread.ravel()]) for mean, spread in laws])
+    found = solve_ivp(slope, (start, end), given, method="DOP853", rtol=1e-13, atol=1e-16)
+    return list(zip(*moments(found.y[:, -1]), strict=True))
 
 
 def small_case(design: Design, d: int, gradient_noise_std: float) -> tuple[HomogenisedSGD, Pair]:
