@@ -31,7 +31,8 @@ class Parameters(Strict):
     start_growth=stated(
         "log-log slope in ln(d) of the logarithm of the risk at the start, c_* = 1/25",
         where="Lemma B.1",
-        states="The logarithm of the diffusion's largest risk grows no faster than ln(d)^(3/4).",
+        states="Up to a fixed time the logarithm of the diffusion's largest risk grows no faster "
+        "than ln(d)^(3/4).",
         holds=below(0.75),
         refuses=[0.8],
         id="diffusion-risk-stays-bounded",

@@ -78,6 +78,7 @@ AXES = {
         refuses=[2e-9],
         id="variance-is-propagated-noise",
         kind="theorem",
+        ours=OURS,
     ),
 )
 def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
