@@ -54,6 +54,14 @@ def label_moments(problem: Problem, eta: float) -> np.ndarray:
     return driven(problem.eigenvalues, source, eta, problem.sample_size)
 
 
+def start_moments(problem: Problem, eta: float) -> np.ndarray:
+    """Of all iterates less w* that the start leaves, without noise."""
+    moments = [problem.target**2]
+    for _ in range(problem.sample_size - 1):
+        moments.append(transport(moments[-1], problem.eigenvalues, eta))
+    return np.array(moments)
+
+
 def tree_moments(lam: np.ndarray, shape: np.ndarray, eta: float, size: int) -> np.ndarray:
     """Of the iterates that the tree's noise makes, node by node."""
     total = np.zeros((size, lam.size))
@@ -106,10 +114,10 @@ def variance_bound(problem: Problem, shape: np.ndarray, eta: float) -> float:
     return least
 
 
-def middle_bound(problem: Problem, eta: float) -> float:
-    """Right side of (B.18) for label noise."""
+def middle_bound(problem: Problem, source: np.ndarray, eta: float) -> float:
+    """Right side of (B.18) with G the source."""
     lam, size = problem.eigenvalues, problem.sample_size
-    lost, source = 1 - (1 - eta * lam) ** size, problem.label_noise_std**2 * lam
+    lost = 1 - (1 - eta * lam) ** size
     first = 2 * BETA * eta / size * (lost @ source) * (lost @ lost)
     return float(first + np.sum(lost**2 / lam * source) / size)
 

@@ -10,11 +10,11 @@ from pydantic import Field
 from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Quantity, means, per, stage
-from reproduction.experiment.identities import below, every, stated
+from reproduction.experiment.identities import below, close, every, plus, stated
 from reproduction.experiment.parameters import Strict
 from reproduction.papers.anon2024 import public_features, setting
 
-PLACE = "Section 4.1, Sections B.3.1 and B.3.3, Lemmas B.10, B.11 and B.16"
+PLACE = "Sections 3.2 and 4.1, Sections B.3.1 and B.3.3, Lemmas B.10, B.11 and B.16"
 
 
 # N eta, up to which ten million coordinates are followed.
@@ -199,6 +199,65 @@ def small_ridges() -> dict[str, float]:
 
 
 @per(
+    "decay",
+    price_power=stated(
+        "log-log slope in d of the noise of the design H + lambda I as lambda vanishes",
+        where="Section 3.2, equation (3.1)",
+        states="As lambda vanishes the noise of the design lambda I + H grows in proportion to the "
+        "dimension.",
+        holds=every(close(1.0, absolute=0.05)),
+        refuses=[plus(0.1), plus(-0.1)],
+        wrong={"In proportion to the root of the dimension.": every(close(0.5, absolute=0.05))},
+        id="design-without-ridge",
+        kind="prose",
+        ours=[
+            "lambda a millionth of the least eigenvalue, d = 128 to 1024, N = 256",
+            "tr(Sigma^-1 H) times what noise of covariance Sigma adds to the risk, exactly",
+        ],
+    ),
+    price_over_identity=stated(
+        "noise of the design H + lambda I over that of the identity, lambda = 1000 lambda_1",
+        where="Section 3.2, equation (3.1)",
+        states="As lambda grows the noise of the design lambda I + H is nearly that of the "
+        "identity.",
+        holds=every(close(1.0, absolute=0.01)),
+        refuses=[plus(0.02), plus(-0.02)],
+        wrong={"At lambda = lambda_1 already.": "price_at_the_largest_eigenvalue"},
+        id="design-with-a-large-ridge",
+        kind="prose",
+        ours=[
+            "lambda a thousand times the largest eigenvalue, d = 1024, N = 256",
+            "tr(Sigma^-1 H) times what noise of covariance Sigma adds to the risk, exactly",
+        ],
+    ),
+    price_at_the_largest_eigenvalue="the same at lambda = lambda_1",
+)
+def extreme_ridges(parameters: Parameters, decay: float) -> dict[str, float]:
+    """At a step size of 1 / (4 tr(H)), the trace of the largest dimension."""
+    dimensions = parameters.dimension // np.array([8, 4, 2, 1])
+    eta = 0.25 / float(setting.power_law(parameters.dimension, decay).sum())
+
+    def price(dimension: int, ridge: float, weight: float = 1.0) -> float:
+        problem = setting.Problem(
+            decay=decay,
+            dimension=dimension,
+            sample_size=parameters.sample_size,
+            label_noise_std=0.0,
+        )
+        shape = weight * problem.eigenvalues + ridge
+        return float(np.sum(problem.eigenvalues / shape)) * problem.noise_risk(shape, eta)
+
+    least = 1e-6 * parameters.dimension**-decay
+    small = [price(int(d), least) for d in dimensions]
+    identity = price(parameters.dimension, 1.0, weight=0.0)
+    return {
+        "price_power": np.polyfit(np.log(dimensions), np.log(small), 1)[0],
+        "price_over_identity": price(parameters.dimension, 1000.0) / identity,
+        "price_at_the_largest_eigenvalue": price(parameters.dimension, 1.0) / identity,
+    }
+
+
+@per(
     *SAMPLED,
     inverse_ratio="tr(Sigma^-1 H) with public features over that of the population",
     forward_ratio="tr(Sigma H) with public features over that of the population",
@@ -244,7 +303,7 @@ def worst_direction(simulation: Dataset) -> float:
     return float(simulation.direction_ratio.max())
 
 
-theory = stage(AXES, traces, corollary_steps, equal_orders, small_ridges)
+theory = stage(AXES, traces, corollary_steps, equal_orders, small_ridges, extreme_ridges)
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), over_bound, worst_direction)
 

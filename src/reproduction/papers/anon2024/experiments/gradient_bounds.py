@@ -133,6 +133,33 @@ def product_constant(parameters: Parameters) -> float:
 
 
 @identity(
+    id="union-bound-of-b21",
+    where="Section B.2.1",
+    states="At the constant 3 (2 gamma_1 gamma_4 tr(Sigma^-1 H))^(1/2) log N a gradient is clipped "
+    "in one of N steps with probability at most 1/N, by the tails of Lemma B.2 at 1/N^3 and a "
+    "union bound.",
+    ours=[
+        "the trace under the root, as in the section's last line; our text of its first line has "
+        "it outside",
+        "N = 2 to 1000000, Gaussian features and label noise, forms of the identity of 1 to 1024 "
+        "dimensions",
+        "the estimate fails with probability 1/N^10, as in Lemma B.3",
+    ],
+    holds=below(1.0),
+    refuses=[1.01, 2.0],
+    wrong={"Without the factor 3.": "clipping_chance_without_three"},
+)
+def clipping_chance(parameters: Parameters) -> float:
+    """Largest union bound on a clipped gradient in N steps, times N."""
+    return _clipping_chance(parameters, 3)
+
+
+@per(clipping_chance_without_three="that bound for the tails at 1/N")
+def clipping_chance_without_three(parameters: Parameters) -> float:
+    return _clipping_chance(parameters, 1)
+
+
+@identity(
     id="one-step-b19",
     where="Lemma B.12, equation (B.19)",
     states="What a random step has above the mean step is at most beta eta^2 tr(H M) H.",
@@ -282,6 +309,17 @@ def _tail(parameters: Parameters, factor: float, degrees: int, *, power: float =
 
     failures = parameters.failures.values()
     return chi2.sf(factor * np.log(1 / failures) ** power, degrees) / failures
+
+
+def _clipping_chance(parameters: Parameters, power: int) -> float:
+    """With tails at N^-power. Label noise has the factor gamma_4 of the products, too."""
+    from scipy.stats import chi2
+
+    sizes = np.geomspace(2, 1e6, 61)
+    logs = power * np.log(sizes)
+    norm = np.max([chi2.sf(2 * GAUSSIAN_SCALE * d * logs, d) for d in parameters.degrees], axis=0)
+    step = norm + 2 * chi2.sf(GAUSSIAN_SCALE * logs, 1) + sizes**-10
+    return float((sizes**2 * step).max())
 
 
 def _watched_run(

@@ -28,7 +28,7 @@ class Parameters(setting.Problem):
     )
     relative_steps: exact.RelativeSteps = Field(description="Step sizes over that largest one.")
     bound_sizes: q.Some[q.SampleSize] = Field(
-        description="N at which Lemmas B.8 and B.9 are read, at the largest step size."
+        description="N at which Lemmas B.8 and B.9 and (B.18) are read."
     )
     large_size: q.Plural[q.SampleSize] = Field(
         description="N at which Lemma B.15 is read for its first step."
@@ -41,9 +41,12 @@ class Parameters(setting.Problem):
 
 AXES = {
     "noise_shape": setting.AXES["noise_shape"],
-    "source": Axis("where the variance comes from", ("label noise", "tree")),
+    "source": Axis("what the second moments come from", ("start", "label noise", "tree")),
     "step_size": setting.AXES["step_size"],
     "bound_size": Axis("number of rows N", "bound_sizes"),
+    "constant_source": Axis("source G of every step", ("label noise", *setting.SHAPES)),
+    # Of the largest at which the denominator of Lemma B.9 is positive.
+    "step_share": Axis("step size times beta tr(H)", (0.02, 0.1, 0.3, 0.6, 0.9)),
 }
 
 
@@ -149,7 +152,9 @@ def covariance_ratio(parameters: Parameters, noise_shape: str, step_size: float)
     "step_size",
     id="risk-by-second-moments-b6",
     where="Lemma B.6",
-    states="The risk of the average is at most the printed sum of the second moments.",
+    states="The risk of the average is at most the printed sum of the second moments, for the bias "
+    "and for the variance.",
+    ours=["N = 64", "step sizes up to the largest of Theorem 4.2"],
     note="The lemma is for noise that is new in every step; for the tree, whose increments take "
     "back, it is looser still.",
     **AT_MOST,
@@ -161,6 +166,9 @@ def average_ratio(parameters: Parameters, source: str, step_size: float) -> floa
         shape = parameters.shape("population", step_size)
         moments = exact.tree_moments(lam, shape, step_size, size)
         risk = parameters.noise_risk(shape, step_size)
+    elif source == "start":
+        moments = exact.start_moments(parameters, step_size)
+        risk = parameters.plain_risk(step_size).bias
     else:
         moments = exact.label_moments(parameters, step_size)
         risk = parameters.plain_risk(step_size).label_noise
@@ -184,44 +192,63 @@ def variance_ratio(parameters: Parameters, noise_shape: str, step_size: float) -
     return variance / exact.variance_bound(parameters, shape, step_size)
 
 
-@per(
+@identity(
     "bound_size",
-    label_variance_ratio=stated(
-        "exact variance from label noise over the least bound of Lemma B.8 over k",
-        where="Lemma B.8",
-        states="The variance is at most the printed bound for every k.",
-        id="variance-bound-b8",
-        ours=["label noise alone", AT_THE_CAP],
-        **AT_MOST,
-    ),
-    middle_variance_ratio=stated(
-        "exact variance from label noise over (B.18) with G = sigma^2 H",
-        where="Section B.5.5, equation (B.18)",
-        states="The variance is at most the printed bound.",
-        id="middle-bound-b18",
-        ours=["label noise alone", AT_THE_CAP],
-        **AT_MOST,
-    ),
-    bias_ratio=stated(
-        "exact bias over the least bound of Lemma B.9 over k",
-        where="Lemma B.9",
-        states="The bias is at most the printed bound for every k.",
-        id="bias-bound-b9",
-        ours=[AT_THE_CAP],
-        **AT_MOST,
-    ),
+    id="variance-bound-b8",
+    where="Lemma B.8",
+    states="The variance is at most the printed bound for every k.",
+    ours=["label noise alone", AT_THE_CAP],
+    **AT_MOST,
 )
-def nonprivate_ratios(parameters: Parameters, bound_size: int) -> dict[str, float]:
-    """At these sizes a head of eigenvalues is learnt, which makes the bounds bind."""
+def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
+    """Exact variance from label noise over the least bound of Lemma B.8 over k."""
+    # At these sizes a head of eigenvalues is learnt, which makes the bounds bind.
     problem = parameters.model_copy(update={"sample_size": bound_size})
     eta = problem.step_cap
-    risk = problem.plain_risk(eta)
-    variance = exact.variance_bound(problem, np.zeros(problem.dimension), eta)
-    return {
-        "label_variance_ratio": risk.label_noise / variance,
-        "middle_variance_ratio": risk.label_noise / exact.middle_bound(problem, eta),
-        "bias_ratio": risk.bias / exact.bias_bound(problem, eta),
-    }
+    bound = exact.variance_bound(problem, np.zeros(problem.dimension), eta)
+    return problem.plain_risk(eta).label_noise / bound
+
+
+@identity(
+    "constant_source",
+    "bound_size",
+    id="middle-bound-b18",
+    where="Section B.5.5, equation (B.18)",
+    states="The variance is at most the printed bound, whatever bounds the sources.",
+    ours=["sources as large as their bound G: label noise, the identity, the design", AT_THE_CAP],
+    **AT_MOST,
+)
+def middle_variance_ratio(parameters: Parameters, constant_source: str, bound_size: int) -> float:
+    """Exact variance from a constant source over (B.18)."""
+    problem = parameters.model_copy(update={"sample_size": bound_size})
+    eta = problem.step_cap
+    if constant_source == "label noise":
+        source = problem.label_noise_std**2 * problem.eigenvalues
+        variance = problem.plain_risk(eta).label_noise
+    else:
+        source = problem.shape(constant_source, eta)
+        variance = problem.noise_risk(source, eta, "independent")
+    return variance / exact.middle_bound(problem, source, eta)
+
+
+@identity(
+    "step_share",
+    "bound_size",
+    id="bias-bound-b9",
+    where="Lemma B.9",
+    states="The bias is at most the printed bound for every k, at every step size at which the "
+    "bound is positive.",
+    ours=[
+        "beta = 16 sigma_z^2, the smaller one that is printed",
+        "beta eta tr(H) = 0.02 to 0.9, N = 64 to 32768",
+    ],
+    **AT_MOST,
+)
+def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> float:
+    """Exact bias over the least bound of Lemma B.9 over k."""
+    problem = parameters.model_copy(update={"sample_size": bound_size})
+    eta = step_share / (exact.PRINTED_BETA * float(problem.eigenvalues.sum()))
+    return problem.plain_risk(eta).bias / exact.bias_bound(problem, eta)
 
 
 @per(
@@ -331,18 +358,37 @@ def early_ratio(parameters: Parameters) -> float:
 @identity(
     id="elementary-head-bound",
     where="Section B.5.5",
-    states="1 - (1 - eta x)^N is at most the smaller of 1 and N eta x.",
+    states="For x between 0 and 1/eta, 1 - (1 - eta x)^N is at most the smaller of 1 and N eta x.",
+    ours=["eta x = 1e-6 to 0.999, N = 64 to 32768"],
     holds=below(1.0),
     refuses=[1.01, 1.5],
+    wrong={
+        "At most the smaller of 1/2 and N eta x.": "head_ratio_to_a_half",
+        "At most the smaller of 1 and N eta x / 2.": "head_ratio_to_half_the_slope",
+    },
 )
 def head_ratio(parameters: Parameters) -> float:
     """Largest 1 - (1 - eta x)^N over min(1, N eta x)."""
-    shrinkage = np.outer(parameters.step_sizes, parameters.eigenvalues)
-    size = parameters.sample_size
-    lost = -np.expm1(size * np.log1p(-shrinkage))
-    return (lost / np.minimum(1.0, size * shrinkage)).max()
+    return _head_ratio(parameters, 1.0, 1.0)
+
+
+@per(
+    head_ratio_to_a_half="largest 1 - (1 - eta x)^N over min(1/2, N eta x)",
+    head_ratio_to_half_the_slope="largest 1 - (1 - eta x)^N over min(1, N eta x / 2)",
+)
+def other_head_ratios(parameters: Parameters) -> dict[str, float]:
+    return {
+        "head_ratio_to_a_half": _head_ratio(parameters, 0.5, 1.0),
+        "head_ratio_to_half_the_slope": _head_ratio(parameters, 1.0, 0.5),
+    }
 
 
 theory = stage(
     AXES, attributes=lambda parameters: {"cap": parameters.step_cap}, blocks_of=globals()
 )
+
+
+def _head_ratio(parameters: Parameters, most: float, slope: float) -> float:
+    shrinkage, sizes = np.geomspace(1e-6, 0.999, 200), np.array(parameters.bound_sizes)[:, None]
+    lost = -np.expm1(sizes * np.log1p(-shrinkage))
+    return float((lost / np.minimum(most, slope * sizes * shrinkage)).max())
