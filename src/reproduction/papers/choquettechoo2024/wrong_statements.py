@@ -100,6 +100,7 @@ WRONG_STATEMENTS = (
                 "damped_constant": power("step_size", 0.1),
                 "last_damping_constant": power("small_dimension", 0.1),
                 "geometric_constant": power("step_size", 0.05),
+                "geometric_constant_of_spectra": power("small_dimension", 0.05),
             },
             "theory/helper_lemmas": {
                 "sensitivity_ratio": power("damping", 0.1),

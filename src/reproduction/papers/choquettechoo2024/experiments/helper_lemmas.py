@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import NamedTuple
+
 import numpy as np
 from pydantic import Field
 
@@ -10,7 +13,7 @@ from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.identities import above, below, identity, stated
 from reproduction.experiment.parameters import Strict
 
-PLACE = "Definition D.3, Remark F.7, Lemmas F.19 to F.22"
+PLACE = "Definition D.3, Lemma F.6, Remark F.7, Lemmas F.19 to F.22"
 # Remark F.7's constants for Gaussian vectors.
 TAIL_CONSTANT, ROOT_CONSTANT, TRACE_CONSTANT = 0.1457, 8.0, 16.0
 
@@ -71,6 +74,79 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
         root.append((quantile / (ROOT_CONSTANT * (d * np.sqrt(logarithm) + logarithm))).max())
         trace.append((quantile / (TRACE_CONSTANT * d * logarithm)).max())
     return {"root_quantile_ratio": max(root), "trace_quantile_ratio": max(trace)}
+
+
+@per(
+    tail_exponent=stated(
+        "least -log P / min(t^2 / (sigma^4 |A|_F^2), t / (sigma^2 |A|)) over forms and t",
+        where="Lemma F.6",
+        states="A quadratic form of independent sub-Gaussian variables with proxy sigma^2 exceeds "
+        "its mean by t with probability at most exp(-c min{t^2 / (sigma^4 |A|_F^2), t / (sigma^2 "
+        "|A|)}), for a universal c.",
+        holds=above(TAIL_CONSTANT),
+        refuses=[0.145, 0.08],
+        wrong={"With t^2 / (sigma^4 |A|_F^2) alone in the exponent.": "frobenius_exponent"},
+        id="tail-bound-f6",
+        ours=[
+            "c = 0.1457",
+            "300 normal forms of up to 200 eigenvalues of one or both signs, by Chernoff's bound",
+            "all values of random signs and of laws on -1, 0, 1, of mass 0.01 to 0.3 off 0, of "
+            "25 forms",
+        ],
+    ),
+    frobenius_exponent="the same with the first term alone",
+    quantile_constant=stated(
+        "largest quantile over sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho))",
+        where="Lemma F.6",
+        states="With probability 1 - rho, rho < 1/3, a form of a positive semi-definite matrix is "
+        "at most a universal constant times sigma^2 (tr A log^(1/2)(1/rho) + |A| log(1/rho)).",
+        holds=below(2.0),
+        refuses=[2.1, 4.0],
+        wrong={"Without its second term.": "trace_constant"},
+        id="quantile-bound-f6",
+        ours=[
+            "the constant 2",
+            "normal identities of 1 to 1024 rows, and the forms of discrete laws",
+        ],
+        note="The lemma's last bound is weaker, for log(1/rho) exceeds 1.",
+    ),
+    trace_constant="the same over its first term alone",
+)
+def tails(parameters: Parameters) -> dict[str, float]:
+    """Lemma F.6: normal forms, and discrete ones of which every value is listed."""
+    from scipy.stats import chi2
+
+    rng = np.random.Generator(np.random.SFC64(4))
+    exponents = [_normal_exponents(rng) for _ in range(300)]
+    failures = parameters.failures.values()
+    logarithm = np.log(1 / failures)
+    constants = []
+    for d in parameters.degrees:
+        quantile = chi2.isf(failures, d)
+        first = d * np.sqrt(logarithm)
+        constants.append(((quantile / (first + logarithm)).max(), (quantile / first).max()))
+    forms = _forms(rng)
+    for law in (_Law(1.0), *(_Law(mass) for mass in (0.01, 0.1, 0.3))):
+        for matrix in forms:
+            values, tail = law.form(matrix)
+            mean = float(law.mass * np.trace(matrix))
+            exponents.append(_exponents(matrix, (values - mean) / law.proxy, -np.log(tail)))
+            if np.linalg.eigvalsh(matrix).min() > -1e-12:
+                # The least value that is exceeded with probability rho at most.
+                quantile = np.array(
+                    [values[np.append(tail[1:], 0.0) <= rho][0] for rho in failures]
+                )
+                first = law.proxy * np.trace(matrix) * np.sqrt(logarithm)
+                second = law.proxy * np.linalg.norm(matrix, 2) * logarithm
+                constants.append(((quantile / (first + second)).max(), (quantile / first).max()))
+    whole, frobenius = np.min(exponents, axis=0)
+    both, alone = np.max(constants, axis=0)
+    return {
+        "tail_exponent": float(whole),
+        "frobenius_exponent": float(frobenius),
+        "quantile_constant": float(both),
+        "trace_constant": float(alone),
+    }
 
 
 @per(
@@ -188,6 +264,62 @@ def decay(damping: float) -> dict[str, float]:
 
 
 theory = stage(AXES, blocks_of=globals())
+
+
+class _Law(NamedTuple):
+    """-1 and 1 of this mass together, else 0."""
+
+    mass: float
+
+    @property
+    def proxy(self) -> float:
+        """Least sigma^2 of Definition F.4, on a grid."""
+        at = np.geomspace(1e-3, 60, 4000)
+        return float((2 * np.log1p(self.mass * (np.cosh(at) - 1)) / at**2).max())
+
+    def form(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values of x'Ax in increasing order, and the probability of each or more."""
+        points = [-1.0, 1.0] if self.mass == 1 else [-1.0, 0.0, 1.0]
+        x = np.array(list(product(points, repeat=len(matrix))))
+        weights = np.where(x == 0, 1 - self.mass, self.mass / 2).prod(axis=1)
+        values = np.einsum("ni,ij,nj->n", x, matrix, x)
+        order = np.argsort(values)
+        return values[order], np.minimum(1.0, np.cumsum(weights[order][::-1])[::-1])
+
+
+def _forms(rng: np.random.Generator) -> list[np.ndarray]:
+    """Diagonal, off the diagonal, of rank one and random, half of the last ones definite."""
+    drawn = rng.standard_normal((18, 5, 5))
+    drawn = drawn + drawn.transpose(0, 2, 1)
+    drawn[::2] = drawn[::2] @ drawn[::2]
+    ones = np.ones((5, 5))
+    plain = [np.eye(1), np.eye(2), np.eye(5), np.fliplr(np.eye(4)), ones - np.eye(5), ones, -ones]
+    return [*plain, *drawn]
+
+
+def _exponents(matrix: np.ndarray, excess: np.ndarray, logs: np.ndarray) -> tuple[float, float]:
+    """Least -log P over the exponent of Lemma F.6 at c = 1, and over its first term."""
+    above_mean = excess > 1e-9 * np.abs(matrix).sum()
+    t, logs = excess[above_mean], logs[above_mean]
+    first, second = t**2 / np.sum(matrix**2), t / np.linalg.norm(matrix, 2)
+    return (
+        float((logs / np.minimum(first, second)).min(initial=np.inf)),
+        float((logs / first).min(initial=np.inf)),
+    )
+
+
+def _normal_exponents(rng: np.random.Generator) -> tuple[float, float]:
+    """Of a diagonal form of normal variables, P by Chernoff's bound, which is no smaller."""
+    count = int(rng.integers(1, 200))
+    values = np.append(1.0, np.exp(-rng.uniform(0, 4) * rng.uniform(size=count)))
+    values[1:] *= np.where(rng.uniform(size=count) < rng.choice([0.0, 0.3]), -1, 1)
+    squares = float(np.sum(values**2))
+    t = squares * np.geomspace(0.03, 30, 60)
+    theta = np.linspace(0, 0.5, 402)[1:-1]
+    cumulants = -0.5 * np.log1p(-2 * np.outer(theta, values)).sum(axis=1) - theta * values.sum()
+    logs = np.max(np.outer(theta, t) - cumulants[:, None], axis=0)
+    # The largest eigenvalue is 1.
+    return float((logs / np.minimum(t**2 / squares, t)).min()), float((logs / t**2).min() * squares)
 
 
 def _trace_of_product(rng: np.random.Generator) -> float:

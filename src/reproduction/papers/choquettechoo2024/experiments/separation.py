@@ -45,6 +45,7 @@ AXES = {
     "step_size": Axis("step size eta", "step_sizes"),
     "damping": Axis("damping nu", "dampings"),
     "small_dimension": Axis("dimension d of one covariance", (8, 32, 128, 512, 2048)),
+    "spectrum_decay": Axis("a of eigenvalues k^-a", (0.0, 1.0, 2.0)),
     "step_trace": Axis("step size times tr H, c of Proposition C.24", (0.01, 0.05, 0.25)),
 }
 
@@ -101,17 +102,19 @@ def damped_constant(parameters: Parameters, step_size: float, damping: float) ->
     geometric_constant="its risk over the geometric mean of Noisy-SGD's and the lower bound",
 )
 def geometric_constant(parameters: Parameters, step_size: float) -> float:
-    from privreg.theory.correlated_noise.bounds import universal_lower_bound
+    return _geometric_constant(parameters, float(step_size))
 
-    eigenvalues = parameters.eigenvalues
-    damping = float(np.sqrt(step_size * eigenvalues.sum() / eigenvalues.size))
-    sgd = regression.exact_risk(
-        regression.Setting(eigenvalues, float(step_size)), "noisy_sgd", rho=1.0
-    )
-    least = universal_lower_bound(
-        eigenvalues, step_size=float(step_size), noise_multiplier=0.5**0.5
-    )
-    return float(parameters.damped_risk(step_size, damping) / np.sqrt(sgd * least))
+
+@per(
+    "small_dimension",
+    "spectrum_decay",
+    geometric_constant_of_spectra="the same at the least step size",
+)
+def geometric_constant_of_spectra(
+    parameters: Parameters, small_dimension: int, spectrum_decay: float
+) -> float:
+    at = parameters.model_copy(update={"dimension": small_dimension, "decay": spectrum_decay})
+    return _geometric_constant(at, float(parameters.step_sizes.low))
 
 
 @per(
@@ -129,3 +132,13 @@ def last_damping_constant(parameters: Parameters, small_dimension: int, step_tra
 
 
 theory = stage(AXES, blocks_of=globals())
+
+
+def _geometric_constant(parameters: Parameters, step_size: float) -> float:
+    from privreg.theory.correlated_noise.bounds import universal_lower_bound
+
+    eigenvalues = parameters.eigenvalues
+    damping = float(np.sqrt(step_size * eigenvalues.sum() / eigenvalues.size))
+    sgd = regression.exact_risk(regression.Setting(eigenvalues, step_size), "noisy_sgd", rho=1.0)
+    least = universal_lower_bound(eigenvalues, step_size=step_size, noise_multiplier=0.5**0.5)
+    return float(parameters.damped_risk(step_size, damping) / np.sqrt(sgd * least))

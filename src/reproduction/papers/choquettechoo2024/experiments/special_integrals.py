@@ -222,7 +222,8 @@ def quadratic_form_ratio(parameters: Parameters) -> float:
 @identity(
     id="first-kind-f8",
     where="Section F.4, equation (97)",
-    states="Property F.8, the integral with a plus reduces to K.",
+    states="Property F.8, the integral of 1 / (1 + m sin^2)^(1/2) over a quarter period is "
+    "(1 + m)^(-1/2) K at the modulus (m / (1 + m))^(1/2).",
     ours=["m = 0.01, 0.3, 0.9"],
     holds=AGREES,
     refuses=REFUSED,
@@ -242,7 +243,8 @@ def first_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-f9",
     where="Section F.4, equation (98)",
-    states="Property F.9, that with a characteristic reduces to K and Pi.",
+    states="Property F.9, the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over a "
+    "quarter period is the printed sum of K and Pi.",
     ours=["m = 0.01, 0.3, 0.9 and characteristics from -3 to 0.99"],
     holds=AGREES,
     refuses=REFUSED,

@@ -121,7 +121,25 @@ def steep_row_distance() -> float:
     )
 
 
-theory = stage(AXES, rates, steep_row_distance)
+@per(
+    rank_slope=Quantity(
+        "log-log slope of the risk over the stable rank of H^(1/2), eigenvalues (1, e, ..., e)",
+        "algorithm",
+    ),
+)
+def rank_slopes(parameters: Parameters) -> np.ndarray:
+    """From equal eigenvalues to nearly rank one, the dimension staying what it is."""
+    ranks, risks = [], []
+    for rest in np.geomspace(1.0, 1e-4, 9):
+        eigenvalues = np.append(1.0, np.full(parameters.dimensions[-1] - 1, rest))
+        root = np.sqrt(eigenvalues)
+        ranks.append(float(np.sum(root**2) / root.max() ** 2))
+        setting = regression.Setting(eigenvalues, parameters.step_size)
+        risks.append(regression.exact_risks(setting, rho=parameters.rho))
+    return regression.slope(ranks, risks)
+
+
+theory = stage(AXES, rates, steep_row_distance, rank_slopes)
 
 
 def _constants(parameters: Parameters, row: _Row) -> dict:
