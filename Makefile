@@ -25,6 +25,8 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 # A notebook's shell may set what breaks figures and the installation.
 unexport MPLBACKEND SOURCE_DATE_EPOCH
+# Containers set it, and each start of an interpreter would compile again what was edited since.
+unexport PYTHONDONTWRITEBYTECODE
 
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
@@ -46,8 +48,12 @@ quick: setup
 quick-studies: setup
 	snakemake studies --configfile config/quick.yaml
 
-test: setup lint
-	python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+test: setup
+	@# Linters and type checker use one core: beside the tests, and what they say comes after them.
+	mkdir -p build
+	$(MAKE_COMMAND) lint >build/lint.log 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
+		python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+		wait $$lint; linted=$$?; cat build/lint.log; exit $$((tests | linted))
 
 test-all: test test-long
 
