@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,15 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 
+def _cheap_plans(patch: pytest.MonkeyPatch) -> None:
+    """Plans among two methods, against a sixth of the runs: whole ones have tests of their own."""
+    from privreg.planning import plan
+    from reproduction.studies import regret
+
+    patch.setattr(plan, "plan_run", partial(plan.plan_run, methods=["full_batch", "adassp"]))
+    patch.setattr(regret, "ROUNDS", ((106, 1), (2, 1)))
+
+
 class Built:
     """Artifacts by `stage/experiment`, each built when it is first asked for."""
 
@@ -131,8 +141,8 @@ class Built:
         stage = STAGE_THAT_WRITES[kind]
         reads = self._reads(stage, paper, name)
         with pytest.MonkeyPatch.context() as patch:
-            # What plans are compared with is half of their time: 108 runs in place of 598.
-            patch.setattr("reproduction.studies.regret.ROUNDS", ((106, 1), (2, 1)))
+            if paper == "studies":
+                _cheap_plans(patch)
             getattr(stages, stage)(f"{paper}/{name}", **options, artifacts=reads, output=path)
 
     def _shards(self, paper: str, name: str, options: dict[str, Any]) -> list[Path]:
