@@ -2,6 +2,7 @@
 
 import json
 import resource
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,12 @@ def _at_the_root(monkeypatch, request):
     monkeypatch.chdir(request.config.rootpath)
 
 
+@cache
+def whole_plan():
+    """Of the configuration as it is, which half a second goes into."""
+    return Plan(costs.merged())
+
+
 def predicted(tmp_path, overlay):
     path = tmp_path / "overlay.json"
     path.write_text(json.dumps({"brown2024": {"experiments": {"fixed_ratio": overlay}}}))
@@ -26,7 +33,7 @@ def predicted(tmp_path, overlay):
 
 
 def test_the_measured_configuration_costs_what_was_measured():
-    found = costs.predict(Plan(costs.merged()))
+    found = costs.predict(whole_plan())
     measured = json.loads(costs.COSTS.read_text())
     for key, cost in found.items():
         if cost.known and cost.trials == measured[key].get("trials"):
@@ -37,7 +44,7 @@ def test_the_measured_configuration_costs_what_was_measured():
 
 
 def test_time_grows_with_the_trials_and_memory_does_not(tmp_path):
-    one = costs.predict(Plan(costs.merged()))[KEY]
+    one = costs.predict(whole_plan())[KEY]
     ten = predicted(tmp_path, {"trials": 200, "shards": 4})
     start = prediction.START * one.jobs
     assert ten.seconds - start == pytest.approx(10 * (one.seconds - start))
@@ -63,7 +70,7 @@ def test_changed_parameters_without_stated_work_are_said_to_be_unknown(tmp_path)
 
 
 def test_a_killed_job_asks_for_twice_as_much():
-    needs = costs.Needs(Plan(costs.merged()))
+    needs = costs.Needs(whole_plan())
     job = SimpleNamespace(paper="brown2024", experiment="fixed_ratio")
     for ask in (needs.memory_mb("simulation"), needs.minutes("simulation")):
         assert ask(job, 2) == 2 * ask(job, 1)
@@ -88,7 +95,7 @@ def log(folder, key, seconds, memory, **of):
 
 def test_a_build_stands_beside_its_prediction(tmp_path, capsys):
     """Four shards of twice the predicted time, and a stage of another paper as predicted."""
-    expected = costs.predict(Plan(costs.merged()))
+    expected = costs.predict(whole_plan())
     for shard in range(4):
         log(tmp_path, f"{KEY}/{shard}", expected[KEY].seconds / 2, 100, trials=20, jobs=4)
     other = "theory/lin2025/scaling"
@@ -156,7 +163,7 @@ def test_a_job_measures_itself_to_its_end(tmp_path):
 
 def test_what_nothing_reads_is_not_counted():
     """`all` leaves alone what no figure, table or entry reads; its rule still has needs."""
-    plan = Plan(costs.merged())
+    plan = whole_plan()
     unread = "theory/brown2024/coverage_clipped"
     job = SimpleNamespace(paper="brown2024", experiment="coverage_clipped")
     assert costs.Needs(plan).memory_mb("theory")(job, 1) > 0
