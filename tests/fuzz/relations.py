@@ -329,19 +329,12 @@ def table_of(records: Sequence[tuple[Any, float]]) -> tuple[np.ndarray, np.ndarr
 def pairs(
     relation: Neighbours, others: Sequence[int], *, intercept: bool = False
 ) -> Iterator[NeighbouringTables]:
-    """All pairs by a relation whose first table has these other records.
-
-    The record is at both ends of them; what replaces another, at either end in turn.
-    """
+    """All pairs by a relation whose first table has these other records, at both ends of them."""
     rest = [RECORDS[each] for each in others]
     for number, record in enumerate(RECORDS):
         for place in sorted({0, len(rest)}):
             features, labels = table_of([*rest[:place], record, *rest[place:]])
-            for other, (row, label) in enumerate(
-                RECORDS[:number] if relation is REPLACE else RECORDS[:1]
-            ):
-                if relation is REPLACE and rest and (number + other) % 2 == bool(place):
-                    continue
+            for row, label in RECORDS[:number] if relation is REPLACE else RECORDS[:1]:
                 new = ([[1.0, *row]] if intercept else [row], [label])
                 yield neighbouring_tables(
                     np.column_stack([np.ones(len(labels)), features]) if intercept else features,
