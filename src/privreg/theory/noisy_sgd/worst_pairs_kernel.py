@@ -1,4 +1,7 @@
-"""Divergences of all ordered pairs from Gram matrices of 4 x 4, with bounds of their errors."""
+"""Divergences of all ordered pairs from Gram matrices of 4 x 4, with bounds of their errors.
+
+What is called once or twice a pair is inlined: a call costs about as much as what it computes.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def pair_divergences(
         reach[i] = corner * outer[i, i] + 2.0 * side
         blur[i] = rounding * (reach[i] + 2.0 * side**2) / (1.0 + excess)
         pull[i] = step * abs(residuals[i]) * lengths[i, 0]
-    gram, left, factor = np.empty((4, 4)), np.empty((4, 4)), np.empty((4, 4))
+    gram, factor = np.empty((4, 4)), np.empty((4, 4))
     turned, small = np.empty((4, 4)), np.empty((4, 4))
     core, move = np.empty((2, 2)), np.zeros(4)
     solution, spare = np.empty(4), np.empty(4)
@@ -62,10 +65,12 @@ def pair_divergences(
                     gram[2 * p, 2 * q + 1] = mixed[u, v]
                     gram[2 * p + 1, 2 * q] = mixed[u, v]
                     gram[2 * p + 1, 2 * q + 1] = inner[u, v]
-            rank = _factor(gram, left, factor, pivots)
+            # Two columns of the factor tell most covariances that are not definite.
+            least = 1e-15 * max(gram[0, 0], gram[1, 1], gram[2, 2], gram[3, 3])
+            rank, stop = _factor(gram, factor, pivots, least, 0, 2), 2
             # The other order of the pair has the same factor, its rows in the other order.
             for k in range(4):
-                for r in range(rank):
+                for r in range(2):
                     turned[k, r] = factor[(k + 2) % 4, r]
             for turn in range(2):
                 first, second = (i, j) if turn == 0 else (j, i)
@@ -76,7 +81,15 @@ def pair_divergences(
                 core[0, 1], core[1, 1] = -weight[0] * step, -weight[1] * step
                 move[0], move[2] = -step * residuals[first], step * residuals[second]
                 rows = factor if turn == 0 else turned
-                mixture, quadratic, margin = _mixture(rows, rank, core, move, small, solution)
+                margin = _two_pivots(rows, min(rank, 2), core, small, solution)
+                mixture = np.inf
+                if margin > 0.0:
+                    if rank == stop == 2:
+                        rank, stop = _factor(gram, factor, pivots, least, 2, 4), 4
+                        for k in range(4):
+                            for r in range(2, 4):
+                                turned[k, r] = factor[(k + 2) % 4, r]
+                    mixture, quadratic, margin = _mixture(rows, rank, core, move, small, solution)
                 if np.isinf(mixture):
                     doubt = _doubt(norms, rows, pivots, turn, margin, core, small, solution, spare)
                     result[first, second] = np.inf
@@ -91,7 +104,7 @@ def pair_divergences(
                     lost = rounding * (size + spread)
                     moved = rounding * ((pull[first] + pull[second]) ** 2 + spread * quadratic)
                     if rank < 4:
-                        own, cross, shift = _left_out(left, norms, turn, core, move)
+                        own, cross, shift = _left_out(gram, norms, turn, core, move)
                         lost += own + cross**2 * inverse
                         moved += shift**2 + cross**2 * quadratic * inverse
                     blurred = weight[1] * blur[second] - weight[0] * blur[first]
@@ -104,28 +117,26 @@ def pair_divergences(
     return result, errors
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _factor(
-    gram: NDArray[np.float64],
     left: NDArray[np.float64],
     factor: NDArray[np.float64],
     pivots: NDArray[np.int64],
+    least: float,
+    start: int,
+    stop: int,
 ) -> int:
-    """Rank of a Gram matrix, and its pivoted Cholesky factor in as many columns of `factor`.
+    """Columns `start` to `stop` of a Gram matrix's pivoted Cholesky factor, or up to its rank.
 
     The columns may be parallel (they are if Σ is isotropic), so it stops at the rank, with what it
-    leaves out in `left`.
+    leaves out in `left`, which is the matrix itself before the first column.
     """
-    for k in range(4):
-        for m in range(4):
-            left[k, m] = gram[k, m]
-    scale = max(gram[0, 0], gram[1, 1], gram[2, 2], gram[3, 3])
-    for r in range(4):
+    for r in range(start, stop):
         pivot = 0
         for k in range(4):
             if left[k, k] > left[pivot, pivot]:
                 pivot = k
-        if not left[pivot, pivot] > 1e-15 * scale:
+        if not left[pivot, pivot] > least:
             return r
         pivots[r] = pivot
         root = np.sqrt(left[pivot, pivot])
@@ -135,7 +146,7 @@ def _factor(
             for m in range(4):
                 left[k, m] -= factor[k, r] * factor[m, r]
         left[pivot, pivot] = 0.0
-    return 4
+    return stop
 
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
@@ -158,7 +169,40 @@ def _left_out(
     return own, cross, shift
 
 
-@nb.njit(cache=True, nogil=True, error_model="numpy")
+@nb.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
+def _two_pivots(
+    factor: NDArray[np.float64],
+    rank: int,
+    core: NDArray[np.float64],
+    small: NDArray[np.float64],
+    solution: NDArray[np.float64],
+) -> float:
+    """The first of `_mixture`'s first two pivots that is not positive, or else a positive one."""
+    total = 1.0
+    for r in range(rank):
+        a, b = factor[0, r] * core[0, 0], factor[0, r] * core[0, 1]
+        c, d = factor[1, r] * core[0, 1], factor[2, r] * core[1, 0]
+        e, f = factor[2, r] * core[1, 1], factor[3, r] * core[1, 1]
+        for s in range(r + 1):
+            total = 1.0 if r == s else 0.0
+            total += a * factor[0, s]
+            total += b * factor[1, s]
+            total += c * factor[0, s]
+            total += d * factor[2, s]
+            total += e * factor[3, s]
+            total += f * factor[2, s]
+            if s < r:
+                small[r, s] = total / small[s, s]
+            elif r == 1:
+                total -= small[1, 0] * small[1, 0]
+        if not total > 0.0:
+            solution[0] = r
+            return total
+        small[r, r] = np.sqrt(total)
+    return total
+
+
+@nb.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)
 def _mixture(
     factor: NDArray[np.float64],
     rank: int,
