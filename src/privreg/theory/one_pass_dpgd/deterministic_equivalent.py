@@ -29,7 +29,13 @@ from privreg.theory.one_pass_dpgd.settings import (
     require_scalars,
     require_settings,
 )
-from privreg.validation import require_answer, require_array, require_instance, require_number
+from privreg.validation import (
+    require_answer,
+    require_array,
+    require_count,
+    require_instance,
+    require_number,
+)
 
 PANELS_PER_DECADE = 3
 FINEST_LEVEL = 9
@@ -72,6 +78,7 @@ def solve(
     signal: ArrayLike = 0.5,
     times: ArrayLike | None = None,
     rtol: float = 1e-7,
+    most_intervals: int = 10**9,
 ) -> Solution:
     r"""Solve the deterministic equivalent of one-pass DP-GD, for many settings at once.
 
@@ -103,6 +110,8 @@ def solve(
         alone is the quickest way to the final risk.
     rtol : float
         Relative error aimed at.
+    most_intervals : int
+        A grid of more is not halved, whatever the error.
 
     Returns
     -------
@@ -137,6 +146,7 @@ def solve(
         raise ValueError("aspect_ratio and schedule must have at least one setting, got none")
     (label_noise_std,) = require_scalars(label_noise_std=label_noise_std)
     rtol = require_number("rtol", rtol, least=1e-14, below=1)
+    most = require_count("most_intervals", most_intervals)
     (signals,) = require_settings(signal=signal)
     if signals.shape not in ((), spectrum.eigenvalues.shape):
         raise ValueError(
@@ -188,7 +198,7 @@ def solve(
         grid = np.union1d(_geometric_ends(*ends), reported)
         if np.any(settings[2, members] > 0):
             require_falling(schedule.shape(grid))
-        risk[members], error[members] = _extrapolate(integrate, members, grid, rtol)
+        risk[members], error[members] = _extrapolate(integrate, members, grid, rtol, most)
         # Beside a jump of the rate two levels may agree by accident.
         doubted = members if _jumps(schedule, grid) else members[~(error[members] < rtol)]
         for member in doubted:
@@ -197,7 +207,7 @@ def solve(
             )
             if len(graded) == len(grid):
                 continue
-            found, left = _extrapolate(integrate, np.array([member]), graded, rtol)
+            found, left = _extrapolate(integrate, np.array([member]), graded, rtol, most)
             if left[0] < max(error[member], rtol):
                 risk[member], error[member] = found[0], left[0]
     output_noise = settings[2] * (settings[0] * schedule.shape(1.0)) ** 2
@@ -217,6 +227,7 @@ def _extrapolate(
     members: NDArray[np.intp],
     grid: NDArray[np.float64],
     rtol: float,
+    most: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Halve the grid for the settings that still change; errors of order 2 and 3 are removed."""
     active = np.arange(len(members))
@@ -224,7 +235,10 @@ def _extrapolate(
     best, error = coarse.copy(), np.full(len(members), np.inf)
     change = np.zeros(len(members))
     previous = None
-    for _ in range(FINEST_LEVEL):
+    for level in range(FINEST_LEVEL):
+        # Two grids are needed to know an error.
+        if level and len(grid) > most:
+            break
         grid = np.insert(grid, np.arange(1, len(grid)), (grid[1:] + grid[:-1]) / 2)
         fine = integrate(grid, members[active])
         second = (4 * fine - coarse) / 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +28,10 @@ FIRST_POINTS, ZOOM_POINTS, ZOOMS = 41, 9, 2
 # A grid whose best point is its end is extended by so many points, down to amplitudes and offsets
 # that are limits, or until the best changes by less.
 EXTENSION, FLAT = 10, 1e-5
+# So many extensions are computed together where the best may be far: a call costs as much as they.
+AHEAD = 8
+# Ten times what a search needs where its rates can be told apart; only what it returns gets more.
+MOST_INTERVALS = 2**13
 # From the largest offset on, the schedule is constant to 1e-4.
 LEAST_AMPLITUDE, LEAST_OFFSET, LARGEST_OFFSET = 1e-31, 1e-15, 1e4
 
@@ -98,19 +103,16 @@ def polynomial(
     ------
     bombari2025, Section 5 (the search range and grid are not given there).
     """
-    _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
+    setting = _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
     exponent = require_number("exponent", exponent, least=0)
     best = _optimise(
         spectrum,
         lambda initial: Polynomial(initial, exponent),
         **_amplitudes(clip_constant, aspect_ratio),
-        aspect_ratio=aspect_ratio,
-        zcdp_root=zcdp_root,
-        clip_constant=clip_constant,
-        label_noise_std=label_noise_std,
         signal=signal,
+        **setting,
     )
-    return _helpful(best, spectrum, signal)
+    return _helpful(_resolved(best, spectrum, signal=signal, **setting), spectrum, signal)
 
 
 def harmonic(
@@ -161,7 +163,7 @@ def harmonic(
     ------
     bombari2025, equation (5.18) and Theorem 2 (the search range and grid are not given there).
     """
-    _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
+    setting = _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
     scale = max(aspect_ratio, aspect_ratio / zcdp_root)
     found: dict[float, Best] = {}
 
@@ -173,22 +175,20 @@ def harmonic(
                 spectrum,
                 lambda numerator: Harmonic(numerator, offset),
                 **_amplitudes(clip_constant, aspect_ratio, offset),
-                aspect_ratio=aspect_ratio,
-                zcdp_root=zcdp_root,
-                clip_constant=clip_constant,
-                label_noise_std=label_noise_std,
                 signal=signal,
+                **setting,
             )
         return found[offset].final_risk
 
     scale = min(max(scale, LEAST_OFFSET), 1e15)
-    best = _zoom(
+    offset, _ = _zoom(
         lambda values: np.array([risk(float(value)) for value in values]),
         np.geomspace(0.02 * scale, max(300 * scale, 10.0), 21),
         lowest=LEAST_OFFSET,
         highest=max(LARGEST_OFFSET, 300 * scale),
     )
-    return _helpful(found[float(best)], spectrum, signal)
+    best = found[float(offset)]
+    return _helpful(_resolved(best, spectrum, signal=signal, **setting), spectrum, signal)
 
 
 def optimise(
@@ -239,19 +239,11 @@ def optimise(
     low, high = require_number("low", low, least=1e-32), require_number("high", high, most=1e32)
     if not low < high:
         raise ValueError(f"low and high must satisfy 0 < low < high, got {low} and {high}")
-    _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
-    return _optimise(
-        spectrum,
-        schedule_of,
-        low=low,
-        high=high,
-        lowest=low,
-        aspect_ratio=aspect_ratio,
-        zcdp_root=zcdp_root,
-        clip_constant=clip_constant,
-        label_noise_std=label_noise_std,
-        signal=signal,
+    setting = _scalars(aspect_ratio, zcdp_root, clip_constant, label_noise_std)
+    best = _optimise(
+        spectrum, schedule_of, low=low, high=high, lowest=low, signal=signal, **setting
     )
+    return _resolved(best, spectrum, signal=signal, **setting)
 
 
 def _optimise(
@@ -262,20 +254,25 @@ def _optimise(
     high: float,
     lowest: float,
     signal: ArrayLike,
-    **setting: float,
+    **setting: Any,
 ) -> Best:
-    """As `optimise`, from a grid on [low, high] that may be extended down to `lowest`."""
+    """As `optimise`, from a grid on [low, high] that may be extended down to `lowest`.
 
-    def final_risk(amplitudes: ArrayLike, rtol: float) -> NDArray[np.float64]:
-        return deterministic_equivalent.solve(
-            spectrum, schedule_of(amplitudes), **setting, signal=signal, times=[1.0], rtol=rtol
-        ).final_risk
+    The risk may miss its tolerance, as that of each rate which a search passes by.
+    """
 
     def look(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
-        # Rates that a search passes by may miss their tolerance, the one that it returns may not.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AccuracyWarning)
-            return final_risk(amplitudes, rtol)
+            return deterministic_equivalent.solve(
+                spectrum,
+                schedule_of(amplitudes),
+                **setting,
+                signal=signal,
+                times=[1.0],
+                rtol=rtol,
+                most_intervals=MOST_INTERVALS,
+            ).final_risk
 
     require_instance("spectrum", spectrum, Spectrum)
     (signals,) = require_settings(signal=signal)
@@ -292,10 +289,17 @@ def _optimise(
     nearest = np.geomspace(
         first[max(centre - 1, 0)], first[min(centre + 1, len(first) - 1)], ZOOM_POINTS
     )
-    amplitude = _zoom(lambda values: look(values, LAST_RTOL), nearest, **bounds)
-    risk = float(final_risk(np.array([amplitude]), LAST_RTOL)[0])
+    amplitude, risk = _zoom(lambda values: look(values, LAST_RTOL), nearest, **bounds)
     at_bound = amplitude >= high * (1 - 1e-9) or amplitude <= lowest * (1 + 1e-9)
     return Best(schedule_of(amplitude), risk, bool(at_bound))
+
+
+def _resolved(best: Best, spectrum: Spectrum, *, signal: ArrayLike, **setting: Any) -> Best:
+    """The same schedule with its risk to the last digits that the equation gives."""
+    found = deterministic_equivalent.solve(
+        spectrum, best.schedule, **setting, signal=signal, times=[1.0], rtol=LAST_RTOL
+    )
+    return replace(best, final_risk=float(found.final_risk))
 
 
 def _zoom(
@@ -304,7 +308,7 @@ def _zoom(
     *,
     lowest: float,
     highest: float,
-) -> np.float64:
+) -> tuple[np.float64, float]:
     """Minimise over a logarithmic grid, then over finer ones between the neighbours of the best."""
     for remaining in range(ZOOMS, -1, -1):
         grid, values = _extended(function, grid, lowest=lowest, highest=highest)
@@ -313,7 +317,7 @@ def _zoom(
             grid = np.geomspace(
                 grid[max(centre - 1, 0)], grid[min(centre + 1, len(grid) - 1)], ZOOM_POINTS
             )
-    return grid[centre]
+    return grid[centre], float(values[centre])
 
 
 def _extended(
@@ -331,14 +335,24 @@ def _extended(
     """
     values = function(grid)
     steps = (grid[1] / grid[0]) ** np.arange(1.0, EXTENSION + 1)
+    ahead: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
     falls = {"below": True, "above": True}
     while True:
         centre = int(np.argmin(values))
         best = float(values[centre])
         poor = best > enough
         if (centre == 0 or poor) and grid[0] > lowest * (1 + 1e-9) and (falls["below"] or poor):
-            side, more = "below", np.unique(np.maximum(grid[0] / steps, lowest))
-            grid, values = np.append(more, grid), np.append(function(more), values)
+            side = "below"
+            if not ahead:
+                parts = [np.unique(np.maximum(grid[0] / steps, lowest))]
+                while poor and len(parts) < AHEAD and parts[-1][0] > lowest * (1 + 1e-9):
+                    parts.append(np.unique(np.maximum(parts[-1][0] / steps, lowest)))
+                found = np.split(
+                    function(np.concatenate(parts)), np.cumsum([*map(len, parts)])[:-1]
+                )
+                ahead = list(zip(parts, found, strict=True))
+            more, added = ahead.pop(0)
+            grid, values = np.append(more, grid), np.append(added, values)
         elif centre == len(grid) - 1 and grid[-1] < highest * (1 - 1e-9) and falls["above"]:
             side, more = "above", np.unique(np.minimum(grid[-1] * steps, highest))
             grid, values = np.append(grid, more), np.append(values, function(more))
@@ -370,10 +384,11 @@ def _helpful(best: Best, spectrum: Spectrum, signal: ArrayLike) -> Best:
 
 def _scalars(
     aspect_ratio: float, zcdp_root: float, clip_constant: float, label_noise_std: float
-) -> None:
-    require_scalars(
-        aspect_ratio=aspect_ratio,
-        zcdp_root=zcdp_root,
-        clip_constant=clip_constant,
-        label_noise_std=label_noise_std,
-    )
+) -> dict[str, Any]:
+    setting: dict[str, Any] = {
+        "aspect_ratio": aspect_ratio,
+        "zcdp_root": zcdp_root,
+        "clip_constant": clip_constant,
+        "label_noise_std": label_noise_std,
+    }
+    return dict(zip(setting, require_scalars(**setting), strict=True))
