@@ -6,7 +6,7 @@ import argparse
 import json
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from privreg.command_line.options import add_budget, budget_of, require_writable
 from privreg.command_line.progress import Watched
@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="file that `privreg fit --output` wrote",
+        help="file that `privreg fit --output` wrote; the score of a weighted fit is weighted, by "
+        "the same column and bound",
     )
     add_budget(parser)
     parser.add_argument(
@@ -42,8 +43,9 @@ def run(options: argparse.Namespace) -> str:
 
     require_writable("--output", options.output)
     budget = budget_of(options).gaussian()
+    fit = _declared(options.fit)
     with Watched(open_table(options.table), "privreg score") as table:
-        found = _score(table, options, budget)
+        found = _score(table, options, fit, budget)
     spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
     privacy = PrivacyStatement(budget, "row", spent, found.assumptions)
     score = found.value
@@ -54,8 +56,10 @@ def run(options: argparse.Namespace) -> str:
     lines = [
         _line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),
         _line("R²", score.r2, score.r2_noise),
-        f"{'complete records':20}{score.records:,.0f} ± {score.records_noise:,.0f}",
+        f"{'sum of weights' if fit.weight else 'complete records':20}"
+        f"{score.records:,.0f} ± {score.records_noise:,.0f}",
         "",
+        *_weighing(fit),
         "± is the standard deviation of the private noise alone. Predictions are clipped to the "
         "label's bounds.",
         f"The score is {privacy.sentence}. It adds to what other fits and scores of these records "
@@ -64,16 +68,25 @@ def run(options: argparse.Namespace) -> str:
     return "\n".join(lines)
 
 
-def _score(table: Any, options: argparse.Namespace, budget: Any) -> Any:
+class _Fit(NamedTuple):
+    """What a file of `privreg fit` declares, and its coefficients by name."""
+
+    label: str
+    bounds: dict[str, Any]
+    weight: tuple[str, float] | None
+    estimates: list[tuple[str, float]]
+
+
+def _score(table: Any, options: argparse.Namespace, fit: _Fit, budget: Any) -> Any:
     import numpy as np
 
     from privreg.estimators.bounds import Frame, declared
-    from privreg.estimators.columns import table_columns
+    from privreg.estimators.columns import Numbers, table_columns
     from privreg.estimators.table_score import private_score
     from privreg.estimators.tables import TableSamples
     from privreg.noise.source import SECRET
 
-    label, bounds, estimates = _declared(options.fit)
+    label, bounds, weight, estimates = fit
     columns = table_columns(
         {name: each for name, each in bounds.items() if name != label},
         label,
@@ -91,7 +104,13 @@ def _score(table: Any, options: argparse.Namespace, budget: Any) -> Any:
         True,
     )
     return private_score(
-        TableSamples(table, columns, label, frame),
+        TableSamples(
+            table,
+            columns,
+            label,
+            frame,
+            weight=None if weight is None else Numbers(weight[0], 0.0, weight[1]),
+        ),
         coefficients if len(found) > len(names) else [*coefficients, 0.0],
         budget=budget,
         rng=SECRET.generator(),
@@ -99,19 +118,31 @@ def _score(table: Any, options: argparse.Namespace, budget: Any) -> Any:
     )
 
 
-def _declared(path: Path) -> tuple[str, dict[str, Any], list[tuple[str, float]]]:
-    """Label, bounds and coefficients of a fit that was written."""
+def _declared(path: Path) -> _Fit:
+    """A fit that was written."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         label, bounds = found["declared"]["label"], found["declared"]["bounds"]
         estimates = [(each["name"], float(each["estimate"])) for each in found["coefficients"]]
         if not isinstance(bounds, dict) or label not in bounds:
             raise KeyError("label")
+        weighing = found["declared"].get("weight")
+        weight = None if weighing is None else (str(weighing["column"]), float(weighing["bound"]))
     except (KeyError, TypeError, ValueError):
         raise ValueError(
             f"--fit must be a file of `privreg fit --output` of this version, got {str(path)!r}"
         ) from None
-    return label, bounds, estimates
+    return _Fit(label, bounds, weight, estimates)
+
+
+def _weighing(fit: _Fit) -> list[str]:
+    if fit.weight is None:
+        return []
+    column, bound = fit.weight
+    return [
+        f"Records count by their weights in {column!r} as in the fit, clipped to [0, {bound:g}]; "
+        f"their sum is in units of {bound:g}."
+    ]
 
 
 def _line(what: str, value: float, noise: float) -> str:

@@ -15,6 +15,7 @@ from privreg.algorithms.samples import Chunk
 from privreg.algorithms.split_budget import SplitBudget
 from privreg.estimators.table_quality import ABSENT
 from privreg.estimators.tables import TableSamples
+from privreg.estimators.weights import WEIGHTS
 from privreg.privacy.assumptions import SECRET_STREAM
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Release
@@ -49,7 +50,8 @@ class TableScore:
     r2_noise : float
         Standard deviation of its noise, to first order.
     records : float
-        Number of complete records, with noise.
+        Number of complete records, or of a weighted table the sum of their weights over the bound,
+        with noise.
     records_noise : float
         Its standard deviation.
     """
@@ -77,12 +79,13 @@ def private_score(
         (N, S_1, S_2, E) = \sum_i (1,\ v_i,\ v_i^2,\ (v_i - \hat v_i)^2) + \text{noise}
 
     over complete records, with v and its prediction the places of label and clipped prediction
-    between the label's bounds, 0 to 1, and w the bounds' distance.
+    between the label's bounds, 0 to 1, and w the bounds' distance. Of a weighted table each
+    record's part is multiplied by its weight over the bound of the weights.
 
     Parameters
     ----------
     samples : TableSamples
-        In a frame with an intercept.
+        In a frame with an intercept; weighted where it has a `weight`.
     coefficients : array_like, shape (p + 1,)
         Of the features and, after them, the intercept, in [-1e15, 1e15]; they must be public, or
         released before.
@@ -102,6 +105,7 @@ def private_score(
     ---------
     √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in
     [0, 1] and is 0 for an incomplete one, so that no sum moves by more than 1 with one record. The
+    weights, if there are any, are clipped to their bound. The
     shares of ρ are fixed and add up to it (Dong, Roth and Su 2022, Corollary 3.3); the result is a
     function of the four noisy sums and of what is declared.
     """
@@ -123,7 +127,8 @@ def private_score(
     width = float(np.ptp(frame.label))
     sums = np.array([float(each.value) for each in noisy])
     score = score_of(sums, [each.noise_std for each in noisy], width=width)
-    return Release(score, budget, (CLIPPED, ABSENT, SECRET_STREAM))
+    weights = (WEIGHTS,) if samples.weighted else ()
+    return Release(score, budget, (CLIPPED, *weights, ABSENT, SECRET_STREAM))
 
 
 def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableScore:
@@ -166,15 +171,19 @@ def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray
     Parameters
     ----------
     parameters : ndarray, shape (p + 1,)
-        In the units of the rows, of which the first column is 1 for complete records and else 0.
+        In the units of the rows.
     chunks : iterable of Chunk
-        Their labels lie in [-1, 1].
+        Their first feature is the root of a record's weight over the bound, 1 where there are no
+        weights, and 0 for incomplete records; it multiplies the other features and the label, which
+        lie in [-1, 1].
     """
     total = np.zeros(len(SHARES))
-    for rows, labels, _ in chunks:
+    for rows, labels, *_ in chunks:
         present = rows[:, 0] > 0
-        place = (labels[present].astype(np.float64) + 1) / 2
-        predicted = (np.clip(rows[present] @ parameters, -1, 1) + 1) / 2
+        root = rows[present, 0].astype(np.float64)
+        # A quotient of rounded numbers may be beyond 1, which no sum allows for.
+        place = (np.clip(labels[present] / root, -1, 1) + 1) / 2
+        predicted = (np.clip(rows[present] @ parameters / root, -1, 1) + 1) / 2
         parts = (np.ones_like(place), place, place**2, (place - predicted) ** 2)
-        total += [np.sum(part) for part in parts]
+        total += [np.sum(root**2 * part) for part in parts]
     return total

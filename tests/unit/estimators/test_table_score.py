@@ -13,11 +13,13 @@ from sklearn.metrics import mean_squared_error, r2_score
 
 from privreg import Budget, Odometer
 from privreg.algorithms.samples import Chunk
+from privreg.algorithms.weighted_samples import WeightedChunk
 from privreg.command_line.main import main
 from privreg.estimators.bounds import Frame
-from privreg.estimators.columns import table_columns
+from privreg.estimators.columns import Numbers, table_columns
 from privreg.estimators.table_score import SHARES, private_score, record_sums, score_of
 from privreg.estimators.tables import TableSamples, open_table
+from privreg.estimators.weights import WEIGHTS
 from privreg.privacy.neighbours import Neighbours
 
 BOUNDS = {"size": (0, 250), "place": ["town", "coast"]}
@@ -64,6 +66,39 @@ def test_without_noise_it_is_that_of_scikit_learn(columns, tmp_path, rng):
     assert score.records == pytest.approx(np.count_nonzero(whole), abs=1e-6)
     assert score.mean_squared_error == pytest.approx(mean_squared_error(labels, found), rel=1e-7)
     assert score.r2 == pytest.approx(r2_score(labels, found), rel=1e-7)
+
+
+def test_a_weighted_table_has_the_score_of_scikit_learn_with_weights(columns, tmp_path, rng):
+    """A missing weight makes its record incomplete; those beyond the bound are clipped to it."""
+    weights = rng.choice([0.0, -1.0, 0.3, 1.5, 4.0, 9.0], ROWS) * rng.uniform(0.5, 1, ROWS)
+    weights[::11] = np.nan
+    plain = opened({**columns, "w": weights}, tmp_path)
+    samples = TableSamples(
+        plain.table, plain.features, "price", plain.frame, weight=Numbers("w", 0.0, 4.0)
+    )
+    release = private_score(samples, BETA, budget=Budget.zcdp(1e18), rng=rng)
+    score, counted = release.value, np.nan_to_num(np.clip(weights, 0, 4))
+    labels = np.clip(columns["price"], *LABEL_BOUNDS)
+    found = BETA[0] * np.clip(columns["size"], 0, 250) + BETA[1] * (columns["place"] == "coast")
+    found = np.clip(found + BETA[2], *LABEL_BOUNDS)
+    options = {"sample_weight": counted}
+    assert score.records == pytest.approx(counted.sum() / 4, rel=1e-9)
+    assert score.mean_squared_error == pytest.approx(
+        mean_squared_error(labels, found, **options), rel=1e-7
+    )
+    assert score.r2 == pytest.approx(r2_score(labels, found, **options), rel=1e-7)
+    assert WEIGHTS in release.assumptions
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_weighted_record_adds_to_no_sum_more_than_its_weight(rng, kind):
+    for _ in range(300):
+        root = kind(np.sqrt(rng.choice([1e-30, 1e-9, 1.0, rng.uniform()])))
+        row = (root * np.array([[1.0, *rng.choice([-1.0, 1.0, 0.3], 2)]])).astype(kind)
+        label = np.array([root * rng.choice([-1.0, 1.0, 0.7])], dtype=kind)
+        parameters = rng.standard_normal(3) * 10.0 ** rng.integers(-3, 12)
+        sums = record_sums(parameters, [WeightedChunk(row, label, label, label)])
+        assert np.all((sums >= 0) & (sums <= float(root) ** 2))
 
 
 def test_a_record_adds_to_no_sum_more_than_one(rng):
@@ -133,6 +168,43 @@ def test_stated_noise_is_the_noise(samples, rng):
     assert few.records_noise == pytest.approx(10 * many.records_noise)
 
 
+@pytest.mark.parametrize("stds", [[7.0, 0.3, 0.2, 0.1], [0.1, 3.0, 0.2, 0.3], [0.2, 0.1, 4, 3.0]])
+@pytest.mark.parametrize("sums", [[2000.0, 900.0, 500.0, 160.0], [500.0, 430.0, 400.0, 9.0]])
+def test_stated_noise_is_that_of_the_derivatives(sums, stds):
+    """To first order, from central differences; each sum's noise counts by its own."""
+    sums, step = np.array(sums), 1e-4
+    found = score_of(sums, stds, width=3)
+    for name in ("mean_squared_error", "r2"):
+        slopes = [
+            (getattr(up, name) - getattr(down, name)) / (2 * step)
+            for up, down in (
+                (score_of(sums + each, stds, width=3), score_of(sums - each, stds, width=3))
+                for each in step * np.eye(4)
+            )
+        ]
+        expected = np.linalg.norm(np.array(slopes) * stds)
+        assert getattr(found, f"{name}_noise") == pytest.approx(expected, rel=1e-6)
+
+
+def test_where_a_divisor_is_visible():
+    """Beyond four standard deviations of its own noise, and a record at least."""
+    loud = [0.0, 100.0, 100.0, 0.0]
+
+    def shown(sums, stds):
+        score = score_of(sums, stds, width=0.5)
+        return [not np.isnan(each) for each in (score.mean_squared_error, score.r2)]
+
+    assert shown([4.5, 1.0, 2.0, 0.5], [1.0, *loud[1:]])[0]
+    assert not shown([4.0, 1.0, 2.0, 0.5], [1.0, *loud[1:]])[0]
+    assert shown([1.0, 0.5, 0.5, 0.1], loud)[0]
+    assert not shown([0.9, 0.5, 0.5, 0.1], loud)[0]
+    assert shown([1.0, 0.5, 0.5, 0.1], [0.0] * 4) == [True, True]
+    assert shown([1.0, 0.5, 0.25, 0.1], [0.0] * 4) == [True, False]
+    # Without labels on average the noise of the spread is that of the squares alone.
+    assert shown([10.0, 0.0, 4.5, 1.0], [0.0, 9.0, 1.0, 1.0])[1]
+    assert not shown([10.0, 0.0, 4.0, 1.0], [0.0, 9.0, 1.0, 1.0])[1]
+
+
 def test_what_noise_hides_is_no_number():
     stds = np.array([4.0, 3.0, 3.0, 2.0])
     few = score_of([12.0, 5.0, 3.0, 1.0], stds, width=10)
@@ -193,6 +265,25 @@ def test_a_column_may_be_called_as_the_intercept_is(tmp_path, rng, options):
     command = ["score", str(path), "--fit", str(fit), "--rho", "1e6", "--output", str(output)]
     assert main(command) == 0
     assert json.loads(output.read_text())["score"]["r2"] > 0.99
+
+
+def test_the_command_weighs_by_the_columns_of_the_fit(files, columns, tmp_path, capsys, rng):
+    table, bounds, fit = map(str, files)
+    weights = rng.uniform(0, 4, ROWS) * (columns["place"] == "town")
+    parquet.write_table(pa.table({**columns, "w": weights}), table)
+    words = ["--label", "price", "--bounds", bounds, "--rho", "100", "--output", fit]
+    assert main(["fit", table, *words, "--weight", "w", "--weight-bound", "4"]) == 0
+    output = tmp_path / "score.json"
+    capsys.readouterr()
+    assert main(["score", table, "--fit", fit, "--rho", "1e4", "--output", str(output)]) == 0
+    out = capsys.readouterr().out
+    assert "sum of weights" in out
+    assert "weights in 'w' as in the fit, clipped to [0, 4]; their sum is in units of 4." in out
+    score = json.loads(output.read_text())["score"]
+    assert abs(score["records"] - weights.sum() / 4) < 6 * score["records_noise"]
+    parquet.write_table(pa.table(columns), table)
+    assert main(["score", table, "--fit", fit, "--rho", "1"]) == 1
+    assert "weight must be" in capsys.readouterr().err
 
 
 def test_what_the_noise_hides_is_said(files, capsys, tmp_path):
