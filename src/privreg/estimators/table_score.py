@@ -181,8 +181,8 @@ def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray
     for rows, labels, *_ in chunks:
         present = rows[:, 0] > 0
         root = rows[present, 0].astype(np.float64)
-        # A quotient of rounded numbers may be beyond 1, which no sum allows for.
-        place = (np.clip(labels[present] / root, -1, 1) + 1) / 2
+        # No more than 1: a label in [-1, 1] times a root is rounded to the root at most.
+        place = (labels[present] / root + 1) / 2
         predicted = (np.clip(rows[present] @ parameters / root, -1, 1) + 1) / 2
         parts = (np.ones_like(place), place, place**2, (place - predicted) ** 2)
         total += [np.sum(root**2 * part) for part in parts]
