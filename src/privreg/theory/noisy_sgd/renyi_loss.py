@@ -283,10 +283,11 @@ def release_geometry(
     step = float(law.schedule.rate(position)) / law.problem.dimension
     shrink = 1.0 - step * law.problem.ridge
     prior = law.variance(position)
-    carry = np.sum([law.transition(t, position) for t in suffix], axis=0) / count
-    # Variance of the part of the suffix's sum that is drawn after the position.
-    fresh = [law.variance(t) - law.transition(t, position) ** 2 * prior for t in suffix]
+    flows = [law.transition(t, position) for t in suffix]
+    carry = np.sum(flows, axis=0) / count
     held = [law.variance(t) for t in suffix]
+    # Variance of the part of the suffix's sum that is drawn after the position.
+    fresh = [v - flow**2 * prior for flow, v in zip(flows, held, strict=True)]
     base = _sum_variance(law, suffix, fresh) / count**2
     base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
     _require_apart(base, _sum_variance(law, suffix, held) / count**2)

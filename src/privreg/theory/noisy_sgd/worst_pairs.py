@@ -69,6 +69,8 @@ class PairSearch(Computed):
         self.labels = frozen(require_records("labels", labels, shape=self.features.shape[:1]))
         self._grams: list[NDArray[np.float64]] = []
         groups = law.distinct_eigenvalues.size
+        # A weight is a function of the eigenvalue alone, so one coordinate of each serves.
+        self._representative = np.unique(law.group, return_index=True)[1]
         if groups <= _STORED_GROUPS:
             for group in range(groups):
                 block = self.features[:, law.group == group]
@@ -173,10 +175,8 @@ class PairSearch(Computed):
 
     def _weighted_gram(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._grams:
-            # A weight is a function of the eigenvalue alone, so one coordinate serves.
-            _, representative = np.unique(self.law.group, return_index=True)
             total = np.zeros_like(self._grams[0])
-            for gram, index in zip(self._grams, representative, strict=True):
+            for gram, index in zip(self._grams, self._representative, strict=True):
                 total += weight[index] * gram
             return total
         if np.any(weight < 0):

@@ -16,6 +16,8 @@ from reproduction.papers.lin2025.pairs import Records, Searched
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, NO_GUARANTEE, NOISE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 PLACE = "Figures 2(b) and 3(b), Theorem 4.3, equation (15)"
@@ -63,16 +65,12 @@ AXES = {
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Loss of each trial's records, the worst pair chosen at each position by three rules."""
     found = _Search.draw(parameters, trial.rng)
-    curves = [
-        [found.losses(search, step, parameters.order) for step in parameters.steps]
-        for search in found.searches
-    ]
-    noisiest = found.searches[-1]
+    curves = [found.losses(step) for step in parameters.steps]
     swept = [
-        [found.losses(noisiest, step, order)[-1] for step in parameters.sweep_steps]
+        [found.swept_loss(step, order) for step in parameters.sweep_steps]
         for order in parameters.orders
     ]
-    return {"loss": np.moveaxis(np.array(curves), -1, 0), "swept_loss": swept}
+    return {"loss": np.moveaxis(np.array(curves), 0, -1), "swept_loss": swept}
 
 
 @per(
@@ -140,25 +138,41 @@ class _Search:
         searches = [few.search(law) for law in laws]
         return cls(parameters, few, np.searchsorted(held, named), searches)
 
-    def losses(self, search: PairSearch, step: int, order: float) -> np.ndarray:
-        """Loss after a step by each rule, the position of the differing record random."""
+    def losses(self, step: int) -> np.ndarray:
+        """Loss after a step by rule and noise scale, the position of the differing record random.
+
+        Pairs are named by a proxy at the mean, which is the same at all noise scales.
+        """
+        from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
+
+        def suprema(time: float, position: float) -> np.ndarray:
+            gap = self.records.gradient_gap(self.searches[0].law.mean(position))
+            ahead = largest_pairs(gap, self.parameters.pairs)
+            options = {"times": [time], "position": position, "order": self.parameters.order}
+            found = [search.divergences(**options) for search in self.searches]
+            both = np.array([np.maximum(loss, loss.T) for loss in found])
+            rules = (*self.named.T,), (*ahead.T,), (...,)
+            return np.array([[loss[rule].max() for loss in both] for rule in rules])
+
+        return self._shuffled(step, self.parameters.order, suprema)
+
+    def swept_loss(self, step: int, order: float) -> np.ndarray:
+        """Loss after a step at the largest noise scale, of the pair that loses most."""
+
+        def supremum(time: float, position: float) -> np.ndarray:
+            options = {"times": [time], "position": position, "order": order}
+            return self.searches[-1].divergences(**options).max()
+
+        return self._shuffled(step, order, supremum)
+
+    def _shuffled(
+        self, step: int, order: float, suprema: Callable[[float, float], np.ndarray]
+    ) -> np.ndarray:
+        """Loss at a random position, from the largest divergences at a time and a position."""
         from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
 
         design = self.parameters.design
         time, finest = step / design.dimension, self.parameters.finest / design.dimension
         positions, weights = position_quadrature([time], finest=finest, nodes_per_panel=3)
-        suprema = [self._suprema(search, time, position, order) for position in positions]
-        divergences = np.stack(suprema, axis=-1)
+        divergences = np.stack([suprema(time, position) for position in positions], axis=-1)
         return shuffled_loss(divergences, weights, horizon=design.horizon, order=order)
-
-    def _suprema(
-        self, search: PairSearch, time: float, position: float, order: float
-    ) -> np.ndarray:
-        """Largest divergence by each rule, given the position."""
-        from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
-
-        loss = search.divergences(times=[time], position=position, order=order)
-        gap = self.records.gradient_gap(search.law.mean(position))
-        ahead = largest_pairs(gap, self.parameters.pairs)
-        both = np.maximum(loss, loss.T)
-        return np.array([both[tuple(self.named.T)].max(), both[tuple(ahead.T)].max(), loss.max()])
