@@ -24,7 +24,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from math import nan
+from math import log2, nan
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
@@ -255,6 +255,20 @@ def _screened(p: Any, trials: int) -> float:
     return float(trials * sum(p.sample_sizes) * each)
 
 
+def _scaling(p: Any, trials: int) -> float:
+    """Inner product, update, noise and risk of both algorithms; two real FFTs for one's noise."""
+    from reproduction.papers.choquettechoo2024.regression import damping
+
+    total = 0.0
+    for setting, d in zip(p.settings, p.dimensions, strict=True):
+        memory = 1 / damping(setting)
+        steps = p.burn_in_memories * memory
+        steps += max(p.averaged_memories * memory, p.least_averaged)
+        # A real transform of length 2n takes 2.5 · 2n log2(2n).
+        total += steps * d * (2 * 9 + 2 * 2.5 * 2 * log2(2 * steps))
+    return trials * total
+
+
 def _fixed_ratio(p: Any, trials: int) -> float:
     """Gram matrices of all and of two kinds of clipped rows; anisotropic rows take a product."""
     squares = 3 + 2 * p.anisotropic
@@ -352,7 +366,9 @@ OPERATIONS: dict[str, Formula] = {
     "simulation/brown2024/fixed_ratio": _fixed_ratio,
     "simulation/brown2024/fixed_ratio_anisotropic": _fixed_ratio,
     "simulation/brown2024/hundred_features": _screened,
+    "simulation/brown2024/ten_features": _screened,
     "simulation/choquettechoo2024/private_training": _private_training,
+    "simulation/choquettechoo2024/scaling_decay": _scaling,
     "simulation/choquettechoo2024/unclipped_runs": _responses,
     "simulation/lin2025/martingales": _martingales(lambda p: p.horizon, 90),
     "simulation/lin2025/pair_losses": _pair_losses,
@@ -385,9 +401,8 @@ REASONS = {
     "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 50 %, at 18 GFLOP/s",
     "simulation/bombari2025/sample_sizes": "draws 36 %, vectors of 100 between them 22 %, "
     "schedules of 10⁶ steps 26 %",
-    "simulation/brown2024/ten_features": "no formula: screening 23 %, draws 23 %, sums 14 %, "
-    "copies 8 %",
-    "simulation/choquettechoo2024/scaling_decay": "no formula: FFTs 52 %, noise 21 %, steps 11 %",
+    "simulation/brown2024/ten_features": "screening 23 %, draws 23 %, sums 14 %, copies 8 %",
+    "simulation/choquettechoo2024/scaling_decay": "FFTs 52 %, noise 21 %, steps 11 %",
     "simulation/choquettechoo2024/unclipped_runs": "Python, 140 µs a step of both label noises: "
     "calls on 4 × 4 arrays",
     "simulation/lin2025/martingales": "Python, 700 µs a step of 16 trials: short vectors",
