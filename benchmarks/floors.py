@@ -407,8 +407,8 @@ REASONS = {
     "calls on 4 × 4 arrays",
     "simulation/lin2025/martingales": "Python, 700 µs a step of 16 trials: short vectors",
     "simulation/lin2025/pair_losses": "divergences 40 % (scalar, 0.14 µs a pair), proxies 25 %",
-    "simulation/lin2025/privacy_paths": "Python, 3,500 searches a trial: proxies 40 %, geometry "
-    "32 %, divergences 13 %",
+    "simulation/lin2025/privacy_paths": "Python, 3,500 searches a trial: divergences 33 %, "
+    "geometry 31 %, proxies 10 %",
     "theory/choquettechoo2024/convex_programs": "no formula: 203 conic programs, 85 % in Clarabel",
     "theory/choquettechoo2024/prefix_growth": "other mechanisms 37 %, transforms 14 %",
     "theory/choquettechoo2024/prefix_stackoverflow": "other mechanisms 26 %, transforms 18 %",
