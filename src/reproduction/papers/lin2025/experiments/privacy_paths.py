@@ -145,23 +145,27 @@ class _Search:
         """
         from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
 
+        order = self.parameters.order
+
         def suprema(time: float, position: float) -> np.ndarray:
             gap = self.records.gradient_gap(self.searches[0].law.mean(position))
             ahead = largest_pairs(gap, self.parameters.pairs)
-            options = {"times": [time], "position": position, "order": self.parameters.order}
-            found = [search.divergences(**options) for search in self.searches]
+            found = [
+                search.divergences(times=[time], position=position, order=order)
+                for search in self.searches
+            ]
             both = np.array([np.maximum(loss, loss.T) for loss in found])
             rules = (*self.named.T,), (*ahead.T,), (...,)
             return np.array([[loss[rule].max() for loss in both] for rule in rules])
 
-        return self._shuffled(step, self.parameters.order, suprema)
+        return self._shuffled(step, order, suprema)
 
     def swept_loss(self, step: int, order: float) -> np.ndarray:
         """Loss after a step at the largest noise scale, of the pair that loses most."""
 
         def supremum(time: float, position: float) -> np.ndarray:
-            options = {"times": [time], "position": position, "order": order}
-            return self.searches[-1].divergences(**options).max()
+            losses = self.searches[-1].divergences(times=[time], position=position, order=order)
+            return losses.max()
 
         return self._shuffled(step, order, supremum)
 
