@@ -24,7 +24,7 @@ from reproduction.pipeline.arguments import OneLineParser, json_of, one_line, re
 from reproduction.pipeline.lock import running_job
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    Commands = argparse._SubParsersAction[OneLineParser]
 
 logger = logging.getLogger("reproduction")
 # A full disk, a folder that cannot be written: the line is all there is to say.
