@@ -96,17 +96,18 @@ def separate_runs_cost(parameters: Parameters) -> float:
     refuses=[0.99, 1.01],
     wrong={
         "Delta^2 / lambda^2, twice as much.": every(close(2.0, absolute=1e-8)),
+        "Delta / (2 lambda).": every(close(0.5, absolute=1e-8)),
         "That multiple of the order less one.": close([0.2, 0.5, 0.75, 0.875], absolute=1e-8),
     },
-    note="By quadrature of the definition, for unit Gaussians one apart.",
+    note="By quadrature of the definition, for unit Gaussians two apart.",
 )
 def divergence_ratio(order: float) -> float:
-    """Rényi divergence of unit normals one apart, by quadrature, over order / 2."""
+    """Rényi divergence of unit normals two apart, by quadrature, over twice the order."""
     grid = np.linspace(-60, 60, 24001)
-    log_first, log_second = -(grid**2) / 2, -((grid - 1) ** 2) / 2
+    log_first, log_second = -(grid**2) / 2, -((grid - 2) ** 2) / 2
     integrand = np.exp(order * log_first + (1 - order) * log_second) / np.sqrt(2 * np.pi)
     divergence = float(np.log(np.sum(integrand) * (grid[1] - grid[0])) / (order - 1))
-    return divergence / (order * 0.5)
+    return divergence / (order * 2.0)
 
 
 @per(

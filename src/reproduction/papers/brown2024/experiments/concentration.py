@@ -68,14 +68,20 @@ def normal_tail_ratio() -> float:
     where="Claim A.9, equation (14)",
     states="The norm of a Gaussian vector exceeds sqrt(tr Sigma) + sqrt(2 |Sigma| ln(1 / beta)) "
     "with probability at most beta.",
-    ours=["identity covariance", "p up to 1000", "beta from 1e-12 to 0.999"],
+    ours=[
+        "identities of p up to 1000, and diag(1, 1, s, s) with s = 0.1 and 0.01",
+        "beta from 1e-12 to 0.999",
+    ],
     holds=below(1.0),
     refuses=[1.01, 2.0],
-    wrong={"Beyond sqrt(tr Sigma) + sqrt(|Sigma| ln(1 / beta)).": "norm_tail_without_two"},
+    wrong={
+        "Beyond sqrt(tr Sigma) + sqrt(|Sigma| ln(1 / beta)).": "norm_tail_without_two",
+        "Beyond sqrt(tr Sigma) + sqrt(2 tr Sigma ln(1 / beta) / p).": "norm_tail_by_the_mean",
+    },
 )
 def norm_tail_ratio() -> float:
-    """Largest exact tail over bound, Claim A.9, where the trace is p and the norm 1."""
-    return _norm_tail(2)
+    """Largest exact tail over bound, Claim A.9."""
+    return max(_norm_tail(2), _two_level_tail(1.0, 1.0))
 
 
 @identity(
@@ -99,13 +105,15 @@ def sphere_tail_ratio() -> float:
     normal_tail_without_two="largest exact tail over bound, sigma sqrt(ln(2 / beta))",
     norm_tail_without_two="largest exact tail over bound, sqrt(tr Sigma) + "
     "sqrt(|Sigma| ln(1 / beta))",
+    norm_tail_by_the_mean="largest exact tail over bound, tr Sigma / p in place of |Sigma|",
     sphere_tail_without_four="largest exact tail over bound, exp(-(sqrt(p) - 1) t)",
 )
 def tails_over_smaller_bounds() -> dict:
-    """The three tails with another constant."""
+    """The three tails with another constant or norm."""
     return {
         "normal_tail_without_two": _normal_tail(1),
         "norm_tail_without_two": _norm_tail(1),
+        "norm_tail_by_the_mean": _two_level_tail(0.55, 0.505),
         "sphere_tail_without_four": _sphere_tail(1),
     }
 
@@ -274,6 +282,20 @@ def _norm_tail(factor: float) -> float:
     dimensions = np.array([1, 2, 5, 10, 100, 1000])[:, None]
     radius = np.sqrt(dimensions) + np.sqrt(factor * np.log(1 / FAILURE))
     return (gammaincc(dimensions / 2, radius**2 / 2) / FAILURE).max()
+
+
+def _two_level_tail(*norms: float) -> float:
+    """Largest exact tail over bound for diag(1, 1, s, s), s = 0.1 and 0.01, at these norms.
+
+    Half the squared norm is the sum of exponential variables of means 1 and s.
+    """
+
+    def ratio(s: float, norm: float) -> float:
+        radius = np.sqrt(2 + 2 * s) + np.sqrt(2 * norm * np.log(1 / FAILURE))
+        tail = (np.exp(-(radius**2) / 2) - s * np.exp(-(radius**2) / (2 * s))) / (1 - s)
+        return float((tail / FAILURE).max())
+
+    return max(ratio(s, norm) for s, norm in zip((0.1, 0.01), norms, strict=True))
 
 
 def _sphere_tail(divisor: float) -> float:

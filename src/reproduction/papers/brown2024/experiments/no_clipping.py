@@ -97,13 +97,13 @@ def demand(parameters: Parameters) -> dict:
     where="Lemma C.7, part (iv) of its proof, equations (57)-(58)",
     states="The proof's bound on the left side of part (iv) is within the lemma's c_0 = 12 "
     "ln^1.5(5 n T / beta).",
-    ours=["p = 2, 10, 100 and 10,000"],
+    ours=["p = 2, 10, 100 and 10,000", "3 sqrt(ln(5 n / beta)) for c_1, its bound in the proof"],
     holds=every(below(12.0)),
     refuses=[12.1, 13.0],
     finding="constant-twelve-only-for-large-dimension",
     expect="contradicted",
     note="The chain gives 12 / (1 - 1 / sqrt(p)), which is above 12 at every p: 41 at p = 2, 12.1 "
-    "at p = 10,000.",
+    "at p = 10,000. With c_1 itself only p = 2 is above.",
 )
 def chain_constant(dimension: int) -> float:
     """Constant that the proof's chain for part (iv) gives."""
