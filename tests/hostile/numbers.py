@@ -31,6 +31,7 @@ RISING = (
 REAL = (
     "averaged_memories",
     "burn_in_memories",
+    "condition_numbers",
     "epsilons",
     "high",
     "low",

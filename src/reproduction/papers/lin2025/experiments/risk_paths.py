@@ -11,7 +11,12 @@ from reproduction.experiment import quantities as q
 from reproduction.experiment.annotations import Dataset, Trial
 from reproduction.experiment.cells import Axis, Estimate, Mean, Quantity, means, per, stage
 from reproduction.experiment.parameters import Strict
-from reproduction.experiment.summaries import jackknife, standard_deviation, trials_last
+from reproduction.experiment.summaries import (
+    error_of_mean,
+    jackknife,
+    standard_deviation,
+    trials_last,
+)
 from reproduction.papers.lin2025.setting import NOISE, Design, Instance
 
 if TYPE_CHECKING:
@@ -111,8 +116,8 @@ def first(simulation: Dataset) -> dict:
 )
 def noise_increments(simulation: Dataset) -> dict:
     """The start has no noise yet; the standard error is that at the least rise's iteration."""
-    rise = _rises(simulation.risk.isel(clip_norm=-1))
-    mean, error = rise.mean(axis=1), rise.std(axis=1, ddof=1) / np.sqrt(rise.shape[1])
+    rise = _rises_of_means(simulation.risk.isel(clip_norm=-1))
+    mean, error = rise.mean(axis=-1), error_of_mean(rise)
     least = mean.argmin(axis=-1)[:, None]
     return {
         "least_noise_increment": tuple(
@@ -197,6 +202,22 @@ def _runs(parameters: Parameters, instance: Instance, rng: np.random.Generator) 
 def _distance(iterate: np.ndarray, law: HomogenisedSGD) -> float:
     error = iterate - law.mean(law.horizon)
     return np.sum(error**2 / law.variance(law.horizon))
+
+
+def _rises_of_means(risk: DataArray) -> np.ndarray:
+    """From one noise scale to the next, (noise, step, trial), without the start.
+
+    For shared draws an unclipped iterate is affine in the noise scale, and a run's risk A + B sigma
+    + C sigma^2. The mean of B is 0, since the noise is centred and independent of the data: with
+    three scales or more B is left out, which varies more than all that is asked for.
+    """
+    order = ("gradient_noise_std", "step", "trial")
+    values = np.ascontiguousarray(risk.transpose(*order).values[:, 1:])
+    if len(values) < 3:
+        return np.diff(values, axis=0)
+    noise = risk.gradient_noise_std.values
+    square = np.tensordot(np.linalg.pinv(np.vander(noise, 3))[0], values, axes=1)
+    return np.diff(noise**2)[:, None, None] * square
 
 
 def _rises(risk: DataArray) -> np.ndarray:
