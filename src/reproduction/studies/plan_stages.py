@@ -9,7 +9,7 @@ import numpy as np
 
 from reproduction.experiment.annotations import Dataset, Trials
 from reproduction.experiment.cells import Axis, Block, Estimate, Quantity, kept, per
-from reproduction.experiment.summaries import trials_last
+from reproduction.experiment.summaries import error_of_mean, trials_last
 
 if TYPE_CHECKING:
     from reproduction.studies.regret import Case
@@ -60,8 +60,9 @@ def regret(name: str, whose: str) -> Block:
         )
         least = best.mean(axis=1)
         ratio = own.mean(axis=1) / least
-        spread = (own - ratio[:, None] * best).std(axis=1, ddof=1) / least
-        error, worst = spread / np.sqrt(best.shape[1]), np.argmax(ratio)
+        with np.errstate(invalid="ignore"):
+            error = error_of_mean(own - ratio[:, None] * best) / least
+        worst = np.argmax(ratio)
         return {
             name: (ratio, error),
             f"median_{name}": np.median(ratio),

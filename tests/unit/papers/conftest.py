@@ -100,7 +100,7 @@ def _cheap_plans(patch: pytest.MonkeyPatch) -> None:
     from privreg.planning import plan
     from reproduction.studies import regret
 
-    patch.setattr(plan, "plan_run", partial(plan.plan_run, methods=["full_batch", "adassp"]))
+    patch.setattr(plan, "plan_run", partial(plan.plan_run, methods=["huber", "full_batch"]))
     patch.setattr(regret, "ROUNDS", ((106, 1), (2, 1)))
 
 

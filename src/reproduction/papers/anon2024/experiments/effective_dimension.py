@@ -203,13 +203,11 @@ def small_ridges() -> dict[str, float]:
     price_power=stated(
         "log-log slope in d of the noise of the design H + lambda I as lambda vanishes",
         where="Section 3.2, equation (3.1)",
-        states="As lambda vanishes the noise of the design lambda I + H grows in proportion to the "
-        "dimension.",
+        compares="What the noise of the design lambda I + H adds to the risk, at sigma^2 = "
+        "tr(Sigma^-1 H), with growth in proportion to the dimension as lambda vanishes.",
         holds=every(close(1.0, absolute=0.05)),
         refuses=[plus(0.1), plus(-0.1)],
-        wrong={"In proportion to the root of the dimension.": every(close(0.5, absolute=0.05))},
         id="design-without-ridge",
-        kind="prose",
         ours=[
             "lambda a millionth of the least eigenvalue, d = 128 to 1024, N = 256",
             "tr(Sigma^-1 H) times what noise of covariance Sigma adds to the risk, exactly",
