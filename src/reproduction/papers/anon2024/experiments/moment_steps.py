@@ -46,9 +46,7 @@ AXES = {
     "constant_source": Axis("source G of every step", ("label noise", *setting.SHAPES)),
     "stable_share": Axis("step size times lambda_1", (0.01, 0.1, 0.3, 0.6, 1.0)),
     "log_share": Axis("step size times tr(H) log N", (0.01, 0.1, 1.0)),
-    "step_share": Axis(
-        "step size times beta tr(H), below 1 in Lemma B.9", (0.02, 0.1, 0.3, 0.6, 0.9)
-    ),
+    "step_share": Axis("beta eta tr(H), below 1 in Lemma B.9", (0.02, 0.1, 0.3, 0.6, 0.9)),
 }
 
 
