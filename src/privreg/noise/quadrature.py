@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from privreg.validation import FloatArray
 AGREEMENT = 1e-9
 _MOST_LEVELS = 46
 _MOST_PANELS = 10_000
+# Finding nodes takes longer than most integrals.
+_legendre = cache(np.polynomial.legendre.leggauss)
 
 
 def panel_rule(edges: FloatArray, *, nodes_per_panel: int) -> tuple[FloatArray, FloatArray]:
@@ -97,6 +100,6 @@ def _panel_integrals(
 def _gauss(
     left: FloatArray, right: FloatArray, nodes_per_panel: int
 ) -> tuple[FloatArray, FloatArray]:
-    points, weights = np.polynomial.legendre.leggauss(nodes_per_panel)
+    points, weights = _legendre(nodes_per_panel)
     half = (right - left)[:, None] / 2.0
     return left[:, None] + half * (1.0 + points), half * weights
