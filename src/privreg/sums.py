@@ -1,7 +1,7 @@
-"""An inner product for compiled kernels, in an order of its own and as quick as with fast math.
+"""Sums for compiled kernels, rounded alike by every process and processor.
 
-Without fast math a compiler adds one number at a time; with it each process may add in another
-order. Here the order is written out as vectors, and every process and processor adds alike.
+An inner product is as quick here as with fast math. Without fast math a compiler adds one number
+at a time; with it each process may add in another order. Here the order is written out as vectors.
 """
 
 from __future__ import annotations
@@ -46,6 +46,29 @@ def inner_product(
     if not (_is_row(first) and _is_row(second)):
         return None
     return types.float64(first, second), _lane_by_lane
+
+
+@for_compiled_callers
+def multiply_add(
+    typing_context: Any, first: Any, second: Any, added: Any
+) -> tuple[Any, Callable[..., Any]] | None:
+    r"""The number ab + c, rounded once: with c = -fl(ab) what rounding took from a product.
+
+    Parameters
+    ----------
+    first, second, added : float
+
+    Returns
+    -------
+    float
+    """
+    if {first, second, added} != {types.float64}:
+        return None
+    return types.float64(first, second, added), _rounded_once
+
+
+def _rounded_once(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.fma(*arguments)
 
 
 def _is_row(given: Any) -> bool:

@@ -21,15 +21,16 @@ from numpy.typing import ArrayLike
 from scipy.fft import irfft, rfft
 from scipy.linalg import solve_triangular
 
+from privreg.sums import multiply_add
 from privreg.units import ORDINARY, from_units
 from privreg.validation import FloatArray, require_array, require_real
 
 # Up to this many products, as for a full decoder of 16,384 steps, a Toeplitz inverse is found by
 # forward substitution; beyond, in O(steps log steps).
 DIRECT_PRODUCTS = 2**28
+# Up to this length a plain product of power series is quicker than one by FFT.
+SHORT = 256
 _UNIT = 2.0**-53
-# Splits a double into two halves whose products are exact.
-_SPLITTER = 2.0**27 + 1.0
 
 
 class BoundedInverse(NamedTuple):
@@ -109,7 +110,11 @@ def require_inverse(name: str, value: ArrayLike) -> BoundedInverse:
 
 def forward_substitution(column: FloatArray) -> FloatArray:
     """Coefficients of the inverse in O(steps × bands); not finite where they overflow."""
-    return _forward_substitution(np.trim_zeros(column, "b"), column.size)
+    return np.asarray(_forward_substitution(_bands(column), column.size)[0])
+
+
+def _bands(column: FloatArray) -> FloatArray:
+    return column if column[-1] else np.trim_zeros(column, "b")
 
 
 def _unit(decoder: FloatArray) -> int:
@@ -130,24 +135,23 @@ def _dense(decoder: FloatArray) -> BoundedInverse:
 
 
 def _toeplitz(decoder: FloatArray) -> BoundedInverse:
-    kernel = np.trim_zeros(decoder, "b")
+    kernel = _bands(decoder)
     if kernel.size * decoder.size <= DIRECT_PRODUCTS:
         return _direct(kernel, decoder.size)
     return _newton(decoder)
 
 
 def _direct(kernel: FloatArray, steps: int) -> BoundedInverse:
-    encoder = _forward_substitution(kernel, steps)
-    residual = _residual(kernel, encoder)
-    seen = float(np.abs(residual).sum())
+    encoder, residual = _forward_substitution(kernel, steps)
+    seen = _size(residual)
     # Sums of n terms in twice double precision lose n² 2⁻¹⁰⁶ of what enters them.
-    entered = float(np.abs(kernel).sum()) * float(np.abs(encoder).sum())
-    hidden = 2 * (kernel.size * _UNIT) ** 2 * entered
+    hidden = 2 * (kernel.size * _UNIT) ** 2 * _size(kernel) * _size(encoder)
     largest = float(np.linalg.norm(encoder))
     if not seen + hidden < 0.5:
         return BoundedInverse(encoder, np.inf)
     # Rounding moves this product by less than 1e-9 of its factors' norms.
-    first = float(np.linalg.norm(_product(encoder, residual)))
+    product = np.convolve(encoder, residual) if steps <= SHORT else _product(encoder, residual)
+    first = float(np.linalg.norm(product[:steps]))
     first += largest * (1e-9 * seen + hidden)
     return BoundedInverse(encoder, _column_error(first, seen + hidden, largest))
 
@@ -176,6 +180,11 @@ def _column_error(first: float, total: float, largest: float) -> float:
     return first + largest * total**2 / (1.0 - total) if total < 0.5 else np.inf
 
 
+def _size(values: FloatArray) -> float:
+    """Sum of absolute values."""
+    return float(np.abs(values).sum())
+
+
 def _product(first: FloatArray, second: FloatArray) -> FloatArray:
     """Product of power series of one length, by FFT."""
     size = _transform_size(first.size)
@@ -188,54 +197,44 @@ def _transform_size(steps: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _forward_substitution(kernel: FloatArray, steps: int) -> FloatArray:
+def _forward_substitution(kernel: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+    """C and 1 - BC of power series, with sums in twice double precision."""
     bands = kernel.size
+    lags = np.zeros(bands + 1)
+    lags[:bands] = kernel
     inverse = np.zeros(steps)
-    inverse[0] = 1.0 / kernel[0]
-    for step in range(1, steps):
-        # Four partial sums let the processor overlap additions; their order stays ours.
-        total0, total1, total2, total3 = 0.0, 0.0, 0.0, 0.0
-        last = min(step, bands - 1)
-        lag = 1
-        while lag + 3 <= last:
-            total0 += kernel[lag] * inverse[step - lag]
-            total1 += kernel[lag + 1] * inverse[step - lag - 1]
-            total2 += kernel[lag + 2] * inverse[step - lag - 2]
-            total3 += kernel[lag + 3] * inverse[step - lag - 3]
-            lag += 4
-        while lag <= last:
-            total0 += kernel[lag] * inverse[step - lag]
-            lag += 1
-        inverse[step] = -((total0 + total1) + (total2 + total3)) / kernel[0]
-    return inverse
+    # What earlier coefficients add to each step, and what these sums have lost to rounding.
+    total, lost = np.zeros(steps), np.zeros(steps)
+    total[0] = -1.0
+    # Two coefficients at a time halve the passes over the sums.
+    for first in range(0, steps, 2):
+        one = -(total[first] + lost[first]) / kernel[0]
+        inverse[first] = one
+        second = first + 1
+        if second == steps:
+            break
+        total[second], rounded = _add_product(total[second], lags[1], one)
+        lost[second] += rounded
+        two = -(total[second] + lost[second]) / kernel[0]
+        inverse[second] = two
+        count = max(0, min(bands - 1, steps - first - 2))
+        sums, losses = total[first + 2 :], lost[first + 2 :]
+        nearer, farther = lags[1 : 1 + count], lags[2 : 2 + count]
+        # Over steps, not over lags: the loop's turns do not wait for each other.
+        for step in range(count):
+            before, rounded_one = _add_product(sums[step], farther[step], one)
+            sums[step], rounded_two = _add_product(before, nearer[step], two)
+            losses[step] += rounded_one + rounded_two
+    for step in range(steps):
+        total[step] = -(multiply_add(kernel[0], inverse[step], total[step]) + lost[step])
+    return inverse, total
 
 
 @njit(nogil=True, cache=True)
-def _residual(kernel: FloatArray, inverse: FloatArray) -> FloatArray:
-    """1 - BC of power series in twice double precision: products and sums keep what they round."""
-    steps = inverse.size
-    total, rounded = np.zeros(steps), np.zeros(steps)
-    total[0] = -1.0
-    high, low = np.empty(steps), np.empty(steps)
-    for step in range(steps):
-        scaled = _SPLITTER * inverse[step]
-        high[step] = scaled - (scaled - inverse[step])
-        low[step] = inverse[step] - high[step]
-    for lag in range(kernel.size):
-        beta = kernel[lag]
-        scaled = _SPLITTER * beta
-        beta_high = scaled - (scaled - beta)
-        beta_low = beta - beta_high
-        # Over steps, not over lags: the loop's turns do not wait for each other.
-        sums, errors = total[lag:], rounded[lag:]
-        for step in range(steps - lag):
-            product = beta * inverse[step]
-            lost = (
-                (beta_high * high[step] - product) + beta_high * low[step] + beta_low * high[step]
-            ) + beta_low * low[step]
-            before = sums[step]
-            after = before + product
-            added = after - before
-            errors[step] += ((before - (after - added)) + (product - added)) + lost
-            sums[step] = after
-    return -(total + rounded)
+def _add_product(total: float, first: float, second: float) -> tuple[float, float]:
+    """The sum s + ab, and what rounding took from it."""
+    product = first * second
+    after = total + product
+    added = after - total
+    rounded = (total - (after - added)) + (product - added)
+    return after, rounded + multiply_add(first, second, -product)
