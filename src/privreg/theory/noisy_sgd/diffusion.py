@@ -297,18 +297,21 @@ class HomogenisedSGD(Computed):
         """Mean regularised risk R_t, shape (...)."""
         return self.risk(time) + self.problem.penalty(self.mean(time), self.variance(time))
 
-    def transition(self, time: float, start: float) -> NDArray[np.float64]:
-        """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))), shape (m,).
+    def transition(self, time: ArrayLike, start: ArrayLike) -> NDArray[np.float64]:
+        """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))), shape (..., m).
 
         Parameters
         ----------
-        time, start : float
+        time, start : array_like, shape (...)
             t and s in [0, horizon], t at least s.
         """
-        start = require_number("start", start, least=0, most=self.horizon * (1 + 1e-12))
-        time = require_number("time", time, least=start, most=self.horizon * (1 + 1e-12))
-        elapsed = self.schedule.integral(time) - self.schedule.integral(start)
-        return np.exp(-self.problem.curvatures * elapsed)
+        most = self.horizon * (1 + 1e-12)
+        begin = require_real("start", start, least=0, most=most)
+        end = require_real("time", time, least=0, most=most)
+        if np.any(end < begin):
+            raise ValueError(f"time must be at least start, got {np.min(end - begin):.3g} after it")
+        elapsed = self.schedule.integral(end) - self.schedule.integral(begin)
+        return np.exp(-self.problem.curvatures * np.asarray(elapsed)[..., None])
 
     def _flow_risk(self, integral: NDArray[np.float64]) -> NDArray[np.float64]:
         """Risk of the gradient flow at Γ = `integral`."""

@@ -276,26 +276,26 @@ def release_geometry(
     require_choice("variant", variant, ("exact", "paper"))
     released = _checked_times(times, law.horizon)
     position = require_number("position", position, least=0, most=law.horizon * (1 + 1e-12))
-    prefix, suffix = released[released < position], released[released >= position]
+    before = int(np.searchsorted(released, position))
+    prefix, suffix = released[:before], released[before:]
     if suffix.size == 0:
         return None
     count = released.size
     step = float(law.schedule.rate(position)) / law.problem.dimension
     shrink = 1.0 - step * law.problem.ridge
-    prior = law.variance(position)
-    flows = [law.transition(t, position) for t in suffix]
+    prior, *_ = variances = law.variance(np.append(position, released))
+    flows = law.transition(suffix, position)
     carry = np.sum(flows, axis=0) / count
-    held = [law.variance(t) for t in suffix]
+    held = variances[1 + before :]
     # Variance of the part of the suffix's sum that is drawn after the position.
-    fresh = [v - flow**2 * prior for flow, v in zip(flows, held, strict=True)]
+    fresh = held - flows**2 * prior
     base = _sum_variance(law, suffix, fresh) / count**2
     base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
     _require_apart(base, _sum_variance(law, suffix, held) / count**2)
     cross = shrink * carry * prior
     if prefix.size:
-        held = [law.variance(t) for t in prefix]
-        flows = [law.transition(position, t) * v for t, v in zip(prefix, held, strict=True)]
-        link = np.sum(flows, axis=0) / count
+        held = variances[1 : 1 + before]
+        link = np.sum(law.transition(position, prefix) * held, axis=0) / count
         kept = shrink if variant == "exact" else 1.0
         base = base + _sum_variance(law, prefix, held) / count**2 + 2.0 * kept * carry * link
         if variant == "exact":
@@ -304,15 +304,15 @@ def release_geometry(
 
 
 def _sum_variance(
-    law: HomogenisedSGD, times: NDArray[np.float64], variances: list[NDArray[np.float64]]
+    law: HomogenisedSGD, times: NDArray[np.float64], variances: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Variance of the sum over ascending times of a process with the law's decay."""
-    total = np.zeros_like(variances[0])
+    decays = law.transition(times[1:], times[:-1])
+    total = variances[-1]
     later = np.zeros_like(total)
-    for index in range(times.size - 1, -1, -1):
-        if index + 1 < times.size:
-            later = law.transition(times[index + 1], times[index]) * (1.0 + later)
-        total = total + variances[index] * (1.0 + 2.0 * later)
+    for decay, variance in zip(decays[::-1], variances[-2::-1], strict=True):
+        later = decay * (1.0 + later)
+        total = total + variance * (1.0 + 2.0 * later)
     return total
 
 

@@ -197,11 +197,19 @@ def _convolve(
 def _inverse_integral(
     schedule: RateWithIntegral, integral: NDArray[np.float64], horizon: float
 ) -> NDArray[np.float64]:
-    """Times at which the integrated rate takes the given values, by bisection to the last bit."""
+    """Times at which the integrated rate takes the given values, to some ulp of either."""
     low, high = np.zeros(integral.size), np.where(integral > 0.0, horizon, 0.0)
+    time = 0.5 * (low + high)
+    turn = 0
     while True:
-        middle = 0.5 * (low + high)
-        if not np.any((middle > low) & (middle < high)):
-            return high
-        below = schedule.integral(middle) < integral
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
+        turn += 1
+        excess = schedule.integral(time) - integral
+        low, high = np.where(excess < 0.0, time, low), np.where(excess < 0.0, high, time)
+        newton = time - excess / schedule.rate(time)
+        # Each third time halves what is left, whatever the rate does.
+        inside = (newton >= low) & (newton <= high) & (turn % 3 > 0)
+        following = np.where(inside, newton, 0.5 * (low + high))
+        near = np.abs(following - time) <= 4 * np.spacing(time)
+        if np.all(near | (np.abs(excess) <= 4 * np.spacing(integral))):
+            return time
+        time = following
