@@ -41,8 +41,7 @@ def in_units(values: ArrayLike) -> tuple[FloatArray, int]:
     """
     array = np.asarray(values, dtype=np.float64)
     # Quicker than extremes of few numbers, and without an array of their sizes.
-    ends = (array.item(array.argmax()), -array.item(array.argmin())) if array.size else (0.0, 0.0)
-    largest = max(ends)
+    largest = max(array.item(array.argmax()), -array.item(array.argmin())) if array.size else 0.0
     if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1]:
         return array, 0
     exponent = int(np.frexp(largest)[1])

@@ -148,6 +148,7 @@ def _fit(buffers: int, horizon: int) -> tuple[FloatArray, FloatArray]:
     lags = np.unique(np.round(np.geomspace(1, horizon, _FIT_STEPS)).astype(np.int64))
     index = np.arange(1, horizon + 1)
     target = np.cumprod((index - 0.5) / index)[lags - 1]
+    ones = np.ones(lags.size)
     reach = 0.5 * np.log(horizon)
     lasts, firsts = [0.0, 0.3, 0.6, 0.9, 1.2], [-1.2, -0.9, -0.6, -0.3, 0.0, 0.3]
     tried: set[tuple[float, float]] = set()
@@ -158,9 +159,10 @@ def _fit(buffers: int, horizon: int) -> tuple[FloatArray, FloatArray]:
                 continue
             tried.add((last, first))
             nodes = np.linspace(-reach + first, last, buffers) if buffers > 1 else np.array([last])
-            decays = 1 / (1 + np.exp(2 * nodes))
-            basis = decays ** lags[:, None] / target[:, None]
-            weights, _ = nnls(basis, np.ones(lags.size))
+            odds = np.exp(2 * nodes)
+            decays = 1 / (1 + odds)
+            basis = np.exp(-lags[:, None] * np.log1p(odds)) / target[:, None]
+            weights, _ = nnls(basis, ones)
             distance = float(np.abs(basis @ weights - 1).max())
             if weights @ decays <= 1 and distance < error:
                 error, chosen, found = distance, (last, first), (decays, weights)

@@ -99,12 +99,12 @@ def workload_errors(
     """
     scale = require_number("sensitivity", sensitivity, least=0, most=1e50)
     variances, unit = step_variances(decoder, workload=workload), 0
-    if variances.min() < ORDINARY[0]:
+    if variances.item(variances.argmin()) < ORDINARY[0]:
         # Squares may have rounded to 0.
         decoder, unit = in_units(decoder)
         if workload is not None:
             workload, more = in_units(workload)
             unit += more
         variances = step_variances(decoder, workload=workload)
-    sizes = (variances.mean(), variances.max(), variances[-1])
+    sizes = (variances.mean(), variances.item(variances.argmax()), variances[-1])
     return Errors(*(scale * float(from_units(np.sqrt(size), unit)) for size in sizes))

@@ -19,7 +19,7 @@ from scipy.special import ellipkm1
 
 from privreg.noise.quadrature import panel_rule, resolved_edges
 from privreg.noise.toeplitz import dense_matrix, require_coefficients
-from privreg.units import from_units, in_units
+from privreg.units import ORDINARY, from_units, in_unit, in_units
 from privreg.validation import (
     FloatArray,
     require_answer,
@@ -63,6 +63,8 @@ def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = Non
     ------
     choquettechoo2024, Theorem 1.1 and equation (24).
     """
+    if (known := _toeplitz_norm(encoder)) and steps is None:
+        return known
     matrix, unit = in_units(_encoder(encoder))
     if matrix.ndim == 1:
         return float(from_units(_norm(matrix[: _within(steps, matrix.size)]), unit))
@@ -208,14 +210,15 @@ def multi_participation_sensitivity(
     Kalinin and Lampert (2024), Theorem 2, used by choquettechoo2024 for Figure 4.
     """
     column = require_array("encoder", encoder, shape=(None,), least=-1e50, most=1e50)
-    if np.any(column < 0) or np.any(np.diff(column) > 0):
+    if column[-1] < 0 or np.any(column[1:] > column[:-1]):
         raise ValueError(
             "encoder must be non-negative and non-increasing (multi_participation_bound takes "
             f"others), got smallest {column.min():g} and largest increase "
             f"{np.max(np.diff(column), initial=0):g}"
         )
-    column, unit = in_units(column)
-    return float(from_units(_spaced_column_sum(column, participations, separation), unit))
+    unit = in_unit(column.item(0))[1]
+    total = _spaced_column_sum(from_units(column, -unit), participations, separation)
+    return float(from_units(total, unit))
 
 
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
@@ -317,6 +320,19 @@ def _norm(column: FloatArray) -> float:
     return float(np.sqrt(squares))
 
 
+def _toeplitz_norm(encoder: ArrayLike) -> float:
+    """`_norm` of coefficients in one pass, where that shows that all of them are in range; else 0.
+
+    A sum of squares of this size has no entry that is NaN, or beyond 1e50, or whose square is lost.
+    """
+    if type(encoder) is np.ndarray and encoder.dtype == np.float64 and encoder.ndim == 1:
+        with np.errstate(over="ignore", invalid="ignore"):
+            norm = _norm(encoder)
+        if ORDINARY[0] <= norm <= 1e50:
+            return norm
+    return 0.0
+
+
 def _within(steps: int | None, available: int) -> int:
     if steps is None:
         return available
@@ -366,6 +382,8 @@ def _best_prefix_sums(values: FloatArray, count: int, separation: int) -> FloatA
 def _largest_window(gram: FloatArray, size: int) -> float:
     """Largest sum of a block of `size` consecutive rows and columns, by additions alone."""
     size = min(size, gram.shape[0])
+    if size == gram.shape[0]:
+        return float(np.sum(gram))
     rows = _window_sums(gram, size)
     # Row i of these holds the sums of rows i, ..., i + size - 1.
     return float(np.max(_window_sums(rows.T, size).diagonal()))

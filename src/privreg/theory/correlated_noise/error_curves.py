@@ -123,7 +123,8 @@ def error_curve(
     start = np.zeros(values.size) if initial_error is None else initial_error
     error = require_array("initial_error", start, shape=(values.size,))
     # A direction without curvature has no risk, and its error may grow beyond all numbers.
-    if not np.all(curved := values > 0):
+    if not values.item(values.argmin()) > 0:
+        curved = values > 0
         values, error = values[curved], error[curved]
     values, rate_unit = in_units(values)
     error, error_unit = in_units(error)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.accuracy import warn_beyond
-from privreg.schedules import Schedule, require_schedule
+from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd.deterministic_equivalent_kernel import integrate_settings
 from privreg.theory.one_pass_dpgd.settings import (
@@ -264,6 +264,8 @@ def _jumps(schedule: Schedule, grid: NDArray[np.float64]) -> bool:
 
     A bend falls to a quarter where nodes are twice as dense, and that of a jump stays.
     """
+    if isinstance(schedule, (Polynomial, Harmonic)):
+        return False
     left, right = grid[1:-2, None], grid[2:-1, None]
     nodes = left + (right - left) * np.arange(CUTS + 1) / CUTS
     values = schedule.shape(nodes.ravel()).reshape(nodes.shape)
