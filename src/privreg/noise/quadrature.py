@@ -67,8 +67,9 @@ def resolved_edges(
     settled, panels = [edges[-1:]], 0
     for _ in range(_MOST_LEVELS):
         middle = (left + right) / 2.0
-        first = _panel_integrals(integrands, left, middle, nodes_per_panel)
-        second = _panel_integrals(integrands, middle, right, nodes_per_panel)
+        starts, ends = np.concatenate([left, middle]), np.concatenate([middle, right])
+        parts = _panel_integrals(integrands, starts, ends, nodes_per_panel)
+        first, second = parts[:, : left.size], parts[:, left.size :]
         halves = first + second
         open_ = np.any(np.abs(halves - whole) > AGREEMENT * halves, axis=0)
         settled.append(left[~open_])
