@@ -14,6 +14,7 @@ from reproduction.experiment.identities import above, every, identity
 from reproduction.papers.bombari2025.setting import EXPONENT, Clipped
 
 PLACE = "Proposition D.1, equations (4.12)-(4.13)"
+EIGENVALUES = "eigenvalues uniform on [0.5, 1.5]"
 ENDS = np.geomspace(1e-4, 0.5, 40)
 # Fine at both ends.
 TIMES = np.concatenate([[0.0], ENDS, 1 - ENDS[-2::-1], [1.0]])
@@ -63,6 +64,7 @@ def curves(parameters: Parameters, exponent: float) -> dict:
 BOUND: dict[str, Any] = {
     "kind": "theorem",
     "where": "Section 4, equations (4.12)-(4.13); Proposition D.1",
+    "ours": [EIGENVALUES, "gamma = 0.1, alpha = 0, 1/2 and 1", "an initial rate of 3"],
     "holds": every(above(0.0)),
     "refuses": [[0.1, 0.1, -1e-5]],
     "note": "Least log ratio after time 0.",
@@ -142,6 +144,7 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     id="trace-inequality-as-printed",
     where="Proof of Proposition D.1, after equation (D.4)",
     states="tr(Sigma^2) is at least the largest eigenvalue times tr(Sigma).",
+    ours=[EIGENVALUES],
     holds=above(1.0),
     refuses=[0.95],
     finding="trace-inequality-reversed",
