@@ -166,10 +166,10 @@ def lemma() -> dict:
     where="Theorem 4.3, equations (12) to (14); Lemma C.1",
     kind="theorem",
     states="The affine step and the linear diffusion give Gaussian laws with the stated means and "
-    "covariances, and the divergence between them is the formula's.",
-    ours=["the paper's dimensions", "one pair", "order 2"],
-    note="The formula by its low rank, in the right direction, against dense laws that are "
-    "stacked from independent noises.",
+    "covariances, and the divergence between them is the formula's, up to its direction.",
+    ours=["the paper's dimensions", "one pair, t = 0.75 and s = 0.675", "order 2"],
+    note="The formula by its low rank, in the direction that the finding on Lemma C.2 gives, "
+    "against dense laws that are stacked from independent noises.",
     **EQUAL,
 )
 def low_rank_error(parameters: Parameters) -> float:
@@ -342,8 +342,8 @@ def average(parameters: Parameters) -> dict:
     refuses=[1.01],
     wrong={"Below half the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],
-    note="One dimension, by quadrature. Mixtures of laws that lie apart attain the bound; those "
-    "that overlap have 0.22 of it.",
+    note="One dimension, by quadrature. Laws of two positions that lie apart attain the bound; "
+    "those that overlap have 0.22 of it.",
 )
 def mixture_ratio() -> float:
     """Largest divergence of mixtures over its bound, Lemma C.3."""

@@ -22,6 +22,7 @@ QUANTITIES = {
     "risks": "distance of the risks of noisy SGD and of an independent diffusion",
     "risks_without_noise": "distance of these risks without private noise",
     "concentration": "distance of the diffusion's risk to its mean",
+    "regularised": "distance of the diffusion's regularised risk to its mean",
     "risk": "risk of the diffusion",
     "linear": "linear martingale of the records, without private noise",
     "quadratic": "quadratic martingale of the records, without private noise",
@@ -51,15 +52,18 @@ AXES = {
 def run(parameters: Parameters, trials: Trials, dimension: int) -> Iterator[list[float]]:
     """Noisy SGD and the nonlinear diffusion side by side, without and with private noise."""
     problem, steps = parameters.problem(dimension), parameters.steps(dimension)
-    mean_risk = parameters.law(problem).risk(np.arange(1, steps + 1) / dimension)
+    law, times = parameters.law(problem), np.arange(1, steps + 1) / dimension
+    mean_risk, mean_regularised = law.risk(times), law.regularised_risk(times)
     for generators in side_by_side(trials):
         sgd_risk, sgd = _noisy_sgd(problem, parameters, steps, generators)
         diffusion_risk, diffusion = _diffusion(problem, parameters, steps, generators)
+        regularised = diffusion.pop("regularised_risk")
         without_noise, with_noise = np.abs(sgd_risk - diffusion_risk).max(axis=0)
         largest = {
             "risks_without_noise": without_noise,
             "risks": with_noise,
             "concentration": np.abs(diffusion_risk[:, 1] - mean_risk[:, None]).max(axis=0),
+            "regularised": np.abs(regularised - mean_regularised[:, None]).max(axis=0),
             "risk": diffusion_risk[:, 1].max(axis=0),
             **sgd,
             **diffusion,
@@ -133,7 +137,8 @@ def _diffusion(
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Risks of equation (1) without and with private noise, and its martingales.
 
-    Steps of 1/d with the risk held in each: drift and variance are then exact.
+    With them is the path of the regularised risk with private noise, (steps, trials). Steps of 1/d
+    with the risk held in each: drift and variance are then exact.
     """
     dimension, rate, trials = problem.eigenvalues.size, parameters.rate, len(generators)
     eigenvalues, target = problem.eigenvalues, problem.target
@@ -145,7 +150,8 @@ def _diffusion(
     flow = problem.initial.copy()
     variance = np.zeros((trials, dimension))
     risk = np.empty((steps, 2, trials))
-    martingale, expansion = np.empty((steps, 2, trials)), np.empty((steps, trials))
+    martingale = np.empty((steps, 2, trials))
+    expansion, regularised = np.empty((2, steps, trials))
     away = state - target
     level = 0.5 * (np.vecdot(away**2, eigenvalues) + problem.label_noise_std**2)
     for k, drawn in enumerate(normals(generators, steps, dimension)):
@@ -162,7 +168,9 @@ def _diffusion(
         away = state - target
         level = 0.5 * (np.vecdot(away**2, eigenvalues) + problem.label_noise_std**2)
         risk[k] = level
+        regularised[k] = level[1] + 0.5 * problem.ridge * np.vecdot(state[1], state[1])
     return risk, {
+        "regularised_risk": regularised,
         "diffusion": _largest(martingale[:, 0]),
         "private_diffusion": _largest(martingale[:, 1]),
         "expansion": expansion.max(axis=0),
