@@ -147,7 +147,7 @@ def law(parameters: Parameters) -> dict:
         "that bound over the larger gap of mean and covariance, Claim C.11", "steps"
     ),
     literal_slack=Quantity("coverage less the level plus the bound on the distance", "steps"),
-    literal_rate="factor of that distance for each further step",
+    literal_rate="factor of that distance for each further step at Sigma = I / 2, with one noise",
     literal_bias=Quantity("norm of the replicates' bias, all features and replicates", "steps"),
 )
 def literal(parameters: Parameters, literal: str) -> dict:
