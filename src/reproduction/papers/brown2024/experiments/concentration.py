@@ -55,7 +55,8 @@ CONTRACTION = 7 / 8
     holds=below(1.0),
     refuses=[1.01, 2.0],
     wrong={"Beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
-    note="Exact tails over the bound, as in the next two.",
+    note="Exact tails over the bound, as in the next two; here 0.24 at most. With ln(1 / beta) for "
+    "ln(2 / beta) it would hold as well.",
 )
 def normal_tail_ratio() -> float:
     """Largest exact tail over bound, Claim A.8."""
@@ -94,7 +95,7 @@ def norm_tail_ratio() -> float:
     holds=below(1.0),
     refuses=[1.01, 2.0],
     wrong={"At most exp(-(sqrt(p) - 1) t).": "sphere_tail_without_four"},
-    note="With half of the 4 it would hold as well.",
+    note="The bound is not binding but as t goes to 0: with half of the 4 it would hold as well.",
 )
 def sphere_tail_ratio() -> float:
     """Largest exact tail over bound, Lemma A.11."""

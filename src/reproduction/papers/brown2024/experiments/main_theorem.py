@@ -224,7 +224,8 @@ def start_over_bound() -> float:
     refuses=[0.89, 0.5],
     finding="start-left-out-of-the-steps",
     expect="contradicted",
-    note="No interval covers the first coordinate, of which the step has left three quarters.",
+    note="Three quarters of the first coordinate are left, 30 deviations of the noise: coverage is "
+    "practically 0.",
 )
 def coverage_after_one_step() -> float:
     """Exact coverage of the first coordinate by ten runs of one step."""
