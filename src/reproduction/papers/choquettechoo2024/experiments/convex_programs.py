@@ -104,7 +104,8 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
     where="Theorem E.1, equation (91)",
     states="Inequality (91) holds for multipliers lambda_t >= 0 with sum lambda_t <= 2 lambda_0.",
     ours=[
-        "the gradient max(x, 0), of which mu = 0 and L = 1, on the signal 1, -1, 1, -1, ...",
+        "the gradient that is x above 0 and x/10 below, mu = 0.1 and L = 1",
+        "the signal 1, -1, 1, -1, ...",
         "lambda_0 = lambda_1 = 1",
     ],
     holds=above(0.0),
@@ -117,7 +118,8 @@ def printed_multiplier_value() -> float:
     signal = np.tile([1.0, -1.0], 16)
     multiplier = np.zeros(signal.size)
     multiplier[:2] = 1.0
-    return _constraint(signal, np.maximum(signal, 0.0), multiplier, (0.0, 1.0))
+    gradient = np.where(signal > 0, signal, 0.1 * signal)
+    return _constraint(signal, gradient, multiplier, (0.1, 1.0))
 
 
 @identity(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PLACE = "Section C.2, Properties C.7, Propositions C.10 to C.20, Theorem F.3"
 KURTOSIS = 3.0
+SHARES = "step sizes of 0.01 to 0.9 over R^2, label noise 0.3"
 
 
 class Parameters(regression.Covariance):
@@ -142,6 +143,7 @@ class _Orders:
         holds=every(below(1.0)),
         refuses=[1.01, 1.5],
         id="base-covariance-c10",
+        ours=[SHARES],
         note="The ratio is 1/(2 - eta lambda); measured from impulse responses.",
     ),
     orders=stated(
@@ -151,6 +153,8 @@ class _Orders:
         holds=every(below(1.0)),
         refuses=[1.01, 1.5],
         id="higher-orders-c11",
+        ours=[SHARES, "orders up to 12"],
+        note="At most 18 % of the bound are reached; its powers of eta R^2 are what is tested.",
     ),
     drive="largest variance of the next order's input over the bound of Lemma C.12(a)",
     response="largest variance of the next order over the bound of Lemma C.12(b)",
@@ -198,6 +202,9 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     where="Theorem F.3",
     states="The covariance of SGD with label noise alone is at most eta sigma^2 / (1 - eta R^2) "
     "times the identity.",
+    ours=["step sizes of 0.01 to 0.9 over R^2"],
+    note="At most half of the bound is reached: eta sigma^2 / (2 - eta R^2) is a bound as well, "
+    "for 2 eta H - eta^2 E |x|^2 x x' is at least eta (2 - eta R^2) H.",
     holds=every(below(1.0)),
     refuses=[1.01, 1.5],
 )
@@ -220,6 +227,7 @@ def label_noise_ratio(parameters: Parameters, step_share: float) -> float:
     id="orders-and-remainder-add-up",
     where="Section C.2.1, equation (36)",
     states="Property C.7, every iterate is the sum of its first orders and a remainder.",
+    ours=["200 steps in four dimensions, three orders after the first, drawn once"],
     holds=below(1e-11),
     refuses=[1e-8, 0.01],
 )

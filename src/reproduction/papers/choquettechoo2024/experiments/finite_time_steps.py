@@ -16,6 +16,7 @@ from reproduction.papers.choquettechoo2024.regression import Covariance
 PLACE = "Property D.2, Proposition D.6, Lemmas D.9, D.10 and D.12"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd", "sum_of_two")
 ROUNDING, REFUSED = below(1e-12), (1e-8, 0.1)
+SETTING = "eigenvalues 1/k, d = 8, eta = 1 / R^2"
 
 
 class Parameters(Covariance):
@@ -59,6 +60,7 @@ AXES = {
         "relative distance from equation (69), second line",
         where="Section D.1.3, equation (69)",
         states="The part of the private noise at time t is the second line of equation (69).",
+        ours=["seven steps in three dimensions, drawn once"],
         holds=ROUNDING,
         refuses=REFUSED,
         id="parts-unrolled-by-draws-d2",
@@ -112,6 +114,7 @@ def unrolled() -> dict:
     id="expected-response-d9",
     where="Lemma D.9",
     states="The mean trace of W_{t, tau} is at most R^2 (1 - eta mu)^(t - 1 - tau).",
+    ours=[SETTING],
     holds=below(1.0),
     refuses=[1.01, 1.5],
 )
@@ -135,7 +138,7 @@ def label_response_ratio(parameters: Parameters) -> float:
         holds=every(below(1.0000000001)),
         refuses=[1.01, 1.5],
         id="expected-response-d10",
-        ours=["four sequences of coefficients, among them 1, 1, 0, ..."],
+        ours=[SETTING, "four sequences of coefficients, among them 1, 1, 0, ..."],
         expect="contradicted",
         finding="square-in-lemma-d10",
     ),
@@ -176,7 +179,10 @@ def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
         refuses=[1.001, 1.1],
         wrong={"Up to a learning rate of 2 / R^2 they do not either.": "noise_free_ratio_beyond"},
         id="noise-free-iterates-d6",
-        ours=["200 sequences of 50 features", "C = 16 and T/p = 500 in the learning rate"],
+        ours=[
+            "eigenvalues 1/k, d = 8, 200 sequences of 50 features",
+            "C = 16 and T/p = 500 in the learning rate",
+        ],
     ),
     noise_free_ratio_beyond="the same at a learning rate of 2 / R^2",
 )
@@ -269,7 +275,8 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
         kind="theorem",
         ours=[
             "100 steps of 40 runs, eta and noise of Theorem D.13 with C = 16 and c = 64",
-            "tr H, distance and sigma_sgd from 0.01 to 100 each, d = 4 and 16",
+            "eigenvalues in proportion to 1/k, d = 4 and 16, p = 0.1",
+            "tr H, distance and sigma_sgd from 0.01 to 100 each",
             "normal features and features of random signs; the constant 10",
         ],
         note="The start lies along the first eigenvector.",
@@ -308,7 +315,8 @@ def gradient_scales() -> dict[str, float]:
         ours=[
             "the square of log(T/p), since the power is open",
             "T = 10, 100 and 1000, p = 0.1 and 0.02, 400 runs each, eta and noise of Theorem D.13",
-            "tr H = 1, distance and sigma_sgd 1 and 0, 0 and 1, or both 1, d = 4",
+            "eigenvalues in proportion to 1/k, d = 4, tr H = 1",
+            "distance and sigma_sgd 1 and 0, 0 and 1, or both 1",
             "normal features and features of random signs",
         ],
         note="Over the first power the growth is 1.15 at these T.",

@@ -24,6 +24,7 @@ class Parameters(Strict):
 
 # A skewness of 0.2 shows from s = 1/10 on.
 ARGUMENTS = np.geomspace(0.01, 3.0, 60)
+COVARIANCES = "normal features, 200 random covariances in three dimensions"
 AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "uniform"))}
 
 
@@ -38,6 +39,7 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
         holds=below(1.0),
         refuses=[1.01, 1.5],
         id="trace-below-fourth-moment",
+        ours=[COVARIANCES],
         kind="prose",
     ),
     shrinkage_ratio=stated(
@@ -48,7 +50,7 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
         holds=below(1.0),
         refuses=[1.01, 1.1],
         id="trace-shrinks-f18",
-        ours=["random matrices that do not commute with H"],
+        ours=[COVARIANCES, "random matrices that do not commute with H"],
     ),
 )
 def of_random_covariances(parameters: Parameters) -> dict[str, float]:

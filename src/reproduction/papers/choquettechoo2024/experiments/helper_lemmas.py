@@ -158,7 +158,7 @@ def tails(parameters: Parameters) -> dict[str, float]:
         holds=below(1.0),
         refuses=[1.01, 1.5],
         id="trace-of-products-f19",
-        ours=["2000 random products"],
+        ours=["2000 random products of two to five factors, d up to 5"],
     ),
     tuned_rate_ratio="largest least value of Lemma F.21's function over its bound, rates up to "
     "1/mu",
@@ -191,6 +191,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
         holds=below(1.0000000001),
         refuses=[1.01, 1.5],
         id="tail-sum-bound-f20",
+        ours=["t = 1 to 59, a = 0.01 to 3, rho = 1e-6 to 0.9"],
     ),
     tail_sum_equality=stated(
         "largest f of Lemma F.20 over its printed value",
@@ -199,6 +200,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
         holds=below(1.0000000001),
         refuses=[1.01, 1.5],
         id="tail-sum-value-f20",
+        ours=["t = 2 to 59, a = 0.01 to 3, rho = 1e-6 to 0.9"],
         expect="contradicted",
         finding="value-in-lemma-f20",
     ),
@@ -230,6 +232,7 @@ def tail_sums() -> dict[str, float]:
         wrong={"For x up to c / (9 log(9/c)).": "first_power_ratio"},
         id="logarithm-f22",
         ours=["c = 1e-12 to 0.2499"],
+        note="At most a third of c is reached, so that half of the constant 9 would pass.",
     ),
     first_power_ratio="the same with the first power of the logarithm in the limit of x",
 )

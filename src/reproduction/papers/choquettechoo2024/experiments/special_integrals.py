@@ -16,7 +16,7 @@ from reproduction.experiment.parameters import Strict
 PLACE = "Lemmas C.21 and F.12 to F.17, Properties F.8 to F.11"
 # Quadrature agrees with a closed form to this relative distance.
 AGREES, REFUSED = below(1e-10), (1e-9, 1e-6)
-RATES = "rates from 1e-8 to 0.99"
+RATES = "a and b from 1e-8 to 0.99"
 
 
 class Parameters(Strict):
@@ -45,8 +45,9 @@ class Parameters(Strict):
 @identity(
     id="integral-f12",
     where="Lemma F.12",
-    states="The integral of a cosine over the squared distance has the printed closed form.",
-    ours=[RATES, "lags 0, 1, 5 and 50"],
+    states="For 0 < |b| < a the integral of cos(l omega) / (a^2 + b^2 - 2 a b cos omega) over "
+    "frequencies is 2 pi / (a^2 - b^2) (b/a)^|l|.",
+    ours=["a = 1 and 1 - b from 1e-8 to 0.99", "l = 0, 1, 5 and 50"],
     holds=AGREES,
     refuses=REFUSED,
 )
@@ -69,9 +70,9 @@ def cosine_integral_error(parameters: Parameters) -> float:
 @identity(
     id="integral-f13",
     where="Lemma F.13",
-    states="The integral of one over one plus a multiple of the cosine has the printed closed "
-    "form.",
-    ours=[RATES],
+    states="The integral of 1 / (1 + a cos omega) over frequencies is 2 pi / (1 - a^2)^(1/2) for "
+    "|a| < 1, and infinite for |a| = 1.",
+    ours=["1 + a from 1e-8 to 0.99; the other sign is a shift by pi, |a| = 1 the limit"],
     holds=AGREES,
     refuses=REFUSED,
 )
@@ -113,10 +114,10 @@ def divergence_slope(parameters: Parameters) -> float:
     id="integral-f15",
     where="Lemma F.15",
     states=(
-        "The integral of the inverse distance has the printed closed form, a complete elliptic "
-        "integral of the first kind."
+        "The integral of 1 / |1 - a - exp(i omega)| has the printed closed form, a complete "
+        "elliptic integral of the first kind."
     ),
-    ours=[RATES],
+    ours=["a from 1e-8 to 0.99"],
     holds=AGREES,
     refuses=REFUSED,
     note="With the roots and fractions that the text at hand has lost; by Landen's transformation "
@@ -138,8 +139,8 @@ def inverse_integral_error(parameters: Parameters) -> float:
     id="integral-f16",
     where="Lemma F.16",
     states=(
-        "The integral of one distance over the square of another has the printed closed form, a "
-        "complete elliptic integral of the third kind."
+        "The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed closed "
+        "form, a complete elliptic integral of the third kind."
     ),
     ours=[RATES],
     holds=AGREES,
@@ -199,9 +200,9 @@ def property_f10(parameters: Parameters) -> dict:
 @identity(
     id="quadratic-form-f17",
     where="Lemma F.17",
-    states="A quadratic form with geometric weights is at most (1 + c)/(1 - c) times the squared "
-    "norm.",
-    ours=[RATES, "random walks and constants of length 200"],
+    states="The quadratic form with the weights c^|t - tau| is at most (1 + c)/(1 - c) times the "
+    "squared norm.",
+    ours=["c from 0.01 to 0.998", "random walks and constants of length 200"],
     holds=below(1.0),
     refuses=[1.01, 1.5],
 )
@@ -268,8 +269,10 @@ def third_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-bound-f11",
     where="Section F.4, Lemma C.21",
-    states="Property F.11, Pi is at most log(4/k') / (1 - alpha^2) (1 + O(k'^2)).",
-    ours=["the constant 1/4 in the O, as in F.10", "characteristics 0.1 to 0.99"],
+    states="Property F.11, Pi is at most log(4/k') / (1 - alpha^2) (1 + O(k'^2)), with k' = "
+    "(1 - k^2)^(1/2).",
+    ours=["the constant 1/4 in the O, as in F.10", "alpha^2 = 0.1 to 0.99, k' = 1e-8 to 0.99"],
+    note="The text at hand may have lost a root in the O; this is the stronger reading.",
     holds=below(0.25),
     refuses=[0.26, 1.0],
 )
