@@ -209,7 +209,7 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
         "largest ratio of the exact curve to D.11 over the steps",
         where="Theorem D.11",
         states="At every step the suboptimality is at most the printed bound.",
-        holds=every(below(1.0)),
+        holds=every(below(1.000000001)),
         refuses=[1.01, 1.5],
         wrong={
             "Without the factor L / mu.": "transient_without_condition",
