@@ -91,7 +91,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
             "cap": 2.0,
             "short_cap": 1.0,
         }
-        for name in ("kept_curvatures", "last_sums", "product_gradient_sum")
+        for name in ("first_sums", "last_sums", "product_gradient_sum")
     },
     "least_squares_sums.product_histogram": {
         "records": Made(people),
@@ -198,6 +198,10 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "whitening.whiten": {"gram": NOISY},
     "bounds.Frame": {"features": BOUNDS, "label": LABEL_BOUNDS, "intercept": True},
     "bounds.Frame.rows": {"features": FEATURES},
+    "bounds.Frame.rows_of": {
+        "columns": list(FEATURES.T),
+        "absent": np.arange(len(FEATURES)) % 2 == 0,
+    },
     "bounds.Frame.labels": {"labels": LABELS},
     "bounds.Frame.features_of": {"rows": FEATURES},
     "bounds.declared": {"name": "bounds", "bounds": (-1.0, 2.0), "columns": 3, "names": None},

@@ -170,22 +170,26 @@ class _Run:
         tail = self._tail(start, whitening, scale, cap)
         clip_norm = tail.best_width(noise=self._unit_noise(settings.final_share)) * np.sqrt(p)
         caps = {"clip_norm": float(clip_norm), "cap": cap}
-        kept = least_squares_sums.kept_curvatures(
+        first = least_squares_sums.first_sums(
             self.records, start, whitening, **caps, short_cap=short_cap
         )
         curvature = self.shares.semidefinite(
-            "curvature", settings.curvature_share, kept.short, short_cap**2, n
+            "curvature", settings.curvature_share, first.short, short_cap**2, n
         )
         long_curvature = self.shares.semidefinite(
-            "curvature of long rows", settings.long_share, kept.long, cap**2, n
+            "curvature of long rows", settings.long_share, first.long, cap**2, n
         )
         newton = np.asarray(
             np.linalg.inv(raised(shrunk_curvature(curvature), long_curvature)), dtype=np.float64
         )
-        for size, share in zip(settings.wide_sizes, settings.wide_shares, strict=True):
-            total = least_squares_sums.product_gradient_sum(
-                self.records, path.theta, whitening, **caps
-            )
+        total = first.gradient
+        for number, (size, share) in enumerate(
+            zip(settings.wide_sizes, settings.wide_shares, strict=True)
+        ):
+            if number:
+                total = least_squares_sums.product_gradient_sum(
+                    self.records, path.theta, whitening, **caps
+                )
             gradient = self.shares.vector("wide steps", share, total, caps["clip_norm"], n)
             path.step(whitening, size * newton, gradient)
         second, mean_curvature, mean_square = self._last(path.theta, whitening, short_cap, caps)

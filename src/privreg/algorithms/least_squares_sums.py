@@ -31,11 +31,15 @@ from privreg.algorithms.records import Records
 from privreg.algorithms.white_rows import WhiteRows
 
 
-class KeptCurvatures(NamedTuple):
-    """Second moments (p, p) of the rows of records that the clip leaves alone, at two lengths."""
+class FirstSums(NamedTuple):
+    """Second moments (p, p) of the rows of records that the clip leaves alone, at two lengths.
+
+    `gradient` (p,) is what `product_gradient_sum` gives.
+    """
 
     short: FloatArray
     long: FloatArray
+    gradient: FloatArray
 
 
 class LastSums(NamedTuple):
@@ -91,7 +95,7 @@ def product_gradient_sum(
     return records.white_total(part, whitening, parameters.shape)
 
 
-def kept_curvatures(
+def first_sums(
     records: Records,
     parameters: FloatArray,
     whitening: FloatArray,
@@ -99,14 +103,14 @@ def kept_curvatures(
     clip_norm: float,
     cap: float,
     short_cap: float,
-) -> KeptCurvatures:
-    r"""Second moments of the rows of records that are not clipped, each shrunk to two traces.
+) -> FirstSums:
+    r"""What the first wide step needs: curvatures of records that are not clipped, and gradients.
 
     .. math::
         \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
 
     and the same with R for R₁. A record adds positive semi-definite matrices of Frobenius norm at
-    most R₁² and R².
+    most R₁² and R², and a vector of norm at most C.
     """
     whitening, parameters = require_map(records, whitening), require_point(records, parameters)
     clip_norm, cap = require_length("clip_norm", clip_norm), require_length("cap", cap)
@@ -120,14 +124,17 @@ def kept_curvatures(
         short = np.sqrt(trace_weights(white, starts, short_cap) * kept)[:, None]
         long = np.sqrt(found.leverage * kept)[:, None]
         rows = white.rows * short
-        first = rows.T @ rows
-        if np.array_equal(short, long):
-            return np.stack([first, first])
-        rows = white.rows * long
-        return np.stack([first, rows.T @ rows])
+        first = second = np.ravel(rows.T @ rows)
+        if not np.array_equal(short, long):
+            rows = white.rows * long
+            second = np.ravel(rows.T @ rows)
+        gradient = found.sum_of(clip_factor(found.lengths, clip_norm))
+        return np.concatenate([first, second, gradient])
 
-    short, long = records.white_total(part, whitening, (2, p, p))
-    return KeptCurvatures(short, long)
+    square = p * p
+    sums = records.white_total(part, whitening, (2 * square + p,))
+    short, long = sums[: 2 * square].reshape(2, p, p)
+    return FirstSums(short, long, sums[2 * square :])
 
 
 def last_sums(

@@ -94,6 +94,47 @@ class Frame(Immutable):
             mapped[:, 0] = 1
         return mapped
 
+    def rows_of(self, columns: Sequence[NDArray[Any]], absent: NDArray[np.bool_]) -> NDArray[Any]:
+        """What `rows` makes of features that come column by column, to the bit.
+
+        Each column is mapped while it is in a cache.
+
+        Parameters
+        ----------
+        columns : sequence of ndarray, shape (n,)
+            The p features; values of absent records may be missing.
+        absent : ndarray of bool, shape (n,)
+            Whose rows are zeros throughout.
+
+        Returns
+        -------
+        ndarray, shape (n, dimension)
+            Column by column in memory, in single precision if all columns are.
+        """
+        require_instance("absent", absent, np.ndarray)
+        if absent.dtype != np.bool_ or absent.ndim != 1:
+            raise ValueError(f"absent must be truth values of shape (any), got {absent.dtype}")
+        if not isinstance(columns, (list, tuple)) or len(columns) != len(self.features):
+            raise ValueError(f"columns must be a list of {len(self.features)} arrays")
+        features = [_real("columns", each) for each in columns]
+        if any(each.shape != absent.shape for each in features):
+            raise ValueError(f"columns must have shape {absent.shape} each")
+        kind, some = np.result_type(*features), bool(np.any(absent))
+        mapped = np.empty((len(absent), self.dimension), dtype=kind, order="F")
+        if self.intercept:
+            mapped[:, 0] = ~absent
+        low, high = self.features.astype(kind).T
+        centre, half = (each.astype(kind) for each in _scale(self.features, self.intercept))
+        for k, values in enumerate(features):
+            inside = mapped[:, k + self.intercept]
+            np.clip(values, low[k], high[k], out=inside)
+            inside -= centre[k]
+            inside *= 1 / half[k]
+            if some:
+                inside[absent] = 0
+            _require_present("columns", inside)
+        return mapped
+
     def labels(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Mapped labels (n,).
 

@@ -34,12 +34,18 @@ class ParquetTable:
     schema: Any = field(init=False, repr=False)
     row_count: int = field(init=False)
     groups: int = field(init=False, repr=False)
+    _metadata: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         with _parquet(require_file(self.path)) as file:
             object.__setattr__(self, "schema", file.schema_arrow)
             object.__setattr__(self, "row_count", int(file.metadata.num_rows))
             object.__setattr__(self, "groups", int(file.metadata.num_row_groups))
+            object.__setattr__(self, "_metadata", file.metadata)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Of many row groups it is long, and a worker that is sent one part reads it once.
+        return {**vars(self), "_metadata": None}
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         """Readers of the row groups, each of record batches of the named columns."""
@@ -55,7 +61,8 @@ class ParquetTable:
             for name, kind in kinds.items()
             if types.is_string(kind) or types.is_large_string(kind)
         ]
-        with _parquet(self.path, read_dictionary=texts) as file:
+        options = {"read_dictionary": texts, "metadata": self._metadata}
+        with _parquet(self.path, **options) as file:
             for batch in file.iter_batches(
                 batch_size=BATCH, row_groups=[group], columns=list(names), use_threads=False
             ):

@@ -12,7 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from joblib import wrap_non_picklable_objects
@@ -141,13 +141,6 @@ def open_table(table: str | Path) -> Table:
 READERS: dict[str, Callable[[Path], Table]] = {".csv": CSVTable, ".parquet": ParquetTable}
 
 
-class Encoded(NamedTuple):
-    """Some mapped rows, and the cells of each column that they come from, in their order."""
-
-    chunk: Chunk | WeightedChunk
-    cells: list[Cells]
-
-
 @dataclass(frozen=True)
 class TableSamples:
     """Rows of a table in a frame, as `Samples` that are never held.
@@ -266,7 +259,7 @@ class TableSamples:
             Threads that read the parts where there is no executor.
         """
 
-        def total(part: Iterator[Encoded]) -> Counts:
+        def total(part: Iterator[list[Cells]]) -> Counts:
             return sum((self._count(each) for each in part), start=self._no_counts())
 
         return sum(self._each(total, self._encoders(), threads), start=self._no_counts())
@@ -276,11 +269,12 @@ class TableSamples:
         rows, labels, counts = [np.zeros((0, self.dimension))], [np.zeros(0)], self._no_counts()
         roots = [np.zeros(0)]
         for part in self._encoders():
-            for each in part():
-                rows.append(each.chunk.features)
-                labels.append(each.chunk.labels)
-                roots.extend(each.chunk[3:])
-                counts += self._count(each)
+            for cells in part():
+                chunk = self._mapped(cells)
+                rows.append(chunk.features)
+                labels.append(chunk.labels)
+                roots.extend(chunk[3:])
+                counts += self._count(cells)
         held = np.concatenate(rows), np.concatenate(labels)
         if self.weighted:
             return WeightedSamples(*held, np.concatenate(roots)), counts
@@ -300,25 +294,22 @@ class TableSamples:
             with ThreadPoolExecutor(threads) as pool:
                 yield from pool.map(lambda read: task(read()), readers)
 
-    def _count(self, encoded: Encoded) -> Counts:
+    def _count(self, encoded: list[Cells]) -> Counts:
         counts = [
             (np.count_nonzero(cells.missing), column.clipped(cells))
-            for column, cells in zip(self.columns, encoded.cells, strict=True)
+            for column, cells in zip(self.columns, encoded, strict=True)
         ]
         return np.array(counts, dtype=np.int64)
 
     def _no_counts(self) -> Counts:
         return np.zeros((len(self.columns), 2), dtype=np.int64)
 
-    def _encoders(self) -> list[Callable[[], Iterator[Encoded]]]:
+    def _encoders(self) -> list[Callable[[], Iterator[list[Cells]]]]:
         names = [column.name for column in self.columns]
         return [partial(self._encoded, part) for part in self.table.parts(names)]
 
-    @staticmethod
-    def _chunks(part: Callable[[], Iterator[Encoded]]) -> Iterator[Any]:
-        return (each.chunk for each in part())
-
-    def _encoded(self, part: Callable[[], Iterator[Any]]) -> Iterator[Encoded]:
+    def _encoded(self, part: Callable[[], Iterator[Any]]) -> Iterator[list[Cells]]:
+        """Cells of each column, of some rows at a time."""
         columns, checked = self.columns, None
         for batch in part():
             if checked is None or not batch.schema.equals(checked):
@@ -326,7 +317,7 @@ class TableSamples:
                 checked = batch.schema
             for begin in range(0, batch.num_rows, BATCH):
                 rows = batch.slice(begin, BATCH)
-                yield self._encode([each.encode(rows.column(each.name)) for each in columns])
+                yield [each.encode(rows.column(each.name)) for each in columns]
 
     def _require_declared(self, schema: Any) -> None:
         for column in self.columns:
@@ -338,32 +329,32 @@ class TableSamples:
                     f"column {column.name!r} must be of type {wanted} in all batches, got {found}"
                 )
 
-    def _encode(self, columns: list[Cells]) -> Encoded:
+    def _chunks(self, part: Callable[[], Iterator[list[Cells]]]) -> Iterator[Any]:
+        return map(self._mapped, part())
+
+    def _mapped(self, columns: list[Cells]) -> Chunk | WeightedChunk:
+        """Rows within the bounds of what was encoded."""
         encoded = [values for each in columns for values in each.features]
         weights = None if self.weight is None else encoded.pop()
         *features, label = encoded
-        kind = np.result_type(*features, np.float32)
-        block = np.empty((len(label), len(features)), dtype=kind, order="F")
-        for place, values in enumerate(features):
-            block[:, place] = values
-        absent = columns[0].missing
-        for each in columns[1:]:
-            absent = absent | each.missing
+        absent = np.zeros(len(label), dtype=np.bool_)
+        for each in columns:
+            absent |= each.missing
         if some := bool(np.any(absent)):
-            block[absent], label = 0, np.where(absent, label.dtype.type(0), label)
-        rows = self.frame.rows(block)
-        labels = self.frame.labels(label).astype(kind, copy=False)
+            label = np.where(absent, label.dtype.type(0), label)
+        rows = self.frame.rows_of(features, absent)
+        labels = self.frame.labels(label).astype(rows.dtype, copy=False)
         if some:
-            rows[absent], labels[absent] = 0, 0
+            labels[absent] = 0
         if self.weight is not None and weights is not None:
             present = np.where(absent, 0, weights) if some else weights
-            roots = weight_roots(present, self.weight.high).astype(kind, copy=False)
+            roots = weight_roots(present, self.weight.high).astype(rows.dtype, copy=False)
             rows *= roots[:, None]
             labels = labels * roots
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         if weights is None:
-            return Encoded(Chunk(rows, labels, norms), columns)
-        return Encoded(WeightedChunk(rows, labels, norms, roots), columns)
+            return Chunk(rows, labels, norms)
+        return WeightedChunk(rows, labels, norms, roots)
 
 
 def _sent(value: Any) -> bytes:

@@ -51,7 +51,7 @@ def sums(held, whitening, theta):
         huber_sums.second_moment_sum(*at, **clip),
         least_squares_sums.product_histogram(*at, EDGES, cap=4.0),
         least_squares_sums.product_gradient_sum(*at, **caps),
-        *least_squares_sums.kept_curvatures(*at, **caps, short_cap=2.0),
+        *least_squares_sums.first_sums(*at, **caps, short_cap=2.0),
         *least_squares_sums.last_sums(*at, **caps, short_cap=2.0),
     ]
 
