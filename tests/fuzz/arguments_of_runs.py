@@ -144,6 +144,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "edges": EDGES,
         "sample_size": 74.0,
     },
+    "huber_scales.scale_candidates": {"edges": EDGES},
     "huber_scales.scale_edges": {"label_bound": 2.0},
     "huber_settings.best_clip_width": {"privacy_price": 0.5},
     **{
@@ -159,6 +160,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     },
     "huber_sums.length_histogram": {**SUMS, "edges": EDGES},
     "huber_sums.residual_histogram": {**SUMS, "edges": EDGES},
+    "huber_sums.residual_sums": {**SUMS, "edges": EDGES, "clip_norms": EDGES},
     "records.Records": {
         "samples": ArraySamples(FEATURES, LABELS),
         "feature_norm": 2.0,

@@ -55,6 +55,12 @@ def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float 
     return sqrt(min(max(affordable, 1.2 * p + 3), most))
 
 
+def scale_candidates(edges: FloatArray) -> FloatArray:
+    """All that `residual_scale` can find on a grid, increasing; edges as there."""
+    ends = _scale_edges(edges)
+    return np.asarray(ends[-1] * _normal_masses(tuple((ends / ends[-1]).tolist()))[0])
+
+
 def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float) -> float:
     r"""Scale of the normal law whose bin probabilities are nearest to a noisy histogram.
 
@@ -79,9 +85,7 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
     float
         Between the second and the last edge.
     """
-    ends = require_edges(edges)
-    if ends.size < 2:
-        raise ValueError(f"edges must be two or more, got {ends.size}")
+    ends = _scale_edges(edges)
     found = require_array("counts", counts, shape=(ends.size + 1,), least=-1e100, most=1e100)
     n = require_number("sample_size", sample_size, least=1e-9, most=1e100)
     candidates, mass = _normal_masses(tuple((ends / ends[-1]).tolist()))
@@ -144,6 +148,13 @@ def require_edges(edges: FloatArray) -> FloatArray:
     ends = require_array("edges", edges, shape=(None,), least=1e-100, most=1e101)
     if not np.all(ends[1:] > ends[:-1]):
         raise ValueError(f"edges must be increasing, got {ends}")
+    return ends
+
+
+def _scale_edges(edges: FloatArray) -> FloatArray:
+    ends = require_edges(edges)
+    if ends.size < 2:
+        raise ValueError(f"edges must be two or more, got {ends.size}")
     return ends
 
 

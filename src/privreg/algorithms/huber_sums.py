@@ -7,8 +7,11 @@ absent: it adds nothing to any sum and is in no count, whatever its label is.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from privreg.algorithms.huber_scales import require_edges
 from privreg.algorithms.record_gradients import (
@@ -28,6 +31,13 @@ from privreg.algorithms.record_gradients import (
 from privreg.algorithms.records import Records
 from privreg.algorithms.white_rows import WhiteRows
 from privreg.validation import require_instance
+
+
+class ResidualSums(NamedTuple):
+    """What `residual_histogram` gives, and (clips, p) what `gradient_sum` gives for each clip."""
+
+    counts: FloatArray
+    gradients: FloatArray
 
 
 def row_sum(records: Records) -> FloatArray:
@@ -115,6 +125,55 @@ def gradient_sum(
         return found.sum_of(clip_factor(found.lengths, clip_norm))
 
     return records.white_total(part, whitening, parameters.shape)
+
+
+def residual_sums(
+    records: Records,
+    parameters: FloatArray,
+    whitening: FloatArray,
+    edges: FloatArray,
+    *,
+    clip_norms: FloatArray,
+) -> ResidualSums:
+    r"""One pass for a histogram of residuals and the step whose clip will be chosen from it.
+
+    .. math::
+        \sum_i g_i\min(1, \gamma/\ell_i)
+        = \sum_{\ell_i \le \gamma} g_i + \gamma \sum_{\ell_i > \gamma} g_i/\ell_i
+
+    with both sums from those between neighbouring clips. Each is a sum of `gradient_sum`, but for
+    the order of its terms: what is released of them is bounded as there.
+
+    Parameters
+    ----------
+    clip_norms : ndarray, shape (clips,)
+        Increasing and in [1e-100, 1e101].
+    """
+    whitening, parameters = require_map(records, whitening), require_point(records, parameters)
+    edges, clips, p = require_edges(edges), require_edges(clip_norms), len(parameters)
+    root, size = np.sqrt(p), len(clips) + 1
+
+    def part(
+        white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
+    ) -> FloatArray:
+        found = record_gradients(records, white, features, labels, starts, parameters)
+        counts = bin_counts(present(found.lengths, found.norms) / root, edges)
+        weights, vectors = found.terms
+        # Below the first clip nothing is clipped.
+        clipped = weights / np.maximum(found.lengths, clips[0])
+        place = np.searchsorted(clips, found.lengths)
+        terms = np.column_stack([weights, clipped]).ravel()
+        places = np.column_stack([place, place + size]).ravel()
+        ends = np.arange(0, 2 * len(place) + 1, 2)
+        by_place = csc_array((terms, places, ends), shape=(2 * size, len(place))) @ vectors
+        return np.concatenate([counts, np.ravel(by_place)])
+
+    bins = len(edges) + 1
+    total = records.white_total(part, whitening, (bins + 2 * size * p,))
+    whole, clipped = total[bins:].reshape(2, size, p)
+    below = np.cumsum(whole, axis=0)[:-1]
+    above = np.cumsum(clipped[::-1], axis=0)[-2::-1]
+    return ResidualSums(total[:bins], below + clips[:, None] * above)
 
 
 def curvature_sum(

@@ -37,6 +37,13 @@ class RecordGradients:
     vectors: Rows
     grouped: bool
 
+    @property
+    def terms(self) -> tuple[Rows, Rows]:
+        """Weights (records,) and vectors (records, p) whose products are the gradients."""
+        if self.grouped:
+            return np.ones_like(self.lengths), self.vectors
+        return self.residuals * self.leverage, self.white.rows
+
     def sum_of(self, factors: Rows) -> FloatArray:
         if self.grouped:
             return np.asarray(factors @ self.vectors, dtype=np.float64)

@@ -112,6 +112,11 @@ class Records(Rebuilt):
         object.__setattr__(self, "_rows", rows)
 
     @property
+    def held(self) -> bool:
+        """Whether the rows are in memory, rather than read at every pass."""
+        return self._rows is not None
+
+    @property
     def weighted(self) -> bool:
         """Whether rows have been multiplied by the roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
@@ -148,15 +153,7 @@ class Records(Rebuilt):
         """
         held = self._rows
         if held is None:
-            return self._total(
-                lambda chunk, starts: part(
-                    self._with_roots(white_rows(chunk.features, whitening), chunk),
-                    chunk.features,
-                    chunk.labels,
-                    starts,
-                ),
-                shape,
-            )
+            return self._total(part, shape, whitening)
         kept = self._kept(held.features, whitening)
         most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
         result = np.zeros(shape)
@@ -181,26 +178,47 @@ class Records(Rebuilt):
         """
         require_callable("part", part)
         shape = tuple(require_counts("shape", shape).ravel().tolist())
-        return self._total(lambda chunk, starts: part(chunk.features, chunk.labels, starts), shape)
+        return self._total(part, shape)
 
-    def _total(self, part: Callable[..., FloatArray], shape: tuple[int, ...]) -> FloatArray:
-        """Sum over chunks of what `part(chunk, starts)` gives."""
+    def _total(
+        self,
+        part: Callable[..., FloatArray],
+        shape: tuple[int, ...],
+        whitening: FloatArray | None = None,
+    ) -> FloatArray:
+        """Sum over chunks of what `part` gives, which is told the white rows where there is W."""
         # Rows in memory come in no parts, and asking a protocol takes longer than a small sum.
         parted = self.samples if self._rows is None else None
         if isinstance(parted, PartedSamples):
-            sums = parted.each_part(partial(self._sum, part, shape), threads=self.threads)
+            sums = parted.each_part(
+                partial(self._sum_bounded, part, shape, whitening), threads=self.threads
+            )
             return np.asarray(sum(sums, start=np.zeros(shape)))
-        result = np.zeros(shape)
-        for chunk, starts in self._chunks():
-            result += _shaped(part(chunk, starts), shape)
-        return result
+        return self._sum(part, shape, whitening, self._chunks())
+
+    def _sum_bounded(
+        self,
+        part: Callable[..., FloatArray],
+        shape: tuple[int, ...],
+        whitening: FloatArray | None,
+        chunks: Iterable[Chunk],
+    ) -> FloatArray:
+        return self._sum(part, shape, whitening, ((self._bounded(each), None) for each in chunks))
 
     def _sum(
-        self, part: Callable[..., FloatArray], shape: tuple[int, ...], chunks: Iterable[Chunk]
+        self,
+        part: Callable[..., FloatArray],
+        shape: tuple[int, ...],
+        whitening: FloatArray | None,
+        chunks: Iterable[tuple[Chunk | WeightedChunk, NDArray[np.int64] | None]],
     ) -> FloatArray:
-        result = np.zeros(shape)
-        for chunk in chunks:
-            result += _shaped(part(self._bounded(chunk), None), shape)
+        result, white = np.zeros(shape), None
+        for chunk, starts in chunks:
+            told: tuple[WhiteRows, ...] = ()
+            if whitening is not None:
+                white = white_rows(chunk.features, whitening, None if white is None else white.rows)
+                told = (self._with_roots(white, chunk),)
+            result += _shaped(part(*told, chunk.features, chunk.labels, starts), shape)
         return result
 
     def _with_roots(

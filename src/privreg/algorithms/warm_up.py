@@ -13,6 +13,7 @@ from privreg.algorithms.huber_scales import (
     length_cap,
     length_edges,
     residual_scale,
+    scale_candidates,
     scale_edges,
     scale_is_hidden,
     white_cap,
@@ -94,6 +95,14 @@ class Path:
         self.theta = self.iterates[-1]
 
 
+class SumsAt(NamedTuple):
+    """Gradient sums (clips, p) at an iterate, of every clip that a residual scale may ask for."""
+
+    theta: FloatArray
+    clip_norms: FloatArray
+    gradients: FloatArray
+
+
 @dataclass
 class Start:
     """The start of a fit: the order in which the data are asked, and with what share."""
@@ -103,6 +112,7 @@ class Start:
     settings: WarmUpSettings
     sample_size: float
     intercept: bool
+    _at: SumsAt | None = None
 
     def whiten(self) -> Coordinates:
         """W from a few rounds of a private second moment, each in the last one's coordinates."""
@@ -161,7 +171,7 @@ class Start:
     ) -> None:
         """One step on the Huber loss whose clip is `clip_width` scales."""
         clip_norm = self.clip_norm(scale)
-        total = huber_sums.gradient_sum(self.records, path.theta, whitening, clip_norm=clip_norm)
+        total = self._gradient_sum(path.theta, whitening, clip_norm)
         path.step(
             whitening, matrix, self.shares.vector(what, share, total, clip_norm, self.sample_size)
         )
@@ -199,14 +209,34 @@ class Start:
         centring[0, 1:] = -mean.value[1:]
         return centring, mean
 
+    def _gradient_sum(
+        self, theta: FloatArray, whitening: FloatArray, clip_norm: float
+    ) -> FloatArray:
+        at = self._at
+        if at is not None and at.theta is theta:
+            (place,) = np.nonzero(at.clip_norms == clip_norm)
+            if place.size:
+                return at.gradients[place[0]]
+        return huber_sums.gradient_sum(self.records, theta, whitening, clip_norm=clip_norm)
+
     def _scale(self, theta: FloatArray, whitening: FloatArray) -> float | None:
         edges = scale_edges(self.records.label_bound)
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
-        counts = huber_sums.residual_histogram(self.records, theta, whitening, edges)
-        noisy = self.shares.histogram("residual scales", share, counts)
+        noisy = self.shares.histogram(
+            "residual scales", share, self._residuals(theta, whitening, edges)
+        )
         if scale_is_hidden(noise_std=noisy.noise_std, sample_size=self.sample_size):
             return None
         return residual_scale(noisy.value, edges, sample_size=self.sample_size)
+
+    def _residuals(self, theta: FloatArray, whitening: FloatArray, edges: FloatArray) -> FloatArray:
+        if self.records.held:
+            return huber_sums.residual_histogram(self.records, theta, whitening, edges)
+        # To read the rows takes longer than to sum them for every clip that the next step may have.
+        clips = np.array([self.clip_norm(scale) for scale in scale_candidates(edges)])
+        found = huber_sums.residual_sums(self.records, theta, whitening, edges, clip_norms=clips)
+        self._at = SumsAt(theta, clips, found.gradients)
+        return found.counts
 
 
 def _weighted_mean(mean: NoisyValue) -> NoisyValue:

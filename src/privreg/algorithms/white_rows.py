@@ -26,8 +26,13 @@ class WhiteRows(NamedTuple):
         return WhiteRows(self.rows[which], self.squares[which], self.norms[which])
 
 
-def white_rows(features: Rows, whitening: FloatArray) -> WhiteRows:
-    """Rows Wᵀx in the precision of the features."""
-    rows = features @ whitening.astype(features.dtype, copy=False)
+def white_rows(features: Rows, whitening: FloatArray, out: Rows | None = None) -> WhiteRows:
+    """Rows Wᵀx in the precision of the features, in `out` where its shape and precision are theirs.
+
+    A pass over a file whose every block asked for memory of its own would wait for the system.
+    """
+    if out is not None and (out.shape, out.dtype) != (features.shape, features.dtype):
+        out = None
+    rows = np.matmul(features, whitening.astype(features.dtype, copy=False), out=out)
     squares = np.einsum("ij,ij->i", rows, rows)
     return WhiteRows(rows, squares, np.sqrt(squares))

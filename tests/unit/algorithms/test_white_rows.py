@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from privreg.algorithms import huber_sums, least_squares_sums, records
-from privreg.algorithms.record_gradients import MANY, bin_counts
+from privreg.algorithms.record_gradients import MANY, bin_counts, record_gradients
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
 
@@ -72,6 +72,29 @@ def test_sums_over_kept_rows_are_those_of_a_stream(
             sums(held, whitening, theta), sums(stream, whitening, theta), strict=True
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * N)
+
+
+@pytest.mark.parametrize("persons", [None, 1500])
+@pytest.mark.parametrize("common_width", [False, True])
+def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width, persons):
+    """Clips below, among and above the lengths, and one that is the length of a record."""
+    groups = None if persons is None else rng.integers(0, persons, N)
+    records = Records(samples, 9.0, 9.0, groups, common_width=common_width)
+    at = (records, rng.standard_normal(P), np.eye(P) + 0.2 * rng.standard_normal((P, P)))
+    lengths = []
+    records.white_total(
+        lambda *given: (
+            lengths.append(record_gradients(records, *given, at[1]).lengths) or np.zeros(1)
+        ),
+        at[2],
+        (1,),
+    )
+    clips = np.sort(np.r_[1e-9, np.geomspace(0.1, 20.0, 9), lengths[0][5:7], 1e9])
+    found = huber_sums.residual_sums(*at, EDGES, clip_norms=clips)
+    np.testing.assert_array_equal(found.counts, huber_sums.residual_histogram(*at, EDGES))
+    for clip, gradient in zip(clips, found.gradients, strict=True):
+        expected = huber_sums.gradient_sum(*at, clip_norm=clip)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-13 * N * min(clip, 20))
 
 
 def test_a_map_that_is_changed_in_place_is_another_one(samples, rng):

@@ -14,6 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from privreg import Budget, PrivateLinearRegression
+from privreg.algorithms.huber_scales import scale_candidates, scale_edges
 from privreg.estimators import linear_regression
 from privreg.noise.source import Secret
 
@@ -129,8 +130,11 @@ def test_rows_stay_where_they_are(model, folder):
     posted = Posted()
     numbers(model, folder, executor=posted)
     sizes = {np.size(each) for each in posted.answers}
-    # Counts of cells; rows of three numbers, their matrices, and histograms of fixed grids.
-    assert max(sizes) < 100
+    # Counts of cells; rows of three numbers, their matrices, and histograms of fixed grids; and
+    # beside a histogram two sums of rows below, between and above the clips of a fixed grid.
+    edges = scale_edges(1.0)
+    sums = 2 * 3 * (scale_candidates(edges).size + 1)
+    assert max(sizes - {edges.size + 1 + sums}) < 100
     assert 150 not in {each.shape[0] for each in posted.answers if np.ndim(each)}
 
 

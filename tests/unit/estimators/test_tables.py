@@ -87,6 +87,40 @@ def test_parquet_in_parts_and_threads(columns, tmp_path, csv_file, model, monkey
     np.testing.assert_allclose(fits[0], model.fit_table(csv_file, label="price").coef_, rtol=1e-5)
 
 
+@pytest.mark.parametrize(("target", "passes"), [("least_squares", 16), ("robust", 16)])
+def test_a_file_is_read_so_many_times(columns, tmp_path, model, monkeypatch, target, passes):
+    """One for the quality, two for centre and lengths, three for the Gram matrix.
+
+    Then one a warm-up step, and one for the scale after them; of least squares one for the tail,
+    one a wide step, and one at the end. The robust fit ends with a curvature, three steps, of which
+    the first has been summed with the scale, a second moment and traces.
+    """
+    path = tmp_path / "homes.parquet"
+    parquet.write_table(pa.table(columns), path)
+    monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
+    seen, read = [], TableSamples._each
+    monkeypatch.setattr(TableSamples, "_each", lambda *given: seen.append(1) or read(*given))
+    model.set_params(target=target).fit_table(path, label="price", threads=1)
+    assert len(seen) == passes
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("kinds", ["dd", "ff", "fd"])
+def test_rows_of_columns_are_those_of_a_table(rng, intercept, kinds):
+    columns = [rng.standard_normal(200).astype(kind) for kind in kinds]
+    columns[0][:2] = np.inf, -np.inf
+    frame = Frame(np.array([[-0.7, 1.3], [-1.1, 0.9]]), np.array([0.0, 1.0]), intercept)
+    rows = frame.rows(np.column_stack(columns))
+    found = frame.rows_of(columns, np.zeros(200, dtype=bool))
+    assert found.dtype == rows.dtype
+    np.testing.assert_array_equal(found, rows)
+    absent = np.arange(200) % 3 == 0
+    columns[1][::3] = np.nan
+    np.testing.assert_array_equal(frame.rows_of(columns, absent), rows * ~absent[:, None])
+    with pytest.raises(ValueError, match="must hold no missing values"):
+        frame.rows_of(columns, np.arange(200) % 3 == 1)
+
+
 class Parts:
     """A table whose parts are single rows."""
 
