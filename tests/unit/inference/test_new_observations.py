@@ -34,6 +34,16 @@ def model(rng):
     return PrivateLinearRegression(BUDGET, **BOUNDS, random_state=1).fit(*draw(rng, "normal", 5000))
 
 
+def bounds_for(model, rows):
+    """What `prediction_intervals` says, without the intervals of the mean at each row."""
+    frame = model._frame()
+    found = new_observations(model._fitted, frame.rows(np.asarray(rows)), level=0.9)
+    ends = (found.centre - found.half_width, found.centre + found.half_width)
+    return tuple(
+        np.clip(frame.labels_of(np.clip(end, -1.0, 1.0)), *model.label_bounds_) for end in ends
+    )
+
+
 @pytest.mark.parametrize("errors", ["normal", "skewed", "heavy", "by x", "curved"])
 def test_new_records_are_covered_on_average(rng, errors):
     """8 fits and 24,000 records: a standard error of .2 %, and .4 % by the counts' noise."""
@@ -42,11 +52,13 @@ def test_new_records_are_covered_on_average(rng, errors):
         model = PrivateLinearRegression(BUDGET, **BOUNDS, random_state=seed)
         model.fit(*draw(rng, errors, 4000))
         features, labels = draw(rng, errors, 3000)
-        found = model.prediction_intervals(features, 0.9)
-        inside = (found.lower <= labels) & (labels <= found.upper)
+        lower, upper = bounds_for(model, features)
+        few = model.prediction_intervals(features[:20], 0.9)
+        np.testing.assert_array_equal([few.lower, few.upper], [lower[:20], upper[:20]])
+        inside = (lower <= labels) & (labels <= upper)
         covered.append(inside.mean())
         ideal = np.ptp(np.quantile(labels - model.predict(features), [0.05, 0.95]))
-        lengths.append(np.mean(found.upper - found.lower) / ideal)
+        lengths.append(np.mean(upper - lower) / ideal)
         far.append(inside[np.abs(features[:, 0]) > 2].mean())
     assert 0.9 - 3 * 0.0045 < np.mean(covered) < 0.98
     assert np.mean(lengths) < 2.0
@@ -135,9 +147,10 @@ def test_absent_records_do_not_count(rng, tmp_path):
         Budget.zcdp(50.0), feature_bounds=bounds, label_bounds=(-40, 40), random_state=0
     ).fit_table(path, label="y")
     new, truth = draw(rng, "normal", 20_000)
-    frame = pandas.DataFrame(new, columns=list("abc"))
-    found = model.prediction_intervals(frame, 0.9)
-    assert np.mean((found.lower <= truth) & (truth <= found.upper)) > 0.9 - 0.01
+    lower, upper = bounds_for(model, new)
+    few = model.prediction_intervals(pandas.DataFrame(new[:20], columns=list("abc")), 0.9)
+    np.testing.assert_array_equal([few.lower, few.upper], [lower[:20], upper[:20]])
+    assert np.mean((lower <= truth) & (truth <= upper)) > 0.9 - 0.01
 
 
 def test_frames_have_statsmodels_columns(model):

@@ -96,11 +96,11 @@ TINY: dict[str, dict[str, Any]] = {
 
 
 def _cheap_plans(patch: pytest.MonkeyPatch) -> None:
-    """Plans among two methods, against a sixth of the runs: whole ones have tests of their own."""
+    """Plans among two quick methods, a sixth of the runs: whole ones have tests of their own."""
     from privreg.planning import plan
     from reproduction.studies import regret
 
-    patch.setattr(plan, "plan_run", partial(plan.plan_run, methods=["huber", "full_batch"]))
+    patch.setattr(plan, "plan_run", partial(plan.plan_run, methods=["full_batch", "adassp"]))
     patch.setattr(regret, "ROUNDS", ((106, 1), (2, 1)))
 
 
