@@ -16,11 +16,19 @@ from tests.workflow import checkout, twice
 EXECUTOR = checkout.ROOT / "build/cluster"
 STEP = "snakemake_executor_plugin_slurm_jobstep"
 # Each start of Snakemake imports what it finds, and the part that submits imports pandas.
-START = "import sys; sys.path.append(sys.argv.pop(1)); from snakemake.cli import main; main()"
+# The executor waits ten seconds longer after each question to which nothing had ended, which is for
+# queues of hours: here it asks every second.
+START = """
+import sys
+sys.path.append(sys.argv.pop(1))
+from snakemake.cli import main
+from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+RemoteExecutor.next_seconds_between_status_checks = property(lambda self: 1, lambda self, _: None)
+main()
+"""
 QUICK = "config/quick.yaml"
 TARGETS = ["all"]
-# Enough in a group that its submission does not count, few enough that its end is soon seen:
-# the executor asks ten seconds later each time that nothing has ended.
+# Enough in a group that its submission does not count.
 GROUPS = ["theory=10", "trials=19", "intervals=4"]
 
 pytestmark = [
