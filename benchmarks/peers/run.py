@@ -2,7 +2,7 @@
 
 Environments of their own below build/peers, since versions conflict; the same tables, bounds and
 budgets for all; each fits in a process of its own that holds no held-out row. Writes
-build/peers/measured.json, the marked parts of docs/comparison.md and docs/comparison.png; or the
+build/peers/measured.json and comparison.png, and the marked parts of docs/comparison.md; or the
 same into another folder, which is what `snakemake peers` does.
 """
 
@@ -58,6 +58,7 @@ def main() -> None:
         return
     if options.output is None:
         (folder / "measured.json").write_text(as_text(found))
+        figure.draw(found, folder / "comparison.png")
         publish(found)
         return
     options.output.mkdir(parents=True, exist_ok=True)
@@ -71,10 +72,9 @@ def as_text(found: dict) -> str:
 
 
 def publish(found: dict) -> None:
-    """Bring the page and its figure in step with a summary."""
+    """Bring the page in step with a summary."""
     path = ROOT / "docs/comparison.md"
     path.write_text(page.page(path.read_text(), found))
-    figure.draw(found, ROOT / "docs/comparison.png")
 
 
 def write_tables(folder: Path, seeds: int) -> None:

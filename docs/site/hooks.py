@@ -17,6 +17,11 @@ ROOT = Path(__file__).parents[2]
 MARKUP_OR_TEXT = re.compile(
     r"(?P<markup><(code|h\d|a)\b.*?</\2>|<[^>]*>)|(?P<text>[^<]+)", re.DOTALL
 )
+# Pictures that were drawn in this checkout, by `<paper>/<figure>`; where there are two, the later.
+DRAWN = ("results/figures/*/*.png", "build/peers/*.png", "results/peers/*.png")
+PICTURES = {
+    f"{path.parent.name}/{path.stem}": path for each in DRAWN for path in sorted(ROOT.glob(each))
+}
 # What a build of the papers leaves in this checkout, of which the page needs these.
 LEDGER, SHOWN = ROOT / "results", ("index.html", "entries", "figures", "studies/index.html")
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs/site")]
@@ -43,11 +48,16 @@ def on_files(files: Any, config: Any) -> Any:
         pages[f"coverage/{paper}.md"] = coverage_page(paper, ROOT / "config")
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
+    for name, path in PICTURES.items():
+        files.append(File.generated(config, f"figures/{name}.png", abs_src_path=str(path)))
     return files
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Draw graphs; name the files of the repository that a page links to, which the site lacks."""
+    """Draw graphs, show pictures; name the files that a page links to, which the site lacks."""
+    from reproduction.claims.summary import with_pictures
+
+    markdown = with_pictures(markdown, PICTURES, "figures")
     markdown = markdown.replace("](../config/README.md)", "](configuration.md)")
     markdown = GRAPH.sub(lambda found: as_svg(found[1]), markdown)
     return re.sub(r"\[([^\]]+)\]\((?:\.\./|results/)[^)]*\)", r"\1", markdown)

@@ -176,7 +176,7 @@ rule crate:
 
 
 rule docs:
-    """Write docs/results.md and the README's counts; figures that are built."""
+    """Write docs/results.md and the README's counts."""
     input:
         ledgers=plan.ledgers.files(*plan.config.blocks),
     log:
@@ -193,14 +193,11 @@ rule docs:
         code=lambda w: code_of(plan.claim_sources("docs")),
         ledgers=assignments(plan.ledgers.folders(*plan.config.blocks)),
         drawings=plan.drawings(*plan.config.blocks),
-        images=[
-            path for path in plan.images(*plan.config.blocks) if Path(path).is_file()
-        ],
     message:
         "Docs from the ledgers"
     shell:
         "python -m reproduction docs --ledgers {params.ledgers:q} --drawings {params.drawings:q}"
-        " --images {params.images:q} --output docs --log {log:q}"
+        " --output docs/results.md --log {log:q}"
 
 
 rule falsifier:

@@ -1,14 +1,14 @@
-"""The ledger for who only browses the repository: counts, findings and small figures as Markdown.
+"""The ledger for who only browses the repository: counts, findings and figures in words.
 
 It is written from the ledgers alone, with the verdicts that they expect: the gate fails a run that
-finds others.
+finds others. The site puts the pictures of a build in the place of the words.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from reproduction.claims.entries import Statement
@@ -16,7 +16,8 @@ from reproduction.claims.ledger import Ledger
 from reproduction.claims.records import CROSS_CHECK_VERDICTS, KINDS, SEVERITIES, STATEMENT_VERDICTS
 
 COUNTS = ("<!-- counts: begin -->", "<!-- counts: end -->")
-WIDTH = 640
+# A figure on a page: its paper and name, its caption, and what is seen.
+FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (.*)$", re.MULTILINE)
 
 
 def render(
@@ -24,8 +25,6 @@ def render(
     *,
     titles: Mapping[str, str],
     drawings: Mapping[str, Mapping[str, Any]],
-    pictured: Container[tuple[str, str]],
-    pictures: str = "figures",
 ) -> str:
     """Write the results as Markdown.
 
@@ -36,10 +35,6 @@ def render(
         Title of each paper, by citation key.
     drawings : mapping
         Citation key to the figures and tables by name, with `kind`, `caption`, `alt` and `beside`.
-    pictured : container of (str, str)
-        Papers and figures that have a small picture; another one is given by its caption alone.
-    pictures : str
-        Folder of the small figures, relative to the page.
     """
     lines = [
         "# Results",
@@ -68,8 +63,9 @@ def render(
     lines += [
         "## Figures",
         "",
-        "A sentence below a figure of a paper says how ours compares with what the paper's caption",
-        "and text say of its own.",
+        "`snakemake all studies` draws them, `results/figures/<paper>/<figure>.png`; a site built",
+        "afterwards shows them here. A sentence below a figure of a paper says how ours compares",
+        "with what the paper's caption and text say of its own.",
         "",
     ]
     for ledger in ledgers:
@@ -81,10 +77,9 @@ def render(
         if figures:
             lines += [f"### {titles.get(ledger.paper, ledger.paper)}", ""]
         for name, about in figures.items():
-            if (ledger.paper, name) in pictured:
-                seen = _plain(about["alt"] or about["caption"])
-                lines += [f"![{seen}]({pictures}/{ledger.paper}/{name}.png)", ""]
-            lines += [f"**{name}.** {_plain(about['caption'])}", ""]
+            lines += [f"**{ledger.paper}/{name}.** {_plain(about['caption'])}", ""]
+            if about["alt"]:
+                lines += [f"*What is seen.* {_plain(about['alt'])}", ""]
             if about["beside"]:
                 lines += [f"*Beside the paper's figure.* {_plain(about['beside'])}", ""]
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -123,17 +118,28 @@ def with_counts(text: str, ledgers: Sequence[Ledger]) -> str:
     return f"{before}{begin}\n{table}\n{end}{after}"
 
 
-def small_pictures(images: Iterable[Path], folder: Path) -> list[Path]:
-    """Write a small copy of each image `<paper>/<figure>.png` below a folder."""
-    from reproduction.claims.page import scaled
+def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
+    """A page with pictures in place of the words that say what is seen, where they are drawn.
 
-    written = []
-    for image in images:
-        path = folder / image.parent.name / image.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(scaled(image.read_bytes(), width=WIDTH))
-        written.append(path)
-    return written
+    Parameters
+    ----------
+    text : str
+        Markdown with figures as `render` writes them.
+    drawn : container of str
+        `<paper>/<figure>` of each picture that there is.
+    folder : str
+        Where the pictures lie, as seen from the page.
+    """
+
+    def picture(found: re.Match[str]) -> str:
+        name, caption, seen = found.groups()
+        return (
+            f"![{seen}]({folder}/{name}.png)\n\n**{name}.** {caption}"
+            if name in drawn
+            else found[0]
+        )
+
+    return FIGURE.sub(picture, text)
 
 
 def _expected(ledger: Ledger) -> tuple[Counter[str], Counter[str]]:

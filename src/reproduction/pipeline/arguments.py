@@ -86,7 +86,7 @@ def require_sound(stage: str, options: Mapping[str, Any]) -> None:
     outputs = [path for name in WRITTEN if name in options for path in _paths(options[name])]
     for path in outputs:
         folders = [options.get("benchmarks"), options.get("entries")]
-        _require_writable(path, folder=stage == "docs" or path in folders)
+        _require_writable(path, folder=path in folders)
 
 
 # Options that are written, and those that name a folder.

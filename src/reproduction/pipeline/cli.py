@@ -227,7 +227,6 @@ def _publications(commands: Commands) -> None:
     )
     _ledgers(added)
     added.add_argument("--drawings", type=json_of(dict), default={}, metavar="JSON")
-    added.add_argument("--images", type=Path, nargs="*", default=[], metavar="PNG")
     added.add_argument("--readme", type=Path, default=Path("README.md"))
     _output(added)
     added = _command(

@@ -163,26 +163,17 @@ def docs(
     *,
     ledgers: Mapping[str, Path],
     drawings: Mapping[str, Mapping[str, Any]],
-    images: Sequence[Path],
     readme: Path,
     output: Path,
 ) -> None:
-    """Write what the repository says of the ledgers, into a folder.
-
-    That is `results.md`, and small copies of the images given, `<paper>/<figure>.png`, in
-    `figures`; the table of counts in the README is brought up to date.
-    """
+    """Write a page of results, and bring the table of counts in the README up to date."""
     from reproduction.claims import summary
     from reproduction.pipeline.ledgers import read_ledger
 
-    for image in images:
-        checksums.verify(image)
     found = [read_ledger(folder, paper) for paper, folder in ledgers.items()]
     titles = {paper: about["title"] for paper, about in _bibliography(list(ledgers)).items()}
-    summary.small_pictures(images, output / "figures")
-    pictured = {(path.parent.name, path.stem) for path in (output / "figures").glob("*/*.png")}
-    text = summary.render(found, titles=titles, drawings=drawings, pictured=pictured)
-    datasets.write_text(text, output / "results.md", checksum=False)
+    text = summary.render(found, titles=titles, drawings=drawings)
+    datasets.write_text(text, output, checksum=False)
     datasets.write_text(
         summary.with_counts(readme.read_text(encoding="utf-8"), found), readme, checksum=False
     )

@@ -14,7 +14,7 @@ import pytest
 from reproduction.claims import entry_pages
 from reproduction.claims.page import render
 
-from .book import DRAWINGS, PAPERS, ROOT, book, image, whole_book, whole_drawings
+from .book import DRAWINGS, PAPERS, book, image, whole_book, whole_drawings
 
 webdriver = pytest.importorskip("selenium.webdriver")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -257,15 +257,7 @@ def test_without_script_everything_can_be_read(page: Any, address: str) -> None:
 
 def test_the_page_of_all_papers_shows_every_entry(page: Any, tmp_path: Path) -> None:
     drawings = whole_drawings()
-    pictures = {
-        (path.parent.name, path.stem): path.read_bytes()
-        for path in (ROOT / "docs/figures").rglob("*.png")
-    }
-    images = {
-        (paper, name): pictures.get((paper, name), image())
-        for paper, names in drawings.items()
-        for name in names
-    }
+    images = {(paper, name): image() for paper, names in drawings.items() for name in names}
     path = tmp_path / "index.html"
     path.write_text(render(whole_book(), papers=PAPERS, drawings=drawings, images=images))
     show(page, path.as_uri())

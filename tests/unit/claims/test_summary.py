@@ -1,6 +1,7 @@
 """What the repository says of the ledgers: counts, findings, coverage; held in step with them."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,16 @@ import yaml
 from reproduction.claims import coverage as covered
 from reproduction.claims.ledger import Ledger, parse_topic
 from reproduction.claims.places import places, problems, unfound
-from reproduction.claims.summary import COUNTS, counts_table, render, small_pictures, with_counts
+from reproduction.claims.summary import COUNTS, counts_table, render, with_counts, with_pictures
 from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline.ledgers import read_ledger
 
-from .book import DRAWINGS, image, topics
+from .book import DRAWINGS, topics
 
 ROOT = Path(__file__).parents[3]
 PAPERS = yaml.safe_load((ROOT / "config/config.yaml").read_text())["papers"]
 KEYS = (*PAPERS, "studies")
 TEXTS = Path(os.environ.get("PRIVREG_TEXTS", ROOT.parent / "shared/papers/text"))
-SMALL = 3_000_000
 
 
 def small_ledger(**changes: Any) -> Ledger:
@@ -44,12 +44,11 @@ def test_the_page_names_findings_and_figures_and_nothing_is_markup() -> None:
         [small_ledger(findings=[finding])],
         titles={},
         drawings=DRAWINGS,
-        pictured={("bombari2025", "fig1")},
     )
     assert r"a\_b \* c \<d\> \| e^2." in text
-    assert "![Two curves that fall.](figures/bombari2025/fig1.png)" in text
+    assert "\n\n*What is seen.* Two curves that fall.\n\n" in text
     assert "*Beside the paper's figure.* Same axes;" in text
-    assert "fig2.png" not in text
+    assert "![" not in text
     assert "Equation (1)" in text
 
 
@@ -64,13 +63,36 @@ def test_counts_stand_between_their_markers() -> None:
         with_counts("no markers", [small_ledger()])
 
 
-def test_pictures_are_small(tmp_path: Path) -> None:
-    source = tmp_path / "figures/bombari2025/fig1.png"
-    source.parent.mkdir(parents=True)
-    source.write_bytes(image())
-    (made,) = small_pictures([source], tmp_path / "docs")
-    assert made == tmp_path / "docs/bombari2025/fig1.png"
-    assert made.read_bytes()[:4] == source.read_bytes()[:4]
+def test_pictures_stand_where_they_are_drawn_and_words_elsewhere() -> None:
+    text = render([small_ledger()], titles={}, drawings=DRAWINGS)
+    assert with_pictures(text, set(), "figures") == text
+    shown = with_pictures(text, {"bombari2025/fig1", "bombari2025/fig9"}, "figures")
+    assert (
+        "![Two curves that fall.](figures/bombari2025/fig1.png)\n\n**bombari2025/fig1.** " in shown
+    )
+    assert shown.count("![") == 1
+    assert "What is seen" not in shown
+    assert "*Beside the paper's figure.* Same axes;" in shown
+
+
+def test_pages_say_of_each_figure_what_is_seen() -> None:
+    """In the form that the site knows, and without a picture, which a clone does not have."""
+    figures = {
+        f"{key}/{name}"
+        for key in KEYS
+        for name in yaml.safe_load(configuration(key).read_text(encoding="utf-8"))[key]["figures"]
+    }
+    told = {
+        "results": figures,
+        "prediction": {"studies/prediction"},
+        "comparison": {"peers/comparison"},
+    }
+    for page, names in told.items():
+        text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+        shown = with_pictures(text, figures | {"peers/comparison"}, "figures")
+        assert set(re.findall(r"\]\(figures/(.*)\.png\)", shown)) == names
+        assert "What is seen" not in shown
+        assert "![" not in text
 
 
 @pytest.mark.parametrize(
@@ -203,17 +225,15 @@ def test_the_repository_says_what_the_ledgers_say() -> None:
     results = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     for line in counts_table(found):
         assert line in results, "run `snakemake docs`"
-    pictures = list((ROOT / "docs/figures").rglob("*.png"))
-    assert pictures
-    assert sum(path.stat().st_size for path in pictures) < SMALL
-    for path in pictures:
-        assert f"(figures/{path.parent.name}/{path.name})" in results
+
+
+def configuration(key: str) -> Path:
+    return ROOT / ("config" if key == "studies" else "config/papers") / f"{key}.yaml"
 
 
 @pytest.mark.parametrize("paper", KEYS)
 def test_every_figure_says_what_is_seen_and_the_papers_own_how_they_compare(paper: str) -> None:
-    folder = "config" if paper == "studies" else "config/papers"
-    block = yaml.safe_load((ROOT / folder / f"{paper}.yaml").read_text(encoding="utf-8"))[paper]
+    block = yaml.safe_load(configuration(paper).read_text(encoding="utf-8"))[paper]
     for name, figure in block["figures"].items():
         assert len(figure["alt"].split()) > 10, name
         own = name.startswith("fig")
