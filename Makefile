@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive mutants peers twice setup lint schema costs lock benchmarks clean
+.PHONY: all studies falsify quick quick-studies test test-all test-long docs cluster archive mutants peers twice setup lint scale costs lock benchmarks clean
 
 all: setup
 	snakemake all
@@ -103,8 +103,8 @@ lint: setup
 	snakefmt --check --compact-diff workflow
 	snakemake --lint
 
-schema: setup
-	python -m reproduction scales --output workflow/schemas/paper_scale.json
+scale: setup
+	python -m reproduction scales --output workflow/scale.lock
 
 docs: build/docs
 	PYTHONPATH=$(CURDIR)/build/docs:$(PYTHONPATH) JUPYTER_PATH=$(CURDIR)/build/docs/share/jupyter \

@@ -58,7 +58,7 @@ def chain_checkout(folder: Path) -> Path:
             "reproduction",
             "scales",
             "--output",
-            "workflow/schemas/paper_scale.json",
+            "workflow/scale.lock",
         ],
         cwd=folder,
         env=environment(folder, PYTHONPATH="src"),

@@ -116,7 +116,7 @@ def processor_seconds() -> float:
 def planned(raw: dict[str, Any]) -> str:
     """The line on which a plan is refused, or nothing."""
     try:
-        plan.Plan(raw, CLAIMS, ROOT / "workflow/schemas")
+        plan.Plan(raw, CLAIMS, ROOT / "workflow")
     except ConfigError as error:
         return str(error)
     return ""
@@ -139,7 +139,7 @@ def wrong_configurations() -> Iterator[tuple[str, Callable[[], str]]]:
 def wrong_ledgers(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     raw = configuration()
     for paper in raw["papers"]:
-        whole = plan.Plan(raw | {"papers": [paper]}, CLAIMS, ROOT / "workflow/schemas")
+        whole = plan.Plan(raw | {"papers": [paper]}, CLAIMS, ROOT / "workflow")
         about = lambda artifact, whole=whole, paper=paper: whole.known(paper, artifact)  # noqa: E731
         for path in ledgers_read.topic_files(CLAIMS / paper):
             start = raw | {"papers": [paper]}

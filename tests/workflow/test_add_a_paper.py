@@ -18,7 +18,7 @@ FILE = re.compile(r"^`([^`\n]+)`\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTAL
 COMMANDS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MOST_LINES = 150
 # What all papers share, beside the new files: the list of keys, and the digests that follow.
-SHARED = {"config/config.yaml", "workflow/schemas/paper_scale.json"}
+SHARED = {"config/config.yaml", "workflow/scale.lock"}
 CLAIM = "results/claims/example2026/error-falls-as-the-square.json"
 pytestmark = pytest.mark.workflow
 
@@ -50,7 +50,7 @@ def test_a_reader_who_follows_the_page_gets_a_figure_and_a_verdict(tmp_path):
     added = after.keys() - before.keys()
     assert added == {path for path, _ in FILE.findall(PAGE)}
     assert {path for path in before if after.get(path) != before[path]} <= SHARED
-    digests = [json.loads(found["workflow/schemas/paper_scale.json"]) for found in (before, after)]
+    digests = [json.loads(found["workflow/scale.lock"]) for found in (before, after)]
     for paper in digests[1].keys() - {"example2026"}:
         kept = digests[1][paper]["experiments"]
         assert kept.items() <= digests[0][paper]["experiments"].items()

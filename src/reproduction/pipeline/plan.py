@@ -44,9 +44,9 @@ class Plan:
         The merged configuration.
     ledgers : str or Path
         Folder with a folder a paper, which holds its ledger.
-    schemas : str or Path
-        Folder with the digests of the paper's scale, which are generated. Beside it lies
-        `costs.json`, from which jobs are predicted.
+    recorded : str or Path
+        Folder with what was recorded at the papers' own scale: `scale.lock`, by which an edit of
+        the configuration is noticed, and `costs.json`, from which jobs are predicted.
     checked : bool
         Whether what is wrong is looked for; the process of a job need not, its run has.
 
@@ -69,15 +69,15 @@ class Plan:
         self,
         raw: Mapping[str, Any],
         ledgers: str | Path = "config/claims",
-        schemas: str | Path = "workflow/schemas",
+        recorded: str | Path = "workflow",
         *,
         checked: bool = True,
     ) -> None:
         self.config: Config = load(raw, known_keys())
-        self.reference = scales.read_reference(Path(schemas, scales.PAPER_SCALE.name))
+        self.reference = scales.read_reference(Path(recorded, scales.LOCK.name))
         if checked:
             soundness.require_sound_experiments(self)
-            costs = Path(schemas).parent / COSTS.name
+            costs = Path(recorded, COSTS.name)
             require_affordable(self, read_costs(costs) if costs.exists() else {})
         paper_scale = self.config.scale == "paper"
         self.own = scales.own(self.config, self.reference) if paper_scale else frozenset()

@@ -1,8 +1,9 @@
 """At whose scale an experiment runs: the paper's, the quick one, or your own.
 
 An experiment is at the paper's scale if its recipe, trials and parameters are those that
-`workflow/schemas/paper_scale.json` has a digest of, which is generated from `config/`. The
-seed and the number of shards are no part of it: they change draws and jobs, not what is computed.
+`workflow/scale.lock` has a digest of. It is a lock: derived from `config/` when a run starts, it
+would follow an edit there, and a parameter made small would pass for the paper's. The seed and the
+number of shards are no part of it: they change draws and jobs, not what is computed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from reproduction.experiment.parameters import ConfigError, Strict, validate
 from reproduction.pipeline.config import Config, Experiment, read_configuration
 from reproduction.pipeline.registry import Recipe, known_keys
 
-PAPER_SCALE = Path("workflow/schemas/paper_scale.json")
+LOCK = Path("workflow/scale.lock")
 
 
 class Reference(Strict):
@@ -42,16 +43,16 @@ def digest(paper: str, name: str, experiment: Experiment) -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def read_reference(path: Path = PAPER_SCALE) -> dict[str, Reference]:
+def read_reference(path: Path = LOCK) -> dict[str, Reference]:
     """The committed configuration of each paper."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{path} must hold the digests that `make schema` writes, got {error}"
+            f"{path} must hold the digests that `make scale` writes, got {error}"
         ) from None
     if not isinstance(found, dict):
-        raise ConfigError(f"{path} must hold the digests that `make schema` writes, got {found!r}")
+        raise ConfigError(f"{path} must hold the digests that `make scale` writes, got {found!r}")
     return {paper: validate(Reference, about, f"{path}: {paper}") for paper, about in found.items()}
 
 

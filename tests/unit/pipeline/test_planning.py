@@ -30,7 +30,7 @@ def plan(*, checked=True, **overlay):
     return Plan(
         merge(one_paper(), overlay),
         ROOT / "config/claims",
-        ROOT / "workflow/schemas",
+        ROOT / "workflow",
         checked=checked,
     )
 
@@ -47,7 +47,7 @@ def coverage(**changes):
 def test_the_process_of_a_job_plans_the_same_without_looking_for_what_is_wrong(whole):
     wrong = {"brown2024": {"figures": {"fig5": {"artifacts": {"simulatoin": "theory/coverage"}}}}}
     raw = merge(one_paper(), wrong)
-    folders = (ROOT / "config/claims", ROOT / "workflow/schemas")
+    folders = (ROOT / "config/claims", ROOT / "workflow")
     with pytest.raises(ConfigError, match="simulatoin"):
         Plan(raw, *folders)
     job = Plan(raw, *folders, checked=False)
@@ -72,8 +72,8 @@ def test_the_committed_configuration_is_the_papers_scale(whole):
 def test_the_digests_of_the_papers_scale_are_not_behind(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     scales.scales(output=tmp_path / "found.json")
-    listed = (ROOT / "workflow/schemas/paper_scale.json").read_text()
-    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(listed), "`make schema`"
+    listed = (ROOT / "workflow/scale.lock").read_text()
+    assert json.loads((tmp_path / "found.json").read_text()) == json.loads(listed), "`make scale`"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_figure_of_wrong_artifacts_is_refused(artifacts, words):
     raw = one_paper()
     raw["brown2024"]["figures"]["fig1"]["artifacts"] = artifacts
     with pytest.raises(ConfigError, match=words):
-        Plan(raw, ROOT / "config/claims", ROOT / "workflow/schemas")
+        Plan(raw, ROOT / "config/claims", ROOT / "workflow")
 
 
 def test_the_same_recipe_with_other_parameters_may_be_drawn():
@@ -201,7 +201,7 @@ def test_a_wrong_entry_is_named_with_each_other_one(tmp_path, capsys):
         (folder / path.name).write_text(text)
     raw = one_paper() | {"papers": ["lin2025"]}
     with pytest.raises(SystemExit) as stopped:
-        stop_in_one_line(Plan)(raw, tmp_path, ROOT / "workflow/schemas")
+        stop_in_one_line(Plan)(raw, tmp_path, ROOT / "workflow")
     lines = str(stopped.value).splitlines()
     assert len(lines) > 1
     assert all(line.startswith("error: lin2025.claims.") for line in lines)
@@ -252,7 +252,7 @@ def test_no_argument_of_a_command_is_beyond_what_a_kernel_takes():
         read_configuration(ROOT / "config"),
         checked=False,
         ledgers=ROOT / "config/claims",
-        schemas=ROOT / "workflow/schemas",
+        recorded=ROOT / "workflow",
     )
     for paper in config.config.blocks:
         cases = config.cases(paper)
