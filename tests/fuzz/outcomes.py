@@ -5,30 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
-from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from targets import Target
-
 from hostile import holds_nan, numbers
-
-
-class Outcome(Enum):
-    """Good ends first; every other one is a defect."""
-
-    REFUSED = "ValueError or TypeError that names the argument"
-    ANSWERED = "finite or documented answer"
-    UNNAMED = "ValueError that does not name the argument"
-    SILENT = "NaN taken or given in silence"
-    OUTSIDE = "an answer outside the documented domain"
-    INFINITE = "an infinity that the docstring does not know"
-    TRACEBACK = "another error"
-
-
-GOOD = (Outcome.REFUSED, Outcome.ANSWERED)
-
+from runner import GOOD, Outcome
+from targets import Target
 
 # None asks for a search over all methods there, which has tests of its own and takes its time.
 SEARCHES = {("least_budget.least_budget", "methods"), ("plan.plan_run", "methods")}

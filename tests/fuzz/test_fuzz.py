@@ -10,13 +10,12 @@ from functools import cache
 from typing import Any
 
 import pytest
-from campaign import call, campaign, together
+from functions import call, campaign
+from hostile import hostile
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from outcomes import GOOD
+from runner import GOOD, defects
 from targets import Target, targets
-
-from hostile import hostile
 
 FUZZED, MISSING = targets()
 WITH_ARGUMENTS = [target for target in FUZZED if target.arguments]
@@ -77,6 +76,4 @@ def test_two_hostile_values(target: Target, data: st.DataObject):
 @pytest.mark.parametrize("target", WITH_ARGUMENTS, ids=lambda target: target.name)
 def test_the_whole_campaign(target: Target):
     """Every fixed hostile value for every parameter, then those that were answered together."""
-    alone = list(campaign(target))
-    defects = [each for each in alone + list(together(target, alone)) if each.outcome not in GOOD]
-    assert not defects, "\n".join(map(str, defects))
+    assert not (found := defects(campaign(target))), "\n".join(found)

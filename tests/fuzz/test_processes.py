@@ -12,8 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from .campaign import ROOT, SEED
+from inputs import ROOT, SEED
 
 pytestmark = [pytest.mark.workflow, pytest.mark.long]
 # Of what Snakemake takes to say its version, a second of a core that nobody shares.

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from .numbers import INFINITY, NAN, wrong_values
+from wrong_values import INFINITY, NAN, wrong_values
 
 Raw = dict[str, Any]
 Path = tuple[str, ...]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .configurations import leaves
-from .numbers import wrong_values
+from configurations import leaves
+from wrong_values import wrong_values
 
 Call = tuple[str, list[str]]
 EXPERIMENT = "bombari2025/clipping_factors"
@@ -41,7 +41,7 @@ def workspace(folder: Path) -> dict[str, str]:
     }
 
 
-def calls(files: dict[str, str], raw: dict[str, Any]) -> Iterator[Call]:
+def commands(files: dict[str, str], raw: dict[str, Any]) -> Iterator[Call]:
     out = files["out"]
     yield from stages(files)
     yield from experiments(files)

@@ -6,9 +6,9 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from reproduction.claims.known import Known
+from wrong_values import INFINITY, NAN
 
-from .numbers import INFINITY, NAN
+from reproduction.claims.known import Known
 
 Raw = dict[str, Any]
 Case = tuple[str, Raw]

@@ -1,8 +1,4 @@
-"""Thousands of wrong configurations, ledgers and calls: each refused in one line, nothing run.
-
-`python -m tests.hostile.campaign` prints what was not refused and the table of
-`docs/reliability.md`; a number takes a seeded sample of that many of each kind.
-"""
+"""Wrong configurations, ledgers and commands: each is refused in one line, and nothing is run."""
 
 from __future__ import annotations
 
@@ -12,17 +8,19 @@ import io
 import logging
 import os
 import random
-import resource
 import shutil
-import sys
 import tempfile
-import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
+
+from commands import commands, workspace
+from configurations import changed, configurations
+from ledgers import texts, topics
+from runner import Case, Outcome, Tried, tried
 
 from reproduction.claims import ledger as ledgers_read
 from reproduction.experiment import yaml_files
@@ -30,39 +28,10 @@ from reproduction.experiment.parameters import ConfigError
 from reproduction.pipeline import cli, plan
 from reproduction.pipeline.config import read_configuration
 
-from .calls import calls, workspace
-from .configurations import changed, configurations
-from .ledgers import texts, topics
-
 ROOT = Path(__file__).parents[2]
 CLAIMS = ROOT / "config/claims"
 SEED = 20250516
 SECONDS = 3.0
-LONGEST = 400
-GOOD = "refused in one line"
-
-
-class Tried(NamedTuple):
-    """One wrong input, and what became of it."""
-
-    kind: str
-    words: str
-    outcome: str
-    said: str
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.outcome}: {self.kind}: {self.words}: {self.said[:200]}"
-
-
-def main() -> int:
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else None
-    found = list(campaign(wanted))
-    for tried in found:
-        if tried.outcome != GOOD:
-            print(tried)
-    print(table(found))
-    return int(any(tried.outcome != GOOD for tried in found))
 
 
 def campaign(sample: int | None = None) -> Iterator[Tried]:
@@ -74,7 +43,7 @@ def campaign(sample: int | None = None) -> Iterator[Tried]:
         for kind, cases in (
             ("configuration", wrong_configurations()),
             ("ledger", wrong_ledgers(Path(folder))),
-            ("call", wrong_calls(Path(folder))),
+            ("command", wrong_commands(Path(folder))),
         ):
             # The least of random keys: a sample without holding what is not in it.
             chosen = (
@@ -83,34 +52,17 @@ def campaign(sample: int | None = None) -> Iterator[Tried]:
                 else heapq.nsmallest(sample, cases, key=lambda _: rng.random())
             )
             for words, attempt in chosen:
-                yield tried(kind, words, attempt)
+                yield tried(Case(kind, words, partial(refusal, attempt), SECONDS))
 
 
-def tried(kind: str, words: str, attempt: Callable[[], str]) -> Tried:
-    """What an attempt comes to; it gives the line that it was refused with, or nothing."""
-    started = processor_seconds()
-    try:
-        said = attempt()
-    except Exception as error:
-        return Tried(kind, words, "traceback", f"{type(error).__name__}: {error}", 0.0)
-    seconds = processor_seconds() - started
+def refusal(attempt: Callable[[], str]) -> tuple[Outcome, str]:
+    """What became of wrong input; an attempt gives what it was refused with, or nothing."""
+    said = attempt()
     if not said:
-        outcome = "accepted"
-    elif "Traceback" in said or len(said.splitlines()) != 1:
-        outcome = "more than one line"
-    elif seconds > SECONDS:
-        outcome = f"refused after more than {SECONDS:g} s"
-    elif said.startswith("started"):
-        outcome = "a job started"
-    else:
-        outcome = GOOD
-    return Tried(kind, words, outcome, said, seconds)
-
-
-def processor_seconds() -> float:
-    """Time of this process and of those that it waited for, whatever else the machine does."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(each.ru_utime + each.ru_stime for each in used)
+        return Outcome.OUTSIDE, said
+    if "Traceback" in said or len(said.splitlines()) != 1:
+        return Outcome.UNNAMED, said
+    return (Outcome.STARTED if said.startswith("started") else Outcome.REFUSED), said
 
 
 def planned(raw: dict[str, Any]) -> str:
@@ -179,9 +131,9 @@ def with_topic(raw: dict[str, Any], path: Path, folder: Path, content: Any) -> s
         ledgers_read.read_mapping = before
 
 
-def wrong_calls(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
+def wrong_commands(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     files = workspace(folder / "calls")
-    for words, arguments in calls(files, configuration()):
+    for words, arguments in commands(files, configuration()):
         yield words, lambda arguments=arguments: called(arguments, Path(files["out"]).parent)
 
 
@@ -235,27 +187,3 @@ def quiet() -> Iterator[None]:
         for each, before in zip(loggers, handlers, strict=True):
             each.handlers[:] = before
         warnings.showwarning = show
-
-
-def table(found: Iterable[Tried]) -> str:
-    """Counts of each outcome by kind of input, in Markdown."""
-    listed = list(found)
-    kinds = list(dict.fromkeys(each.kind for each in listed))
-    outcomes = (GOOD, "accepted", "traceback", "more than one line", "a job started")
-    total = Counter((each.kind, each.outcome) for each in listed)
-    slowest = max((each.seconds for each in listed), default=0.0)
-    lines = [
-        f"| what happened | {' | '.join(f'{kind}s' for kind in kinds)} |",
-        f"| --- |{' ---: |' * len(kinds)}",
-    ]
-    for outcome in outcomes:
-        counts = " | ".join(f"{total[kind, outcome]:,}" for kind in kinds)
-        lines.append(f"| {outcome} | {counts} |")
-    return "\n".join([*lines, "", f"{len(listed):,} in all; the slowest took {slowest:.1f} s."])
-
-
-if __name__ == "__main__":
-    started = time.monotonic()
-    status = main()
-    print(f"{time.monotonic() - started:.0f} s in all")
-    sys.exit(status)

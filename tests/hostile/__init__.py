@@ -1,1 +1,0 @@
-"""Input that is wrong by construction."""
