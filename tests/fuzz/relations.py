@@ -194,6 +194,23 @@ def sufficient_statistics(pair: NeighbouringTables) -> list[float]:
     ]
 
 
+def sufficient_pair(neighbours: str, count: int) -> NeighbouringTables:
+    """A Gram matrix of many records and one whose two parts of an estimate's move agree."""
+    if neighbours == "replace-one":
+        others, theirs = np.repeat(0.5 * np.eye(2), count, axis=0), np.repeat([-1.0, 1.0], count)
+        row, replacement = [1.0, 0.0], ([[0.0, 1.0]], [-1.0])
+    else:
+        others, theirs = np.ones((count, 1)), -np.ones(count)
+        row, replacement = [1.0], None
+    return neighbouring_tables(
+        np.vstack([others, row]),
+        np.append(theirs, 1.0),
+        record=len(theirs),
+        neighbours=neighbours,
+        replacement=replacement,
+    )
+
+
 def _place(pair: NeighbouringTables) -> int:
     """The row in which two tables of one size differ."""
     differ = np.any(pair.first.features != pair.second.features, axis=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from relations import sufficient_pair
 
 from privreg.algorithms import noisy_sgd, one_pass_dpgd
 from privreg.algorithms.adassp import Bounds, adassp_zcdp, clipped_sums
@@ -188,19 +189,7 @@ def test_adassp(rng, neighbours):
     promise 1/√2 (replaced, at θ = (-2, 2)) and √(2/3) (removed, at θ = -1) can be seen.
     """
     budget, bounds, n = Budget.gaussian_dp(4.0, neighbours=neighbours), Bounds(1.0, 1.0), 8_000
-    if neighbours == "replace-one":
-        others, theirs = np.repeat(0.5 * np.eye(2), n, axis=0), np.repeat([-1.0, 1.0], n)
-        row, replacement = [1.0, 0.0], ([[0.0, 1.0]], [-1.0])
-    else:
-        others, theirs = np.ones((n, 1)), -np.ones(n)
-        row, replacement = [1.0], None
-    pair = neighbouring_tables(
-        np.vstack([others, row]),
-        np.append(theirs, 1.0),
-        record=len(theirs),
-        neighbours=neighbours,
-        replacement=replacement,
-    )
+    pair = sufficient_pair(neighbours, n)
     outputs = []
     for table in (pair.first, pair.second):
         samples = ArraySamples(table.features, table.labels)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from relations import sufficient_pair
 
 from privreg.algorithms import sound_adassp as adassp
 from privreg.algorithms.adassp import Bounds
@@ -314,19 +315,7 @@ def test_adassp_audit(neighbours, least):
     0.566 ± 0.030 and 0.658 ± 0.030; `least` is five standard deviations below.
     """
     budget, n = Budget.gaussian_dp(4.0, neighbours=neighbours), 400
-    if neighbours == "replace-one":
-        others, theirs = np.repeat(0.5 * np.eye(2), n, axis=0), np.repeat([-1.0, 1.0], n)
-        row, replacement = [1.0, 0.0], ([[0.0, 1.0]], [-1.0])
-    else:
-        others, theirs = np.ones((n, 1)), -np.ones(n)
-        row, replacement = [1.0], None
-    pair = neighbouring_tables(
-        np.vstack([others, row]),
-        np.append(theirs, 1.0),
-        record=len(theirs),
-        neighbours=neighbours,
-        replacement=replacement,
-    )
+    pair = sufficient_pair(neighbours, n)
     outputs = []
     for table in (pair.first, pair.second):
         data = ArraySamples(table.features, table.labels)

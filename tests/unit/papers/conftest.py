@@ -39,7 +39,6 @@ TINY: dict[str, dict[str, Any]] = {
         },
         "scaling_laws_mild_late": {"parameters": {"schedule_powers": [0.0, 1.0]}},
         "scaling_laws_steep_late": {"parameters": {"schedule_powers": [1.0, 5.0, 10.0]}},
-        "general_spectra": {"parameters": {"smallest": [0.5, 0.2], "largest": [2.0, 4.0]}},
         "trajectories": {"trials": 2, "parameters": {"dimensions": [10, 20]}},
         "sample_sizes": {"parameters": {"exponents": [0.0, 0.5], "sample_sizes": [1000, 3000]}},
         "isotropic_heat_maps": {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -200,30 +202,22 @@ def test_no_gradient_clips_where_the_proof_says_so_and_the_papers_constant_is_fa
 def test_demand_solves_its_own_inequality_and_the_papers_constant_is_vacuous():
     constant = float(generative_constant(1000, steps=10, failure=0.05))
     assert constant == pytest.approx(616, abs=1)
-    demand = no_clipping_demand(
+    demanded = partial(
+        no_clipping_demand,
         constant,
         features=10,
         steps=10,
         step_size=0.25,
         rho=0.015,
         failure=0.05,
-        label_noise_std=1.0,
     )
+    demand = demanded(label_noise_std=1.0)
     left = demand.sample_size / 0.25 * np.sqrt(0.015 / 20)
     right = 64 * constant**2 * 10 * np.sqrt(np.log(2 * demand.sample_size * 10 / 0.05))
     assert left == pytest.approx(right, rel=1e-12)
     assert demand.clip_norm == pytest.approx(4.8e6, rel=0.01)
     assert demand.sample_size > 8e9
-    smaller = no_clipping_demand(
-        constant,
-        features=10,
-        steps=10,
-        step_size=0.25,
-        rho=0.015,
-        failure=0.05,
-        label_noise_std=0.1,
-    )
-    assert smaller.clip_norm == demand.clip_norm
+    assert demanded(label_noise_std=0.1).clip_norm == demand.clip_norm
 
 
 @pytest.mark.parametrize(
