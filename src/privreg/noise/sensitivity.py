@@ -65,7 +65,7 @@ def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = Non
     """
     if (known := _toeplitz_norm(encoder)) and steps is None:
         return known
-    matrix, unit = in_units(_encoder(encoder))
+    matrix, unit = in_units(require_coefficients("encoder", encoder))
     if matrix.ndim == 1:
         return float(from_units(_norm(matrix[: _within(steps, matrix.size)]), unit))
     if steps is not None and steps != matrix.shape[1]:
@@ -248,7 +248,7 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
     ---------
     As in `multi_participation_sensitivity`; never less than the true sensitivity.
     """
-    matrix, unit = in_units(_encoder(encoder))
+    matrix, unit = in_units(require_coefficients("encoder", encoder))
     if matrix.ndim == 1:
         majorant = np.maximum.accumulate(np.abs(matrix)[::-1])[::-1]
         return float(from_units(_spaced_column_sum(majorant, participations, separation), unit))
@@ -289,7 +289,7 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     ------
     Choquette-Choo et al. (2023), Multi-Epoch Matrix Factorization, used by choquettechoo2024.
     """
-    matrix, unit = in_units(_encoder(encoder))
+    matrix, unit = in_units(require_coefficients("encoder", encoder))
     if matrix.ndim == 1:
         matrix = dense_matrix(matrix)
     steps = matrix.shape[1]
@@ -309,10 +309,6 @@ _LOG_FREQUENCIES = np.concatenate(
 # A sum of squares takes so many at a time, and the parts pairwise: rounding then does not grow with
 # the number of steps.
 _BLOCK = 1024
-
-
-def _encoder(encoder: ArrayLike) -> FloatArray:
-    return require_coefficients("encoder", encoder)
 
 
 def _norm(column: FloatArray) -> float:

@@ -168,8 +168,7 @@ def solve(
     settings = np.stack(
         [array.ravel() for array in (amplitude, gamma, noise_energy, clip_constant)]
     )
-    risk = np.empty((amplitude.size, len(reported) + 1))
-    error = np.empty(amplitude.size)
+    risk, error = np.empty((amplitude.size, len(reported) + 1)), np.empty(amplitude.size)
     for ends, members in _shared_grids(
         schedule,
         settings,
@@ -212,10 +211,9 @@ def solve(
                 risk[member], error[member] = found[0], left[0]
     output_noise = settings[2] * (settings[0] * schedule.shape(1.0)) ** 2
     final = risk[:, -1] + output_noise * np.sum(weights * eigenvalues)
-    require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", risk)
-    require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", final)
-    shape = amplitude.shape
-    worst = float(error.max())
+    for answer in (risk, final):
+        require_answer("schedule, aspect_ratio, zcdp_root and clip_constant", answer)
+    shape, worst = amplitude.shape, float(error.max())
     warn_beyond("risk", error=worst, tolerance=rtol)
     return Solution(
         reported, risk[:, :-1].reshape(*shape, len(reported)), final.reshape(shape), worst
