@@ -17,6 +17,8 @@ from privreg.validation import (
     require_real,
 )
 
+EPS = float(np.finfo(np.float64).eps)
+
 
 @dataclass(frozen=True, eq=False)
 class LowRankUpdate(Immutable):
@@ -87,10 +89,7 @@ class LowRankUpdate(Immutable):
 
         From 1 on its sign is not known, nor whether the matrix is positive definite.
         """
-        if not self._eigenvalues.size:
-            return 0.0
-        with np.errstate(divide="ignore", over="ignore"):
-            return float(self._rounding / np.abs(1.0 + self._eigenvalues[0]))
+        return float(self._factorisation[3])
 
     def log_determinant_ratio(self) -> float:
         """Logarithm of det S / det diag(v), `-inf` if S is not positive definite.
@@ -143,10 +142,13 @@ class LowRankUpdate(Immutable):
         with np.errstate(over="ignore", invalid="ignore"):
             basis, triangle = np.linalg.qr(self.factors / np.sqrt(self.diagonal)[:, None])
             middle = require_answer("factors and core", triangle @ self.core @ triangle.T)
-            size = np.linalg.norm(np.abs(triangle) @ np.abs(self.core) @ np.abs(triangle.T))
+            sizes = np.abs(triangle)
+            size = np.linalg.norm(sizes @ np.abs(self.core) @ sizes.T)
         eigenvalues, directions = np.linalg.eigh(middle)
-        rounding = 8 * np.finfo(float).eps * self.core.shape[0] * (1 + size)
-        return frozen(basis), frozen(eigenvalues), frozen(directions), np.asarray(rounding)
+        rounding = 8 * EPS * self.core.shape[0] * (1 + size)
+        with np.errstate(divide="ignore", over="ignore"):
+            share = np.asarray(rounding / np.abs(1.0 + eigenvalues[0]))
+        return frozen(basis), frozen(eigenvalues), frozen(directions), share
 
     @property
     def _basis(self) -> NDArray[np.float64]:
@@ -159,10 +161,6 @@ class LowRankUpdate(Immutable):
     @property
     def _directions(self) -> NDArray[np.float64]:
         return self._factorisation[2]
-
-    @property
-    def _rounding(self) -> float:
-        return float(self._factorisation[3])
 
 
 def diagonal_matrix(diagonal: ArrayLike) -> LowRankUpdate:

@@ -17,7 +17,6 @@ from privreg.validation import (
     require_array,
     require_count,
     require_number,
-    require_real,
 )
 
 FloatArray = NDArray[np.float64]
@@ -112,9 +111,7 @@ def error_curve(
     ------
     choquettechoo2024, equation (83), with Gaussian fourth moments.
     """
-    values = require_real(
-        "eigenvalues", require_array("eigenvalues", eigenvalues, shape=(None,)), least=0
-    )
+    values = require_array("eigenvalues", eigenvalues, shape=(None,), least=0)
     eta = require_number("step_size", step_size, above=0)
     count = require_count("steps", steps)
     given = require_array("coefficients", coefficients, shape=(None,))
@@ -133,9 +130,8 @@ def error_curve(
     decoder = np.zeros(count)
     least = NEGLIGIBLE_SHARE * np.abs(given).max()
     decoder[: given.size] = np.where(np.abs(given) < least, 0.0, given)
-    parts = _second_moments(
-        values, float(from_units(eta, rate_unit)), step**2, decoder, error**2, least
-    )
+    rate = float(from_units(eta, rate_unit)) if rate_unit else eta
+    parts = _second_moments(values, rate, step**2, decoder, error**2, least)
     if rate_unit or error_unit or noise_unit or step_unit:
         parts[0] = from_units(parts[0], rate_unit + 2 * error_unit)
         parts[1] = from_units(parts[1], 2 * (noise_unit + step_unit) + rate_unit)

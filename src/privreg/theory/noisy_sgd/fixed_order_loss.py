@@ -153,9 +153,11 @@ def _divergences(
     cores = np.zeros((where.size, 4, 4))
     active = np.zeros(where.size, dtype=np.bool_)
     result = np.zeros((releases.size, where.size, 2))
+    replaced = {k: np.flatnonzero(where == k) for k in where.tolist()}
+    released = {k: np.flatnonzero(releases == k) for k in releases.tolist()}
     for k in range(int(releases[-1])):
         step, row = steps[k], rows[k]
-        for p in np.flatnonzero(where == k):
+        for p in replaced.get(k, ()):
             moves[p], cores[p] = _replacement(
                 covariance,
                 mean,
@@ -165,10 +167,11 @@ def _divergences(
                 shrink=1.0 - step * ridge,
             )
         _propagate(moves, active, row, step, 1.0 - step * ridge)
-        active |= where == k
+        if k in replaced:
+            active[replaced[k]] = True
         _advance(covariance, image, row, step, 1.0 - step * ridge, (step * gradient_noise_std) ** 2)
         mean = (1.0 - step * ridge) * mean - step * row * (row @ mean - targets[k])
-        for r in np.flatnonzero(releases == k + 1):
+        for r in released.get(k + 1, ()):
             for p, pair in zip(
                 np.flatnonzero(active),
                 _compare(covariance, moves[active], cores[active], order),
