@@ -14,8 +14,8 @@ from reproduction.experiment.parameters import Strict
 from reproduction.papers.brown2024 import setting
 
 PLACE = "Figure 3, section 4.1"
-# Share whose threshold is located.
-CONTOUR = 0.1
+# Shares whose thresholds are located.
+CONTOURS = (0.5, 0.1, 0.01)
 
 
 class Parameters(Strict):
@@ -36,6 +36,7 @@ AXES = {
     "dimension": Axis("features p", "dimensions"),
     "clip_norm": Axis("clipping threshold gamma", "clip_norms"),
     "clip_constant": Axis("threshold over sqrt(p)", "clip_constants"),
+    "share": Axis("share of gradients clipped", CONTOURS),
 }
 
 
@@ -71,14 +72,15 @@ def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
 
 
 @per(
-    contour=Mean(f"the log of the threshold that clips a share of {CONTOUR}", "dimension"),
+    "share",
+    contour=Mean("the log of the threshold that clips this share", "dimension"),
     contour_slope=Mean("the log-log slope of that threshold in the dimension"),
 )
-def contour(parameters: Parameters, simulation: Dataset) -> dict:
+def contour(parameters: Parameters, simulation: Dataset, share: float) -> dict:
     """How the threshold of one share grows with the dimension."""
     logs = np.log(simulation["clip_norm"].values)
-    share = simulation.clipped_fraction.transpose("trial", "dimension", "clip_norm").values
-    threshold = np.apply_along_axis(lambda row: np.interp(-CONTOUR, -row, logs), -1, share)
+    clipped = simulation.clipped_fraction.transpose("trial", "dimension", "clip_norm").values
+    threshold = np.apply_along_axis(lambda row: np.interp(-share, -row, logs), -1, clipped)
     axis = np.log(np.asarray(parameters.dimensions, dtype=float))
     weights = (axis - axis.mean()) / np.sum((axis - axis.mean()) ** 2)
     return {"contour": threshold.T, "contour_slope": threshold @ weights}

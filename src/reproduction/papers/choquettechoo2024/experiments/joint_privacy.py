@@ -87,8 +87,8 @@ def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
     id="limit-of-the-sensitivities-5",
     kind="theorem",
     where="Equation (5), equation (28)",
-    states="Property C.1, for every square-summable sequence of coefficients the limit of the "
-    "squared sensitivities over T steps is the mean of 1/|B|^2 over frequencies.",
+    states="For every square-summable sequence of coefficients the limit of the squared "
+    "sensitivities over T steps is the mean of 1/|B|^2 over frequencies.",
     ours=["coefficients 1, -2, 0, ..., whose causal inverse is not bounded", "T = 40"],
     holds=close(1.0, absolute=0.01),
     refuses=[times(1.05), times(0.95)],

@@ -76,7 +76,8 @@ AXES = {
     kind="theorem",
     where="Equation (5), equation (28)",
     states=(
-        "Property C.1, the squared limiting sensitivity is the mean of 1/|B|^2 over frequencies."
+        "Property C.1, where the coefficients have a square-summable causal inverse: the squared "
+        "limiting sensitivity is the mean of 1/|B|^2 over frequencies."
     ),
     ours=[SPECTRUM, "three families of coefficients, which all have a bounded causal inverse"],
     holds=every(below(1e-9)),
