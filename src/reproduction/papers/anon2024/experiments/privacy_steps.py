@@ -81,7 +81,7 @@ def divergence_error_of_sigma(order: float) -> float:
     where="Section B.5.1, Lemma 2.6",
     states="The divergence is that of the first line of the proof, whose integrand has the "
     "exponent -(alpha z' Sigma^-1 z + (alpha - 1) (z - mu)' Sigma^-1 (z - mu)) / 2.",
-    ours=["quadrature in two dimensions at orders 1.5 to 16"],
+    ours=["quadrature in two dimensions at orders 1.5 to 16, with sigma^2 Sigma for Sigma"],
     holds=every(below(1e-9)),
     refuses=[1e-6, 0.1],
     expect="contradicted",
@@ -99,10 +99,12 @@ def printed_integrand_error(order: float) -> float:
     kind="prose",
     states="With the divergence of Definition 2.5 the Gaussian mechanism is "
     "(alpha, alpha Delta^2 / (2 sigma^2))-RDP.",
+    ours=["orders 1.5 to 16, the expectation under M(S')"],
     holds=every(below(1.0000001)),
     refuses=[1.01, 3.0],
     expect="contradicted",
     finding="renyi-factor",
+    note="The ratio is alpha - 1; with the expectation under M(S) it is alpha + 1.",
 )
 def printed_divergence_ratio(order: float) -> float:
     """Divergence of Definition 2.5 over the one stated for the Gaussian mechanism."""
@@ -221,8 +223,8 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     refuses=[1.01, 5.0],
     expect="contradicted",
     finding="shares-compose-for-small-budgets",
-    note="A mean loss above epsilon is one that a mechanism exceeds with probability near one half "
-    "or more, whatever delta.",
+    note="Where the mean privacy loss of many calls is above epsilon, the loss is above it with "
+    "probability near one half or more, whatever delta.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss of N randomised responses at the printed shares over epsilon."""
