@@ -145,6 +145,7 @@ def product_constant(parameters: Parameters) -> float:
         "dimensions",
         "the estimate fails with probability 1/N^10, as in Lemma B.3",
     ],
+    note="The section says that this is enough; tails at 1/N^2 would be, too.",
     holds=below(1.0),
     refuses=[1.01, 2.0],
     wrong={"Without the factor 3.": "clipping_chance_without_three"},

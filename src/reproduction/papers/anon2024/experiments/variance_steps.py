@@ -46,6 +46,7 @@ AXES = {
     states="The second moment after N steps is at most the printed bound, at the step sizes of "
     "Theorem 4.2.",
     ours=["random sources"],
+    note="Of the first term, whose constant 16 sigma_z^4 is large, a share of 0.01 would do.",
     holds=every(below(1.0)),
     refuses=[1.01, 1.5],
     wrong={"Without its first term.": "rough_ratio_to_the_last_term"},
@@ -68,6 +69,7 @@ def rough_ratio_to_the_last_term(parameters: Parameters, step_size: float) -> fl
     id="step-size-of-b7",
     where="Lemma B.7, Lemma B.8",
     states="The denominator 1 - beta eta tr(H) is positive for step sizes up to 1 / (tr(H) log N).",
+    ours=["N = 64, beta = 16 sigma_z^4"],
     holds=above(0.0),
     refuses=[-0.01, -1.0],
     **FINDING,
