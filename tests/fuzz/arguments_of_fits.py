@@ -61,19 +61,6 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "width": 4.0,
     },
 }
-RESULTS = {
-    "population_intervals.CoefficientIntervals",
-    "population_intervals.LastIterateLaw",
-    "report.PrivacyStatement",
-    "coefficient_covariance.CoefficientCovariance",
-    "new_observations.NewObservations",
-    "prediction_intervals.PredictionIntervals",
-    "prediction_intervals.PredictionIntervals.to_frame",
-    "summary.Summary",
-    "summary.Summary.to_frame",
-    "table_quality.TableQuality",
-    "table_score.TableScore",
-}
 # What lays out and draws what others have checked, and hooks that estimators call.
 INTERNALS = {
     "fitted_regression.FittedRegression.plot",

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import arguments_of_fits
-import arguments_of_runs
 import made
 import made_runs
 import numpy as np
@@ -212,32 +211,6 @@ WORDS: dict[str, Any] = {
     "workload": None,
     "zcdp_root": 2.0,
 }
-# Results, which functions make and callers read, and a function that takes releases by position.
-RESULTS = (
-    arguments_of_fits.RESULTS
-    | arguments_of_runs.RESULTS
-    | {
-        "auditing.PrivacyLoss",
-        "least_squares.LeastSquaresPrediction",
-        "least_squares_intervals.LeastSquaresLaw",
-        "convex_bound.ConvexBound",
-        "dp_ftrl.FTRLRun",
-        "error_curves.ErrorCurve",
-        "deterministic_equivalent.Solution",
-        "full_batch_dpgd.FullBatchIterates",
-        "noisy_sgd_runs.NoisySGDRuns",
-        "intervals.Interval",
-        "ols.LeastSquares",
-        "quality.IntervalQuality",
-        "optimal_harmonic.Explicit",
-        "rate_search.Best",
-        "release.compose",
-        "release_loss.ReleaseLoss",
-        "scaling_laws.OptimalExponent",
-        "shaped_dp_ftrl.ShapedRun",
-        "volterra.Kernels",
-    }
-)
 # Inner loops and their plumbing, which work on validated arguments.
 INTERNALS = {
     *arguments_of_fits.INTERNALS,

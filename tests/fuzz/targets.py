@@ -20,6 +20,7 @@ import made_commands
 import made_runs
 from exceptions import EXCEPTIONS
 from made import fresh
+from made_results import RESULTS
 
 import privreg
 
@@ -50,9 +51,7 @@ def targets() -> tuple[list[Target], list[str]]:
     """All targets, and the names of public callables for which a baseline is missing."""
     found, missing = [], []
     for name, function, docstring in _callables():
-        if name in baselines.RESULTS | baselines.INTERNALS or name.split(".")[-1].startswith(
-            "require"
-        ):
+        if name in RESULTS | baselines.INTERNALS or name.split(".")[-1].startswith("require"):
             continue
         try:
             arguments, positional = _arguments(name, function)
