@@ -13,9 +13,9 @@ from typing import Any
 
 import made_runs
 import pytest
+from hostile import fixed
 from sklearn.base import clone
 
-from hostile import fixed
 from privreg.algorithms.split_budget import SplitBudget
 from privreg.estimators.linear_regression import PrivateLinearRegression
 
