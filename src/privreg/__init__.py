@@ -21,24 +21,25 @@ Importing the package loads nothing: a name is found in its module when it is as
 
 from __future__ import annotations
 
-import re as _re
 from importlib import import_module as _import_module
-from pathlib import Path as _Path
-from typing import Any as _Any
-
-# Which module defines each name, as the file for type checkers says. Without `__all__`, so that
-# `help(privreg)` is a page that says where to start, and not every docstring there is.
-_HOMES = {
-    name: home
-    for home, name in _re.findall(
-        r"^from ([\w.]+) import (\w+) as \2$",
-        _Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"),
-        _re.MULTILINE,
-    )
-}
 
 
-def __getattr__(name: str) -> _Any:
+def _homes() -> dict[str, str]:
+    """Which module defines each name, as the file for type checkers says: `from A import B as B`.
+
+    Read with little, since what reads more takes longer to import than all else here.
+    """
+    with open(__file__.removesuffix("py") + "pyi", encoding="utf-8") as stub:  # noqa: PTH123
+        lines = [line.split() for line in stub]
+    return {line[3]: line[1] for line in lines if len(line) == 6 and line[3] == line[5]}
+
+
+# Without `__all__`, so that `help(privreg)` is a page that says where to start, and not every
+# docstring there is.
+_HOMES = _homes()
+
+
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'privreg' has no attribute {name!r}{_nearest(name)}")
     home = _HOMES[name]
