@@ -173,10 +173,10 @@ def _findings(ledger: Ledger, title: str) -> list[str]:
     for finding in found:
         lines += [
             f"- **{_plain('; '.join(finding.places))}** ({finding.severity}).",
-            f"  - Says: {_plain(finding.printed)}",
-            f"  - Holds: {_plain(finding.holds)}",
-            f"  - How we know: {_plain(finding.how_we_know)}",
-            f"  - What it changes: {_plain(finding.downstream)}",
+            f"    - Says: {_plain(finding.printed)}",
+            f"    - Holds: {_plain(finding.holds)}",
+            f"    - How we know: {_plain(finding.how_we_know)}",
+            f"    - What it changes: {_plain(finding.downstream)}",
         ]
     return [*lines, ""]
 

@@ -244,4 +244,4 @@ def test_every_figure_says_what_is_seen_and_the_papers_own_how_they_compare(pape
 def test_findings_in_the_repository_are_the_ledgers() -> None:
     results = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     number = sum(len(whole_ledger(paper).findings) for paper in KEYS)
-    assert results.count("\n  - What it changes: ") == number
+    assert results.count("\n    - What it changes: ") == number
