@@ -57,7 +57,7 @@ def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float 
 
 def scale_candidates(edges: FloatArray) -> FloatArray:
     """All that `residual_scale` can find on a grid, increasing; edges as there."""
-    ends = _scale_edges(edges)
+    ends = _require_scale_edges(edges)
     return np.asarray(ends[-1] * _normal_masses(tuple((ends / ends[-1]).tolist()))[0])
 
 
@@ -85,7 +85,7 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
     float
         Between the second and the last edge.
     """
-    ends = _scale_edges(edges)
+    ends = _require_scale_edges(edges)
     found = require_array("counts", counts, shape=(ends.size + 1,), least=-1e100, most=1e100)
     n = require_number("sample_size", sample_size, least=1e-9, most=1e100)
     candidates, mass = _normal_masses(tuple((ends / ends[-1]).tolist()))
@@ -151,7 +151,7 @@ def require_edges(edges: FloatArray) -> FloatArray:
     return ends
 
 
-def _scale_edges(edges: FloatArray) -> FloatArray:
+def _require_scale_edges(edges: FloatArray) -> FloatArray:
     ends = require_edges(edges)
     if ends.size < 2:
         raise ValueError(f"edges must be two or more, got {ends.size}")

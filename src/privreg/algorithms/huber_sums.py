@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
 from privreg.algorithms.huber_scales import require_edges
 from privreg.algorithms.record_gradients import (
@@ -149,6 +148,9 @@ def residual_sums(
     clip_norms : ndarray, shape (clips,)
         Increasing and in [1e-100, 1e101].
     """
+    # Rows that are in memory never come here, and most processes hold theirs.
+    from scipy.sparse import csc_array
+
     whitening, parameters = require_map(records, whitening), require_point(records, parameters)
     edges, clips, p = require_edges(edges), require_edges(clip_norms), len(parameters)
     root, size = np.sqrt(p), len(clips) + 1

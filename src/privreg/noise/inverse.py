@@ -143,9 +143,10 @@ def _toeplitz(decoder: FloatArray) -> BoundedInverse:
 
 def _direct(kernel: FloatArray, steps: int) -> BoundedInverse:
     encoder, residual = _forward_substitution(kernel, steps)
-    seen = _size(residual)
+    seen = float(np.linalg.norm(residual, 1))
     # Sums of n terms in twice double precision lose n² 2⁻¹⁰⁶ of what enters them.
-    hidden = 2 * (kernel.size * _UNIT) ** 2 * _size(kernel) * _size(encoder)
+    entered = float(np.linalg.norm(kernel, 1) * np.linalg.norm(encoder, 1))
+    hidden = 2 * (kernel.size * _UNIT) ** 2 * entered
     largest = float(np.linalg.norm(encoder))
     if not seen + hidden < 0.5:
         return BoundedInverse(encoder, np.inf)
@@ -178,11 +179,6 @@ def _newton(decoder: FloatArray) -> BoundedInverse:
 def _column_error(first: float, total: float, largest: float) -> float:
     """The module's bound, from the norm of C̃R, the residual's r and the norm of C̃."""
     return first + largest * total**2 / (1.0 - total) if total < 0.5 else np.inf
-
-
-def _size(values: FloatArray) -> float:
-    """Sum of absolute values."""
-    return float(np.abs(values).sum())
 
 
 def _product(first: FloatArray, second: FloatArray) -> FloatArray:

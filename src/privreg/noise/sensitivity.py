@@ -63,7 +63,7 @@ def single_participation_sensitivity(encoder: ArrayLike, steps: int | None = Non
     ------
     choquettechoo2024, Theorem 1.1 and equation (24).
     """
-    if (known := _toeplitz_norm(encoder)) and steps is None:
+    if steps is None and (known := _toeplitz_norm(encoder)):
         return known
     matrix, unit = in_units(require_coefficients("encoder", encoder))
     if matrix.ndim == 1:

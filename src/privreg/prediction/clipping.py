@@ -17,7 +17,7 @@ from privreg.prediction.rows import Rows
 FloatArray = NDArray[np.float64]
 # Beyond 40 standard deviations nothing is clipped.
 WIDEST = 40.0
-# From here on the clipped part is less than the last bit of the rest.
+# Widths of so many standard deviations take less than the last bit of what they leave.
 UNCLIPPED = 9.0
 ROOT_HALF = sqrt(0.5)
 # Of a residual of variance 1 about 0, both signs together.

@@ -283,7 +283,8 @@ def release_geometry(
     count = released.size
     step = float(law.schedule.rate(position)) / law.problem.dimension
     shrink = 1.0 - step * law.problem.ridge
-    prior, *_ = variances = law.variance(np.append(position, released))
+    variances = law.variance(np.append(position, released))
+    prior = variances[0]
     flows = law.transition(suffix, position)
     carry = np.sum(flows, axis=0) / count
     held = variances[1 + before :]

@@ -209,7 +209,7 @@ def _inverse_integral(
         # Each third time halves what is left, whatever the rate does.
         inside = (newton >= low) & (newton <= high) & (turn % 3 > 0)
         following = np.where(inside, newton, 0.5 * (low + high))
-        near = np.abs(following - time) <= 4 * np.spacing(time)
-        if np.all(near | (np.abs(excess) <= 4 * np.spacing(integral))):
+        found = np.abs(excess) <= 4 * np.spacing(integral)
+        if np.all(found | (np.abs(following - time) <= 4 * np.spacing(time))):
             return time
-        time = following
+        time = np.where(found, time, following)
