@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 
@@ -14,18 +14,19 @@ from reproduction.pipeline.costs import COSTS, merged
 from reproduction.pipeline.plan import Plan
 from reproduction.pipeline.prediction import read_costs
 
-FILE = Path(__file__).parents[3] / "benchmarks/floors.py"
-NAME = "benchmarks_floors"
+FOLDER = Path(__file__).parents[3] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
 def floors():
-    spec = importlib.util.spec_from_file_location(NAME, FILE)
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[NAME] = found
-    spec.loader.exec_module(found)
-    yield found
-    sys.modules.pop(NAME)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        yield importlib.import_module("floors")
+
+
+@pytest.fixture(scope="module")
+def declared(floors):
+    return sys.modules["declared_work"]
 
 
 def test_numbers_counted_are_those_drawn(floors):
@@ -63,9 +64,9 @@ def test_floor_sums_what_draws_operations_and_bytes_take(floors):
     assert floors.Work(draws=3.0, operations=None, bytes=0.0).seconds(rates) is None
 
 
-def test_formulas_are_of_parameters_that_the_recipes_have(floors):
+def test_formulas_are_of_parameters_that_the_recipes_have(declared):
     plan, measured = Plan(merged(), checked=False), read_costs(COSTS)
-    for formulas in (floors.OPERATIONS, floors.BYTES, floors.DRAWS):
+    for formulas in (declared.OPERATIONS, declared.BYTES, declared.DRAWS):
         for key, formula in formulas.items():
             paper, name = key.split("/")[1:]
             experiment = plan.experiment(paper, name)
@@ -74,10 +75,10 @@ def test_formulas_are_of_parameters_that_the_recipes_have(floors):
             # Work that trials share, such as tuning, does not grow with them.
             grows = not key.startswith("theory")
             assert 0 < one < three <= 3 * one if grows else one == three > 0
-    assert set(floors.REASONS) <= set(measured)
+    assert set(declared.REASONS) <= set(measured)
 
 
-def test_matrix_products_count_as_made(floors):
+def test_matrix_products_count_as_made(declared):
     """Operations of a table's heat map, by those of its products in the smallest case."""
 
     class Few:
@@ -86,5 +87,5 @@ def test_matrix_products_count_as_made(floors):
 
     columns, settings = 5, 4
     prediction = update = 2 * columns
-    found = floors._heat_maps(columns, Few, 1)
+    found = declared._heat_maps(columns, Few, 1)
     assert found == settings * (2 * (prediction + update) + 3 * prediction)
