@@ -293,22 +293,22 @@ def coefficient(schedule_power: float) -> dict:
 
 
 @per(
-    descent_over_printed="descent factor at R(0) + 1 over its bound with sqrt(R(0) + 1 + zeta^2)",
+    descent_over_printed="descent factor at R(0) = 2 over its bound with sqrt(R(0) + 1 + zeta^2)",
     descent_over_corrected="descent factor at R(0) + 1 over its bound with "
     "sqrt(2 R(0) + 2 + zeta^2)",
 )
 def comparison_constants() -> dict:
-    """Whether the descent of (D.31) is below the descent at R(0) + 1, the largest risk there."""
+    """Whether the descent of (D.31) is below that at R(0) = 2 and at R(0) + 1, the largest risk."""
     from privreg.theory.one_pass_dpgd.clipping import descent_factor
 
-    noise, constant = 0.3, 0.03
+    start, noise, constant = 2.0, 0.3, 0.03
     setting = {"clip_constant": constant, "label_noise_std": noise}
     # The largest constant for which (B.15) holds at every risk is the ratio without any.
     lower = float(descent_factor(0.0, **setting)) * noise / constant
-    true = float(descent_factor(START + 1, **setting))
+    first, largest = descent_factor(np.array([start, start + 1]), **setting) / (lower * constant)
     return {
-        "descent_over_printed": true / (lower * constant / np.sqrt(START + 1 + noise**2)),
-        "descent_over_corrected": true / (lower * constant / np.sqrt(2 * (START + 1) + noise**2)),
+        "descent_over_printed": first * np.sqrt(start + 1 + noise**2),
+        "descent_over_corrected": largest * np.sqrt(2 * (start + 1) + noise**2),
     }
 
 
