@@ -29,7 +29,7 @@ rule figure:
         code=lambda w: code_of(plan.drawing_sources("figure", w.paper)),
         artifacts=lambda w: assignments(plan.drawing_reads("figure", w.paper, w.figure)),
         expected=lambda w, input: expected.drawing("figure", w.paper, w.figure),
-        caption=lambda w: plan.config.blocks[w.paper].figures[w.figure].caption,
+        caption=lambda w: plan.caption(w.paper, w.figure),
         scale=lambda w: plan.scale_of_drawing("figure", w.paper, w.figure),
     message:
         "Figure: {wildcards.paper}/{wildcards.figure}"

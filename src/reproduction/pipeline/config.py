@@ -90,11 +90,20 @@ class Figure(Strict):
     """One figure: the artifacts that its drawing function takes, by argument name."""
 
     artifacts: dict[str, Artifact] = Field(min_length=1, description="Argument: artifact.")
-    caption: Text = Field(description="What a reader should see, and the choices made.")
+    caption: Text = Field(
+        description="What a reader should see, and the choices made. `{trials}` is replaced by the "
+        "number of trials, `{trials of fixed_ratio}` by that of one experiment of several."
+    )
     alt: Text | None = Field(None, description="What is seen, for a reader who cannot look.")
     beside: Text | None = Field(
         None, description="How it reads beside the paper's own figure, and why where it differs."
     )
+
+    @property
+    def experiments(self) -> list[str]:
+        """Names of the experiments that it shows, sorted."""
+        parts = (artifact.split("/") for artifact in self.artifacts.values())
+        return sorted({name for kind, name in parts if kind != "data"})
 
 
 class Table(Figure):
@@ -107,6 +116,29 @@ class Paper(Strict):
     experiments: dict[Name, Experiment] = Field(min_length=1)
     figures: dict[Name, Figure] = Field(default_factory=dict)
     tables: dict[Name, Table] = Field(default_factory=dict)
+
+    def caption(self, drawing: Figure, scale: str) -> str:
+        """The caption of a figure or table with its numbers of trials at a scale.
+
+        Raises
+        ------
+        ValueError
+            One line: the drawing shows no experiment, or several, with the number that is meant.
+        """
+        trials = {
+            name: found
+            for name in drawing.experiments
+            if (found := self.experiments[name].at(scale).trials)
+        }
+
+        def number(match: re.Match) -> str:
+            counts = {trials.get(match[1])} if match[1] else set(trials.values())
+            if len(counts) != 1 or None in counts:
+                known = " or ".join(f"{{trials of {name}}}" for name in trials) or "no trials"
+                raise ValueError(f"must name {known}, got {match[0]}")
+            return str(counts.pop())
+
+        return re.sub(r"\{trials(?: of (\w+))?\}", number, drawing.caption)
 
 
 class DataSource(Strict):

@@ -144,7 +144,7 @@ class Ledgers:
 
 
 def described(
-    blocks: Mapping[str, Any], parameters: Mapping[tuple[str, str], Mapping[str, Any]]
+    blocks: Mapping[str, Any], parameters: Mapping[tuple[str, str], Mapping[str, Any]], scale: str
 ) -> str:
     """Captions, artifacts and parameters of all figures and tables as JSON, for the page.
 
@@ -156,6 +156,8 @@ def described(
         The papers or the studies, by their keys.
     parameters : mapping
         Of each experiment, by paper and name.
+    scale : {"paper", "quick"}
+        Whose numbers of trials the captions state.
     """
     found: dict[str, dict[str, Any]] = {}
     for paper, block in blocks.items():
@@ -163,18 +165,15 @@ def described(
         for kind, listed in (("figure", block.figures), ("table", block.tables)):
             for name in sorted(listed, key=_natural):
                 drawing = listed[name]
-                artifacts = sorted(set(drawing.artifacts.values()))
-                experiments = sorted(
-                    {artifact.split("/")[1] for artifact in artifacts if artifact[:5] != "data/"}
-                )
                 found[paper][name] = {
                     "kind": kind,
-                    "caption": drawing.caption,
+                    "caption": block.caption(drawing, scale),
                     "alt": drawing.alt,
                     "beside": drawing.beside,
-                    "artifacts": artifacts,
+                    "artifacts": sorted(set(drawing.artifacts.values())),
                     "parameters": {
-                        each: dict(sorted(parameters[paper, each].items())) for each in experiments
+                        each: dict(sorted(parameters[paper, each].items()))
+                        for each in drawing.experiments
                     },
                 }
     return json.dumps(found)

@@ -251,6 +251,11 @@ class Plan:
                         found[table].append(f"{paper}/{figure}")
         return found
 
+    def caption(self, paper: str, figure: str) -> str:
+        """Caption of a figure, with the numbers of trials of this run."""
+        block = self.config.blocks[paper]
+        return block.caption(block.figures[figure], self.config.scale)
+
     def drawings(self, *papers: str) -> str:
         """Captions, artifacts and parameters of the figures and tables of these, as JSON."""
         blocks = {paper: self.config.blocks[paper] for paper in papers}
@@ -259,7 +264,7 @@ class Plan:
             for paper, block in blocks.items()
             for name in block.experiments
         }
-        return described(blocks, parameters)
+        return described(blocks, parameters, self.config.scale)
 
     def falsified(self) -> list[str]:
         """Result files of all deliberate mistakes."""

@@ -108,6 +108,10 @@ def _check_drawings(plan: Plan, paper: str) -> None:
             for argument in functions[name]:
                 if argument not in drawing.artifacts:
                     raise ConfigError(f"{where}.artifacts.{argument} must be given")
+            try:
+                block.caption(drawing, plan.config.scale)
+            except ValueError as error:
+                raise ConfigError(f"{where}.caption {error}") from None
 
 
 def _check_ledger(plan: Plan, paper: str) -> None:

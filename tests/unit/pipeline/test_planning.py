@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -138,8 +139,40 @@ def test_drawings_are_described_in_natural_order():
     names = ["fig10", "readings", "fig2", "fig2b", "fig1", "audits"]
     figures = {name: {"artifacts": {"x": "theory/x"}, "caption": "C."} for name in names}
     block = Paper.model_validate({"experiments": {"x": {}}, "figures": figures})
-    found = json.loads(described({"p": block}, {("p", "x"): {}}))
+    found = json.loads(described({"p": block}, {("p", "x"): {}}, "paper"))
     assert list(found["p"]) == ["fig1", "fig2", "fig2b", "fig10", "readings", "audits"]
+
+
+def test_a_caption_states_the_trials_of_its_experiments():
+    caption = "A {trials of a}, b {trials of b}."
+    block = Paper.model_validate(
+        {
+            "experiments": {"a": {"trials": 8, "quick": {"trials": 2}}, "b": {"trials": 5}},
+            "figures": {
+                "both": {"artifacts": {"x": "theory/a", "y": "intervals/b"}, "caption": caption},
+                "one": {"artifacts": {"x": "simulation/a"}, "caption": "{trials} {d}."},
+            },
+        }
+    )
+    assert block.caption(block.figures["both"], "paper") == "A 8, b 5."
+    assert block.caption(block.figures["one"], "quick") == "2 {d}."
+
+
+@pytest.mark.parametrize(
+    ("caption", "words"),
+    [
+        (
+            "{trials of coverage} runs",
+            "must name {trials of fixed_ratio}, got {trials of coverage}",
+        ),
+        ("{trials of fixed_ratios} runs", "must name {trials of fixed_ratio}, got"),
+    ],
+)
+def test_a_caption_of_other_trials_is_refused(caption, words):
+    raw = one_paper()
+    raw["brown2024"]["figures"]["fig1"]["caption"] = caption
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        Plan(raw, ROOT / "config/claims", ROOT / "workflow")
 
 
 @pytest.mark.parametrize(
