@@ -220,7 +220,7 @@ def label_variance_ratio(parameters: Parameters, bound_size: int) -> float:
     states="The variance is at most the printed bound, whatever bounds the sources.",
     ours=[
         "sources as large as their bound G: label noise, the identity, the design",
-        "a hundredth, a tenth and all of 1 / (tr(H) log N), N up to 32768",
+        "beta = 16 sigma_z^4; a hundredth, a tenth and all of 1 / (tr(H) log N), N up to 32768",
     ],
     note="At most 0.27 of the bound: half of it would pass, N^(1/4) times less would not.",
     **AT_MOST,
