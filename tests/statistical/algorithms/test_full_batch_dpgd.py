@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from privreg.algorithms import full_batch_dpgd as room
+from privreg.algorithms import full_batch_dpgd as module
 from privreg.algorithms.clipped_gradient import clipped_gradient_sum
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 from privreg.algorithms.samples import ArraySamples, GaussianSamples, moments
@@ -175,7 +175,7 @@ def test_outside_the_tube_the_whole_data_set_is_used(monkeypatch):
             object.__setattr__(screened, name, value)
         return screened
 
-    monkeypatch.setattr(room, "screen_rows", narrow)
+    monkeypatch.setattr(module, "screen_rows", narrow)
     fast = full_batch_dpgd(data, **arguments, rng=np.random.default_rng(1))
     # Only the first gradient, at the start itself, may use the sums, and there some rows do clip.
     np.testing.assert_array_equal(

@@ -229,15 +229,15 @@ def test_the_demand_holds_from_its_sample_size_on_and_not_before(seed: int) -> N
         constant = 10.0 ** rng.uniform(-3, 6)
         demand = no_clipping_demand(constant, label_noise_std=2.0, **given)
 
-        def room(n: float, constant: float = constant, given: dict = given) -> float:
+        def margin(n: float, constant: float = constant, given: dict = given) -> float:
             left = n / given["step_size"] * np.sqrt(given["rho"] / (2 * given["steps"]))
             log = np.log(2 * n * given["steps"] / given["failure"])
             return left / (64 * constant**2 * given["features"] * np.sqrt(log)) - 1
 
-        assert room(demand.sample_size) > -1e-12
+        assert margin(demand.sample_size) > -1e-12
         if demand.sample_size > 1:
-            assert room(demand.sample_size) < 1e-12
-            assert room(demand.sample_size * 1.01) > 0
+            assert margin(demand.sample_size) < 1e-12
+            assert margin(demand.sample_size * 1.01) > 0
         assert demand.clip_norm == pytest.approx(8 * constant**2 * given["features"] ** 0.5)
         rows = 10.0 ** rng.uniform(0, 30)
         found = generative_constant(rows, steps=given["steps"], failure=given["failure"])

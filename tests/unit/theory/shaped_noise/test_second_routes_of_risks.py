@@ -200,8 +200,8 @@ def test_the_general_bound_is_the_least_over_explicit_matrices(seed: int) -> Non
         g = g + (psi**2 + psi**4 + 1) * np.diag(shape)
         bias = target @ np.linalg.inv(h) @ head @ target / (eta * n) ** 2
         bias += target @ h @ tail @ target
-        room = 1 - s4 * eta * lam.sum()
-        bias += s4 * (target @ q @ target) / (n * eta * room) * spread
+        margin = 1 - s4 * eta * lam.sum()
+        bias += s4 * (target @ q @ target) / (n * eta * margin) * spread
         variance = zeta**2 * s4 * (1 + eta * np.trace(q @ h)) * spread
         private = tau**2 * (s4 * eta * np.trace(q @ g) * spread + np.trace(r @ g) / n)
         if best is None or bias + variance + private < sum(best):

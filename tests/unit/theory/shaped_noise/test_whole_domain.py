@@ -210,7 +210,7 @@ def test_the_general_bound_of_any_size(seed):
     )
     lam, sigma, w = ([mp.mpf(float(x)) for x in each] for each in (values, shape, target))
     e, s4, horizon = mp.mpf(eta), mp.mpf(s) ** 4, n * mp.mpf(eta)
-    room, best = 1 - s4 * e * mp.fsum(lam), None
+    margin, best = 1 - s4 * e * mp.fsum(lam), None
     along = e * s4 * mp.fsum(a * b for a, b in zip(lam, sigma, strict=True))
     clipped = mp.mpf(psi) ** 2 + mp.mpf(psi) ** 4 + 1
     for k in range(1, d + 1):
@@ -223,7 +223,7 @@ def test_the_general_bound_of_any_size(seed):
             for i, (x, y) in enumerate(zip(lam, w, strict=True))
         )
         weighted = mp.fsum(a * y**2 for a, y in zip(q, w, strict=True))
-        bias += s4 * weighted / (horizon * room) * spread
+        bias += s4 * weighted / (horizon * margin) * spread
         variance = mp.mpf(zeta) ** 2 * s4 * spread
         variance *= 1 + e * mp.fsum(a * x for a, x in zip(q, lam, strict=True))
         q_g, r_g = (mp.fsum(a * b for a, b in zip(each, g, strict=True)) for each in (q, r))
