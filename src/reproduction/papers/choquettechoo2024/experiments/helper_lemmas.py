@@ -108,7 +108,8 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
             "the constant 2",
             "normal identities of 1 to 1024 rows, and the forms of discrete laws",
         ],
-        note="The lemma's last bound is weaker, for log(1/rho) exceeds 1.",
+        note="The lemma's last bound is weaker, for log(1/rho) exceeds 1. The text at hand has "
+        "lost the root in the first term.",
     ),
     trace_constant="the same over its first term alone",
 )

@@ -60,6 +60,7 @@ def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
     "step_count",
     "label_noise_std",
     failed_events="share of runs in which an event fails",
+    failed_halved_events="the same at half of the events' limits",
     failed_plain_events="the same without the events' factors log(T/p) and T^2/p",
     bound_quantile=Quantity("(1 - p)-quantile of the ratio to a bound", "quantity"),
     plain_bound_quantile=Quantity(
@@ -76,6 +77,7 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> dict:
     factors = np.hstack([log, log + np.log(2), log, union, log, union])[:, None, :, None]
     return {
         "failed_events": (events > 1).any(axis=2).mean(axis=-1),
+        "failed_halved_events": (2 * events > 1).any(axis=2).mean(axis=-1),
         "failed_plain_events": (events * factors > 1).any(axis=2).mean(axis=-1),
         "bound_quantile": quantile,
         "plain_bound_quantile": quantile * log[:, :, None] ** POWERS,
