@@ -259,6 +259,7 @@ INTERNALS = {
     "clipped_gradient.rescale_chunks",
     "clipped_gradient.rescale_samples",
     "renyi_loss.pair_divergence",
+    *(f"release_geometry.{name}" for name in ("checked_times", "release_geometries")),
     *(f"quadrature.{name}" for name in ("panel_rule", "resolved_edges")),
     "refits.counted",
     "refits.whole",

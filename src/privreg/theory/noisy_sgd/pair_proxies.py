@@ -13,8 +13,8 @@ from privreg.units import from_units, in_units
 from privreg.validation import (
     require_answer,
     require_array,
+    require_broadcast,
     require_count,
-    require_number,
     require_real,
     require_records,
 )
@@ -24,7 +24,7 @@ NEAR = 1e-7
 
 
 def pair_gradient_gap(
-    features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: float = 0.0
+    features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
 ) -> NDArray[np.float64]:
     r"""Proxy for the loss of each ordered pair: the gap of its gradients at a reference.
 
@@ -39,14 +39,14 @@ def pair_gradient_gap(
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-    reference : array_like, shape (d,)
-        z, in the same basis as the features.
-    ridge : float
-        δ, at least 0.
+    reference : array_like, shape (..., d)
+        z, in the same basis as the features; several cost one matrix product together.
+    ridge : array_like, shape (...)
+        δ, at least 0; of a shape that broadcasts to the references'.
 
     Returns
     -------
-    ndarray, shape (n, n)
+    ndarray, shape (..., n, n)
         Row i, column j for the pair (i, j).
 
     Source
@@ -55,29 +55,48 @@ def pair_gradient_gap(
     """
     a = require_records("features", features, shape=(None, None))
     b = require_records("labels", labels, shape=a.shape[:1])
-    z = require_array("reference", reference, shape=a.shape[1:])
-    ridge = require_number("ridge", ridge, least=0)
+    points = require_array("reference", reference, shape=(..., a.shape[1]))
+    ridge = require_real("ridge", ridge, least=0)
+    if require_broadcast(reference=points[..., 0], ridge=ridge) != points.shape[:-1]:
+        raise ValueError(f"ridge must broadcast to {points.shape[:-1]}, got {ridge.shape}")
     names = "features, labels, reference and ridge"
+    # No square leaves double precision in units of each row.
+    units = np.frexp(np.max(np.abs(a), axis=1))[1]
+    rows = np.ldexp(a, -units[:, None])
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        pulls, pull = a * (b - a @ z)[:, None], ridge * z
-        require_answer(names, pulls)
-        require_answer(names, pull)
-        # No square leaves double precision in their units.
-        scaled, unit = in_units(np.vstack([pulls, pull]))
-        pulls, pull = scaled[:-1], scaled[-1]
-        gram = pulls @ pulls.T
-        square = np.diag(gram)
-        along = pulls @ pull
-        parts = square[:, None] + square + pull @ pull
-        total = parts - 2.0 * gram - 2.0 * (along[:, None] - along)
-        gap = np.sqrt(np.maximum(total, 0.0))
-        # Inner products keep half the digits of a gap that is far smaller than what it is between.
-        near = total < NEAR * parts
-        np.fill_diagonal(gap, np.linalg.norm(pull))
-        np.fill_diagonal(near, False)
-        for i in np.flatnonzero(np.any(near, axis=1)):
-            gap[i, near[i]] = np.linalg.norm(pulls[i] - pulls[near[i]] - pull, axis=1)
-        return require_answer(names, from_units(gap, unit))
+        factors = require_answer(names, np.ldexp(b - points @ a.T, units))
+        pulls = require_answer(names, ridge[..., None] * points)
+        gram = rows @ rows.T
+        result = np.empty((*factors.shape, b.size))
+        for at in np.ndindex(factors.shape[:-1]):
+            result[at] = _gap(rows, gram, factors[at], pulls[at])
+    return require_answer(names, result)
+
+
+def _gap(
+    rows: NDArray[np.float64],
+    gram: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    pull: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Distances of rows times factors, shape (n,), moved by a pull."""
+    scaled, unit = in_units(np.append(factors, pull))
+    factors, pull = scaled[: factors.size], scaled[factors.size :]
+    square = factors**2 * np.diag(gram)
+    parts = square[:, None] + (square + pull @ pull)
+    total = parts - gram * np.multiply.outer(2.0 * factors, factors)
+    if np.any(pull):
+        along = 2.0 * factors * (rows @ pull)
+        total -= along[:, None] - along
+    # Inner products keep half the digits of a gap that is far smaller than what it is between.
+    near = total < NEAR * parts
+    np.fill_diagonal(near, False)
+    gap = np.sqrt(np.maximum(total, 0.0, out=total), out=total)
+    np.fill_diagonal(gap, np.linalg.norm(pull))
+    for i in np.flatnonzero(np.any(near, axis=1)):
+        others = factors[near[i], None] * rows[near[i]]
+        gap[i, near[i]] = np.linalg.norm(factors[i] * rows[i] - others - pull, axis=1)
+    return from_units(gap, unit)
 
 
 def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:

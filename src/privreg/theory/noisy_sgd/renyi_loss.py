@@ -13,7 +13,7 @@ to both data sets, plus a rank-two term, and a divergence costs O(d).
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,17 +21,19 @@ from numpy.typing import ArrayLike, NDArray
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, combine
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
+from privreg.theory.noisy_sgd.release_geometry import (
+    ReleaseGeometry,
+    Variant,
+    checked_times,
+    release_geometry,
+    require_apart,
+)
 from privreg.validation import (
-    require_array,
     require_choice,
     require_instance,
     require_number,
     require_records,
 )
-
-Variant = Literal["exact", "paper"]
-# Variances are right to about 1e-13: what is left of their difference is right to 1e-6.
-LEAST_SHARE = 1e-7
 
 
 class Record(NamedTuple):
@@ -39,22 +41,6 @@ class Record(NamedTuple):
 
     features: NDArray[np.float64]
     label: float
-
-
-class ReleaseGeometry(NamedTuple):
-    """What the law of a released average shares among all records that may sit at the position.
-
-    With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, where
-    U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]], and the mean is moved
-    by -η `carry`·a (aᵀ `mean` - b).
-    """
-
-    base: NDArray[np.float64]
-    carry: NDArray[np.float64]
-    cross: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    step: float
 
 
 def last_iterate_divergence(
@@ -209,7 +195,7 @@ def iterates_divergence(
     before the differing step is released.
     """
     first, second = _checked(law, first, second, order, variant)
-    released = _checked_times(times, law.horizon)
+    released = checked_times(times, law.horizon)
     position = require_number("position", position, least=0, most=law.horizon * (1 + 1e-12))
     following = int(np.searchsorted(released, position, side="left"))
     if following == released.size:
@@ -228,7 +214,7 @@ def iterates_divergence(
     prior = np.maximum(geometry.prior - forecast, 0.0)
     shrink = 1.0 - geometry.step * law.problem.ridge
     base = geometry.base - (geometry.carry * shrink) ** 2 * (geometry.prior - prior)
-    _require_apart(base, geometry.base)
+    require_apart(base, geometry.base)
     conditional = geometry._replace(
         base=base,
         cross=shrink * geometry.carry * prior,
@@ -245,85 +231,6 @@ def iterates_divergence(
     covariance = np.outer(signs, signs) * (features.T @ (forecast[:, None] * features))
     form = mixture.inverse_form(geometry.carry[:, None] * features)
     return spread + _averaged_quadratic(form, mean, covariance, order)
-
-
-def release_geometry(
-    law: HomogenisedSGD, *, times: ArrayLike, position: float, variant: Variant = "exact"
-) -> ReleaseGeometry | None:
-    """The law of the average of the iterates at `times` up to the record at `position`.
-
-    Parameters
-    ----------
-    law : HomogenisedSGD
-        With noise and unit multiplicities.
-    times : array_like, shape (J,)
-        Ascending, in [0, horizon].
-    position : float
-        In [0, horizon].
-    variant : {"exact", "paper"}
-        As for `average_divergence`.
-
-    Returns
-    -------
-    ReleaseGeometry or None
-        None if every iterate is released before the position, so that no record matters.
-    """
-    require_instance("law", law, HomogenisedSGD)
-    if law.gradient_noise_std == 0.0:
-        raise ValueError("law must have gradient noise for a privacy loss, got none")
-    if np.any(law.problem.multiplicities != 1.0):
-        raise ValueError("law must have multiplicities of 1, since records have coordinates")
-    require_choice("variant", variant, ("exact", "paper"))
-    released = _checked_times(times, law.horizon)
-    position = require_number("position", position, least=0, most=law.horizon * (1 + 1e-12))
-    before = int(np.searchsorted(released, position))
-    prefix, suffix = released[:before], released[before:]
-    if suffix.size == 0:
-        return None
-    count = released.size
-    step = float(law.schedule.rate(position)) / law.problem.dimension
-    shrink = 1.0 - step * law.problem.ridge
-    variances = law.variance(np.append(position, released))
-    prior = variances[0]
-    flows = law.transition(suffix, position)
-    carry = np.sum(flows, axis=0) / count
-    held = variances[1 + before :]
-    # Variance of the part of the suffix's sum that is drawn after the position.
-    fresh = held - flows**2 * prior
-    base = _sum_variance(law, suffix, fresh) / count**2
-    base = base + carry**2 * (shrink**2 * prior + (step * law.gradient_noise_std) ** 2)
-    _require_apart(base, _sum_variance(law, suffix, held) / count**2)
-    cross = shrink * carry * prior
-    if prefix.size:
-        held = variances[1 : 1 + before]
-        link = np.sum(law.transition(position, prefix) * held, axis=0) / count
-        kept = shrink if variant == "exact" else 1.0
-        base = base + _sum_variance(law, prefix, held) / count**2 + 2.0 * kept * carry * link
-        if variant == "exact":
-            cross = cross + link
-    return ReleaseGeometry(base, carry, cross, prior, law.mean(position), step)
-
-
-def _sum_variance(
-    law: HomogenisedSGD, times: NDArray[np.float64], variances: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Variance of the sum over ascending times of a process with the law's decay."""
-    decays = law.transition(times[1:], times[:-1])
-    total = variances[-1]
-    later = np.zeros_like(total)
-    for decay, variance in zip(decays[::-1], variances[-2::-1], strict=True):
-        later = decay * (1.0 + later)
-        total = total + variance * (1.0 + 2.0 * later)
-    return total
-
-
-def _require_apart(base: NDArray[np.float64], parts: NDArray[np.float64]) -> None:
-    """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
-    if not np.all(base > LEAST_SHARE * parts):
-        raise ValueError(
-            "times and position must leave a variance that double precision can tell from 0, "
-            f"got a share of {np.min(base / parts):.2g}"
-        )
 
 
 def _pull(geometry: ReleaseGeometry, record: Record) -> NDArray[np.float64]:
@@ -356,13 +263,6 @@ def _averaged_quadratic(
     # (I - cHC)^{-1}H = H + cHL(I - cLᵀHL)^{-1}LᵀH with C = LLᵀ stays symmetric.
     quadratic = mean @ form @ mean + scale * np.sum(image**2 / (1.0 - scale * gains))
     return float(0.5 * order * quadratic - 0.5 * np.sum(np.log1p(-scale * gains)) / (order - 1.0))
-
-
-def _checked_times(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
-    released = require_array("times", times, shape=(None,), least=0, most=horizon * (1 + 1e-12))
-    if np.any(np.diff(released) <= 0):
-        raise ValueError(f"times must be strictly ascending, got {released}")
-    return released
 
 
 def _checked(

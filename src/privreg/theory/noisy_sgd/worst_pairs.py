@@ -6,6 +6,8 @@ guarantee. A supremum over the observed pairs bounds nothing over records that w
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,15 +17,18 @@ from privreg.accuracy import warn_beyond
 from privreg.immutable import Computed, frozen
 from privreg.privacy.gaussian import RELATIVE
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-from privreg.theory.noisy_sgd.renyi_loss import (
-    Record,
-    ReleaseGeometry,
-    pair_divergence,
-    release_geometry,
-)
+from privreg.theory.noisy_sgd.release_geometry import ReleaseGeometry, release_geometries
+from privreg.theory.noisy_sgd.renyi_loss import Record, pair_divergence
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
 from privreg.theory.noisy_sgd.worst_pairs_kernel import pair_divergences
-from privreg.validation import require_answer, require_instance, require_number, require_records
+from privreg.validation import (
+    require_answer,
+    require_broadcast,
+    require_instance,
+    require_number,
+    require_real,
+    require_records,
+)
 
 _STORED_GROUPS = 4
 
@@ -67,20 +72,23 @@ class PairSearch(Computed):
         shape = None, law.problem.eigenvalues.size
         self.features = frozen(require_records("features", features, shape=shape))
         self.labels = frozen(require_records("labels", labels, shape=self.features.shape[:1]))
-        self._grams: list[NDArray[np.float64]] = []
         groups = law.distinct_eigenvalues.size
-        # A weight is a function of the eigenvalue alone, so one coordinate of each serves.
-        self._representative = np.unique(law.group, return_index=True)[1]
+        self._grams: NDArray[np.float64] | None = None
         if groups <= _STORED_GROUPS:
-            for group in range(groups):
+            # A weight is a function of the eigenvalue alone, so one coordinate of each serves.
+            self._representative = np.unique(law.group, return_index=True)[1]
+            grams = np.empty((groups, self.labels.size, self.labels.size))
+            for group, gram in enumerate(grams):
                 block = self.features[:, law.group == group]
                 with np.errstate(over="ignore", invalid="ignore"):
-                    self._grams.append(require_answer("features", block @ block.T))
+                    np.matmul(block, block.T, out=gram)
+            self._grams = require_answer("features", grams)
+            self._squares = np.diagonal(grams, axis1=1, axis2=2).copy()
 
     def divergences(
-        self, *, times: ArrayLike, position: float, order: float
+        self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike
     ) -> NDArray[np.float64]:
-        """D(i ‖ j) of the averaged iterates at `times` (one time: the last iterate), shape (n, n).
+        """D(i ‖ j) of the averaged iterates at `times` (one time: the last iterate), (..., n, n).
 
         `inf` where the mixture covariance of the pair is not positive definite, or where double
         precision cannot tell whether it is. Other values are right to 1e-6 of themselves or to
@@ -90,46 +98,25 @@ class PairSearch(Computed):
         ----------
         times : array_like, shape (J,)
             Ascending times whose iterates are averaged, at least 0; one time for the last iterate.
-        position : float
+        position : array_like, shape (...)
             Time of the differing step, at least 0.
-        order : float
-            Rényi order, more than 1.
+        order : array_like, shape (...)
+            Rényi order, more than 1; of a shape that broadcasts with the position's.
 
         Warns
         -----
         AccuracyWarning
             If a divergence may be less accurate than that.
         """
-        order = require_number("order", order, above=1)
-        count = self.labels.size
-        geometry = release_geometry(self.law, times=times, position=position)
-        if geometry is None:
-            return np.zeros((count, count))
-        base, carry, cross = geometry.base, geometry.carry, geometry.cross
-        outer, mixed, inner = (
-            self._weighted_gram(weight / base) for weight in (carry**2, carry * cross, cross**2)
-        )
-        result, errors = pair_divergences(
-            outer,
-            mixed,
-            inner,
-            self._residuals(geometry),
-            self.features**2 @ geometry.prior,
-            geometry.step,
-            order,
-            # Of a sum of products, beside that of few operations on it.
-            (self.features.shape[1] + 8) * np.finfo(float).eps,
-        )
-        for i, j in np.argwhere(errors > 0):
-            first, second = (Record(self.features[k], self.labels[k]) for k in (i, j))
-            try:
-                result[i, j] = pair_divergence(geometry, first, second, order=order)
-                errors[i, j] = 0.0
-            except ValueError:
-                if np.isinf(errors[i, j]):
-                    result[i, j] = np.inf
-        warn_beyond("divergence of a pair", error=float(errors.max()), tolerance=RELATIVE)
-        return require_answer("features, labels and order", result, infinite=True)
+        places, orders = require_real("position", position), require_real("order", order, above=1)
+        shape = require_broadcast(position=places, order=orders)
+        which = np.broadcast_to(np.arange(places.size).reshape(places.shape), shape)
+        orders = np.broadcast_to(orders, shape)
+        result = np.empty((*shape, self.labels.size, self.labels.size))
+        for k, matrix in enumerate(self._matrices(times, places.ravel())):
+            for at in map(tuple, np.argwhere(which == k)):
+                result[at] = 0.0 if matrix is None else matrix(float(orders[at]))
+        return result
 
     def worst(self, *, times: ArrayLike, position: float, order: float) -> WorstPair:
         """The ordered pair of distinct records with the largest divergence.
@@ -139,11 +126,8 @@ class PairSearch(Computed):
         times, position, order
             As for `divergences`; the largest may be `inf`.
         """
-        if self.labels.size < 2:
-            raise ValueError("features must have at least 2 rows to make a pair, got 1")
         values = self.divergences(times=times, position=position, order=order)
-        np.fill_diagonal(values, -np.inf)
-        first, second = np.unravel_index(np.argmax(values), values.shape)
+        first, second = np.unravel_index(np.argmax(self._of_pairs(values)), values.shape)
         return WorstPair(float(values[first, second]), int(first), int(second))
 
     def shuffled_loss(
@@ -167,18 +151,65 @@ class PairSearch(Computed):
         """
         width = 1.0 / self.law.problem.dimension if finest is None else finest
         positions, weights = position_quadrature(times, finest=width, schedule=self.law.schedule)
-        suprema = [self.worst(times=times, position=s, order=order).divergence for s in positions]
+        order = require_number("order", order, above=1)
+        matrices = self._matrices(times, positions)
+        suprema = [self._of_pairs(matrix(order)).max() if matrix else 0.0 for matrix in matrices]
         return float(shuffled_loss(suprema, weights, horizon=self.law.horizon, order=order))
 
-    def _residuals(self, geometry: ReleaseGeometry) -> NDArray[np.float64]:
-        return self.features @ geometry.mean - self.labels
+    def _of_pairs(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Values of distinct records, -inf elsewhere."""
+        if self.labels.size < 2:
+            raise ValueError("features must have at least 2 rows to make a pair, got 1")
+        np.fill_diagonal(values, -np.inf)
+        return values
 
-    def _weighted_gram(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self._grams:
-            total = np.zeros_like(self._grams[0])
-            for gram, index in zip(self._grams, self._representative, strict=True):
-                total += weight[index] * gram
-            return total
+    def _matrices(
+        self, times: ArrayLike, positions: NDArray[np.float64]
+    ) -> Iterator[Callable[[float], NDArray[np.float64]] | None]:
+        """For each position the divergences of all pairs as a function of the order, if any."""
+        for geometry in release_geometries(self.law, times=times, position=positions):
+            if geometry is None:
+                yield None
+                continue
+            carry, cross = geometry.carry, geometry.cross
+            parts = np.array([carry**2, carry * cross, cross**2]) / geometry.base
+            if self._grams is None:
+                grams, weights = np.array([self._gram(part) for part in parts]), np.eye(3)
+                kappa = self.features**2 @ geometry.prior
+            else:
+                grams, weights = self._grams, parts[:, self._representative]
+                kappa = geometry.prior[self._representative] @ self._squares
+            residuals = self.features @ geometry.mean - self.labels
+            yield partial(self._divergences, geometry, grams, weights, residuals, kappa)
+
+    def _divergences(
+        self,
+        geometry: ReleaseGeometry,
+        grams: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        residuals: NDArray[np.float64],
+        kappa: NDArray[np.float64],
+        order: float,
+    ) -> NDArray[np.float64]:
+        # Of a sum of products, beside that of few operations on it.
+        rounding = (self.features.shape[1] + 8) * np.finfo(float).eps
+        result, errors = pair_divergences(
+            grams, weights, residuals, kappa, geometry.step, order, rounding
+        )
+        if not np.any(errors):
+            return result
+        for i, j in np.argwhere(errors):
+            first, second = (Record(self.features[k], self.labels[k]) for k in (i, j))
+            try:
+                result[i, j] = pair_divergence(geometry, first, second, order=order)
+                errors[i, j] = 0.0
+            except ValueError:
+                if np.isinf(errors[i, j]):
+                    result[i, j] = np.inf
+        warn_beyond("divergence of a pair", error=float(errors.max()), tolerance=RELATIVE)
+        return result
+
+    def _gram(self, weight: NDArray[np.float64]) -> NDArray[np.float64]:
         if np.any(weight < 0):
             return (self.features * weight) @ self.features.T
         scaled = self.features * np.sqrt(weight)

@@ -13,6 +13,8 @@ from reproduction.experiment.parameters import Strict
 from reproduction.papers.lin2025.setting import Design
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
     from reproduction.papers.lin2025.setting import Instance
@@ -70,8 +72,8 @@ class Records:
 
         return PairSearch(law, self.rows, self.labels)
 
-    def gradient_gap(self, reference: np.ndarray, ridge: float = 0.0) -> np.ndarray:
-        """Distance of the gradients of each pair at a point."""
+    def gradient_gap(self, references: np.ndarray, ridge: ArrayLike = 0.0) -> np.ndarray:
+        """Distance of the gradients of each pair at each point."""
         from privreg.theory.noisy_sgd.pair_proxies import pair_gradient_gap
 
-        return pair_gradient_gap(self.rows, self.labels, reference, ridge=ridge)
+        return pair_gradient_gap(self.rows, self.labels, references, ridge=ridge)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from privreg.theory.noisy_sgd.pair_proxies import largest_pairs, pair_gradient_gap
-from privreg.theory.noisy_sgd.renyi_loss import Record, average_divergence
+from privreg.theory.noisy_sgd.release_geometry import ReleaseGeometry
+from privreg.theory.noisy_sgd.renyi_loss import Record, average_divergence, pair_divergence
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
+from privreg.theory.noisy_sgd.worst_pairs_kernel import pair_divergences
 
 from .laws import DIMENSION, STEP, dense_joint, first_pair, small_law, small_records
+
+Array = NDArray[np.float64]
 
 
 @pytest.mark.parametrize("isotropic", [True, False])
@@ -33,6 +40,64 @@ def test_search_over_pairs_equals_pair_by_pair(isotropic: bool, times: list[floa
     worst = search.worst(times=times, position=2.5, order=2.0)
     assert worst.divergence == values.max() == values[worst.first, worst.second]
     assert np.all(search.divergences(times=[1.0], position=2.5, order=2.0) == 0)
+
+
+def test_several_positions_and_orders_are_one_by_one() -> None:
+    law = small_law(isotropic=False)
+    search = PairSearch(law, *small_records(law))
+    times, positions, orders = [2.0, 3.0, 4.0], [0.5, 2.5, 2.7, 3.5, 4.5], [1.5, 3.0]
+    values = search.divergences(times=times, position=positions, order=np.array(orders)[:, None])
+    for (k, order), (m, position) in product(enumerate(orders), enumerate(positions)):
+        alone = search.divergences(times=times, position=position, order=order)
+        np.testing.assert_allclose(values[k, m], alone, rtol=1e-12)
+    with pytest.raises(ValueError, match="order must be finite and more than 1"):
+        search.divergences(times=times, position=positions, order=[2.0, 1.0])
+
+
+def drawn_geometry(rng: np.random.Generator) -> tuple[ReleaseGeometry, Array, Array, float]:
+    """A geometry, records of which some are nearly parallel, their labels, and an order."""
+    dimension = int(rng.integers(1, 5))
+    features = rng.standard_normal((5, dimension)) * 10 ** rng.uniform(-1, 0.5)
+    near = rng.choice([0.0, 1e-6, 0.1], (4, 1))
+    features[1:] = np.where(near > 0, features[0], features[1:])
+    features[1:] += near * rng.standard_normal((4, dimension))
+    prior = 10 ** rng.uniform(-3, 1) * np.exp(rng.standard_normal(dimension))
+    carry = 10 ** rng.uniform(-1, 0) * np.exp(0.3 * rng.standard_normal(dimension))
+    base = carry**2 * (prior + 10 ** rng.uniform(-3, 1)) + 10 ** rng.uniform(-6, 0)
+    step = 10 ** rng.uniform(-2, 0.3) / np.max(np.sum(features**2, axis=1))
+    mean = rng.standard_normal(dimension)
+    geometry = ReleaseGeometry(base, carry, carry * prior, prior, mean, step)
+    return geometry, features, rng.standard_normal(5), 1 + 10 ** rng.uniform(-2, 2)
+
+
+def test_pairs_of_any_geometry_equal_low_rank_laws() -> None:
+    """Also where the part of the first record alone would leave no definite covariance."""
+    compared = np.zeros((2, 2), int)
+    for seed in range(100):
+        geometry, features, labels, order = drawn_geometry(np.random.default_rng(seed))
+        base, carry, cross, prior, mean, step = geometry
+        parts = np.array([carry**2, carry * cross, cross**2]) / base
+        found, errors = pair_divergences(
+            np.array([(features * part) @ features.T for part in parts]),
+            np.eye(3),
+            features @ mean - labels,
+            features**2 @ prior,
+            step,
+            order,
+            (mean.size + 8) * np.finfo(float).eps,
+        )
+        for i, j in zip(*np.nonzero((errors == 0) & ~np.eye(5, dtype=bool)), strict=True):
+            pair = [Record(features[k], float(labels[k])) for k in (i, j)]
+            try:
+                wanted = pair_divergence(geometry, *pair, order=order)
+            except ValueError:
+                continue
+            assert found[i, j] == pytest.approx(wanted, rel=1e-6, abs=1e-9), (seed, i, j)
+            factors = np.column_stack([carry * features[i], cross * features[i]])
+            core = (1 - order) * step * np.array([[step * (features[i] ** 2 @ prior), -1], [-1, 0]])
+            definite = np.linalg.eigvalsh(np.diag(base) + factors @ core @ factors.T)[0] > 0
+            compared[int(definite), int(np.isfinite(wanted))] += 1
+    assert np.all(compared > 10)
 
 
 def test_search_reports_infinite_pairs() -> None:
@@ -63,6 +128,18 @@ def test_proxies_equal_their_definition_and_bound_the_search() -> None:
     subset = np.unique(top)
     partial = PairSearch(law, features[subset], labels[subset])
     assert partial.worst(times=[3.0], position=2.5, order=2.0).divergence <= worst
+
+
+def test_proxies_at_several_points_are_those_at_each() -> None:
+    features, labels = small_records(small_law())
+    points = np.random.default_rng(0).standard_normal((2, 3, DIMENSION))
+    ridges = np.array([0.0, 0.1, 2.0])
+    found = pair_gradient_gap(features, labels, points, ridge=ridges)
+    for i, j in np.ndindex(2, 3):
+        alone = pair_gradient_gap(features, labels, points[i, j], ridge=ridges[j])
+        np.testing.assert_allclose(found[i, j], alone, rtol=1e-12)
+    with pytest.raises(ValueError, match="ridge must broadcast"):
+        pair_gradient_gap(features, labels, points[0, 0], ridge=ridges)
 
 
 def test_mean_gap_is_the_proxy_at_the_mean() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -88,7 +88,7 @@ AXES = {
 def run(parameters: Parameters, trial: Trial) -> dict:
     """All ordered pairs of each trial's records: the maximum, and what the proxies find of it."""
     pairs = _Pairs.draw(parameters, trial.rng)
-    places = [pairs.at(place) for place in parameters.places]
+    places = [pairs.at(number) for number in range(len(parameters.places))]
     limit = _largest_finite_order(pairs.few, 0.5 * parameters.design.horizon)
     return {name: [at[name] for at in places] for name in places[0]} | {"order_limit": limit}
 
@@ -116,14 +116,15 @@ summarise = stage(
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The ordered pairs of a trial's records: searches, proxies, and random ones to show."""
+    """The ordered pairs of a trial's records: searches, proxies, and random ones to show.
+
+    The proxies are the printed one, the gap at the mean of each place, and the norms.
+    """
 
     parameters: Parameters
-    records: Records
-    printed: np.ndarray
+    proxies: list[_Proxy]
     every: PairSearch
     few: PairSearch
-    apart: np.ndarray
     chosen: np.ndarray
 
     @classmethod
@@ -134,52 +135,65 @@ class _Pairs:
         law = parameters.law(instance.problem, parameters.gradient_noise_std)
         held = records.candidates(law, parameters.candidates)
         ones = instance.basis.coordinates(np.ones(design.dimension))
+        means = law.mean(parameters.positions)
+        square = np.sum(records.rows**2, axis=1) ** 2
         apart = np.flatnonzero(~np.eye(design.sample_size, dtype=bool))
+        chosen = rng.choice(apart, parameters.shown, replace=False)
+        gaps = records.gradient_gap(np.vstack([ones, means]), [design.ridge, *np.zeros(len(means))])
+        proxies = *gaps, square[:, None] + square
         return cls(
             parameters,
-            records,
-            printed=records.gradient_gap(ones, design.ridge),
+            [_Proxy.of(values, parameters.pairs, chosen) for values in proxies],
             every=records.search(law),
             few=records[held].search(law),
-            apart=apart,
-            chosen=rng.choice(apart, parameters.shown, replace=False),
+            chosen=chosen,
         )
 
-    def proxies(self, position: float) -> list[np.ndarray]:
-        """Of each ordered pair: the printed proxy, the gap at the mean, and the norms."""
-        square = np.sum(self.records.rows**2, axis=1) ** 2
-        gap = self.records.gradient_gap(self.every.law.mean(position))
-        return [self.printed, gap, square[:, None] + square]
-
-    def at(self, place: Place) -> dict:
+    def at(self, number: int) -> dict:
         """What the proxies find at a place."""
+        place = self.parameters.places[number]
         options: dict[str, Any] = {
             "times": [place.time],
             "position": place.position,
             "order": self.parameters.order,
         }
         loss = self.every.divergences(**options)
-        apart, proxies = loss.ravel()[self.apart], self.proxies(place.position)
-        found = [_losses_of_largest(proxy, loss, self.parameters.pairs) for proxy in proxies]
+        largest, apart = loss.max(), _apart(loss)
+        proxies = [self.proxies[k] for k in (0, 1 + number, -1)]
+        found = [np.maximum(loss[each.top], loss.T[each.top]) for each in proxies]
         return {
-            "largest_loss": apart.max(),
-            "candidate_share": self.few.worst(**options).divergence / apart.max(),
-            "top_share": [losses[0] / apart.max() for losses in found],
-            "best_share": [losses.max() / apart.max() for losses in found],
-            "correlation": [
-                np.corrcoef(proxy.ravel()[self.apart], apart)[0, 1] for proxy in proxies
-            ],
-            "proxy_value": [proxy.ravel()[self.chosen] for proxy in proxies],
+            "largest_loss": largest,
+            "candidate_share": self.few.worst(**options).divergence / largest,
+            "top_share": [losses[0] / largest for losses in found],
+            "best_share": [losses.max() / largest for losses in found],
+            "correlation": [np.vdot(apart, each.apart) for each in proxies],
+            "proxy_value": [each.shown for each in proxies],
             "loss": loss.ravel()[self.chosen],
         }
 
 
-def _losses_of_largest(proxy: np.ndarray, loss: np.ndarray, count: int) -> np.ndarray:
-    """The larger loss of either order of the pairs with the largest proxy."""
-    from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
+class _Proxy(NamedTuple):
+    """Of a proxy of each ordered pair: where it is largest, what correlates it, and some values."""
 
-    first, second = largest_pairs(proxy, count).T
-    return np.maximum(loss[first, second], loss[second, first])
+    top: tuple[np.ndarray, ...]
+    apart: np.ndarray
+    shown: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, count: int, chosen: np.ndarray) -> _Proxy:
+        from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
+
+        top = (*largest_pairs(values, count).T,)
+        return cls(top, _apart(values), values.ravel()[chosen])
+
+
+def _apart(values: np.ndarray) -> np.ndarray:
+    """Deviations of the ordered pairs from their mean, 0 on the diagonal, with a norm of 1."""
+    mean = (values.sum() - np.trace(values)) / (values.size - len(values))
+    apart = values - mean
+    np.fill_diagonal(apart, 0.0)
+    apart /= np.linalg.norm(apart)
+    return apart
 
 
 def _largest_finite_order(search: PairSearch, position: float) -> float:

@@ -16,8 +16,6 @@ from reproduction.papers.lin2025.pairs import Records, Searched
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, NO_GUARANTEE, NOISE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 PLACE = "Figures 2(b) and 3(b), Theorem 4.3, equation (15)"
@@ -66,11 +64,8 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     """Loss of each trial's records, the worst pair chosen at each position by three rules."""
     found = _Search.draw(parameters, trial.rng)
     curves = [found.losses(step) for step in parameters.steps]
-    swept = [
-        [found.swept_loss(step, order) for step in parameters.sweep_steps]
-        for order in parameters.orders
-    ]
-    return {"loss": np.moveaxis(np.array(curves), 0, -1), "swept_loss": swept}
+    swept = [found.swept_losses(step) for step in parameters.sweep_steps]
+    return {"loss": np.moveaxis(np.array(curves), 0, -1), "swept_loss": np.transpose(swept)}
 
 
 @per(
@@ -146,37 +141,45 @@ class _Search:
         from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
 
         order = self.parameters.order
+        time, positions, weights = self._quadrature(step)
+        gaps = self.records.gradient_gap(self.searches[0].law.mean(positions))
+        ahead = np.array([largest_pairs(gap, self.parameters.pairs) for gap in gaps])
+        found = [
+            search.divergences(times=[time], position=positions, order=order)
+            for search in self.searches
+        ]
+        either = np.array([np.maximum(loss, loss.swapaxes(1, 2)) for loss in found])
+        places = np.arange(positions.size)[:, None]
+        named = either[:, :, self.named[:, 0], self.named[:, 1]]
+        picked = named, either[:, places, ahead[..., 0], ahead[..., 1]]
+        largest = np.array([*(losses.max(axis=2) for losses in picked), either.max(axis=(2, 3))])
+        return self._shuffled(largest, weights, order)
 
-        def suprema(time: float, position: float) -> np.ndarray:
-            gap = self.records.gradient_gap(self.searches[0].law.mean(position))
-            ahead = largest_pairs(gap, self.parameters.pairs)
-            found = [
-                search.divergences(times=[time], position=position, order=order)
-                for search in self.searches
-            ]
-            both = np.array([np.maximum(loss, loss.T) for loss in found])
-            rules = (*self.named.T,), (*ahead.T,), (...,)
-            return np.array([[loss[rule].max() for loss in both] for rule in rules])
+    def swept_losses(self, step: int) -> list[float]:
+        """Loss after a step by order, at the largest noise scale, of the pair that loses most."""
+        orders = self.parameters.orders
+        time, positions, weights = self._quadrature(step)
+        found = self.searches[-1].divergences(
+            times=[time], position=positions, order=np.array(orders)[:, None]
+        )
+        largest = found.max(axis=(2, 3))
+        return [
+            float(self._shuffled(losses, weights, order))
+            for losses, order in zip(largest, orders, strict=True)
+        ]
 
-        return self._shuffled(step, order, suprema)
+    def _quadrature(self, step: int) -> tuple[float, np.ndarray, np.ndarray]:
+        """Time after a step, positions of the differing record and their weights."""
+        from privreg.theory.noisy_sgd.shuffled_position import position_quadrature
 
-    def swept_loss(self, step: int, order: float) -> np.ndarray:
-        """Loss after a step at the largest noise scale, of the pair that loses most."""
+        dimension = self.parameters.design.dimension
+        finest = self.parameters.finest / dimension
+        time = step / dimension
+        return time, *position_quadrature([time], finest=finest, nodes_per_panel=3)
 
-        def supremum(time: float, position: float) -> np.ndarray:
-            losses = self.searches[-1].divergences(times=[time], position=position, order=order)
-            return losses.max()
+    def _shuffled(self, divergences: np.ndarray, weights: np.ndarray, order: float) -> np.ndarray:
+        """Loss at a random position, from the largest divergences at each."""
+        from privreg.theory.noisy_sgd.shuffled_position import shuffled_loss
 
-        return self._shuffled(step, order, supremum)
-
-    def _shuffled(
-        self, step: int, order: float, suprema: Callable[[float, float], np.ndarray]
-    ) -> np.ndarray:
-        """Loss at a random position, from the largest divergences at a time and a position."""
-        from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
-
-        design = self.parameters.design
-        time, finest = step / design.dimension, self.parameters.finest / design.dimension
-        positions, weights = position_quadrature([time], finest=finest, nodes_per_panel=3)
-        divergences = np.stack([suprema(time, position) for position in positions], axis=-1)
-        return shuffled_loss(divergences, weights, horizon=design.horizon, order=order)
+        horizon = self.parameters.design.horizon
+        return shuffled_loss(divergences, weights, horizon=horizon, order=order)
