@@ -17,7 +17,11 @@ from privreg.accuracy import warn_beyond
 from privreg.immutable import Computed, frozen
 from privreg.privacy.gaussian import RELATIVE
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
-from privreg.theory.noisy_sgd.release_geometry import ReleaseGeometry, release_geometries
+from privreg.theory.noisy_sgd.release_geometry import (
+    ReleaseGeometry,
+    Variant,
+    release_geometries,
+)
 from privreg.theory.noisy_sgd.renyi_loss import Record, pair_divergence
 from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuffled_loss
 from privreg.theory.noisy_sgd.worst_pairs_kernel import pair_divergences
@@ -86,7 +90,12 @@ class PairSearch(Computed):
             self._squares = np.diagonal(grams, axis1=1, axis2=2).copy()
 
     def divergences(
-        self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike
+        self,
+        *,
+        times: ArrayLike,
+        position: ArrayLike,
+        order: ArrayLike,
+        variant: Variant = "exact",
     ) -> NDArray[np.float64]:
         """D(i ‖ j) of the averaged iterates at `times` (one time: the last iterate), (..., n, n).
 
@@ -102,6 +111,8 @@ class PairSearch(Computed):
             Time of the differing step, at least 0.
         order : array_like, shape (...)
             Rényi order, more than 1; of a shape that broadcasts with the position's.
+        variant : {"exact", "paper"}
+            "paper" has the printed covariance of an average, in the true direction too.
 
         Warns
         -----
@@ -113,7 +124,7 @@ class PairSearch(Computed):
         which = np.broadcast_to(np.arange(places.size).reshape(places.shape), shape)
         orders = np.broadcast_to(orders, shape)
         result = np.empty((*shape, self.labels.size, self.labels.size))
-        for k, matrix in enumerate(self._matrices(times, places.ravel())):
+        for k, matrix in enumerate(self._matrices(times, places.ravel(), variant)):
             for at in map(tuple, np.argwhere(which == k)):
                 result[at] = 0.0 if matrix is None else matrix(float(orders[at]))
         return result
@@ -164,10 +175,12 @@ class PairSearch(Computed):
         return values
 
     def _matrices(
-        self, times: ArrayLike, positions: NDArray[np.float64]
+        self, times: ArrayLike, positions: NDArray[np.float64], variant: Variant = "exact"
     ) -> Iterator[Callable[[float], NDArray[np.float64]] | None]:
         """For each position the divergences of all pairs as a function of the order, if any."""
-        for geometry in release_geometries(self.law, times=times, position=positions):
+        for geometry in release_geometries(
+            self.law, times=times, position=positions, variant=variant
+        ):
             if geometry is None:
                 yield None
                 continue

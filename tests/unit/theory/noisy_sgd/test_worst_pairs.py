@@ -26,17 +26,16 @@ def test_search_over_pairs_equals_pair_by_pair(isotropic: bool, times: list[floa
     features, labels = small_records(law)
     search = PairSearch(law, features, labels)
     values = search.divergences(times=times, position=2.5, order=2.0)
+    printed = search.divergences(times=times, position=2.5, order=2.0, variant="paper")
     for i in range(labels.size):
         for j in range(labels.size):
-            expected = average_divergence(
-                law,
-                Record(features[i], labels[i]),
-                Record(features[j], labels[j]),
-                times=times,
-                position=2.5,
-                order=2.0,
-            )
+            pair = [Record(features[k], labels[k]) for k in (i, j)]
+            options = {"times": times, "position": 2.5, "order": 2.0}
+            expected = average_divergence(law, *pair, **options)
             assert values[i, j] == pytest.approx(expected, rel=1e-9, abs=1e-13)
+            # As printed the direction is the other one.
+            expected = average_divergence(law, *pair[::-1], variant="paper", **options)
+            assert printed[i, j] == pytest.approx(expected, rel=1e-9, abs=1e-13)
     worst = search.worst(times=times, position=2.5, order=2.0)
     assert worst.divergence == values.max() == values[worst.first, worst.second]
     assert np.all(search.divergences(times=[1.0], position=2.5, order=2.0) == 0)

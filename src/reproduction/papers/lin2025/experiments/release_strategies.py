@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -16,15 +16,10 @@ from reproduction.papers.lin2025.pairs import Records
 from reproduction.papers.lin2025.setting import BOTH_INFINITE, Design, about
 
 if TYPE_CHECKING:
-    from privreg.theory.noisy_sgd.release_loss import Release
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 PLACE = "Theorems 4.3-4.5, equations (15), (21) and (24)"
-STRATEGIES: dict[str, Release] = {
-    "last iterate": "last",
-    "chosen iterates": "all",
-    "average": "average",
-}
+STRATEGIES = "last iterate", "chosen iterates", "average"
 VARIANTS: tuple[Literal["exact", "paper"], ...] = ("exact", "paper")
 
 
@@ -77,8 +72,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     law = design.law(instance.problem, parameters.gradient_noise_std)
     search = records[records.candidates(law, parameters.candidates)].search(law)
     positions, weights = _quadrature(parameters)
-    largest = [_largest_divergences(parameters, search, position) for position in positions]
-    divergence = np.stack(largest, axis=-1)
+    divergence = _largest_divergences(parameters, search, positions)
     loss = shuffled_loss(divergence, weights, horizon=design.horizon, order=parameters.order)
     return {"divergence": divergence, "loss": loss}
 
@@ -140,39 +134,45 @@ def _quadrature(parameters: Parameters) -> tuple[np.ndarray, np.ndarray]:
     return position_quadrature(parameters.times, finest=finest, nodes_per_panel=3)
 
 
-def _largest_divergences(parameters: Parameters, search: PairSearch, position: float) -> np.ndarray:
-    """Largest over the pairs that lose most in the next release, shape (strategies, variants)."""
+def _largest_divergences(
+    parameters: Parameters, search: PairSearch, positions: np.ndarray
+) -> np.ndarray:
+    """Largest over the pairs that lose most in the next release, (strategies, variants, positions).
+
+    As printed the arguments are swapped; here they are not, so that only what the variants disagree
+    on is left. That is nothing for one iterate, and all but the next for chosen iterates.
+    """
     from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
-    from privreg.theory.noisy_sgd.release_loss import release_divergence
-    from privreg.theory.noisy_sgd.renyi_loss import Record
 
     times, order = parameters.times, parameters.order
-    after = times[np.searchsorted(times, position)]
-    found = search.divergences(times=[after], position=position, order=order)
-    pairs = [
-        tuple(Record(search.features[k], float(search.labels[k])) for k in pair)
-        for pair in largest_pairs(found, parameters.pairs)
-    ]
-
-    def divergence(pair: tuple, release: Release, variant: Literal["exact", "paper"]) -> float:
-        # As printed the arguments are swapped; the pair is, so that only what the variants
-        # disagree on is left.
-        return release_divergence(
-            search.law,
-            *(pair if variant == "exact" else pair[::-1]),
-            release=release,
-            times=times,
-            position=position,
-            order=order,
-            variant=variant,
-        )
-
-    return np.array(
+    following = np.searchsorted(times, positions)
+    ahead = np.concatenate(
         [
-            [
-                max(0.0, *(divergence(pair, release, variant) for pair in pairs))
-                for variant in VARIANTS
-            ]
-            for release in STRATEGIES.values()
+            search.divergences(times=[time], position=positions[following == k], order=order)
+            for k, time in enumerate(times)
         ]
     )
+    last = search.divergences(times=times[-1:], position=positions, order=order)
+    exact, printed = (
+        search.divergences(times=times, position=positions, order=order, variant=variant)
+        for variant in VARIANTS
+    )
+    largest = []
+    for k, position in enumerate(positions):
+        pairs = largest_pairs(ahead[k], parameters.pairs)
+        joint = [
+            _joint_divergence(search, pair, times=times, position=position, order=order)
+            for pair in pairs
+        ]
+        at = (k, *pairs.T)
+        alone, suffix = last[at].max(), ahead[at].max()
+        average = [exact[at].max(), printed[at].max()]
+        largest.append([[alone, alone], [max(joint), suffix], average])
+    return np.moveaxis(np.array(largest), 0, -1)
+
+
+def _joint_divergence(search: PairSearch, pair: np.ndarray, **options: Any) -> float:
+    from privreg.theory.noisy_sgd.renyi_loss import Record, iterates_divergence
+
+    first, second = (Record(search.features[k], float(search.labels[k])) for k in pair)
+    return iterates_divergence(search.law, first, second, **options)
