@@ -84,14 +84,17 @@ def _gap(
     factors, pull = scaled[: factors.size], scaled[factors.size :]
     square = factors**2 * np.diag(gram)
     parts = square[:, None] + (square + pull @ pull)
-    total = parts - gram * np.multiply.outer(2.0 * factors, factors)
+    gap = np.multiply.outer(-2.0 * factors, factors)
+    gap *= gram
+    gap += parts
     if np.any(pull):
         along = 2.0 * factors * (rows @ pull)
-        total -= along[:, None] - along
+        gap -= along[:, None] - along
     # Inner products keep half the digits of a gap that is far smaller than what it is between.
-    near = total < NEAR * parts
+    parts *= NEAR
+    near = gap < parts
     np.fill_diagonal(near, False)
-    gap = np.sqrt(np.maximum(total, 0.0, out=total), out=total)
+    np.sqrt(np.maximum(gap, 0.0, out=gap), out=gap)
     np.fill_diagonal(gap, np.linalg.norm(pull))
     for i in np.flatnonzero(np.any(near, axis=1)):
         others = factors[near[i], None] * rows[near[i]]
