@@ -139,7 +139,7 @@ def _counted(number: float, p: Any, trials: int) -> float:
     return number
 
 
-# Operations for a pair of records: a factor and two mixtures of size 4.
+# Operations for an ordered pair of records: inverses of size 2, and bounds of their errors.
 PAIR = 150
 OPERATIONS: dict[str, Formula] = {
     "simulation/anon2024/tuned_risk": _tuned_risk,
@@ -195,9 +195,10 @@ REASONS = {
     "simulation/choquettechoo2024/unclipped_runs": "Python, 140 µs a step of both label noises: "
     "calls on 4 × 4 arrays",
     "simulation/lin2025/martingales": "Python, 700 µs a step of 16 trials: short vectors",
-    "simulation/lin2025/pair_losses": "divergences 40 % (scalar, 0.14 µs a pair), proxies 25 %",
-    "simulation/lin2025/privacy_paths": "Python, 3,500 searches a trial: divergences 33 %, "
-    "geometry 31 %, proxies 10 %",
+    "simulation/lin2025/pair_losses": "divergences 16 %, proxies 22 %, two Gram matrices 20 %, "
+    "largest and correlated 20 %: passes over 2 million pairs",
+    "simulation/lin2025/privacy_paths": "3,500 small matrices of pairs a trial: divergences 20 %, "
+    "proxies 25 %, laws at positions 25 %",
     "theory/choquettechoo2024/convex_programs": "no formula: 203 conic programs, 85 % in Clarabel",
     "theory/choquettechoo2024/prefix_growth": "other mechanisms 37 %, transforms 14 %",
     "theory/choquettechoo2024/prefix_stackoverflow": "other mechanisms 26 %, transforms 18 %",
