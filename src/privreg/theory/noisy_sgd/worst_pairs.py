@@ -190,7 +190,7 @@ class PairSearch(Computed):
                 grams, weights = np.array([self._gram(part) for part in parts]), np.eye(3)
                 kappa = self.features**2 @ geometry.prior
             else:
-                grams, weights = self._grams, parts[:, self._representative]
+                grams, weights = self._grams, np.take(parts, self._representative, axis=1)
                 kappa = geometry.prior[self._representative] @ self._squares
             residuals = self.features @ geometry.mean - self.labels
             yield partial(self._divergences, geometry, grams, weights, residuals, kappa)
