@@ -95,7 +95,7 @@ def _noisy_sgd(
     dimension, rate, trials = problem.eigenvalues.size, parameters.rate, len(generators)
     eigenvalues, root = problem.eigenvalues, np.sqrt(problem.eigenvalues)
     label_variance, trace = problem.label_noise_std**2, problem.eigenvalues.sum()
-    noise_stds = np.array([0.0, parameters.gradient_noise_std])[:, None, None] / dimension
+    noise_std = parameters.gradient_noise_std / dimension
     error = np.tile(problem.initial - problem.target, (2, trials, 1))
     risk = np.empty((steps, 2, trials))
     linear, quadratic, predictable, private = np.empty((4, steps, trials))
@@ -103,21 +103,24 @@ def _noisy_sgd(
     for k, drawn in enumerate(normals(generators, steps, 2 * dimension + 1)):
         features = root * drawn[:, :dimension]
         label_noise = parameters.scaled_label_noise_std * drawn[:, dimension]
-        noise = noise_stds * drawn[:, dimension + 1 :]
-        pull = problem.ridge / dimension * (error + problem.target)
+        noise = noise_std * drawn[:, dimension + 1 :]
+        pull = error + problem.target
+        pull *= problem.ridge / dimension
         sample = ((np.vecdot(error, features) - label_noise) / dimension)[..., None] * features
         mean_sample = eigenvalues / dimension * error[0]
         square = np.vecdot(sample[0], sample[0])
         excess = 2.0 * np.vecdot(mean_sample, mean_sample)
         mean_square = energy[0] * trace / dimension**2 + excess
         off = sample[0] - mean_sample
-        linear[k] = np.vecdot(rate**2 * pull[0] - rate * error[0], off)
+        linear[k] = rate**2 * np.vecdot(pull[0], off) - rate * np.vecdot(error[0], off)
         quadratic[k] = 0.5 * rate**2 * (square - mean_square)
         drift = pull[0] + mean_sample
         predictable[k] = 0.5 * rate**2 * (np.vecdot(drift, drift) + excess)
-        taken = pull + sample
-        private[k] = np.vecdot(rate**2 * taken[1] - rate * error[1], noise[1])
-        error = error - rate * (taken + noise)
+        taken = np.add(pull, sample, out=pull)
+        private[k] = rate**2 * np.vecdot(taken[1], noise) - rate * np.vecdot(error[1], noise)
+        taken[1] += noise
+        taken *= rate
+        error -= taken
         energy = np.vecdot(error**2, eigenvalues) + label_variance
         risk[k] = 0.5 * energy
     terms = {
@@ -145,7 +148,6 @@ def _diffusion(
     decay = np.exp(-rate * problem.curvatures / dimension)
     width = rate * (1.0 - decay**2) / (2.0 * problem.curvatures * dimension)
     spread, private = 2.0 * width * eigenvalues, width * parameters.gradient_noise_std**2
-    noise_variances = np.array([np.zeros(dimension), private])[:, None]
     state = np.tile(problem.initial, (2, trials, 1))
     flow = problem.initial.copy()
     variance = np.zeros((trials, dimension))
@@ -155,15 +157,22 @@ def _diffusion(
     away = state - target
     level = 0.5 * (np.vecdot(away**2, eigenvalues) + problem.label_noise_std**2)
     for k, drawn in enumerate(normals(generators, steps, dimension)):
-        scale = spread * level[..., None] + noise_variances
-        kick = np.sqrt(scale) * drawn
+        scale = spread * level[..., None]
+        scale[1] += private
+        variance *= decay**2
+        variance += scale[1]
+        kick = np.sqrt(scale, out=scale)
+        kick *= drawn
         martingale[k] = np.vecdot(away, kick)
-        state = problem.minimiser + decay * (state - problem.minimiser) + kick
+        state -= problem.minimiser
+        state *= decay
+        state += problem.minimiser
+        state += kick
         flow = problem.minimiser + decay * (flow - problem.minimiser)
-        variance = decay**2 * variance + scale[1]
         displacement = state[1] - flow
         first = np.vecdot(displacement, eigenvalues * (flow - target))
-        second = 0.5 * np.vecdot(displacement**2 - variance, eigenvalues)
+        square = np.vecdot(displacement**2, eigenvalues)
+        second = 0.5 * (square - np.vecdot(variance, eigenvalues))
         expansion[k] = np.abs(first) + np.abs(second)
         away = state - target
         level = 0.5 * (np.vecdot(away**2, eigenvalues) + problem.label_noise_std**2)
