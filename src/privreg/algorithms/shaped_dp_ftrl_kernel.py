@@ -53,9 +53,15 @@ def step_rows(  # type: ignore[no-untyped-def]
             if shared:
                 common = shared_noise[t, i]
                 for s in range(settings):
-                    row[s] -= shared_scale[s] * common
-            for s in range(settings):
-                value = row[s] - move[s] * here - scale[s] * increment
-                row[s] = value
-                running[s] += value
-                prediction[s] += ahead * value
+                    value = (
+                        row[s] - shared_scale[s] * common - move[s] * here - scale[s] * increment
+                    )
+                    row[s] = value
+                    running[s] += value
+                    prediction[s] += ahead * value
+            else:
+                for s in range(settings):
+                    value = row[s] - move[s] * here - scale[s] * increment
+                    row[s] = value
+                    running[s] += value
+                    prediction[s] += ahead * value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from math import ceil, inf
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +56,7 @@ def run_settings(
     shared_scale : array_like, shape (settings,), optional
         Its multiplier.
     block : int
-        Settings that pass over the rows together; their state should fit the cache.
+        Most settings that pass over the rows together; their state should fit the cache.
 
     Returns
     -------
@@ -85,7 +85,8 @@ def run_settings(
         weights = require_array("shared_scale", shared_scale, shape=(count,))
     averages = np.zeros((count, dimension))
     clipped = np.zeros(count)
-    block = min(require_count("block", block), count)
+    # Blocks of one width: a narrow rest would take nearly as long as a whole one.
+    block = ceil(count / ceil(count / require_count("block", block)))
     for first in range(0, count, block):
         some = slice(first, first + block)
         width = len(eta[some])
