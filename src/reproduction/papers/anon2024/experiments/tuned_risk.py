@@ -6,7 +6,7 @@ both are oracles, the same for all arms, and not private.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -17,9 +17,6 @@ from reproduction.experiment.cells import Axis, Estimate, Quantity, means, per, 
 from reproduction.experiment.summaries import jackknife, trials_last
 from reproduction.papers.anon2024 import setting
 from reproduction.papers.anon2024.setting import CORRELATIONS, SHAPES
-
-if TYPE_CHECKING:
-    from privreg.noise.covariance import PublicCovariance
 
 PLACE = "Algorithm 1, Corollaries 4.3 and 4.5; the paper runs no experiment"
 TREE_ARMS = [f"tree, {shape}" for shape in SHAPES]
@@ -145,9 +142,18 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         **setting.unclipped(len(steps), len(features)),
     )
     seed = int(trial.rng.integers(2**63))
-    public = {ratio: _public(parameters, ratio, trial.rng) for ratio in parameters.public_ratios}
+    noise = {c: parameters.increments(c, parameters.dimension, seed) for c in CORRELATIONS}
+    shaped = {(name, 0): _diagonal(parameters, name, features) for name in SHAPES} | {
+        ("public", ratio): _public(parameters, ratio, features, trial.rng)
+        for ratio in parameters.public_ratios
+    }
     found = [
-        run_settings(features, labels, **_settings(parameters, arm, features, seed, public))
+        run_settings(
+            features,
+            labels,
+            noise=noise[arm.correlation],
+            **_settings(parameters, arm.correlation, shaped[arm.shape, arm.public_ratio]),
+        )
         for arm in parameters.arms
     ]
     grid = (len(found), len(parameters.epsilons), len(steps))
@@ -226,50 +232,63 @@ def _bound(parameters: Parameters, name: str, epsilon: float, step_size: float) 
     )
 
 
-class _Public(NamedTuple):
-    """Public features' covariance, and the seed of the normals for their noise."""
+class _Shaped(NamedTuple):
+    """What a trial's arms of one shape share, whatever their correlation; a row for a step size.
 
-    covariance: PublicCovariance
-    normals_seed: int
+    Public features, and the seed of the normals for their noise, where the shape has any.
+    """
+
+    clip_norms: np.ndarray
+    inverse_norms: np.ndarray
+    roots: np.ndarray
+    public: np.ndarray | None = None
+    normals_seed: int = 0
 
 
-def _public(parameters: Parameters, ratio: int, rng: np.random.Generator) -> _Public:
+def _diagonal(parameters: Parameters, name: str, features: np.ndarray) -> _Shaped:
+    shapes = np.array([parameters.shape(name, eta) for eta in parameters.step_sizes.values()])
+    norms = np.sqrt(features**2 @ (1 / shapes).T).T
+    return _Shaped(_clip_norms(parameters, name), norms, np.sqrt(shapes))
+
+
+def _public(
+    parameters: Parameters, ratio: int, features: np.ndarray, rng: np.random.Generator
+) -> _Shaped:
     from privreg.noise.covariance import PublicCovariance
 
     rows = ratio * parameters.sample_size
-    features, _ = parameters.model.sample(rows, rng)
-    return _Public(PublicCovariance(features, ridge=rows), int(rng.integers(2**63)))
+    public, _ = parameters.model.sample(rows, rng)
+    covariance = PublicCovariance(public, ridge=rows)
+    ridges = rows / (parameters.sample_size * parameters.step_sizes.values())
+    return _Shaped(
+        _clip_norms(parameters, "public"),
+        covariance.inverse_norms_by_ridge(features, ridges=ridges),
+        np.repeat(np.sqrt(ridges / rows)[:, None], parameters.dimension, axis=1),
+        covariance.features,
+        int(rng.integers(2**63)),
+    )
 
 
-def _settings(
-    parameters: Parameters, arm: Arm, features: np.ndarray, seed: int, public: dict[int, _Public]
-) -> dict[str, Any]:
+def _clip_norms(parameters: Parameters, name: str) -> np.ndarray:
+    steps = parameters.step_sizes.values()
+    return np.array([parameters.clip_norm(parameters.shape(name, eta)) for eta in steps])
+
+
+def _settings(parameters: Parameters, correlation: str, shaped: _Shaped) -> dict[str, Any]:
     """Arguments of `run_settings` for an arm: budgets outside, step sizes inside."""
-    steps, size = parameters.step_sizes.values(), parameters.sample_size
-    shapes = np.array([parameters.shape(arm.shape, eta) for eta in steps])
-    clip_norms = np.array([parameters.clip_norm(shape) for shape in shapes])
-    multipliers = parameters.multipliers(arm.correlation)
-    strength, budgets = np.outer(multipliers, clip_norms).ravel(), len(multipliers)
+    multipliers = parameters.multipliers(correlation)
+    strength, budgets = np.outer(multipliers, shaped.clip_norms).ravel(), len(multipliers)
     found = {
-        "step_size": np.tile(steps, budgets),
-        "clip_norm": np.tile(clip_norms, budgets),
-        "noise": parameters.increments(arm.correlation, parameters.dimension, seed),
+        "step_size": np.tile(parameters.step_sizes.values(), budgets),
+        "clip_norm": np.tile(shaped.clip_norms, budgets),
+        "inverse_norms": np.tile(shaped.inverse_norms, (budgets, 1)),
+        "noise_scale": strength[:, None] * np.tile(shaped.roots, (budgets, 1)),
     }
-    if arm.shape != "public":
-        norms = np.sqrt(features**2 @ (1 / shapes).T).T
-        return found | {
-            "inverse_norms": np.tile(norms, (budgets, 1)),
-            "noise_scale": strength[:, None] * np.tile(np.sqrt(shapes), (budgets, 1)),
-        }
-    covariance, key = public[arm.public_ratio]
-    rows = len(covariance.features)
-    ridges = rows / (size * steps)
-    norms = covariance.inverse_norms_by_ridge(features, ridges=ridges)
-    isotropic = strength * np.tile(np.sqrt(ridges / rows), budgets)
-    normals = parameters.increments(arm.correlation, rows, key)
+    if shaped.public is None:
+        return found
+    rows = len(shaped.public)
+    normals = parameters.increments(correlation, rows, shaped.normals_seed)
     return found | {
-        "inverse_norms": np.tile(norms, (budgets, 1)),
-        "noise_scale": np.repeat(isotropic[:, None], parameters.dimension, axis=1),
-        "shared_noise": normals @ covariance.features / np.sqrt(rows),
+        "shared_noise": normals @ shaped.public / np.sqrt(rows),
         "shared_scale": strength,
     }
