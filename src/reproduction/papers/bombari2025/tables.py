@@ -102,8 +102,9 @@ class TableParameters(Strict):
 
 def validation_loss(estimates: np.ndarray, features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Half the mean squared error of standardised labels, of estimates (m, d)."""
-    residuals = features @ estimates.T - labels[:, None]
-    return (residuals**2).mean(axis=0) / 2
+    residuals = features @ estimates.T
+    residuals -= labels[:, None]
+    return np.square(residuals, out=residuals).mean(axis=0) / 2
 
 
 def moments(loss: np.ndarray, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

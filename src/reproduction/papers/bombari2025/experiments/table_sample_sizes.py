@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -16,6 +17,7 @@ from reproduction.papers.bombari2025 import tables
 from reproduction.papers.bombari2025.setting import HARMONIC, SCHEDULE, Schedules
 
 if TYPE_CHECKING:
+    from privreg.algorithms.one_pass_dpgd import Mechanism
     from privreg.data.splits import Standardised
     from privreg.schedules import Schedule
 
@@ -40,13 +42,28 @@ class Parameters(tables.TableParameters, Schedules):
         10.0, description="A run that exceeds this many medians of its cell is unstable."
     )
 
-    def families(self, schedule: str, rates: np.ndarray) -> list[Schedule]:
-        """A schedule's candidates, one family for each shape in time."""
+    def candidates(self, sample_size: int, dimension: int) -> list[list[Mechanism]]:
+        """Of each schedule, a mechanism with all rates for each shape in time."""
+        from privreg.algorithms.one_pass_dpgd import Mechanism
         from privreg.schedules import Harmonic, Polynomial
 
-        if schedule == HARMONIC:
-            return [Harmonic(rates * offset, offset) for offset in self.offsets]
-        return [Polynomial(rates, self.exponent(schedule))]
+        rates = self.initial_rates.values()
+
+        def mechanism(schedule: Schedule) -> Mechanism:
+            return Mechanism.from_schedule(
+                schedule,
+                sample_size=sample_size,
+                dimension=dimension,
+                budget=self.budget,
+                clip_constant=self.clip_constant,
+            )
+
+        return [
+            [mechanism(Harmonic(rates * offset, offset)) for offset in self.offsets]
+            if schedule == HARMONIC
+            else [mechanism(Polynomial(rates, self.exponent(schedule)))]
+            for schedule in self.schedules
+        ]
 
 
 AXES = {"schedule": SCHEDULE}
@@ -64,9 +81,11 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
 
     The schedules of a trial share rows and noise directions, and are compared within the trial.
     """
-    train = parameters.train_sizes(data)
+    candidates = [
+        parameters.candidates(size, data.sizes["feature"]) for size in parameters.train_sizes(data)
+    ]
     for ready, rng in parameters.standardised(trials, data):
-        by_size = [_tuned(parameters, size, ready, rng) for size in train]
+        by_size = [_tuned(parameters, of_size, ready, rng) for of_size in candidates]
         yield [list(of_schedule) for of_schedule in zip(*by_size, strict=True)]
 
 
@@ -126,13 +145,17 @@ def _stable(parameters: Parameters, loss: np.ndarray) -> np.ndarray:
 
 
 def _tuned(
-    parameters: Parameters, sample_size: int, ready: Standardised, rng: np.random.Generator
+    parameters: Parameters,
+    candidates: list[list[Mechanism]],
+    ready: Standardised,
+    rng: np.random.Generator,
 ) -> list[dict]:
     """Reported loss, initial rate and offset of each schedule."""
-    from privreg.algorithms.one_pass_dpgd import Mechanism
     from privreg.algorithms.one_pass_together import fit_together
 
     rates = parameters.initial_rates.values()
+    each = [mechanism for of_schedule in candidates for mechanism in of_schedule]
+    sample_size = each[0].sample_size
     orders = [
         rng.permutation(len(ready.train_labels))[:sample_size]
         for _ in range(parameters.tuning_runs)
@@ -141,20 +164,10 @@ def _tuned(
     tuning, reporting = slice(None, half), slice(half, None)
 
     def fitted(
-        families: list[Schedule], rows: np.ndarray | slice, held_out: slice
+        mechanisms: list[Mechanism], rows: np.ndarray | slice, held_out: slice
     ) -> list[np.ndarray]:
-        """Loss of every setting of each family."""
+        """Loss of every setting of each mechanism."""
         features, labels = ready.train_features[rows], ready.train_labels[rows]
-        mechanisms = [
-            Mechanism.from_schedule(
-                family,
-                sample_size=sample_size,
-                dimension=len(ready.constant_features),
-                budget=parameters.budget,
-                clip_constant=parameters.clip_constant,
-            )
-            for family in families
-        ]
         return [
             tables.validation_loss(
                 found, ready.validation_features[held_out], ready.validation_labels[held_out]
@@ -162,16 +175,18 @@ def _tuned(
             for found in fit_together(mechanisms, features, labels, rng)
         ]
 
-    families = [parameters.families(schedule, rates) for schedule in parameters.schedules]
-    each = [family for of_schedule in families for family in of_schedule]
     losses = iter(np.mean([fitted(each, order, tuning) for order in orders], axis=0))
     best = []
-    for of_schedule in families:
+    for of_schedule in candidates:
         table = np.array([next(losses) for _ in of_schedule])
         best.append(np.unravel_index(np.argmin(table), table.shape))
     chosen = [
-        parameters.families(schedule, rates[[rate]])[shape]
-        for schedule, (shape, rate) in zip(parameters.schedules, best, strict=True)
+        replace(
+            of_schedule[shape],
+            amplitude=of_schedule[shape].amplitude[[rate]],
+            clip_norm=of_schedule[shape].clip_norm[[rate]],
+        )
+        for of_schedule, (shape, rate) in zip(candidates, best, strict=True)
     ]
     reported = fitted(chosen, slice(None, sample_size), reporting)
     return [
