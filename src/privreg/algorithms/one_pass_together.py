@@ -76,14 +76,14 @@ def fit_together(
         return [_fit_one(mechanisms[0], features, labels, rng)]
     dimension = features.shape[1]
     parameters = np.zeros((runs.settings, dimension))
-    adds_noise = np.any(runs.noise_shape > 0, axis=1)
+    chunks = np.arange(0, runs.sample_size, CHUNK)
+    noisy_chunks = np.logical_or.reduceat(np.any(runs.noise_shape > 0, axis=1), chunks)
     scale, moves = 2 * runs.clip_norm * runs.amplitude, np.empty_like(parameters)
     # Squares of rows that are beyond the range may overflow; such blocks are done again.
     with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, runs.sample_size, CHUNK):
+        for start, noisy in zip(chunks.tolist(), noisy_chunks.tolist(), strict=True):
             block = slice(start, start + CHUNK)
             rows, noise = features[block], runs.noise_shape[block]
-            noisy = bool(adds_noise[block].any())
             directions = standard_normal(rng, rows.shape) if noisy else np.zeros((0, dimension))
             steps = np.empty((len(rows), runs.settings))
             targets = labels[block]
