@@ -252,7 +252,7 @@ INTERNALS = {
     "normals.standard_normal",
     *(
         f"clipping.{name}"
-        for name in ("clipped_moments", "clipped_residual", "descent_of", "finite")
+        for name in ("ClippedRows", "clipped_moments", "clipped_rows", "descent_of", "finite")
     ),
     *(f"clipping.{name}" for name in ("noise_moments", "variance_of")),
     "clipped_gradient.sum_clipped",

@@ -28,12 +28,18 @@ from privreg.algorithms.noisy_sgd import LinearRecords, simulate_noisy_sgd
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
 from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
+from privreg.methods.correlated_noise import CorrelatedNoise
+from privreg.methods.full_batch_dpgd import FullBatchDPGD
+from privreg.methods.method import predict_many
+from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.private_regression import PrivateRegression
 from privreg.models import LinearModel
 from privreg.noise import discrete, normals_kernel, toeplitz
 from privreg.noise.buffered import buffered_square_root
 from privreg.noise.correlations import TreeCorrelation
 from privreg.noise.covariance import population_covariance
 from privreg.noise.streams import BufferedNoise
+from privreg.prediction.problem import Problem
 from privreg.privacy.budget import Budget
 from privreg.schedules import ConstantRate, Polynomial
 from privreg.theory.correlated_noise.error_curves import error_curve
@@ -215,6 +221,26 @@ def many_normals() -> Any:
     return numbers
 
 
+def predicted(law: Any) -> Any:
+    problem = Problem(
+        1000,
+        np.full(4, 0.25),
+        signal=1.0,
+        label_noise_std=1.0,
+        feature_law=law,
+        label_noise_law="student_t3",
+        misfit=0.2,
+    )
+    methods = [
+        OnePassDPGD(Polynomial(4.0, 0.5), 0.5),
+        FullBatchDPGD(steps=5, step_size=1.0, clip_norm=0.5),
+        CorrelatedNoise(batch_size=50, step_size=0.5, clip_norm=0.5, damping=0.1),
+        PrivateRegression(),
+    ]
+    found = predict_many(problem, methods, Budget.zcdp(0.5))
+    return [(each.excess_risk, each.excess_risk_std, each.parameter_error) for each in found]
+
+
 CALLS: dict[str, Callable[[], Any]] = {
     "one-pass DP-GD, noise on the output": partial(drawn, 0.0),
     "one-pass DP-GD, noise on every step": partial(drawn, 0.5),
@@ -237,6 +263,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "shaped DP-FTRL": shaped,
     "integer gradients": integer_gradients,
     "many normals": many_normals,
+    "predictions": partial(predicted, "gaussian"),
+    "predictions, one-hot": partial(predicted, "one_hot"),
     "grid": lambda: discrete.round_to_grid(data()[0], norm=1.0),
     "buffered noise": buffered,
     "inverse coefficients": lambda: toeplitz.inverse_coefficients(

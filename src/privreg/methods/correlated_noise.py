@@ -13,6 +13,7 @@ from math import ceil
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
@@ -21,7 +22,7 @@ from privreg.methods.candidates import Candidates
 from privreg.methods.method import Method
 from privreg.methods.runs import Declared, Fit
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
-from privreg.prediction.clipping import clipped_residual, finite
+from privreg.prediction.clipping import LARGEST, ClippedRows, clipped_rows, clipped_slopes
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
@@ -165,29 +166,9 @@ def _follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budge
     widths = method.clip_norm / np.maximum(rows.norms, 1e-300)
     signal = rows.squared_signal
     private = np.zeros_like(signal)
+    own = clipped_rows(problem, rows)
     for _ in range(PASSES):
-        bias, sampling = np.ones_like(signal), np.zeros_like(signal)
-        contractions = np.empty((steps, len(signal)))
-        last = np.full_like(signal, -1.0)
-        for step in range(steps):
-            energy = finite(bias**2 * signal + sampling + private)
-            if not np.all(np.abs(energy - last) <= STALE * last):
-                last = energy
-                found = clipped_residual(
-                    problem,
-                    rows,
-                    widths,
-                    squared_bias=finite(bias**2 * signal),
-                    variance=finite(sampling + private),
-                )
-                drift, pull, kick = map(rows.per_coordinate, found)
-            contractions[step] = 1 - eta * pull
-            with np.errstate(over="ignore", invalid="ignore"):
-                bias = bias * (1 - eta * drift)
-                sampling = (
-                    contractions[step] ** 2 * sampling
-                    + eta**2 * np.maximum(kick - pull**2 * last, 0.0) / batch
-                )
+        contractions, bias, sampling = _descent(own, widths, signal, private, steps, eta, batch)
         with np.errstate(over="ignore", invalid="ignore"):
             after = np.cumprod(contractions[::-1], axis=0)
             loads = eta * np.concatenate([np.ones((1, len(signal))), after[:-1]])
@@ -198,3 +179,31 @@ def _follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budge
             private = std**2 * np.sum(loads**2, axis=0)
     moved = squared_shift(problem, rows, widths[None], covered=1 - bias)[0]
     return ErrorMoments((bias**2 * signal + moved)[None], (sampling + private)[None])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _descent(
+    rows: ClippedRows,
+    widths: FloatArray,
+    signal: FloatArray,
+    private: FloatArray,
+    steps: int,
+    eta: float,
+    batch: int,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Contraction of each step, (steps, groups), the signal's share left, and sampling variance."""
+    groups = len(signal)
+    bias, sampling, factors = np.ones(groups), np.zeros(groups), np.ones(len(widths))
+    contractions = np.empty((steps, groups))
+    last, slopes = np.full(groups, -1.0), np.zeros((3, groups))
+    for step in range(steps):
+        energy = np.fmin(bias**2 * signal + sampling + private, LARGEST)
+        if not np.all(np.abs(energy - last) <= STALE * last):
+            last = energy
+            slopes = clipped_slopes(rows, widths, factors, bias**2 * signal, sampling + private)[0]
+        drift, pull, kick = slopes[0], slopes[1], slopes[2]
+        contractions[step] = 1 - eta * pull
+        bias = bias * (1 - eta * drift)
+        spread = np.maximum(kick - pull**2 * last, 0.0)
+        sampling = contractions[step] ** 2 * sampling + eta**2 * spread / batch
+    return contractions, bias, sampling

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
@@ -30,7 +31,13 @@ from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
 from privreg.methods.method import NOTHING, Method
 from privreg.methods.runs import Declared, Fit
-from privreg.prediction.clipping import clipped_residual, finite, noise_moments
+from privreg.prediction.clipping import (
+    ClippedRows,
+    clipped_rows,
+    clipped_slopes,
+    finite,
+    noise_moments,
+)
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
 from privreg.prediction.misfit import squared_shift
@@ -203,9 +210,6 @@ class _Curvatures(NamedTuple):
     nodes: FloatArray
     weights: FloatArray
 
-    def of(self, settings: NDArray[np.intp]) -> _Curvatures:
-        return _Curvatures(self.nodes[settings], self.weights[settings])
-
     def mean(self, values: FloatArray) -> FloatArray:
         return np.sum(values * self.weights, axis=-1)
 
@@ -234,32 +238,18 @@ def _follow(
     settled, square = noise_moments(widths, label_noise_std=sigma, law=problem.label_noise_law)
     unclipped = settled @ rows.weights
     curvatures = _curvatures(problem, rows, unclipped)
-    bias = np.ones(np.broadcast_shapes(curvatures.nodes.shape, (1, len(rows.eigenvalues), 1)))
-    private, sampling = np.zeros_like(bias), np.zeros(bias.shape[:2])
-    reach = np.zeros(len(methods))
     source = np.sqrt(rows.per_coordinate(square) / n)
+    bias, private, sampling, unclipped, reach = _descents(
+        clipped_rows(problem, rows),
+        widths,
+        steps,
+        sizes,
+        noise,
+        curvatures,
+        rows.squared_signal,
+        source,
+    )
     with np.errstate(over="ignore", invalid="ignore"):
-        for taken in range(int(steps.max())):
-            active = np.flatnonzero(taken < steps)
-            nodes, size = curvatures.of(active), sizes[active, None]
-            found = clipped_residual(
-                problem,
-                rows,
-                widths[active],
-                squared_bias=finite(nodes.mean(bias[active] ** 2) * rows.squared_signal),
-                variance=finite(nodes.mean(private[active])),
-            )
-            pull = size * rows.per_coordinate(found.share)
-            step = pull[..., None] * nodes.nodes
-            contraction = 1 - step
-            reach[active] = np.max(step, axis=(1, 2))
-            drift = size * rows.per_coordinate(found.drift)
-            bias[active] *= 1 - drift[..., None] * nodes.nodes
-            private[active] = (
-                contraction**2 * private[active] + (size * noise[active, None])[..., None] ** 2
-            )
-            sampling[active] = (1 - pull) * sampling[active] + size * source[active]
-            unclipped[active] = found.share @ rows.weights
         spread = curvatures.mean(private)
         inflation = _inflation(problem, rows, curvatures, widths, spread)
         moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
@@ -270,12 +260,56 @@ def _follow(
     return moments, unclipped, reach
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def _descents(
+    rows: ClippedRows,
+    widths: FloatArray,
+    steps: NDArray[np.int64],
+    sizes: FloatArray,
+    noise: FloatArray,
+    curvatures: _Curvatures,
+    signal: FloatArray,
+    source: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Bias over the signal and private variance, (settings, groups, nodes), and sampling error.
+
+    Then the share of gradients that are not clipped and the largest ηAh, both at the last step.
+    """
+    settings, own, nodes = curvatures.nodes.shape
+    groups, factors = len(signal), np.ones(widths.shape[1])
+    bias, private = np.ones((settings, groups, nodes)), np.zeros((settings, groups, nodes))
+    sampling, unclipped, reach = np.zeros((settings, groups)), np.ones(settings), np.zeros(settings)
+    squared_bias, variance = np.empty(groups), np.empty(groups)
+    for at in range(settings):
+        relative, weights, size = curvatures.nodes[at], curvatures.weights[at], sizes[at]
+        for _ in range(steps[at]):
+            for group in range(groups):
+                mean = weights[min(group, own - 1)]
+                squared_bias[group] = np.sum(bias[at, group] ** 2 * mean) * signal[group]
+                variance[group] = np.sum(private[at, group] * mean)
+            slopes, unclipped[at] = clipped_slopes(
+                rows, widths[at], factors, squared_bias, variance
+            )
+            reach[at] = -np.inf
+            for group in range(groups):
+                drift, pull = size * slopes[0, group], size * slopes[1, group]
+                for node, each in enumerate(relative[min(group, own - 1)]):
+                    step = pull * each
+                    reach[at] = max(reach[at], step)
+                    bias[at, group, node] *= 1 - drift * each
+                    private[at, group, node] = (1 - step) ** 2 * private[at, group, node] + (
+                        size * noise[at]
+                    ) ** 2
+                sampling[at, group] = (1 - pull) * sampling[at, group] + size * source[at, group]
+    return bias, private, sampling, unclipped, reach
+
+
 def _curvatures(problem: Problem, rows: Rows, unclipped: FloatArray) -> _Curvatures:
     n = problem.sample_size
     if problem.feature_law == "one_hot":
         counts = [count_nodes(rows.eigenvalues * share, n) for share in unclipped]
         nodes = np.array([pair[0] for pair in counts])
-        return _Curvatures(nodes, np.broadcast_to(counts[0][1], nodes.shape))
+        return _Curvatures(nodes, np.array(np.broadcast_to(counts[0][1], nodes.shape)))
     ratios = problem.dimension / n / np.maximum(unclipped, 1e-9)
     found = [sample_nodes(float(min(ratio, 0.9))) for ratio in ratios]
     return _Curvatures(*(np.array([pair[at] for pair in found])[:, None] for at in (0, 1)))

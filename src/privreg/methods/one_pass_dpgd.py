@@ -14,17 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from math import inf
+from math import expm1, inf
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from privreg.algorithms.samples import Samples
 from privreg.methods.candidates import Candidates
 from privreg.methods.method import Method, require_names
 from privreg.methods.runs import Declared, Fit
-from privreg.prediction.clipping import clipped_residual, finite
+from privreg.prediction.clipping import ClippedRows, clipped_rows, clipped_slopes
 from privreg.prediction.misfit import squared_shift
 from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import Problem
@@ -221,53 +222,58 @@ def _follow(
     energy_of_noise = 0.0 if budget.root == inf else (2 * clip / budget.root) ** 2
     cap = 2 / np.maximum(rows.norms, 1e-300) ** 2
     widths = clip[:, None] / np.maximum(rows.norms, 1e-300)
-    bias = np.ones((len(methods), len(rows.eigenvalues)))
-    variance = np.zeros_like(bias)
-    signal = rows.squared_signal
-
-    def slopes(
-        bias: FloatArray, variance: FloatArray, rate: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        taken = np.minimum(rate[:, None] / n, cap)
-        found = clipped_residual(
-            problem,
-            rows,
-            widths,
-            squared_bias=finite(bias**2 * signal),
-            variance=finite(variance),
-        )
-        return (
-            rows.per_coordinate(taken * found.drift),
-            rows.per_coordinate(taken * found.share),
-            rows.per_coordinate(taken**2 * found.square),
-        )
-
     with np.errstate(over="ignore", invalid="ignore"):
-        now = slopes(bias, variance, rates[:, 0])
-        for at in range(1, len(times)):
-            count = n * (times[at] - times[at - 1])
-            # Per step and per time the noise is known exactly.
-            noise = (energy_of_noise * (rates[:, at - 1] ** 2 - rates[:, at] ** 2) / n**2)[:, None]
-            ahead = slopes(*_advance(bias, variance, now, noise, count), rates[:, at])
-            between = tuple((one + other) / 2 for one, other in zip(now, ahead, strict=True))
-            bias, variance = _advance(bias, variance, between, noise, count)
-            now = slopes(bias, variance, rates[:, at])
-        variance = variance + (energy_of_noise * rates[:, -1] ** 2 / n**2)[:, None]
+        noise = np.broadcast_to(energy_of_noise, len(methods))[:, None] * rates**2 / n**2
+    bias, variance = _descents(
+        clipped_rows(problem, rows), widths, cap, rates, noise, n * times, rows.squared_signal, n
+    )
     moved = squared_shift(problem, rows, widths, covered=1 - bias)
-    return ErrorMoments(bias**2 * signal + moved, variance)
+    return ErrorMoments(bias**2 * rows.squared_signal + moved, variance)
 
 
-def _advance(
-    bias: FloatArray,
-    variance: FloatArray,
-    slopes: tuple[FloatArray, ...],
+@njit(nogil=True, cache=True, error_model="numpy")
+def _descents(
+    rows: ClippedRows,
+    widths: FloatArray,
+    cap: FloatArray,
+    rates: FloatArray,
     noise: FloatArray,
-    count: float,
+    times: FloatArray,
+    signal: FloatArray,
+    n: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Share of the signal that is left and variance, (settings, groups) each, by Heun's method."""
+    groups = len(signal)
+    left, variances = np.ones((len(rates), groups)), np.zeros((len(rates), groups))
+    for setting in range(len(rates)):
+        bias, variance, width = left[setting], variances[setting], widths[setting]
+        now = clipped_slopes(
+            rows, width, np.minimum(rates[setting, 0] / n, cap), bias**2 * signal, variance
+        )[0]
+        for at in range(1, len(times)):
+            count = times[at] - times[at - 1]
+            # Per step and per time the noise is known exactly.
+            kick = noise[setting, at - 1] - noise[setting, at]
+            taken = np.minimum(rates[setting, at] / n, cap)
+            one, other = _advance(bias, variance, now, kick, count)
+            ahead = clipped_slopes(rows, width, taken, one**2 * signal, other)[0]
+            bias, variance = _advance(bias, variance, (now + ahead) / 2, kick, count)
+            now = clipped_slopes(rows, width, taken, bias**2 * signal, variance)[0]
+        left[setting], variances[setting] = bias, variance + noise[setting, -1]
+    return left, variances
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _advance(
+    bias: FloatArray, variance: FloatArray, slopes: FloatArray, noise: float, count: float
 ) -> tuple[FloatArray, FloatArray]:
     """Mean and variance after some steps of constant slopes."""
-    drift, pull, kick = slopes
+    drift, pull, kick = slopes[0], slopes[1], slopes[2]
     path = pull * count
-    gone = np.where(path > 1e-12, -np.expm1(-2 * path) / (2 * np.where(path > 0, path, 1.0)), 1.0)
+    gone = np.ones_like(path)
+    for group, each in enumerate(path):
+        if each > 1e-12:
+            gone[group] = -expm1(-2 * each) / (2 * each)
     return bias * np.exp(-drift * count), variance * np.exp(-2 * path) + (
         kick * count + noise
     ) * gone

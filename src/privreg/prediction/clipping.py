@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from math import erfc, exp, sqrt
+from math import erfc, exp, factorial, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import erf, eval_hermitenorm, gammainc
+from scipy.special import erfc as erfc_of
 
+from privreg.immutable import frozen
 from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.problem import LabelNoiseLaw, Problem
 from privreg.prediction.rows import Rows
@@ -22,24 +24,35 @@ UNCLIPPED = 9.0
 ROOT_HALF = sqrt(0.5)
 # Of a residual of variance 1 about 0, both signs together.
 DENSITY = sqrt(2 / np.pi)
+# What is larger has diverged; but residuals need a number.
+LARGEST = 1e100
+# Taylor series of share and second moment in the ratio of width to deviation, about points 32 to
+# a unit: the first term that is left out is at most 1e-16 of the value.
+POINTS, DEGREE = 32, 7
 
 
-class ClippedResidual(NamedTuple):
-    """What a row's clipped residual does to the error's mean and variance, (settings, rows).
+class ClippedRows(NamedTuple):
+    """Rows and label noise as compiled code takes them.
 
     Attributes
     ----------
-    drift : ndarray
-        Mean of the clipped residual over that of the residual: how fast the mean error falls.
-    share : ndarray
-        Probability that the residual is not clipped: how fast a deviation from the mean falls.
-    square : ndarray
-        Second moment of the clipped residual.
+    weights : ndarray, shape (rows,)
+    energies : ndarray, shape (rows, groups)
+    by_group : ndarray, shape (groups, rows)
+        The energies transposed.
+    multiplicities : ndarray, shape (groups,)
+    variances, chances : ndarray, shape (cells,)
+        Label noise as a mixture of Gaussians.
+    one_hot : bool
     """
 
-    drift: FloatArray
-    share: FloatArray
-    square: FloatArray
+    weights: FloatArray
+    energies: FloatArray
+    by_group: FloatArray
+    multiplicities: FloatArray
+    variances: FloatArray
+    chances: FloatArray
+    one_hot: bool
 
 
 def clipped_moments(width: FloatArray, std: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -93,20 +106,43 @@ def noise_moments(
     return share.reshape(widths.shape)[()], square.reshape(widths.shape)[()]
 
 
+def _series() -> FloatArray:
+    r"""Coefficients of share π and second moment q, shape (points, degree + 1, 2).
+
+    .. math:: \pi'(w) = \sqrt{2/\pi}\,e^{-w^2/2}, \qquad q'(w) = 2w\,(1 - \pi(w))
+    """
+    at = np.arange(round(UNCLIPPED * POINTS) + 1) / POINTS
+    density = DENSITY * np.exp(-(at**2) / 2)
+    found = np.empty((len(at), DEGREE + 1, 2))
+    share, second = found[..., 0], found[..., 1]
+    share[:, 0], beyond = erf(at * ROOT_HALF), erfc_of(at * ROOT_HALF)
+    second[:, 0] = gammainc(1.5, at**2 / 2) + at**2 * beyond
+    earlier = np.zeros_like(at)
+    for order in range(DEGREE):
+        derivative = (-1) ** order * eval_hermitenorm(order, at) * density
+        share[:, order + 1] = derivative / factorial(order + 1)
+        second[:, order + 1] = 2 * (at * beyond + earlier) / (order + 1)
+        earlier, beyond = beyond, -share[:, order + 1]
+    return frozen(found)
+
+
+SERIES = _series()
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def _of_ratio(ratio: float) -> tuple[float, float]:
     """`clipped_moments` at a standard deviation of 1."""
     if ratio >= UNCLIPPED:
         return 1.0, 1.0
-    squared, beyond = ratio * ratio, erfc(ratio * ROOT_HALF)
-    share = 1.0 - beyond
-    inside = share - ratio * (DENSITY * exp(-0.5 * squared))
-    # Differences lose digits: below these ratios their series are exact to 1e-9.
-    if ratio < 1e-2:
-        inside = DENSITY / 3 * squared * ratio
-        if ratio < 5e-5:
-            share = DENSITY * ratio
-    return share, inside + squared * beyond
+    if not ratio >= 0:
+        return np.nan, np.nan
+    point = int(ratio * POINTS + 0.5)
+    away = ratio - point / POINTS
+    share, second = SERIES[point, DEGREE, 0], SERIES[point, DEGREE, 1]
+    for order in range(DEGREE - 1, -1, -1):
+        share = share * away + SERIES[point, order, 0]
+        second = second * away + SERIES[point, order, 1]
+    return share, second
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -119,85 +155,148 @@ def _each(ratios: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _mixed(
-    widths: FloatArray, others: FloatArray, squares: FloatArray, weights: FloatArray
+    widths: FloatArray, others: FloatArray, variances: FloatArray, chances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Over Gaussians of variances that are sums of one of `squares`, weighted, and of `others`."""
+    """Over Gaussians, weighted, whose variance is one of `variances` and that of the error."""
     share, second = np.zeros_like(widths), np.zeros_like(widths)
-    for index in range(widths.size):
-        for square, weight in zip(squares, weights):  # noqa: B905, which compiled code lacks
-            variance = square + others[index]
-            one = _of_ratio(widths[index] / sqrt(variance))
-            share[index] += weight * one[0]
-            second[index] += weight * (variance * one[1])
+    for variance, chance in zip(variances, chances):  # noqa: B905, which compiled code lacks
+        whole = variance + others
+        for index, ratio in enumerate(widths / np.sqrt(whole)):
+            one = _of_ratio(ratio)
+            share[index] += chance * one[0]
+            second[index] += chance * (whole[index] * one[1])
     return share, second
 
 
-def clipped_residual(
-    problem: Problem,
-    rows: Rows,
-    widths: FloatArray,
-    *,
-    squared_bias: FloatArray,
-    variance: FloatArray,
-    scales: FloatArray | float = 1.0,
-) -> ClippedResidual:
-    r"""Clipped residuals of rows for errors of given mean square and variance by group.
-
-    Where a row has many coordinates, its prediction's error is Gaussian about 0 whatever the mean
-    error, and by Stein's lemma drift and share are one. A one-hot row sees its own category's error
-    alone: :math:`r \sim N(m, s^2)`. Label noise that is no Gaussian is a mixture of them.
+def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
+    """Rows of a problem, and its label noise, for `clipped_slopes`.
 
     Parameters
     ----------
     problem : Problem
     rows : Rows
         Those of the problem.
-    widths : ndarray, shape (settings, rows)
-        Largest residual of a row.
-    squared_bias, variance : ndarray, shape (settings, groups)
-        Of a coordinate's error.
-    scales : ndarray, shape (rows,)
-        What a row and its label are multiplied by before.
     """
-    noise, law = problem.label_noise_std, problem.label_noise_law
-    if problem.feature_law != "one_hot":
-        share, square = noise_moments(
-            widths / scales,
-            label_noise_std=noise,
-            law=law,
-            other_variance=rows.quadratic(squared_bias + variance),
-        )
-        return ClippedResidual(share, share, scales**2 * square)
-    mean = scales * np.sqrt(rows.quadratic(squared_bias))
-    around = rows.quadratic(variance)
-    parts = [
-        (weight, _about(widths, mean, scales * np.sqrt(noise**2 * scale + around)))
-        for scale, weight in zip(*squared_scales(law), strict=True)
-    ]
-    drift, share, square = (sum(weight * each[at] for weight, each in parts) for at in range(3))
-    return ClippedResidual(drift, share, square)
-
-
-def _about(widths: FloatArray, mean: FloatArray, std: FloatArray) -> ClippedResidual:
-    """Of a Gaussian residual about its mean."""
-    above = np.clip((widths - mean) / std, -WIDEST, WIDEST)
-    below = np.clip((widths + mean) / std, -WIDEST, WIDEST)
-    share = ndtr(above) - ndtr(-below)
-    density = [np.exp(-(each**2) / 2) / np.sqrt(2 * np.pi) for each in (above, below)]
-    tilt = std * (density[1] - density[0])
-    first = widths * (ndtr(-above) - ndtr(-below)) + mean * share + tilt
-    square = (
-        mean**2 * share
-        + 2 * mean * tilt
-        + std**2 * (share - above * density[0] - below * density[1])
-        + widths**2 * (1 - share)
+    squares, chances = squared_scales(problem.label_noise_law)
+    # Copies, so that compiled code sees one kind of array.
+    return ClippedRows(
+        np.array(rows.weights),
+        np.array(rows.energies, order="C"),
+        np.array(rows.energies.T, order="C"),
+        np.array(rows.multiplicities),
+        problem.label_noise_std**2 * squares,
+        np.array(chances),
+        problem.feature_law == "one_hot",
     )
-    # As the mean goes to 0 its clipped part falls like the share.
-    near = mean < 1e-3 * std
-    drift = np.where(near, share, first / np.where(near, 1.0, mean))
-    return ClippedResidual(drift, share, square)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def clipped_slopes(
+    rows: ClippedRows,
+    widths: FloatArray,
+    factors: FloatArray,
+    squared_bias: FloatArray,
+    variance: FloatArray,
+) -> tuple[FloatArray, float]:
+    r"""What clipped residuals do to errors of given mean square and variance by group.
+
+    Of a row's residual, clipped to its width, are needed: the mean over that of the residual, by
+    which the mean error falls; the probability that it is not clipped, by which a deviation from
+    the mean falls; and the second moment. Where a row has many coordinates, its prediction's error
+    is Gaussian about 0 whatever the mean error, and by Stein's lemma the first two are one. A
+    one-hot row sees its own category's error alone: :math:`r \sim N(m, s^2)`. Label noise that is
+    no Gaussian is a mixture of them.
+
+    Parameters
+    ----------
+    rows : ClippedRows
+    widths : ndarray, shape (rows,)
+        Largest residual of a row, at least 0.
+    factors : ndarray, shape (rows,)
+        What a row's clipped residual is multiplied by.
+    squared_bias, variance : ndarray, shape (groups,)
+        Of a coordinate's error; what has diverged is taken for `LARGEST`.
+
+    Returns
+    -------
+    slopes : ndarray, shape (3, groups)
+        Mean over rows of x_j² times a row's drift, share and second moment, with the factor, its
+        square for the last, per coordinate.
+    whole : float
+        Share of rows that are not clipped.
+    """
+    squared_bias, variance = np.fmin(squared_bias, LARGEST), np.fmin(variance, LARGEST)
+    loads = rows.weights * factors
+    slopes = np.empty((3, len(rows.multiplicities)))
+    if rows.one_hot:
+        mean = np.sqrt(_quadratic(rows.by_group, squared_bias))
+        around = _quadratic(rows.by_group, variance)
+        about = _about(widths, mean, around, rows.variances, rows.chances)
+        drift, share, square = about[0], about[1], about[2]
+        slopes[0] = _total(rows.energies, loads * drift)
+        slopes[1] = _total(rows.energies, loads * share)
+    else:
+        around = _quadratic(rows.by_group, squared_bias + variance)
+        share, square = _mixed(widths, around, rows.variances, rows.chances)
+        slopes[0] = slopes[1] = _total(rows.energies, loads * share)
+    slopes[2] = _total(rows.energies, loads * factors * square)
+    return slopes / rows.multiplicities, np.sum(rows.weights * share)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _quadratic(by_group: FloatArray, variances: FloatArray) -> FloatArray:
+    """`Rows.quadratic`, summed group by group over all rows at once."""
+    total = np.zeros(by_group.shape[1])
+    for group, variance in enumerate(variances):
+        for row, energy in enumerate(by_group[group]):
+            total[row] += variance * energy
+    return total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _total(energies: FloatArray, loads: FloatArray) -> FloatArray:
+    """Sum of the rows' energies times their loads, shape (groups,)."""
+    total = np.zeros(energies.shape[1])
+    for row, load in enumerate(loads):
+        for group in range(len(total)):
+            total[group] += load * energies[row, group]
+    return total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _about(
+    widths: FloatArray,
+    means: FloatArray,
+    others: FloatArray,
+    variances: FloatArray,
+    chances: FloatArray,
+) -> FloatArray:
+    """Drift, share and second moment of residuals about their means, shape (3, rows)."""
+    found = np.zeros((3, len(widths)))
+    for row, width in enumerate(widths):
+        mean = means[row]
+        for variance, chance in zip(variances, chances):  # noqa: B905, which compiled code lacks
+            std = sqrt(variance + others[row])
+            above = min(max((width - mean) / std, -WIDEST), WIDEST)
+            below = min(max((width + mean) / std, -WIDEST), WIDEST)
+            over, under = erfc(above * ROOT_HALF) / 2, erfc(below * ROOT_HALF) / 2
+            share = erfc(-above * ROOT_HALF) / 2 - under
+            before = DENSITY / 2 * exp(-(above**2) / 2)
+            after = DENSITY / 2 * exp(-(below**2) / 2)
+            tilt = std * (after - before)
+            first = width * (over - under) + mean * share + tilt
+            # As the mean goes to 0 its clipped part falls like the share.
+            found[0, row] += chance * (share if mean < 1e-3 * std else first / mean)
+            found[1, row] += chance * share
+            found[2, row] += chance * (
+                mean**2 * share
+                + 2 * mean * tilt
+                + std**2 * (share - above * before - below * after)
+                + width**2 * (1 - share)
+            )
+    return found
 
 
 def finite(energy: FloatArray) -> FloatArray:
     """What has diverged, infinite or no number, stays so; but residuals need a number."""
-    return np.fmin(energy, 1e100)
+    return np.fmin(energy, LARGEST)

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 
 from privreg.algorithms.huber_scales import residual_scale, scale_edges, white_cap
 from privreg.algorithms.huber_settings import HuberSettings
-from privreg.prediction.clipping import clipped_residual, finite, noise_moments
+from privreg.prediction.clipping import clipped_rows, clipped_slopes, finite
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
 from privreg.prediction.gram_rounds import Whitening, nodes_gain, whiten
@@ -100,7 +100,11 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     warm_up = settings.warm_up_share / settings.warm_up_steps
     final = settings.final_share / settings.final_steps
     change = float(sum_sensitivity(1.0, neighbours=budget.neighbours))
-    unclipped = np.zeros_like(lengths)
+    own, factors, none = (
+        clipped_rows(problem, whitened),
+        leverage * shrink**2,
+        np.zeros(len(signal)),
+    )
     scale, path = 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
@@ -114,23 +118,11 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
             unit_scale = _unit_scale(typical, round(min(share, 1.0), 3), problem.label_noise_law)
             scale = unit_scale * sqrt(float(rows.weights @ inner))
         clip = settings.clip_width * scale * sqrt(p)
-        widths = clip / lengths
-        residual = clipped_residual(
-            problem,
-            whitened,
-            widths[None],
-            squared_bias=finite(squared_bias)[None],
-            variance=finite(variance)[None],
-            scales=shrink,
-        )
-        unclipped = residual.share[0]
-        _, square = noise_moments(
-            widths / shrink, label_noise_std=sigma, law=problem.label_noise_law
-        )
-        square = shrink**2 * square
-        drift = (rows.weights * leverage * residual.drift[0]) @ white / rows.multiplicities
-        curvature = (rows.weights * leverage * unclipped) @ white / rows.multiplicities
-        source = (rows.weights * leverage**2 * square) @ white / rows.multiplicities
+        widths = clip / lengths / shrink
+        slopes, unclipped = clipped_slopes(own, widths, factors, squared_bias, variance)
+        if step <= settings.warm_up_steps:
+            source = clipped_slopes(own, widths, factors, none, none)[0][2]
+        drift, curvature = slopes[0], slopes[1]
         noise = change * clip / (n * sqrt(2 * (final if late else warm_up) * budget.rho))
         newton = late and settings.moment_share > 0
         mean = float(curvature @ rows.multiplicities / p)
@@ -148,8 +140,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     moved = squared_shift(
         problem,
         rows,
-        (clip / lengths / shrink)[None],
-        leverage=leverage * shrink**2,
+        widths[None],
+        leverage=factors,
         covered=1 - bias @ weights,
     )
     moments = ErrorMoments(
@@ -161,7 +153,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     )
     return Outcome(
         moments,
-        unclipped=float(unclipped @ rows.weights),
+        unclipped=unclipped,
         scale_noise=histogram / (TALLEST_BIN * n),
         excursion=max(path) / path[0],
         arrival=path[settings.warm_up_steps] / sigma**2,

@@ -3,9 +3,15 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import erf, erfc, gammainc
 from scipy.stats import norm
 
-from privreg.prediction.clipping import clipped_moments, clipped_residual
+from privreg.prediction.clipping import (
+    clipped_moments,
+    clipped_rows,
+    clipped_slopes,
+    noise_moments,
+)
 from privreg.prediction.finite_sample import sampling_inflation
 from privreg.prediction.gram_nodes import count_nodes, sample_nodes
 from privreg.prediction.problem import FEATURE_LAWS, Problem
@@ -59,27 +65,59 @@ def test_clipped_moments_are_the_integrals(width, mean):
         return value
 
     one = Problem(1000, [1.0], signal=1.0, label_noise_std=std, feature_law="one_hot")
-    found = clipped_residual(
-        one,
-        rows_of(one),
-        np.array([[width]]),
-        squared_bias=np.array([[mean**2]]),
-        variance=np.zeros((1, 1)),
+    (drift, shares, square), whole = clipped_slopes(
+        clipped_rows(one, rows_of(one)),
+        np.array([width]),
+        np.ones(1),
+        np.array([mean**2]),
+        np.zeros(1),
     )
     share = norm.cdf(width, mean, std) - norm.cdf(-width, mean, std)
-    assert found.share == pytest.approx(share, rel=1e-8)
-    assert found.square == pytest.approx(
-        integral(lambda r: np.clip(r, -width, width) ** 2), rel=1e-6
-    )
+    assert shares == whole == pytest.approx(share, rel=1e-8)
+    assert square == pytest.approx(integral(lambda r: np.clip(r, -width, width) ** 2), rel=1e-6)
     if mean > 1e-3:
         first = integral(lambda r: np.clip(r, -width, width))
-        assert found.drift * mean == pytest.approx(first, rel=1e-6)
+        assert drift * mean == pytest.approx(first, rel=1e-6)
     else:
-        assert found.drift == pytest.approx(share, rel=1e-6)
+        assert drift == pytest.approx(share, rel=1e-6)
     if mean == 0:
         plain = clipped_moments(np.array(width), np.array(std))
         assert plain[0] == pytest.approx(share, rel=1e-8)
-        assert plain[1] == pytest.approx(float(found.square[0, 0]), rel=1e-6)
+        assert plain[1] == pytest.approx(float(square[0]), rel=1e-6)
+
+
+def test_series_are_the_closed_forms_to_rounding():
+    width = np.concatenate([np.geomspace(1e-12, 0.02, 500), np.linspace(0.02, 10, 5001)])
+    share, square = clipped_moments(width, np.ones_like(width))
+    np.testing.assert_allclose(share, erf(width / np.sqrt(2)), rtol=1e-15)
+    # E min(|r|, w)², of which the part inside is a χ² law's, with three degrees of freedom.
+    exact = gammainc(1.5, width**2 / 2) + width**2 * erfc(width / np.sqrt(2))
+    # SciPy's function is off by up to ten units in the last place.
+    np.testing.assert_allclose(square, exact, rtol=1e-14)
+    assert np.isnan(clipped_moments(np.array(np.nan), np.array(1.0))).all()
+    assert clipped_moments(np.array(np.inf), np.array(2.0)) == (1.0, 4.0)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "student_t3"])
+def test_slopes_are_means_over_rows(law, rng):
+    stated = Problem(
+        1000, np.geomspace(0.1, 1, 9), signal=1.0, label_noise_std=0.7, label_noise_law=law
+    )
+    rows = rows_of(stated, count=50)
+    widths, factors = rng.uniform(0.1, 3, (2, 50))
+    bias, variance = rng.uniform(0, 0.1, (2, rows.eigenvalues.size))
+    bias[0], total = np.inf, bias + variance
+    total[0] = 1e100
+    found, whole = clipped_slopes(clipped_rows(stated, rows), widths, factors, bias, variance)
+    share, square = noise_moments(
+        widths, label_noise_std=0.7, law=law, other_variance=rows.quadratic(total)
+    )
+    exact = [
+        rows.per_coordinate(each)
+        for each in (factors * share, factors * share, factors**2 * square)
+    ]
+    np.testing.assert_allclose(found, exact, rtol=1e-13)
+    assert whole == pytest.approx(share @ rows.weights, rel=1e-13)
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.1, 0.3])
