@@ -62,14 +62,19 @@ def search(
         (each, least, rows_of(each, count=SEARCH_ROWS)) for each, least in goals or [(problem, 1.0)]
     ]
 
+    known: dict[Any, float] = {}
+
     def values(settings: Sequence[Any]) -> list[float]:
-        worst = np.zeros(len(settings))
+        # Moves come back to settings that others have tried.
+        new = [each for each in dict.fromkeys(settings) if each not in known]
+        worst = np.zeros(len(new))
         for each, least, rows in wanted:
-            found = method.predictions(settings, each, budget, rows=rows)
+            found = method.predictions(new, each, budget, rows=rows)
             doubts = [1.0 if prediction.holds else DOUBT for prediction in found]
             ratios = np.array([objective(prediction) for prediction in found]) / least
             worst = np.maximum(worst, np.nan_to_num(ratios * doubts, nan=np.inf))
-        return [float(value) for value in worst]
+        known.update(zip(new, worst.tolist(), strict=True))
+        return [known[each] for each in settings]
 
     (candidates,) = (
         each

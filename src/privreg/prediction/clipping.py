@@ -168,6 +168,38 @@ def _mixed(
     return share, second
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def mean_moments(
+    widths: FloatArray,
+    weights: FloatArray,
+    growth: float,
+    other: float,
+    variances: FloatArray,
+    chances: FloatArray,
+) -> tuple[float, float]:
+    """Mean over rows of `noise_moments` at widths that have grown, with an error of one variance.
+
+    Parameters
+    ----------
+    widths, weights : ndarray, shape (rows,)
+    growth, other : float
+        What widths are multiplied by, and the variance of the error.
+    variances, chances : ndarray, shape (cells,)
+        Label noise as a mixture of Gaussians.
+    """
+    share, second = 0.0, 0.0
+    for variance, chance in zip(variances, chances):  # noqa: B905, which compiled code lacks
+        whole = variance + other
+        inside, square = 0.0, 0.0
+        for ratio, weight in zip(widths * growth / sqrt(whole), weights):  # noqa: B905
+            one = _of_ratio(ratio)
+            inside += weight * one[0]
+            square += weight * one[1]
+        share += chance * inside
+        second += chance * (whole * square)
+    return share, second
+
+
 def clipped_rows(problem: Problem, rows: Rows) -> ClippedRows:
     """Rows of a problem, and its label noise, for `clipped_slopes`.
 

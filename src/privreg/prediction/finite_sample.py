@@ -2,13 +2,13 @@ r"""What a sample that is not much larger than the dimension adds to a Huber reg
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from privreg.prediction.clipping import noise_moments
+from privreg.prediction.clipping import mean_moments
+from privreg.prediction.label_noise import squared_scales
 from privreg.prediction.problem import LABEL_NOISE_LAWS, LabelNoiseLaw
 from privreg.validation import require_array, require_choice, require_number, require_real
 
@@ -75,30 +75,13 @@ def sampling_inflation(
         raise ValueError(f"other_variance must have shape ({settings},), got {other.shape}")
     other = np.broadcast_to(other, (settings,))
 
-    def moments(reach: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        share, square = noise_moments(
-            reach, label_noise_std=label_noise_std, law=law, other_variance=variance[:, None]
-        )
-        return share @ weights, square @ weights
-
     if ratio < 1e-12:
         return np.ones(settings)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Where nothing is left of the residuals there is no minimiser.
-        plain = moments(widths, np.zeros(settings))[1] / moments(widths, other)[0] ** 2
-    # The privacy noise's part of r is no part of the score at θ*.
-    tau = np.minimum(ratio * np.nan_to_num(plain, nan=np.inf), 1e200)
-    c = ratio / np.maximum(moments(widths, other)[0], ratio)
-    for _ in range(ITERATIONS):
-        before = tau
-        with np.errstate(invalid="ignore"):
-            # A width of 0 beside an infinite c: the bracket below solves it.
-            inside = moments(widths * (1 + c)[:, None], other + tau)[0]
-        grown = ratio / np.maximum(inside, 1e-12)
-        c = np.where(grown < 0.9, grown / (1 - np.minimum(grown, 0.9)), np.inf)
-        reach = widths * np.minimum(1 + c, 1e6)[:, None]
-        score = moments(reach, tau)[1]
-        tau = (np.minimum(c, 1e6) / (1 + np.minimum(c, 1e6))) ** 2 * score / ratio
+    squares, chances = squared_scales(law)
+    noise = (label_noise_std**2 * squares, np.array(chances))
+    plain, tau, before, c = _iterated(
+        np.array(widths), np.array(weights), ratio, np.array(other), *noise
+    )
     # The iteration circles where much is clipped, and is slow where p is near n.
     settled = np.isfinite(c) & (np.abs(tau - before) <= SETTLED * tau)
     sound = np.isfinite(plain) & (plain > 0)
@@ -106,29 +89,64 @@ def sampling_inflation(
         # A width beyond all numbers clips nothing.
         with np.errstate(over="ignore"):
             tau[index] = _solved(
-                widths[index : index + 1], moments, ratio=ratio, other=float(other[index])
+                widths[index], weights, noise, ratio=ratio, other=float(other[index])
             )
         c[index] = 0.0 if np.isfinite(tau[index]) else np.inf
     solved = np.isfinite(c) & sound
     return np.where(solved, tau / (ratio * np.where(solved, plain, 1.0)), np.inf)
 
 
+@njit(nogil=True, cache=True, error_model="numpy")
+def _iterated(
+    widths: FloatArray,
+    weights: FloatArray,
+    ratio: float,
+    others: FloatArray,
+    variances: FloatArray,
+    chances: FloatArray,
+) -> FloatArray:
+    """Variance of the sandwich over that of n records, τ² now and before, and c; (4, settings)."""
+    found = np.empty((4, len(widths)))
+    for setting, width in enumerate(widths):
+        other = others[setting]
+        share = mean_moments(width, weights, 1.0, other, variances, chances)[0]
+        # Where nothing is left of the residuals there is no minimiser. The privacy noise's part of
+        # r is no part of the score at θ*.
+        plain = mean_moments(width, weights, 1.0, 0.0, variances, chances)[1] / share**2
+        before, tau = 0.0, 1e200
+        if ratio * plain < tau:
+            tau = ratio * plain
+        c = ratio / max(share, ratio)
+        for _ in range(ITERATIONS):
+            before = tau
+            # A width of 0 beside an infinite c: the bracket solves it.
+            inside = mean_moments(width, weights, 1 + c, other + tau, variances, chances)[0]
+            grown = ratio / max(inside, 1e-12)
+            c = grown / (1 - grown) if grown < 0.9 else np.inf
+            kept = min(c, 1e6)
+            score = mean_moments(width, weights, min(1 + c, 1e6), tau, variances, chances)[1]
+            tau = (kept / (1 + kept)) ** 2 * score / ratio
+        found[:, setting] = plain, tau, before, c
+    return found
+
+
 def _solved(
     widths: FloatArray,
-    moments: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+    weights: FloatArray,
+    noise: tuple[FloatArray, FloatArray],
     *,
     ratio: float,
     other: float,
 ) -> float:
-    """τ² of one setting, widths (1, rows), by nested brackets; `inf` if p is at least n."""
+    """τ² of one setting, widths (rows,), by nested brackets; `inf` if p is at least n."""
     if ratio >= 1:
         return np.inf
 
     def growth(variance: float) -> float:
         # log(1 + c), in which κ's equation increases; at narrow clips c / (1 + c) is nearly 1.
         def excess(log_growth: float) -> float:
-            inside, _ = moments(widths * np.exp(log_growth), np.array([other + variance]))
-            return -float(np.expm1(-log_growth) * inside[0]) - ratio
+            inside, _ = mean_moments(widths, weights, np.exp(log_growth), other + variance, *noise)
+            return -float(np.expm1(-log_growth) * inside) - ratio
 
         low, high = -float(np.log1p(-ratio)), LARGEST_LOGARITHM
         return high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-10))
@@ -136,8 +154,8 @@ def _solved(
     def gain(log_variance: float) -> float:
         variance = float(np.exp(log_variance))
         found = growth(variance)
-        _, square = moments(widths * np.exp(found), np.array([variance]))
-        return float(np.expm1(-found) ** 2 * square[0]) / ratio / variance - 1
+        _, square = mean_moments(widths, weights, np.exp(found), variance, *noise)
+        return float(np.expm1(-found) ** 2 * square) / ratio / variance - 1
 
     low, high = -1.0, 1.0
     while low > -LARGEST_LOGARITHM and gain(low) <= 0:
