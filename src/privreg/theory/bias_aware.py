@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import pi, sqrt
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
@@ -46,8 +48,16 @@ def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
     low = np.maximum(near + float(ndtri(level)), 0.0)
     high = near + two_sided
     quantile = high
-    for _ in range(60):
-        above = ndtr(quantile - near) - ndtr(-quantile - near) >= level
-        low, high = np.where(above, low, quantile), np.where(above, quantile, high)
-        quantile = (low + high) / 2
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        for _ in range(60):
+            # Newton's steps inside a bracket.
+            excess = ndtr(quantile - near) - ndtr(-quantile - near) - level
+            low, high = np.where(excess >= 0, low, quantile), np.where(excess >= 0, quantile, high)
+            density = np.exp(-((quantile - near) ** 2) / 2) + np.exp(-((quantile + near) ** 2) / 2)
+            moved = np.clip(quantile - excess / density * sqrt(2 * pi), low, high)
+            # What is left after such a step is its square.
+            settled = np.all(np.abs(moved - quantile) <= 1e-10 * moved)
+            quantile = moved
+            if settled:
+                break
     return np.asarray(np.where(shift > near, shift + (quantile - near), quantile))
