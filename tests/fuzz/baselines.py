@@ -216,6 +216,7 @@ INTERNALS = {
     *arguments_of_fits.INTERNALS,
     "candidates.Candidates.settings",
     "method.Method.predictions",
+    "method.Method.predictions_over",
     *(
         f"{method}.{name}"
         for method in (

@@ -30,8 +30,8 @@ from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
 from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.method import predict_many
 from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.predictions import predict_over
 from privreg.methods.private_regression import PrivateRegression
 from privreg.models import LinearModel
 from privreg.noise import discrete, normals_kernel, toeplitz
@@ -237,7 +237,7 @@ def predicted(law: Any) -> Any:
         CorrelatedNoise(batch_size=50, step_size=0.5, clip_norm=0.5, damping=0.1),
         PrivateRegression(),
     ]
-    found = predict_many(problem, methods, Budget.zcdp(0.5))
+    (found,) = predict_over(problem, methods, Budget.zcdp(0.5), misfits=[problem.misfit])
     return [(each.excess_risk, each.excess_risk_std, each.parameter_error) for each in found]
 
 

@@ -96,14 +96,13 @@ class AdaSSP(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
-    ) -> list[Prediction]:
-        found = []
-        for method in settings:
-            moments = _follow(problem, rows, method, budget)
-            (prediction,) = moments.predictions(problem, rows)
-            found.append(_regime(problem, prediction))
-        return found
+        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
+    ) -> list[list[Prediction]]:
+        followed = [_follow(problems[0], rows, method, budget) for method in settings]
+        return [
+            [_regime(problem, *moments.predictions(problem, rows)) for moments in followed]
+            for problem in problems
+        ]
 
 
 def _regime(problem: Problem, found: Prediction) -> Prediction:

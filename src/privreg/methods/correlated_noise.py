@@ -130,14 +130,13 @@ class CorrelatedNoise(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
-    ) -> list[Prediction]:
-        found = []
-        for method in settings:
-            moments = _follow(problem, rows, method, budget)
-            (prediction,) = moments.predictions(problem, rows)
-            found.append(_regime(prediction))
-        return found
+        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
+    ) -> list[list[Prediction]]:
+        followed = [_follow(problems[0], rows, method, budget) for method in settings]
+        return [
+            [_regime(*moments.predictions(problem, rows)) for moments in followed]
+            for problem in problems
+        ]
 
 
 def _regime(found: Prediction) -> Prediction:
@@ -177,8 +176,8 @@ def _follow(problem: Problem, rows: Rows, method: CorrelatedNoise, budget: Budge
             spectrum = rfft(coefficients, size)[:, None] * rfft(loads, size, axis=0)
             loads = np.asarray(irfft(spectrum, size, axis=0))[:steps]
             private = std**2 * np.sum(loads**2, axis=0)
-    moved = squared_shift(problem, rows, widths[None], covered=1 - bias)[0]
-    return ErrorMoments((bias**2 * signal + moved)[None], (sampling + private)[None])
+    moved = squared_shift(problem, rows, widths[None], covered=1 - bias)
+    return ErrorMoments((bias**2 * signal)[None], (sampling + private)[None], moved)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

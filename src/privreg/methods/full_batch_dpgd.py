@@ -161,13 +161,17 @@ class FullBatchDPGD(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
-    ) -> list[Prediction]:
-        moments, unclipped, reach = _follow(problem, rows, settings, budget)
-        found = moments.predictions(problem, rows)
+        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
+    ) -> list[list[Prediction]]:
+        moments, unclipped, reach = _follow(problems[0], rows, settings, budget)
         return [
-            _regime(problem, prediction, unclipped=float(share), reach=float(step))
-            for prediction, share, step in zip(found, unclipped, reach, strict=True)
+            [
+                _regime(problem, prediction, unclipped=float(share), reach=float(step))
+                for prediction, share, step in zip(
+                    moments.predictions(problem, rows), unclipped, reach, strict=True
+                )
+            ]
+            for problem in problems
         ]
 
 
@@ -254,8 +258,9 @@ def _follow(
         inflation = _inflation(problem, rows, curvatures, widths, spread)
         moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
         moments = ErrorMoments(
-            curvatures.mean(bias**2) * rows.squared_signal + moved,
+            curvatures.mean(bias**2) * rows.squared_signal,
             inflation * sampling**2 + spread,
+            moved,
         )
     return moments, unclipped, reach
 

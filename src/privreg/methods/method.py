@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, replace
 from math import isinf
 from typing import Any, ClassVar, Self
 
@@ -26,6 +26,7 @@ from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.validation import (
+    require_array,
     require_choice,
     require_count,
     require_instance,
@@ -34,8 +35,6 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-
-
 NOTHING = Declared()
 
 
@@ -186,13 +185,43 @@ class Method(ABC):
             As for `predict`.
         """
         require_instance("problem", problem, Problem)
+        misfits = [problem.misfit]
+        return cls.predictions_over(settings, problem, budget, misfits=misfits, rows=rows)[0]
+
+    @classmethod
+    def predictions_over(
+        cls,
+        settings: Sequence[Self],
+        problem: Problem,
+        budget: Budget,
+        *,
+        misfits: Sequence[float],
+        rows: Rows | None = None,
+    ) -> list[list[Prediction]]:
+        """`predictions` of a problem with each misfit, at the cost of one: no step depends on it.
+
+        Parameters
+        ----------
+        settings, problem, budget, rows
+            As for `predictions`.
+        misfits : sequence of float
+            Instead of that of the problem, one or more, at least 0 and at most 1.
+        """
+        require_instance("problem", problem, Problem)
         cls.require_relation(budget)
+        stated = require_array("misfits", misfits, shape=(None,), least=0, most=1).tolist()
         settings = list(settings)
         for each in settings:
             require_instance("settings", each, cls)
         rows = rows_of(problem) if rows is None else rows
         require_setting(problem, rows)
-        return cls._predict(settings, problem, rows, budget) if settings else []
+        if not settings:
+            return [[] for _ in stated]
+        # The largest first: what a misfit adds is computed where there is one.
+        problems = [replace(problem, misfit=each) for each in sorted(set(stated), reverse=True)]
+        found = cls._predict(settings, problems, rows, budget)
+        own = {each.misfit: of_it for each, of_it in zip(problems, found, strict=True)}
+        return [own[misfit] for misfit in stated]
 
     @classmethod
     @abstractmethod
@@ -344,41 +373,12 @@ class Method(ABC):
     @classmethod
     @abstractmethod
     def _predict(
-        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
-    ) -> list[Prediction]:
-        """A prediction for each of the settings, of which there is one or more."""
+        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
+    ) -> list[list[Prediction]]:
+        """For each of the problems a prediction for each of the settings; one or more of both.
 
-
-def predict_many(
-    problem: Problem, methods: Sequence[Method], budget: Budget, *, rows: Rows | None = None
-) -> list[Prediction]:
-    """Predictions for settings of any methods, in their order; those of one are followed together.
-
-    Parameters
-    ----------
-    problem : Problem
-    methods : sequence of Method
-        May be empty.
-    budget : Budget
-        For a relation that all of them cover.
-    rows : Rows, optional
-        Those of the problem.
-    """
-    require_instance("problem", problem, Problem)
-    if not isinstance(methods, (list, tuple)):
-        raise ValueError(f"methods must be a list of methods, got {methods!r}")
-    for each in methods:
-        require_method("methods", each)
-    require_instance("budget", budget, Budget)
-    rows = rows_of(problem) if rows is None else rows
-    found: dict[int, Prediction] = {}
-    kinds: dict[type[Method], None] = dict.fromkeys(map(type, methods))
-    for kind in kinds:
-        places = [at for at, method in enumerate(methods) if type(method) is kind]
-        settings = [methods[at] for at in places]
-        predicted = kind.predictions(settings, problem, budget, rows=rows)
-        found.update(zip(places, predicted, strict=True))
-    return [found[at] for at in range(len(methods))]
+        The problems are the same but for their misfits; the first one has the largest.
+        """
 
 
 def require_method(name: str, value: object) -> Method:

@@ -163,12 +163,17 @@ class OnePassDPGD(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
-    ) -> list[Prediction]:
-        found = _follow(problem, rows, settings, budget).predictions(problem, rows)
+        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
+    ) -> list[list[Prediction]]:
+        moments = _follow(problems[0], rows, settings, budget)
         return [
-            _regime(problem, rows, method, prediction)
-            for method, prediction in zip(settings, found, strict=True)
+            [
+                _regime(problem, rows, method, prediction)
+                for method, prediction in zip(
+                    settings, moments.predictions(problem, rows), strict=True
+                )
+            ]
+            for problem in problems
         ]
 
 
@@ -228,7 +233,7 @@ def _follow(
         clipped_rows(problem, rows), widths, cap, rates, noise, n * times, rows.squared_signal, n
     )
     moved = squared_shift(problem, rows, widths, covered=1 - bias)
-    return ErrorMoments(bias**2 * rows.squared_signal + moved, variance)
+    return ErrorMoments(bias**2 * rows.squared_signal, variance, moved)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

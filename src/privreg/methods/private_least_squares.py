@@ -145,15 +145,16 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
-    ) -> list[Prediction]:
-        # Several problems of a plan may have found the same settings.
-        found = {}
-        for method in dict.fromkeys(settings):
-            outcome = follow_wide(problem, rows, method, budget)
-            (prediction,) = outcome.moments.predictions(problem, rows)
-            found[method] = _regime(problem, prediction, outcome)
-        return [found[method] for method in settings]
+        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
+    ) -> list[list[Prediction]]:
+        followed = [follow_wide(problems[0], rows, method, budget) for method in settings]
+        return [
+            [
+                _regime(problem, outcome.moments.predictions(problem, rows)[0], outcome)
+                for outcome in followed
+            ]
+            for problem in problems
+        ]
 
 
 def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Prediction:

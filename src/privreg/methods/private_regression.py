@@ -172,14 +172,16 @@ class PrivateRegression(HuberSettings, WhitenedDescent):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
-    ) -> list[Prediction]:
-        found = []
-        for method in settings:
-            outcome = huber.follow(problem, rows, method, budget)
-            (prediction,) = outcome.moments.predictions(problem, rows)
-            found.append(in_regime(problem, prediction, outcome))
-        return found
+        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
+    ) -> list[list[Prediction]]:
+        followed = [huber.follow(problems[0], rows, method, budget) for method in settings]
+        return [
+            [
+                in_regime(problem, outcome.moments.predictions(problem, rows)[0], outcome)
+                for outcome in followed
+            ]
+            for problem in problems
+        ]
 
 
 def in_regime(problem: Problem, found: Prediction, outcome: huber.Outcome) -> Prediction:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from privreg.methods import registry
-from privreg.methods.method import Method, predict_many
+from privreg.methods.method import Method
+from privreg.methods.predictions import predict_over
 from privreg.planning.result import Alternative, Plan
 from privreg.planning.search import search
 from privreg.prediction.problem import Problem
@@ -80,7 +81,7 @@ def plan_run(
     require_choice("objective", objective, OBJECTIVES)
     require_flag("intervals", intervals)
     names = names_of(methods)
-    known = _Known(budget)
+    known = _Known(budget, tuple(dict.fromkeys(problem.misfit for problem in stated)))
     candidates = _candidates(stated, known, names, objective=objective, intervals=intervals)
     if not candidates:
         raise ValueError(
@@ -116,19 +117,26 @@ def plan_run(
 
 @dataclass
 class _Known:
-    """Predictions of one plan: settings are followed once for a problem."""
+    """Predictions of one plan: settings are followed once for all problems that they see alike."""
 
     budget: Budget
-    found: dict[tuple[int, Method], Prediction] = field(default_factory=dict)
+    misfits: tuple[float, ...]
+    found: dict[tuple[Any, ...], Prediction] = field(default_factory=dict)
 
     def predictions(self, problem: Problem, methods: Sequence[Method]) -> list[Prediction]:
-        """Of settings for one of the plan's problems, which outlive it."""
-        keys = [(id(problem), method) for method in methods]
-        new = [method for key, method in zip(keys, methods, strict=True) if key not in self.found]
-        new = list(dict.fromkeys(new))
-        for method, found in zip(new, predict_many(problem, new, self.budget), strict=True):
-            self.found[id(problem), method] = found
-        return [self.found[key] for key in keys]
+        """Of settings for a problem with one of the misfits."""
+        parts = asdict(replace(problem, misfit=0.0)).values()
+        seen = tuple(each.tobytes() if isinstance(each, np.ndarray) else each for each in parts)
+        new = list(
+            dict.fromkeys(
+                each for each in methods if (seen, problem.misfit, each) not in self.found
+            )
+        )
+        over = predict_over(problem, new, self.budget, misfits=self.misfits)
+        for misfit, predictions in zip(self.misfits, over, strict=True):
+            for method, found in zip(new, predictions, strict=True):
+                self.found[seen, misfit, method] = found
+        return [self.found[seen, problem.misfit, method] for method in methods]
 
 
 def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:

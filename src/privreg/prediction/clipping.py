@@ -136,7 +136,7 @@ def _of_ratio(ratio: float) -> tuple[float, float]:
         return 1.0, 1.0
     if not ratio >= 0:
         return np.nan, np.nan
-    point = int(ratio * POINTS + 0.5)
+    point = np.uint32(ratio * POINTS + 0.5)
     away = ratio - point / POINTS
     share, second = SERIES[point, DEGREE, 0], SERIES[point, DEGREE, 1]
     for order in range(DEGREE - 1, -1, -1):

@@ -145,8 +145,9 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         covered=1 - bias @ weights,
     )
     moments = ErrorMoments(
-        ((bias**2 @ weights) * signal * back)[None] + moved,
+        ((bias**2 @ weights) * signal * back)[None],
         (back * (inflation * sampling**2 + nodes_gain(whitening, ratio) * energy))[None],
+        moved,
     )
     histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(
         2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho

@@ -191,16 +191,18 @@ def follow_wide(
     clip_width = float(np.median([each.width for each in drawn]))
     gain = nodes_gain(start.whitening, p / n)
     variance = np.mean([each.sampling + gain * each.private for each in drawn], axis=0)
+    variance = (sigma**2 * start.whitening.squares * variance)[None]
     moments = ErrorMoments(
+        np.zeros_like(variance),
+        variance,
         squared_shift(
             near,
             rows,
             sigma * products.residual_widths(clip_width)[None],
             leverage=products.leverage * products.shrink**2,
         ),
-        (sigma**2 * start.whitening.squares * variance)[None],
     )
-    energy = (moments.squared_bias + moments.variance)[0]
+    energy = (problem.misfit**2 * moments.shift + moments.variance)[0]
     half = np.sort(np.concatenate([each.half for each in drawn]))
     return WideOutcome(
         length=float(np.mean(half[len(half) // 4 : -(len(half) // 4)])),

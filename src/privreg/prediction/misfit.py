@@ -41,13 +41,15 @@ def squared_shift(
     leverage: FloatArray | float = 1.0,
     covered: FloatArray | float = 1.0,
 ) -> FloatArray:
-    r"""Mean square, by group, of what clipping moves a coordinate by, shape (settings, groups).
+    r"""Mean square of what clipping moves a coordinate by at a misfit κ of 1, (settings, groups).
 
+    It is in proportion to κ², and no step of a run depends on κ.
     Its direction is not known: every eigenvector has the same part of the variance explained.
 
     Parameters
     ----------
     problem : Problem
+        Without a misfit nothing is computed: 0.
     rows : Rows
         Those of the problem.
     widths : ndarray, shape (settings, rows)
@@ -69,5 +71,5 @@ def squared_shift(
         cross = cross + weight * variance * scale * whole
         square = square + weight * (leverage**2 * second) @ rows.weights
     rest = np.maximum(square - cross**2 / variance, 0.0)
-    explained = problem.misfit**2 * rest / np.maximum(curvature, 1e-150) ** 2
+    explained = rest / np.maximum(curvature, 1e-150) ** 2
     return np.asarray(covered**2 * explained[:, None] / (problem.dimension * rows.eigenvalues))

@@ -25,19 +25,23 @@ class ErrorMoments:
         Squared mean error of a coordinate, averaged over the group.
     variance : ndarray, shape (settings, groups)
         Variance of a coordinate over data and private noise.
+    shift : ndarray, shape (settings, groups)
+        What `squared_shift` adds to the squared bias at a misfit of 1; 0 for all by default.
     """
 
     squared_bias: FloatArray
     variance: FloatArray
+    shift: FloatArray | float = 0.0
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
         """A prediction for each setting; what is not finite has diverged."""
         require_setting(problem, rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            energy = self.squared_bias + self.variance
+            squared_bias = self.squared_bias + problem.misfit**2 * self.shift
+            energy = squared_bias + self.variance
             risk = rows.total(rows.eigenvalues * energy) / 2
             spread = rows.total(
-                rows.eigenvalues**2 * (self.variance**2 / 2 + self.squared_bias * self.variance)
+                rows.eigenvalues**2 * (self.variance**2 / 2 + squared_bias * self.variance)
             )
             error = rows.total(energy)
             # An interval about a biased estimate misses θ* by its bias as well.

@@ -34,7 +34,7 @@ def test_the_part_explained_is_that_of_a_list_of_residuals(law, width):
     expected = 0.3**2 * mean(rest**2) / mean(np.abs(residuals) <= width) ** 2
     stated = problem(misfit=0.3, label_noise_law=law)
     rows = rows_of(stated)
-    shift = squared_shift(stated, rows, np.full((1, len(rows.weights)), width))
+    shift = 0.3**2 * squared_shift(stated, rows, np.full((1, len(rows.weights)), width))
     assert float(rows.total(rows.eigenvalues * shift)[0]) == pytest.approx(expected, rel=5e-3)
 
 
@@ -44,7 +44,7 @@ def test_shortened_rows_move_what_is_estimated_even_without_a_clip():
     rows = rows_of(stated)
     leverage = np.linspace(0.5, 1.0, len(rows.weights))
     wide = np.full((1, len(rows.weights)), 100.0)
-    shift = squared_shift(stated, rows, wide, leverage=leverage)
+    shift = 0.3**2 * squared_shift(stated, rows, wide, leverage=leverage)
     expected = (0.3 * 0.7) ** 2 * leverage.var() / leverage.mean() ** 2
     assert float(rows.total(rows.eigenvalues * shift)[0]) == pytest.approx(expected, rel=1e-9)
 

@@ -10,8 +10,8 @@ from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
-from privreg.methods.method import predict_many
 from privreg.methods.one_pass_dpgd import OnePassDPGD
+from privreg.methods.predictions import predict_over
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression
 from privreg.prediction.problem import FEATURE_LAWS, Problem
@@ -148,7 +148,8 @@ def test_units_do_not_matter(method):
 
 def test_many_settings_are_predicted_as_one_by_one():
     case = problem()
-    for method, found in zip(METHODS, predict_many(case, METHODS, BUDGET), strict=True):
+    (together,) = predict_over(case, METHODS, BUDGET, misfits=[case.misfit])
+    for method, found in zip(METHODS, together, strict=True):
         alone = method.predict(case, BUDGET)
         assert found.excess_risk == pytest.approx(alone.excess_risk, rel=1e-12)
 
@@ -175,10 +176,24 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="budget must be for 'replace-one'"):
         METHODS[2].predict(problem(), Budget.zcdp(1.0, neighbours="add-remove"))
     with pytest.raises(ValueError, match="methods must be a Method"):
-        predict_many(problem(), ["full_batch"], BUDGET)
+        predict_over(problem(), ["full_batch"], BUDGET, misfits=[0.0])
     with pytest.raises(ValueError, match="problem must be a Problem"):
         METHODS[0].predict(None, BUDGET)
     with pytest.raises(ValueError, match="budget must be a Budget"):
         METHODS[0].predict(problem(), 0.5)
     with pytest.raises(ValueError, match="one amplitude"):
         OnePassDPGD(Harmonic([1.0, 2.0], 0.1), clip_constant=1.0)
+
+
+def test_misfits_together_are_those_one_by_one():
+    case, misfits = problem(), [0.0, 0.3, 0.1]
+    for misfit, found in zip(
+        misfits, predict_over(case, METHODS, BUDGET, misfits=misfits), strict=True
+    ):
+        stated = replace(case, misfit=misfit)
+        for method, each in zip(METHODS, found, strict=True):
+            alone = method.predict(stated, BUDGET)
+            assert each.excess_risk == pytest.approx(alone.excess_risk, rel=1e-12)
+            assert (each.regime, each.reason) == (alone.regime, alone.reason)
+    with pytest.raises(ValueError, match="misfits must have shape"):
+        predict_over(case, METHODS, BUDGET, misfits=[])
