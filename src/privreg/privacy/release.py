@@ -13,6 +13,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from math import isinf
 from typing import Any, Generic, NoReturn, TypeVar
 
+import numpy as np
+
 from privreg.privacy.budget import Budget
 from privreg.validation import require_callable, require_instance
 
@@ -161,6 +163,9 @@ def compose(*releases: Release[Any]) -> Release[tuple[Any, ...]]:
 
 def _diagnostic(value: Any) -> Diagnostic[Any] | None:
     """The first diagnostic in a value or in what it holds."""
+    # Most of a fit's parts, for which the questions below take longer than the rest of a release.
+    if type(value) in (float, int, str, np.ndarray):
+        return None
     if isinstance(value, Diagnostic):
         return value
     if getattr(type(value), "not_private", False):
