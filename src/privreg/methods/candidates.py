@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from math import isclose
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from privreg.validation import require_array, require_callable, require_count, require_instance
 
 Settings = TypeVar("Settings")
+# Of values that rounding alone may tell apart, relative to either.
+EQUAL = 1e-9
 
 
 def _itself(point: Any) -> Any:
@@ -99,7 +102,7 @@ class Candidates(Generic[Settings]):
         return cls(name, list(product(*axes)), crosses, settings, clip)
 
     def best(self, values: Callable[[list[Settings]], Sequence[float]]) -> Settings:
-        """Settings of least value.
+        """Settings of least value; of values that are equal but for rounding, the first.
 
         Parameters
         ----------
@@ -110,13 +113,14 @@ class Candidates(Generic[Settings]):
 
         def least_of(points: Sequence[Any]) -> tuple[Any, float]:
             found = values([self.settings(point) for point in points])
-            at = int(np.argmin(found))
+            least = min(found)
+            at = next(at for at, each in enumerate(found) if isclose(each, least, rel_tol=EQUAL))
             return points[at], found[at]
 
         best, least = least_of(self.starts)
         for move in self.moves:
             point, found = least_of(move(best))
-            if found < least:
+            if found < least and not isclose(found, least, rel_tol=EQUAL):
                 best, least = point, found
         return self.settings(best)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from privreg.methods import registry
+from privreg.methods.candidates import Candidates
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.predictions import predict_over
 from privreg.planning import plan as planning
@@ -203,3 +204,14 @@ def test_wrong_arguments_are_refused():
         plan_run([], Budget.zcdp(1.0))
     with pytest.raises(ValueError, match="budget must be a Budget"):
         plan_run(problem(), 1.0)
+
+
+def test_rounding_decides_between_no_settings():
+    values = {1.0: 1.0, 2.0: 1 - 1e-12, 3.0: 1 - 1e-11, 4.0: 0.9}
+
+    def best(moves):
+        candidates = Candidates("ties", [1.0, 2.0], [lambda _: moves])
+        return candidates.best(lambda tried: [values[each] for each in tried])
+
+    assert best([3.0]) == 1.0
+    assert best([3.0, 4.0]) == 4.0
