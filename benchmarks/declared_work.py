@@ -180,12 +180,12 @@ for _name, (_operations, _bytes) in DENSE.items():
     BYTES[f"theory/choquettechoo2024/{_name}"] = partial(_counted, 1e9 * _bytes)
 # Of each ratio above 2; shares are of a profile of one trial.
 REASONS = {
-    "simulation/anon2024/tuned_risk": "recursion over rows 33 % (13 GFLOP/s), eigenvectors 20 %, "
-    "FFTs 11 %, products of public noise 11 %",
-    "simulation/anon2024/tuned_risk_slow": "recursion over rows 53 % (13 GFLOP/s), FFTs 12 %",
+    "simulation/anon2024/tuned_risk": "recursion over rows 24 %, eigenvectors 23 %, FFTs 11 %, "
+    "products of public noise 11 %",
+    "simulation/anon2024/tuned_risk_slow": "recursion over rows 48 %, FFTs 12 %",
     "simulation/anon2024/tuned_risk_steep": "as tuned_risk_slow",
     "simulation/bombari2025/housing_sample_sizes": "eight columns: recursion in blocks of 32 rows "
-    "35 %, calls around it 25 %",
+    "35 %, calls around it 22 %",
     "simulation/bombari2025/martingales": "Python, 400 µs a step of 16 trials: short vectors",
     "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 50 %, at 18 GFLOP/s",
     "simulation/bombari2025/sample_sizes": "draws 36 %, vectors of 100 between them 22 %, "
