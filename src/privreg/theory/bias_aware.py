@@ -29,7 +29,7 @@ def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
     -------
     ndarray, shape (...)
         c, increasing in t: the two-sided normal quantile at 0, and t more than the one-sided one
-        for large t. Relative error below 1e-12, for levels above 1e-6 and below 1 - 1e-12.
+        for large t. Relative error below 1e-12 for levels of at least 1e-3.
 
     Examples
     --------
@@ -42,16 +42,19 @@ def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
     """
     shift = require_real("bias", bias, least=0, most=1e100)
     level = require_number("level", level, above=0, below=1)
-    two_sided = float(ndtri((1 + level) / 2))
+    two_sided = -float(ndtri((1 - level) / 2))
     # Beyond 40 the other tail is less than the smallest double, and c - t no longer changes.
     near = np.minimum(shift, 40.0)
-    low = np.maximum(near + float(ndtri(level)), 0.0)
+    low = np.maximum(near - float(ndtri(1 - level)), 0.0)
     high = near + two_sided
     quantile = high
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         for _ in range(60):
-            # Newton's steps inside a bracket.
-            excess = ndtr(quantile - near) - ndtr(-quantile - near) - level
+            # Newton's steps inside a bracket, from the smaller of level and its complement.
+            if level < 0.5:
+                excess = ndtr(quantile - near) - ndtr(-quantile - near) - level
+            else:
+                excess = (1 - level) - ndtr(near - quantile) - ndtr(-quantile - near)
             low, high = np.where(excess >= 0, low, quantile), np.where(excess >= 0, quantile, high)
             density = np.exp(-((quantile - near) ** 2) / 2) + np.exp(-((quantile + near) ** 2) / 2)
             moved = np.clip(quantile - excess / density * sqrt(2 * pi), low, high)

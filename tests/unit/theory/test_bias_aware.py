@@ -18,11 +18,13 @@ def test_it_is_the_root_of_a_noncentral_quantile(level):
     np.testing.assert_allclose(bias_aware_quantile(shift, level=level), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("level", [1e-6, 0.3, 0.95, 1 - 1e-12])
+@pytest.mark.parametrize("level", [1e-6, 0.3, 0.95, 1 - 1e-12, 1 - 2.0**-53])
 def test_both_ends(level):
     found = bias_aware_quantile([0.0, 39.0, 41.0, 1e100], level=level)
-    assert found[0] == pytest.approx(ndtri((1 + level) / 2), rel=1e-9)
-    np.testing.assert_allclose(found[1:], np.array([39.0, 41.0, 1e100]) + ndtri(level), rtol=1e-12)
+    assert found[0] == pytest.approx(-ndtri((1 - level) / 2), rel=1e-9)
+    np.testing.assert_allclose(
+        found[1:], np.array([39.0, 41.0, 1e100]) - ndtri(1 - level), rtol=1e-12
+    )
 
 
 def test_it_grows_with_bias_and_level():
