@@ -376,11 +376,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
     "correlated_noise.CorrelatedNoise": {"batch_size": 10},
     "regimes.too_few_rows": {"problem": PROBLEM, "unclipped": 0.9},
     "moments.ErrorMoments.predictions": PREDICTED,
-    "predictions.predict_over": {
-        **PREDICTED,
-        "methods": [FULL_BATCH, ADASSP],
-        "misfits": [0.0, 0.2],
-    },
+    "predictions.predict_over": {**PREDICTED, "methods": [FULL_BATCH, ADASSP], "misfits": [0, 0.2]},
     "problem.Problem": {"signal": made.VECTOR, "feature_norm": 2.0, "label_bound": 3.0},
     "problem.Problem.over": {"signal": (1.0, 2.0), "label_noise_std": (0.5, 1.0)},
     "result.Prediction.marked": {"regime": Regime.EXTENDED, "reason": "because"},

@@ -53,14 +53,13 @@ def pair_divergences(
     count = residuals.size
     result, errors = np.empty((count, count)), np.zeros((count, count))
     diagonal = np.zeros((3, count))
-    for i in range(count):
-        for k in range(3):
-            for g in range(len(grams)):
-                diagonal[k, i] += weights[k, g] * grams[g, i, i]
+    for g in range(len(grams)):
+        diagonal += np.outer(weights[:, g], np.diag(grams[g]))
     outer, mixed, inner = diagonal[0], diagonal[1], diagonal[2]
     corner, move = step**2 * kappa, step * residuals
     length, width = np.sqrt(outer), np.sqrt(inner)
-    side, pull = step * length * width, np.abs(move) * length
+    area, pull = length * width, np.abs(move) * length
+    side = step * area
     reach = corner * outer + 2.0 * side
     linear = corner * outer - 2.0 * step * mixed
     minor = step**2 * (outer * inner - mixed**2)
@@ -111,9 +110,7 @@ def pair_divergences(
             square[j] = x * g1 + y * h1 - (g1 * u1 + g2 * u2) - form
             share = abs(inverse)
             size = 1.0 + a[j] * abs(s11) + 2.0 * b * abs(s12) + c * (abs(s11 * s22) + s12 * s12)
-            whole = (
-                abs(f11) * outer[j] + 2.0 * abs(f12) * length[j] * width[j] + abs(f22) * inner[j]
-            )
+            whole = abs(f11) * outer[j] + 2.0 * abs(f12) * area[j] + abs(f22) * inner[j]
             lost[j] = (rounding * size + delta * whole) * share
             reached = own_pull + pull[j] + (abs(n1) * length[j] + abs(n2) * width[j]) * share
             parts = (a[j] + c * abs(s22)) * v1 * v1 + c * abs(s11) * v2 * v2
