@@ -92,7 +92,7 @@ class Figure(Strict):
     artifacts: dict[str, Artifact] = Field(min_length=1, description="Argument: artifact.")
     caption: Text = Field(
         description="What a reader should see, and the choices made. `{trials}` is replaced by the "
-        "number of trials, `{trials of fixed_ratio}` by that of one experiment of several."
+        "number of trials, or numbers, `{trials of fixed_ratio}` by that of one experiment."
     )
     alt: Text | None = Field(None, description="What is seen, for a reader who cannot look.")
     beside: Text | None = Field(
@@ -123,7 +123,7 @@ class Paper(Strict):
         Raises
         ------
         ValueError
-            One line: the drawing shows no experiment, or several, with the number that is meant.
+            One line: the drawing shows no such experiment.
         """
         trials = {
             name: found
@@ -132,11 +132,11 @@ class Paper(Strict):
         }
 
         def number(match: re.Match) -> str:
-            counts = {trials.get(match[1])} if match[1] else set(trials.values())
-            if len(counts) != 1 or None in counts:
+            if not trials or match[1] not in (None, *trials):
                 known = " or ".join(f"{{trials of {name}}}" for name in trials) or "no trials"
                 raise ValueError(f"must name {known}, got {match[0]}")
-            return str(counts.pop())
+            counts = [trials[match[1]]] if match[1] else dict.fromkeys(trials.values())
+            return " or ".join(map(str, counts))
 
         return re.sub(r"\{trials(?: of (\w+))?\}", number, drawing.caption)
 

@@ -45,7 +45,7 @@ def test_the_measured_configuration_costs_what_was_measured():
 
 def test_time_grows_with_the_trials_and_memory_does_not(tmp_path):
     one = costs.predict(whole_plan())[KEY]
-    ten = predicted(tmp_path, {"trials": 200, "shards": 4})
+    ten = predicted(tmp_path, {"trials": 10 * one.trials, "shards": 4})
     start = prediction.START * one.jobs
     assert ten.seconds - start == pytest.approx(10 * (one.seconds - start))
     assert ten.memory_mb == one.memory_mb

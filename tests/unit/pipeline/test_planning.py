@@ -156,6 +156,8 @@ def test_a_caption_states_the_trials_of_its_experiments():
     )
     assert block.caption(block.figures["both"], "paper") == "A 8, b 5."
     assert block.caption(block.figures["one"], "quick") == "2 {d}."
+    both = block.figures["both"].model_copy(update={"caption": "{trials} each."})
+    assert block.caption(both, "paper") == "8 or 5 each."
 
 
 @pytest.mark.parametrize(
