@@ -15,7 +15,7 @@ from privreg.schedules import ConstantRate, InverseSquareRootRate
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
 from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.population import Population
-from privreg.theory.noisy_sgd.release_geometry import release_geometry
+from privreg.theory.noisy_sgd.release_geometry import release_geometries, release_geometry
 from privreg.theory.noisy_sgd.release_loss import RELEASES, release_divergence, release_loss
 from privreg.theory.noisy_sgd.renyi_loss import (
     Record,
@@ -173,18 +173,20 @@ def test_geometry_is_that_of_the_dense_average(seed: int) -> None:
     law = random_law(rng)
     (record,) = random_records(rng, law, 1)
     times = np.cumsum(rng.uniform(0.2, 1.9, 3))
-    place = float(rng.uniform(0.01, times[-1]))
-    geometry = release_geometry(law, times=times, position=place)
-    assert geometry is not None
-    a, step = record.features, geometry.step
-    factors = np.column_stack([geometry.carry * a, geometry.cross * a])
-    core = np.array([[step**2 * (a**2 @ geometry.prior), -step], [-step, 0.0]])
-    covariance = np.diag(geometry.base) + factors @ core @ factors.T
-    _, joint = dense_joint(law, variance_at(law, np.append(times, place)), record, times, place)
-    fold = np.kron(np.full((1, 3), 1 / 3), np.eye(a.size))
-    np.testing.assert_allclose(
-        covariance, fold @ joint @ fold.T, atol=1e-9 * np.max(np.abs(covariance))
-    )
+    first, *others = places = rng.uniform(0.01, times[-1], 3).tolist()
+    alone = release_geometry(law, times=times, position=first)
+    together = release_geometries(law, times=times, position=places)
+    fold = np.kron(np.full((1, 3), 1 / 3), np.eye(record.features.size))
+    for place, geometry in zip([first, first, *others], [alone, *together], strict=True):
+        assert geometry is not None
+        a, step = record.features, geometry.step
+        factors = np.column_stack([geometry.carry * a, geometry.cross * a])
+        core = np.array([[step**2 * (a**2 @ geometry.prior), -step], [-step, 0.0]])
+        covariance = np.diag(geometry.base) + factors @ core @ factors.T
+        _, joint = dense_joint(law, variance_at(law, np.append(times, place)), record, times, place)
+        np.testing.assert_allclose(
+            covariance, fold @ joint @ fold.T, atol=1e-9 * np.max(np.abs(covariance))
+        )
 
 
 def integral_over_positions(
@@ -329,6 +331,7 @@ SECOND_ROUTES = {
     iterates_divergence: test_divergences_are_those_of_dense_laws,
     release_divergence: test_divergences_are_those_of_dense_laws,
     release_geometry: test_geometry_is_that_of_the_dense_average,
+    release_geometries: test_geometry_is_that_of_the_dense_average,
     release_loss: test_loss_of_a_shuffled_release_is_an_integral_over_positions,
     position_quadrature: test_position_quadrature_integrates_layers_of_any_schedule,
     PairSearch: test_search_is_pair_by_pair,
