@@ -135,8 +135,10 @@ class PairSearch(Computed):
         Parameters
         ----------
         times, position, order
-            As for `divergences`; the largest may be `inf`.
+            As for `divergences`, of one position and order; the largest may be `inf`.
         """
+        position = require_number("position", position, least=0)
+        order = require_number("order", order, above=1)
         values = self.divergences(times=times, position=position, order=order)
         first, second = np.unravel_index(np.argmax(self._of_pairs(values)), values.shape)
         return WorstPair(float(values[first, second]), int(first), int(second))
