@@ -37,7 +37,9 @@ class ErrorMoments:
         """A prediction for each setting; what is not finite has diverged."""
         require_setting(problem, rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            squared_bias = self.squared_bias + problem.misfit**2 * self.shift
+            # No misfit takes nothing of a shift, not even of an infinite one.
+            shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
+            squared_bias = self.squared_bias + shift
             energy = squared_bias + self.variance
             risk = rows.total(rows.eigenvalues * energy) / 2
             spread = rows.total(

@@ -14,8 +14,10 @@ from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.predictions import predict_over
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.methods.private_regression import PrivateRegression
+from privreg.prediction.moments import ErrorMoments
 from privreg.prediction.problem import FEATURE_LAWS, Problem
 from privreg.prediction.result import Regime
+from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
 from privreg.spectra import isotropic
@@ -197,3 +199,13 @@ def test_misfits_together_are_those_one_by_one():
             assert (each.regime, each.reason) == (alone.regime, alone.reason)
     with pytest.raises(ValueError, match="misfits must have shape"):
         predict_over(case, METHODS, BUDGET, misfits=[])
+
+
+def test_no_misfit_takes_nothing_of_an_infinite_shift():
+    """A plan's settings are followed at its largest misfit, where one of them may diverge."""
+    case = problem()
+    rows = rows_of(case)
+    ones = np.ones((1, rows.eigenvalues.size))
+    (found,) = ErrorMoments(ones, ones, np.inf * ones).predictions(case, rows)
+    (plain,) = ErrorMoments(ones, ones).predictions(case, rows)
+    assert found.excess_risk == plain.excess_risk < np.inf
