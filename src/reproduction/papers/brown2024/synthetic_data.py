@@ -25,10 +25,11 @@ def draw(
 ) -> tuple[ArraySamples, NDArray[np.float64]]:
     """A data set and its target, as in Definition 1.1 or, with a random covariance, Appendix B."""
     from privreg.algorithms.samples import ArraySamples
+    from privreg.noise.normals import standard_normal
 
     target = unit_vector(dimension, rng)
     root = covariance_root(dimension, rng) if anisotropic else None
-    features = rng.standard_normal((sample_size, dimension))
+    features = standard_normal(rng, (sample_size, dimension))
     if root is not None:
         features = features @ root.T
     labels = features @ target + label_noise_mean
