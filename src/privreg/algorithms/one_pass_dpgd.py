@@ -38,8 +38,8 @@ def fit(
     """Run every setting of a mechanism over given samples, with the same private noise directions.
 
     Blocks of samples go through matrix products: inside a block a prediction depends on earlier
-    samples only through inner products that all settings share. One setting alone has nothing to
-    share and goes from sample to sample; the two ways agree up to rounding.
+    samples only through inner products that all settings share. One setting alone and tables of
+    few columns go from sample to sample, which is quicker; the two ways agree up to rounding.
 
     Parameters
     ----------

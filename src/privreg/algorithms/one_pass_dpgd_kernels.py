@@ -200,6 +200,63 @@ def step_rows(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def step_narrow_rows(  # type: ignore[no-untyped-def]
+    rows,
+    labels,
+    directions,
+    step_shape,
+    noise_shape,
+    bounds,
+    amplitude,
+    clip_norm,
+    in_range,
+    parameters,
+):
+    """All settings, sample by sample; `parameters` (d, settings) are moved in place.
+
+    `directions` are as for `step_rows`, the other arguments as for `step_block`.
+
+    Returns whether all rows and labels are in the range of `is_within_range`; where not,
+    nothing is moved.
+    """
+    dimension, settings = parameters.shape
+    squared_norms = np.empty(len(rows))
+    for k in range(len(rows)):
+        squared_norms[k] = inner_product(rows[k], rows[k])
+        if not in_range and not (1e-100 <= squared_norms[k] <= 1e100 and abs(labels[k]) <= 1e110):
+            return False
+    kick = 2 * clip_norm * amplitude
+    moves = np.empty(settings)
+    for k in range(len(rows)):
+        cap = 2 / squared_norms[k] if squared_norms[k] > 0 else 0.0
+        inverse_norm = 1 / math.sqrt(squared_norms[k]) if squared_norms[k] > 0 else 0.0
+        moves[:] = -labels[k]
+        for i in range(dimension):
+            value, own = rows[k, i], parameters[i]
+            for setting in range(settings):
+                moves[setting] += value * own[setting]
+        for shape in range(step_shape.shape[1]):
+            size = step_shape[k, shape]
+            of_shape = slice(bounds[shape], bounds[shape + 1])
+            move, norms, amplitudes = moves[of_shape], clip_norm[of_shape], amplitude[of_shape]
+            for setting in range(len(move)):
+                threshold = norms[setting] * inverse_norm
+                clipped = max(-threshold, min(threshold, move[setting]))
+                move[setting] = min(amplitudes[setting] * size, cap) * clipped
+            kicks = kick[of_shape]
+            for i in range(dimension):
+                value, own = rows[k, i], parameters[i, of_shape]
+                if len(directions) > 0:
+                    spread = noise_shape[k, shape] * directions[k, i]
+                    for setting in range(len(own)):
+                        own[setting] += kicks[setting] * spread - value * move[setting]
+                else:
+                    for setting in range(len(own)):
+                        own[setting] -= value * move[setting]
+    return True
+
+
+@njit(cache=True, nogil=True)
 def isotropic_steps(  # type: ignore[no-untyped-def]
     rng,
     dimension,

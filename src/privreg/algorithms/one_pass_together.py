@@ -27,6 +27,8 @@ from privreg.validation import (
 )
 
 CHUNK, ROWS_OF_ONE = 32, 1024
+# Up to so many columns, inner products between the samples of a block cost more than they save.
+NARROW = 16
 
 
 def fit_together(
@@ -72,9 +74,10 @@ def fit_together(
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, sample_size=runs.sample_size)
-    if runs.settings == 1:
-        return [_fit_one(mechanisms[0], features, labels, rng)]
     dimension = features.shape[1]
+    if runs.settings == 1 or dimension <= NARROW:
+        parameters = _fit_rows(runs, features, labels, rng)
+        return [parameters[part] for part in runs.parts]
     parameters = np.zeros((runs.settings, dimension))
     chunks = np.arange(0, runs.sample_size, CHUNK)
     noisy_chunks = np.logical_or.reduceat(np.any(runs.noise_shape > 0, axis=1), chunks)
@@ -246,39 +249,40 @@ class _Runs:
         return [slice(*ends) for ends in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
 
 
-def _fit_one(
-    mechanism: Mechanism,
+def _fit_rows(
+    runs: _Runs,
     features: NDArray[np.float64],
     labels: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
+    """As `fit_together`, from sample to sample."""
     dimension = features.shape[1]
-    parameters = np.zeros(dimension)
-    for start in range(0, mechanism.sample_size, ROWS_OF_ONE):
+    one = runs.settings == 1
+    parameters = np.zeros(dimension if one else (dimension, runs.settings))
+    for start in range(0, runs.sample_size, ROWS_OF_ONE):
         block = slice(start, start + ROWS_OF_ONE)
         rows, targets = np.ascontiguousarray(features[block]), labels[block]
-        noise = mechanism.noise_shape[block]
-        # The same draws as for several settings: none for a chunk without noise.
-        noisy = np.logical_or.reduceat(noise > 0, np.arange(0, len(noise), CHUNK))
+        steps, noise = runs.step_shape[block], runs.noise_shape[block]
+        # The same draws as in blocks: none for a chunk without noise.
+        noisy = np.logical_or.reduceat(np.any(noise > 0, axis=1), np.arange(0, len(noise), CHUNK))
         drawn = noisy.repeat(CHUNK)[: len(noise)]
         directions = np.zeros(rows.shape if drawn.any() else (0, dimension))
         if len(directions):
             directions[drawn] = standard_normal(rng, (int(np.count_nonzero(drawn)), dimension))
         for in_range in (False, True):
-            if kernels.step_rows(
-                rows,
-                targets,
-                directions,
-                mechanism.step_shape[block],
-                noise,
-                mechanism.amplitude[0],
-                mechanism.clip_norm[0],
-                in_range,
-                parameters,
-            ):
+            data = (rows, targets, directions)
+            if one:
+                scales = (runs.amplitude[0], runs.clip_norm[0])
+                moved = kernels.step_rows(
+                    *data, steps[:, 0], noise[:, 0], *scales, in_range, parameters
+                )
+            else:
+                scales = (runs.bounds, runs.amplitude, runs.clip_norm)
+                moved = kernels.step_narrow_rows(*data, steps, noise, *scales, in_range, parameters)
+            if moved:
                 break
             rows, targets, _ = rescaled(Chunk(rows, targets, row_norms(rows)))
-    return parameters[None]
+    return parameters[None] if one else np.ascontiguousarray(parameters.T)
 
 
 def _recorded(runs: _Runs, rng: np.random.Generator, record: ArrayLike | None) -> NDArray[np.int64]:

@@ -74,11 +74,6 @@ def test_the_smallest_case_that_moved_an_output_by_1e128():
         np.testing.assert_allclose(moved.ravel(), [0.25, 0.0], rtol=1e-12)
 
 
-# One setting goes from row to row, several go through products of blocks.
-settings = pytest.mark.parametrize("settings", [1, 2])
-
-
-@settings
 def test_one_pass_steps_are_bounded_for_every_finite_row(settings):
     """A step of η on a gradient clipped to C moves at most η C, and later rows contract."""
     mechanism = one_pass_dpgd.Mechanism(
@@ -93,7 +88,6 @@ def test_one_pass_steps_are_bounded_for_every_finite_row(settings):
                 assert np.all(np.linalg.norm(moved, axis=1) <= 0.05 * (1 + 1e-12))
 
 
-@settings
 def test_one_pass_short_and_long_rows_move_what_real_numbers_say(settings):
     mechanism = one_pass_dpgd.Mechanism(
         [0.1], [0.0], [1.0] * settings, [0.5] * settings, Budget(np.inf)
@@ -109,7 +103,6 @@ def test_one_pass_short_and_long_rows_move_what_real_numbers_say(settings):
         assert moved[-1, 0] == pytest.approx(expected, rel=1e-9, abs=1e-90)
 
 
-@settings
 def test_a_row_too_long_to_move_anything_leaves_later_steps_alone(settings):
     """Its products with other rows are infinite or no numbers before it is rescaled."""
     mechanism = one_pass_dpgd.Mechanism(

@@ -82,7 +82,6 @@ def test_rows_of_zeros_move_nothing(budget_free_noise: float) -> None:
     np.testing.assert_allclose(found, theta, rtol=1e-12, atol=1e-16)
 
 
-@pytest.mark.parametrize("settings", [1, 2])
 def test_a_row_alone_moves_by_its_gradient_and_its_noise(settings: int) -> None:
     mechanism = one_pass_dpgd.Mechanism(
         [0.2], [0.3], np.ones(settings), np.full(settings, 0.5), Budget(np.inf)
@@ -93,7 +92,6 @@ def test_a_row_alone_moves_by_its_gradient_and_its_noise(settings: int) -> None:
     np.testing.assert_allclose(found, np.tile(expected, (settings, 1)), rtol=1e-12)
 
 
-@pytest.mark.parametrize("settings", [1, 2])
 def test_long_rows_alone_leave_the_noise_as_it_is(settings: int) -> None:
     """As they are, the product of such a row with earlier noise overflows in both directions."""
     rows = np.tile([1.7e308, -1.7e308], (40, 1))

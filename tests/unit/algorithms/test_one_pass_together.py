@@ -54,6 +54,11 @@ def paths(mechanisms: list[Mechanism], isotropic: bool) -> list[np.ndarray]:
     return one_pass_together.risk_paths_together(mechanisms, model, rng(), record=[0, 7, ROWS])
 
 
+@pytest.fixture(params=[one_pass_together.NARROW, 0], ids=["rows", "blocks"], autouse=True)
+def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_pass_together, "NARROW", request.param)
+
+
 def test_fits_are_those_of_each_mechanism_alone() -> None:
     mechanisms = [mechanism(schedule) for schedule in NOISY]
     together = one_pass_together.fit_together(mechanisms, *rows(), rng())
@@ -63,6 +68,16 @@ def test_fits_are_those_of_each_mechanism_alone() -> None:
         np.testing.assert_allclose(found, alone, rtol=1e-10, atol=1e-12)
     # Neither shape is taken for another's, nor their noise.
     assert np.abs(together[0][1] - together[2][0]).max() > 1e-3
+
+
+def test_settings_of_few_columns_are_those_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanisms = [*map(mechanism, NOISY), mechanism(Polynomial(1.0, 0.0)), noiseless(NOISY[0])]
+    found = []
+    for narrow in (DIMENSION, DIMENSION - 1):
+        monkeypatch.setattr(one_pass_together, "NARROW", narrow)
+        found.append(np.vstack(one_pass_together.fit_together(mechanisms, *rows(), rng())))
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-13)
+    assert (found[0] != found[1]).any()
 
 
 @pytest.mark.parametrize("isotropic", [False, True])
