@@ -158,6 +158,8 @@ OPERATIONS: dict[str, Formula] = {
     "simulation/brown2024/ten_features": _screened,
     "simulation/choquettechoo2024/private_training": _private_training,
     "simulation/choquettechoo2024/scaling_decay": _scaling,
+    "simulation/choquettechoo2024/scaling_dimension": _scaling,
+    "simulation/choquettechoo2024/scaling_step": _scaling,
     "simulation/choquettechoo2024/unclipped_runs": _responses,
     "simulation/lin2025/martingales": _martingales(lambda p: p.horizon, 90),
     "simulation/lin2025/pair_losses": _pair_losses,
@@ -184,12 +186,23 @@ REASONS = {
     "products of public noise 11 %",
     "simulation/anon2024/tuned_risk_slow": "recursion over rows 48 %, FFTs 12 %",
     "simulation/anon2024/tuned_risk_steep": "as tuned_risk_slow",
-    "simulation/bombari2025/housing_sample_sizes": "eight columns: recursion in blocks of 32 rows "
-    "35 %, calls around it 22 %",
+    "simulation/bombari2025/housing_heat_maps": "eight columns: steps from row to row 30 %, losses "
+    "20 %, splits of the table 20 %",
+    "simulation/bombari2025/housing_sample_sizes": "eight columns: steps from row to row 35 %, "
+    "losses 10 %, splits and schedules 30 %",
     "simulation/bombari2025/martingales": "Python, 400 µs a step of 16 trials: short vectors",
-    "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 50 %, at 18 GFLOP/s",
-    "simulation/bombari2025/sample_sizes": "draws 36 %, vectors of 100 between them 22 %, "
-    "schedules of 10⁶ steps 26 %",
+    "simulation/bombari2025/mnist_heat_maps": "products of 32 rows 65 %, at 45 GFLOP/s; losses "
+    "11 %, draws 4 %",
+    "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 38 %, draws 20 %, losses "
+    "10 %, splits of the table 10 %",
+    "simulation/bombari2025/sample_sizes": "draws 45 %, vectors of 100 between them 22 %, the "
+    "isotropic chain 21 %, shapes of schedules 7 %",
+    "simulation/brown2024/fixed_ratio": "three Gram matrices 45 %, at 45 GFLOP/s and with a sum a "
+    "chunk; tables 26 %, clipped sums 14 %, copies 6 %",
+    "simulation/brown2024/fixed_ratio_anisotropic": "tables and their rotation 39 %, Gram matrices "
+    "37 %, clipped sums 12 %",
+    "simulation/brown2024/hundred_features": "draws 25 %, Gram matrices 20 %, at 42 GFLOP/s; "
+    "residuals 8 %, clipped sums 9 %, tables and copies, norms and checks of chunks 25 %",
     "simulation/brown2024/ten_features": "screening 23 %, draws 23 %, sums 14 %, copies 8 %",
     "simulation/choquettechoo2024/scaling_decay": "FFTs 52 %, noise 21 %, steps 11 %",
     "simulation/choquettechoo2024/unclipped_runs": "Python, 140 µs a step of both label noises: "

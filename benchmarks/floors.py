@@ -1,6 +1,6 @@
 """Floors of the largest jobs: what their draws, arithmetic and memory take at the machine's rates.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/floors.py [--results results]
+    python benchmarks/floors.py [--results results]
 
 Reads the logs of a build, and prints the papers' twenty largest jobs as a Markdown table, each of
 all its shards, without the starts of processes:
@@ -9,15 +9,16 @@ all its shards, without the starts of processes:
 
 The three are summed, for they are phases that follow each other: rows are drawn, then multiplied,
 and bytes are declared of passes beyond the caches that do little arithmetic. Rates are measured in
-the same run on one core. Draws are 64-bit numbers, which the generator counts in one trial; each is
-taken for a normal. Operations and bytes are declared in `declared_work.py`. The ratio is that of
-the time in `workflow/costs.json`, recorded on a quiet machine, if it is of the build's parameters
-and trials, else of the build's time. The program fails if a ratio above 2 has no reason.
+the same run on one core, held to the instructions that jobs are held to. Draws are 64-bit numbers,
+which the generator counts in one trial; each is taken for a normal. Operations and bytes are
+declared in `declared_work.py`. The ratio is that of the build's time, so that the program belongs
+on the machine of the build, while nothing else runs. It fails if a ratio above 2 has no reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -35,6 +36,7 @@ from reproduction.pipeline.config import STUDIES
 from reproduction.pipeline.costs import COSTS, merged, took
 from reproduction.pipeline.plan import Plan
 from reproduction.pipeline.prediction import START, Cost, read_costs
+from reproduction.pipeline.processor import pinned
 
 LARGEST, TOLERATED, UNKNOWN, REPEATS = 20, 2.0, "no reason", 50
 
@@ -43,6 +45,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--results", type=Path, default=Path("results"))
     results = parser.parse_args().results
+    environment = {**os.environ, **pinned(), "OPENBLAS_NUM_THREADS": "1"}
+    if environment != dict(os.environ):
+        # Libraries have read theirs by now.
+        os.execve(sys.executable, [sys.executable, *sys.argv], environment)
     if not (results / "logs").exists():
         print(f"{results / 'logs'} is not there: nothing to compare before a build")
         return 0
@@ -51,21 +57,20 @@ def main() -> int:
         f"{1e9 * rates.normal:.1f} ns a normal, {rates.product / 1e9:.0f} GFLOP/s in products, "
         f"{rates.bandwidth / 1e9:.0f} GB/s\n"
     )
-    print("| job | 10⁶ draws | GFLOP | GB | floor, s | recorded, s | build, s | ratio | why |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
+    print("| job | 10⁶ draws | GFLOP | GB | floor, s | build, s | ratio | why |")
+    print("|---|---:|---:|---:|---:|---:|---:|---|")
     unexplained = False
-    for key, job in largest(results / "logs"):
-        work = Work.of(plan, key, job.built, results)
+    for key, built in largest(results / "logs"):
+        work, seconds = Work.of(plan, key, built, results), _alone(built)
         floor = work.seconds(rates)
-        ratio = nan if floor is None else job.seconds / floor
+        ratio = nan if floor is None else seconds / floor
         why = "" if ratio <= TOLERATED else REASONS.get(key, UNKNOWN)
         unexplained |= why == UNKNOWN
         cells = (
             key.replace("simulation/", ""),
             *work.cells(),
             "" if floor is None else f"{floor:.1f}",
-            "" if job.recorded is None else f"{_alone(job.recorded):.0f}",
-            f"{_alone(job.built):.0f}",
+            f"{seconds:.0f}",
             "" if floor is None else f"{ratio:.1f}" if ratio < 10 else f"{ratio:.0f}",
             why,
         )
@@ -106,28 +111,13 @@ def fastest(run: Callable[[], object]) -> float:
     return min(seconds)
 
 
-class Job(NamedTuple):
-    """A stage of a build; its seconds without starts, and those recorded of the same work."""
-
-    built: Cost
-    recorded: Cost | None
-
-    @property
-    def seconds(self) -> float:
-        return _alone(self.recorded or self.built)
-
-
-def largest(logs: Path) -> list[tuple[str, Job]]:
+def largest(logs: Path) -> list[tuple[str, Cost]]:
     """The largest jobs of the papers that a build has finished, in falling order."""
-    found = {}
-    for key, recorded in read_costs(COSTS).items():
-        if key.split("/")[1] == STUDIES or (built := took(logs, key)) is None:
-            continue
-        same = (recorded.trials, recorded.parameters) == (built.trials, built.parameters)
-        found[key] = Job(built, recorded if same else None)
+    keys = (key for key in read_costs(COSTS) if key.split("/")[1] != STUDIES)
+    found = {key: built for key in keys if (built := took(logs, key)) is not None}
     if not found:
         sys.exit(f"error: {logs} must hold logs of a build, got none")
-    return sorted(found.items(), key=lambda item: -item[1].seconds)[:LARGEST]
+    return sorted(found.items(), key=lambda item: -_alone(item[1]))[:LARGEST]
 
 
 class Work(NamedTuple):

@@ -207,7 +207,8 @@ def _split(
     chunks = rescale_samples(samples, np.array([clip_norm])).chunks()
     with np.errstate(over="ignore", invalid="ignore"):
         for features, labels, norms in chunks:
-            residual = np.max(np.abs(labels[:, None] - features @ centres.T), axis=1)
+            # Centres by rows: the maximum over them then runs along contiguous numbers.
+            residual = np.max(np.abs(labels - centres @ features.T), axis=0)
             # The margin covers rounding of the residuals, so that no row is called safe by an ulp.
             longest = norms * (residual + norms * radius) * (1 + 1e-9)
             safe = longest <= clip_norm
