@@ -272,13 +272,19 @@ def _fit_rows(
         for in_range in (False, True):
             data = (rows, targets, directions)
             if one:
-                scales = (runs.amplitude[0], runs.clip_norm[0])
-                moved = kernels.step_rows(
-                    *data, steps[:, 0], noise[:, 0], *scales, in_range, parameters
-                )
+                shapes = (steps[:, 0], noise[:, 0], runs.amplitude[0], runs.clip_norm[0])
+                moved = kernels.step_rows(*data, *shapes, in_range, parameters)
             else:
-                scales = (runs.bounds, runs.amplitude, runs.clip_norm)
-                moved = kernels.step_narrow_rows(*data, steps, noise, *scales, in_range, parameters)
+                moved = kernels.step_narrow_rows(
+                    *data,
+                    steps,
+                    noise,
+                    runs.bounds,
+                    runs.amplitude,
+                    runs.clip_norm,
+                    in_range,
+                    parameters,
+                )
             if moved:
                 break
             rows, targets, _ = rescaled(Chunk(rows, targets, row_norms(rows)))

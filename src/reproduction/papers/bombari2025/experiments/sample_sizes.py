@@ -17,7 +17,7 @@ from reproduction.papers.bombari2025 import setting
 if TYPE_CHECKING:
     from privreg.algorithms.one_pass_mechanism import Mechanism
     from privreg.privacy.budget import Budget
-    from privreg.schedules import Schedule
+    from privreg.schedules import Harmonic, Polynomial
 
 PLACE = "Figure 7"
 
@@ -147,7 +147,11 @@ summarise = stage(AXES, means(run, spread=["risk"]), compared)
 
 @cache
 def _mechanism(
-    schedule: Schedule, sample_size: int, dimension: int, budget: Budget, clip_constant: float
+    schedule: Polynomial | Harmonic,
+    sample_size: int,
+    dimension: int,
+    budget: Budget,
+    clip_constant: float,
 ) -> Mechanism:
     """Made once for all trials: the noise of 10⁶ steps takes a third of the time of a run."""
     from privreg.algorithms.one_pass_mechanism import Mechanism
@@ -161,7 +165,7 @@ def _mechanism(
     )
 
 
-def _schedule(parameters: Parameters, schedule: str, chosen: Dataset) -> Schedule:
+def _schedule(parameters: Parameters, schedule: str, chosen: Dataset) -> Polynomial | Harmonic:
     from privreg.schedules import Harmonic, Polynomial
 
     amplitude = float(chosen.amplitude)
