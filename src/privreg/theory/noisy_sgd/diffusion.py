@@ -39,6 +39,8 @@ from privreg.validation import (
 LARGEST = 1e30
 # Exponents of decay up to which a gradient flow is written as a move from its start.
 EARLY = 1e-6
+# Linear systems of so many panels and eigenvalues are solved in one call; they stay in cache.
+SYSTEMS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,40 +335,55 @@ class HomogenisedSGD(Computed):
 
 def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
     """Variances by distinct eigenvalue at each panel's nodes, (panels, stages + 1, g)."""
-    problem, edges = law.problem, law._edges
-    dimension, noise = problem.dimension, law.gradient_noise_std**2
-    eigenvalues = law.distinct_eigenvalues
-    curvatures = eigenvalues + problem.ridge
-    risk_weights = law._risk_weights
-    nodes, matrix = radau_nodes(STAGES), integration_matrix(STAGES)
-    identity = np.eye(STAGES)
-    values = np.zeros((edges.size - 1, STAGES + 1, eigenvalues.size))
-    current = np.zeros(eigenvalues.size)
-    widths = np.diff(edges)
-    times = edges[:-1, None] + widths[:, None] * nodes
-    rates, integrals = law.schedule.rate(times), law.schedule.integral(times)
-    for panel, width in enumerate(widths):
-        rate = rates[panel]
-        flow_risk = law._flow_risk(integrals[panel])
-        square = rate**2
-        drift = identity + 2.0 * width * curvatures[:, None, None] * (matrix * rate)
-        noise_part = current[:, None] + (width * noise / dimension) * (matrix @ square)
-        response = np.linalg.solve(
-            drift,
-            np.concatenate(
-                [
-                    noise_part[:, :, None],
-                    (2.0 * width / dimension) * eigenvalues[:, None, None] * (matrix * square),
-                ],
-                axis=2,
-            ),
-        )
-        free, gain = response[:, :, 0], response[:, :, 1:]
-        risk = np.linalg.solve(
-            identity - 0.5 * np.tensordot(risk_weights, gain, axes=1),
-            flow_risk + 0.5 * risk_weights @ free,
-        )
-        values[panel, 0] = current
-        values[panel, 1:] = (free + gain @ risk).T
-        current = values[panel, -1]
+    panels, groups = law._edges.size - 1, law.distinct_eigenvalues.size
+    values = np.zeros((panels, STAGES + 1, groups))
+    current = np.zeros(groups)
+    at_once = max(SYSTEMS_AT_ONCE // groups, 1)
+    for first in range(0, panels, at_once):
+        part = slice(first, first + at_once)
+        kept, added, gain, forced, fed = _panel_systems(law, law._edges[first : part.stop + 1])
+        risks, starts = np.empty_like(forced), np.empty((len(forced), groups))
+        # A panel needs of the one before it the variances at its end alone.
+        ends = zip(kept[:, :, -1], added[:, :, -1], gain[:, :, -1], strict=True)
+        for panel, (keeps, adds, gains) in enumerate(ends):
+            starts[panel] = current
+            risks[panel] = forced[panel] + fed[panel] @ current
+            current = keeps * current + adds + gains @ risks[panel]
+        values[part, 0] = starts
+        stages = kept * starts[:, :, None] + added + (gain @ risks[:, None, :, None])[..., 0]
+        values[part, 1:] = stages.swapaxes(1, 2)
     return values
+
+
+def _panel_systems(
+    law: HomogenisedSGD, edges: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], ...]:
+    """Solutions of the linear systems of the panels between these edges, given their starts.
+
+    With V the variances at a panel's start, risks at its stages are forced + fed @ V, variances
+    there kept V + added + gain @ risks. Returned are kept and added, (panels, g, stages), gain,
+    (panels, g, stages, stages), forced, (panels, stages), and fed, (panels, stages, g).
+    """
+    problem, eigenvalues, weights = law.problem, law.distinct_eigenvalues, law._risk_weights
+    nodes, matrix, identity = radau_nodes(STAGES), integration_matrix(STAGES), np.eye(STAGES)
+    widths = np.diff(edges)[:, None]
+    times = edges[:-1, None] + widths * nodes
+    rates = np.asarray(law.schedule.rate(times), dtype=np.float64)
+    square, step = rates**2, widths / problem.dimension
+    slopes = (2.0 * widths * (eigenvalues + problem.ridge))[:, :, None, None]
+    drift = identity + slopes * (matrix * rates[:, None, None, :])
+    right = np.empty((*drift.shape[:3], STAGES + 2))
+    right[..., 0] = 1.0
+    right[..., 1] = (step * law.gradient_noise_std**2 * (square @ matrix.T))[:, None, :]
+    sources = (2.0 * step * eigenvalues)[:, :, None, None]
+    right[..., 2:] = sources * (matrix * square[:, None, None, :])
+    response = np.asarray(np.linalg.solve(drift, right), dtype=np.float64)
+    kept, added, gain = response[..., 0], response[..., 1], response[..., 2:]
+    flow_risk = law._flow_risk(np.asarray(law.schedule.integral(times)))
+    known = (flow_risk + 0.5 * weights @ added)[:, :, None]
+    started = 0.5 * (weights[:, None] * kept).swapaxes(1, 2)
+    feedback = identity - 0.5 * np.tensordot(gain, weights, axes=(1, 0))
+    solved = np.asarray(
+        np.linalg.solve(feedback, np.concatenate([known, started], axis=2)), np.float64
+    )
+    return kept, added, gain, solved[:, :, 0], solved[:, :, 1:]

@@ -152,12 +152,7 @@ def pair_divergence(
     """
     shift = geometry.step * (_pull(geometry, second) - _pull(geometry, first))
     laws = [_covariance(geometry, record) for record in (first, second)]
-    try:
-        return renyi_divergence(shift, *laws, order=order)
-    except ValueError as error:
-        raise IndistinctError(
-            f"first and second must be records that double precision can tell apart, got {error}"
-        ) from None
+    return _distinct_divergence(shift, *laws, order=order)
 
 
 def iterates_divergence(
@@ -221,7 +216,7 @@ def iterates_divergence(
         prior=prior,
     )
     p, q = (_covariance(conditional, record) for record in (first, second))
-    spread = renyi_divergence(np.zeros(prior.size), p, q, order=order)
+    spread = _distinct_divergence(np.zeros(prior.size), p, q, order=order)
     mixture = combine(p, q, first_weight=1.0 - order, second_weight=order)
     if np.isinf(spread) or mixture is None:
         return np.inf
@@ -231,6 +226,18 @@ def iterates_divergence(
     covariance = np.outer(signs, signs) * (features.T @ (forecast[:, None] * features))
     form = mixture.inverse_form(geometry.carry[:, None] * features)
     return spread + _averaged_quadratic(form, mean, covariance, order)
+
+
+def _distinct_divergence(
+    shift: NDArray[np.float64], p: LowRankUpdate, q: LowRankUpdate, *, order: float
+) -> float:
+    """The divergence, or a refusal that names the records where rounding has spoilt their laws."""
+    try:
+        return renyi_divergence(shift, p, q, order=order)
+    except ValueError as error:
+        raise IndistinctError(
+            f"first and second must be records that double precision can tell apart, got {error}"
+        ) from None
 
 
 def _pull(geometry: ReleaseGeometry, record: Record) -> NDArray[np.float64]:

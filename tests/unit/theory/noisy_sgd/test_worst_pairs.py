@@ -126,7 +126,9 @@ def test_proxies_equal_their_definition_and_bound_the_search() -> None:
     worst = search.worst(times=[3.0], position=2.5, order=2.0).divergence
     subset = np.unique(top)
     partial = PairSearch(law, features[subset], labels[subset])
-    assert partial.worst(times=[3.0], position=2.5, order=2.0).divergence <= worst
+    # Sums over other numbers of records round otherwise.
+    found = partial.worst(times=[3.0], position=2.5, order=2.0).divergence
+    assert found <= worst * (1 + 1e-12)
 
 
 def test_proxies_at_several_points_are_those_at_each() -> None:
