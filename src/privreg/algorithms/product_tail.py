@@ -165,20 +165,25 @@ def _smooth(
         penalty = np.sum((bends / width) ** 2) + flat @ flat
         return float((misfit @ misfit / variance + penalty) / 2)
 
-    damping, now = 1.0, value(eta)
-    hessian = np.eye(size)
-    for _ in range(200):
-        mass = np.exp(eta)
-        weights = np.where(second @ eta > 0, CONVEX, CONCAVE) ** -2
-        flat = np.maximum(first @ eta + FALL, 0.0) / STRICT**2
+    def derivatives(log_counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mass = np.exp(log_counts)
+        weights = np.where(second @ log_counts > 0, CONVEX, CONCAVE) ** -2
+        flat = np.maximum(first @ log_counts + FALL, 0.0) / STRICT**2
         active = first[flat > 0] / STRICT
         penalty = second.T @ (weights[:, None] * second)
-        slope = -(counts - mass) * mass / variance + penalty @ eta + first.T @ flat
-        hessian = np.diag(mass**2 / variance) + penalty + active.T @ active
+        slope = -(counts - mass) * mass / variance + penalty @ log_counts + first.T @ flat
+        return slope, np.diag(mass**2 / variance) + penalty + active.T @ active
+
+    damping, now = 1.0, value(eta)
+    slope, hessian, stale = np.zeros(size), np.eye(size), True
+    for _ in range(200):
+        if stale:
+            slope, hessian = derivatives(eta)
         moved = eta - np.linalg.solve(hessian + damping * np.eye(size), slope)
         moved = np.clip(moved, -700.0, top)
         after = value(moved)
-        if after < now:
+        stale = after < now
+        if stale:
             gain, eta, now, damping = now - after, moved, after, max(damping / 5, 1e-9)
             if gain < 1e-9 * (1 + now):
                 break
