@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -18,6 +19,15 @@ os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".pytest_cache" / "numba")
 _beside = ROOT.parent / "shared" / "data"
 if "PRIVREG_DATA" not in os.environ and _beside.is_dir():
     os.environ["PRIVREG_DATA"] = str(_beside)
+
+
+# Collecting makes millions of objects that stay, which the collector would walk again and again.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
