@@ -19,7 +19,7 @@ from reproduction.papers.choquettechoo2024.features import (
     feature_map,
 )
 from reproduction.papers.choquettechoo2024.mechanisms import prefix_errors
-from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs, correlated
+from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs, correlate
 from reproduction.papers.choquettechoo2024.training import (
     Schedule,
     Settings,
@@ -62,30 +62,30 @@ def runs(theory, table):
 
 
 def test_clipped_gradients_equal_a_loop_over_records(rng):
-    size, dimension, classes, models = 12, 5, 4, (2, 3)
+    size, dimension, classes, models = 12, 5, 4, 6
     features = rng.standard_normal((size, dimension)).astype(np.float32)
     labels = rng.integers(0, classes, size)
-    theta = rng.standard_normal((dimension, classes, *models)).astype(np.float32)
+    theta = rng.standard_normal((classes, models, dimension)).astype(np.float32)
     found = clipped_mean_gradient(
         features,
-        np.eye(classes, dtype=np.float32)[labels],
+        np.eye(classes, dtype=np.float32)[:, labels],
         theta,
         clip_norm=0.9,
         norms=np.linalg.norm(features, axis=1),
     )
     clipped = 0
-    for model in np.ndindex(models):
-        total = np.zeros((dimension, classes))
+    for model in range(models):
+        total = np.zeros((classes, dimension))
         for x, label in zip(features.astype(float), labels, strict=True):
-            residual = softmax(x @ theta[(..., *model)])
+            residual = softmax(theta[:, model] @ x)
             residual[label] -= 1
-            gradient = np.outer(x, residual)
+            gradient = np.outer(residual, x)
             norm = np.linalg.norm(gradient)
             clipped += norm > 0.9
             total += gradient * min(1, 0.9 / norm)
         # Single precision: relative 6e-8 a rounding, sums of some tens of terms below 1.
-        np.testing.assert_allclose(found[(..., *model)], total / size, atol=5e-6)
-    assert 0 < clipped < size * 6
+        np.testing.assert_allclose(found[:, model], total / size, atol=5e-6)
+    assert 0 < clipped < size * models
 
 
 def test_rates_fall_over_the_last_steps_and_momentum_is_that_of_heavy_ball(rng):
@@ -93,34 +93,35 @@ def test_rates_fall_over_the_last_steps_and_momentum_is_that_of_heavy_ball(rng):
     shares = schedule.rate_shares(8)
     np.testing.assert_allclose(shares, [1, 1, 1, 1, 0.775, 0.55, 0.325, 0.1], rtol=1e-6)
     # Records without features have no gradient, so that only the noise moves.
-    noise = rng.standard_normal((8, 3, 2)).astype(np.float32)
-    to = Settings(noise.reshape(1, 8, 6), np.array([[0.5]]), np.array([[2.0]]), np.array([0.9]))
-    found = train(
-        np.zeros((8, 3), np.float32), np.zeros(8, int), classes=2, schedule=schedule, to=to
-    )
-    theta, velocity = np.zeros((3, 2)), np.zeros((3, 2))
-    for share, draw in zip(shares, noise, strict=True):
+    noise = rng.standard_normal((8, 2, 1, 3)).astype(np.float32)
+    std, rates, momentum = np.array([[0.5], [0.0]]), np.full(2, 2.0), np.full(2, 0.9)
+    to = Settings(noise, std, rates, momentum)
+    found = train(np.zeros((8, 3), np.float32), np.zeros(8, int), schedule=schedule, to=to)
+    theta, velocity = np.zeros((2, 3)), np.zeros((2, 3))
+    for share, draw in zip(shares, noise[:, :, 0], strict=True):
         velocity = 0.9 * velocity + 0.5 * draw
         theta -= 2.0 * 0.1 * share * velocity
-    np.testing.assert_allclose(found[..., 0, 0], theta, atol=1e-5)
+    np.testing.assert_allclose(found[:, 0], theta, atol=1e-5)
+    assert not found[:, 1].any()
 
 
 def test_the_noise_of_every_mechanism_has_the_scale_that_its_budget_asks_for(runs, rng):
     steps, dimension, classes = 30, 40, 10
     white = rng.standard_normal((steps, dimension * classes), dtype=np.float32)
-    noise = np.stack([correlated(mechanism.decoder, white) for mechanism in runs.mechanisms])
-    std = runs.noise_std()
-    shape = std.shape
+    noise = np.empty((steps, classes, len(TRAINED), dimension), np.float32)
+    for at, mechanism in enumerate(runs.mechanisms):
+        correlate(mechanism.decoder, white, into=noise[:, :, at])
+    std = runs.noise_std
+    spread = np.einsum("mb,mk->mbk", std, np.eye(len(TRAINED))).reshape(std.size, -1)
     schedule = PARAMETERS.schedule(runs.batch_size)
-    to = Settings(noise, std, np.ones(shape), np.zeros(shape[0]))
+    to = Settings(noise, spread, np.ones(std.size), np.zeros(std.size))
     rows = runs.batch_size * PARAMETERS.steps_per_epoch
     found = train(
         np.zeros((rows, dimension), np.float32),
         np.zeros(rows, int),
-        classes=classes,
         schedule=schedule,
         to=to,
-    )
+    ).reshape(classes, *std.shape, dimension)
     weights = schedule.rate_shares(steps)
     count = dimension * classes
     low, high = chi2.ppf([1e-6, 1 - 1e-6], count)
@@ -132,7 +133,7 @@ def test_the_noise_of_every_mechanism_has_the_scale_that_its_budget_asks_for(run
             root = Budget.approximate(epsilon, 1e-5, neighbours="zero-out").root
             scale = matrices.sensitivity * 0.7 / (runs.batch_size * root)
             expected = scale * np.linalg.norm(weights @ decoder)
-            statistic = np.sum(found[..., at, place] ** 2) / expected**2
+            statistic = np.sum(found[:, at, place] ** 2) / expected**2
             assert low < statistic < high, name
             # The bounds tell noise of another size apart.
             assert statistic * (3 / 2) ** 2 > high
@@ -142,7 +143,8 @@ def test_the_noise_of_every_mechanism_has_the_scale_that_its_budget_asks_for(run
 def test_products_by_blocks_are_whole(runs, rng):
     white = rng.standard_normal((30, 7), dtype=np.float32)
     for mechanism in runs.mechanisms:
-        found = correlated(mechanism.decoder, white, block=8)
+        found = np.empty_like(white)
+        correlate(mechanism.decoder, white, into=found, block=8)
         np.testing.assert_allclose(found, mechanism.decoder @ white, atol=1e-4)
 
 
@@ -161,9 +163,7 @@ def test_the_budget_is_that_of_the_whole_matrix(runs, name):
             moved = np.zeros(30)
             moved[first :: PARAMETERS.steps_per_epoch] = change * (1 - 2 * np.array(signs))
             worst = max(worst, float(np.linalg.norm(encoder @ moved)))
-    for std, epsilon in zip(
-        runs.noise_std()[TRAINED.index(name)], PARAMETERS.epsilons, strict=True
-    ):
+    for std, epsilon in zip(runs.noise_std[TRAINED.index(name)], PARAMETERS.epsilons, strict=True):
         budget = Budget.approximate(epsilon, PARAMETERS.delta, neighbours="zero-out")
         # Never more than the budget; the search for ME meets its constraint to 1e-3.
         assert 0.5 * (worst / std) ** 2 <= budget.rho * (1 + 1e-6)
@@ -220,6 +220,6 @@ def test_training_without_noise_learns_and_shards_change_nothing(theory, table):
 
 
 def test_accuracy_counts_the_largest_scores():
-    theta = np.eye(2, dtype=np.float32)[:, :, None]
+    theta = np.eye(2, dtype=np.float32)[:, None]
     features = np.array([[2, 1], [0, 3], [5, 4]], np.float32)
     assert accuracy(features, np.array([0, 1, 1]), theta) == pytest.approx(2 / 3)

@@ -59,13 +59,17 @@ class Matrices(NamedTuple):
     sensitivity: float
 
 
-def prefix_errors(mechanism: str, setting: Participation) -> Mechanism:
-    """Errors of a mechanism, a baseline with its best number of stretches."""
+def prefix_errors(
+    mechanism: str, setting: Participation, stretches: int | None = None
+) -> Mechanism:
+    """Errors of a mechanism, a baseline with its best number of stretches or the one given."""
     maker = _MAKERS.get(mechanism)
     if maker is not None:
         return maker(setting)
     k = setting.participations
     counts = [count for count in range(1, k + 1) if k % count == 0 and setting.steps % count == 0]
+    if stretches is not None:
+        counts = [stretches]
     # One after another: each holds its matrices.
     tried = (_RESTARTED[mechanism](setting, count) for count in counts)
     return min(tried, key=lambda found: found.errors.mean)

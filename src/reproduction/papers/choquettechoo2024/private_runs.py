@@ -67,17 +67,21 @@ class Runs:
         errors = self._theory.mean_error.isel(schedule=0)
         return [self._mechanism(name, float(errors.sel(mechanism=name))) for name in TRAINED]
 
+    @cached_property
     def noise_std(self) -> FloatArray:
         """Standard deviation of the draws before they are correlated, (mechanisms, budgets)."""
-        sensitivity = np.array([mechanism.sensitivity for mechanism in self.mechanisms])
-        change = self.parameters.clip_norm / self.batch_size
-        return np.multiply.outer(sensitivity * change, self.parameters.noise_multipliers)
+        return np.array([each.sensitivity for each in self.mechanisms])[:, None] * self._changes
 
+    @cached_property
     def noise_levels(self) -> FloatArray:
         """Prefix error of the mean gradients, (mechanisms, budgets)."""
-        error = np.array([mechanism.error for mechanism in self.mechanisms])
+        return np.array([each.error for each in self.mechanisms])[:, None] * self._changes
+
+    @cached_property
+    def _changes(self) -> FloatArray:
+        """What a record may change of a mean gradient, times the noise multiplier, by budget."""
         change = self.parameters.clip_norm / self.batch_size
-        return np.multiply.outer(error * change, self.parameters.noise_multipliers)
+        return np.asarray(change * self.parameters.noise_multipliers)
 
     @cached_property
     def rates(self) -> dict[str, Rates]:
@@ -88,45 +92,50 @@ class Runs:
 
     def _chosen(self, name: str, rng: np.random.Generator) -> Rates:
         factors = np.array(self.parameters.rate_factors)
-        rates = factors / self.noise_levels()[..., None]
-        shape = rates.shape
-        noise_std = np.broadcast_to(self.noise_std()[..., None], shape)
+        rates = factors / self.noise_levels[..., None]
+        without = np.array(self.parameters.noiseless_rates)
         parts = self._parts(name, rng)
-        found = self._trained(
-            parts, rng, noise_std.reshape(shape[0], -1), rates.reshape(shape[0], -1)
-        )
-        scores = accuracy(*parts.measured["validation"], found).reshape(shape)
-        best = np.take_along_axis(rates, scores.argmax(axis=-1)[..., None], axis=-1)[..., 0]
-        without = np.array([self.parameters.noiseless_rates])
-        scores = accuracy(*parts.measured["validation"], self._noiseless(parts, without))
-        return Rates(best, float(without[0, scores[0].argmax()]))
+        noise_std = np.broadcast_to(self.noise_std[..., None], rates.shape)
+        found = self._trained(parts, rng, noise_std, rates, without)
+        scores = accuracy(*parts.measured["validation"], found)
+        private = scores[: rates.size].reshape(rates.shape)
+        best = np.take_along_axis(rates, private.argmax(axis=-1)[..., None], axis=-1)[..., 0]
+        return Rates(best, float(without[scores[rates.size :].argmax()]))
 
     def accuracies(self, name: str, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """Test accuracies by mechanism and budget, and the one without noise."""
         rates, parts = self.rates[name], self._parts(name, rng)
-        found = self._trained(parts, rng, self.noise_std(), rates.private)
-        noiseless = self._noiseless(parts, np.array([[rates.noiseless]]))
-        test = parts.measured["test"]
-        return accuracy(*test, found), float(accuracy(*test, noiseless)[0, 0])
+        without = np.array([rates.noiseless])
+        found = self._trained(parts, rng, self.noise_std, rates.private, without)
+        *private, noiseless = accuracy(*parts.measured["test"], found)
+        return np.reshape(private, rates.private.shape), float(noiseless)
 
     def _trained(
-        self, parts: _Parts, rng: np.random.Generator, noise_std: FloatArray, rates: FloatArray
+        self,
+        parts: _Parts,
+        rng: np.random.Generator,
+        noise_std: FloatArray,
+        rates: FloatArray,
+        without: FloatArray,
     ) -> Floats:
+        """Models of each mechanism, in the order of their rates, and then those without noise."""
         dimension = parts.features.shape[1]
-        steps = self.parameters.participation.steps
+        steps, count = self.parameters.participation.steps, len(self.mechanisms)
         # Mechanisms share their draws, so that they are compared on common noise.
-        white = rng.standard_normal((steps, dimension * CLASSES), dtype=np.float32)
-        noise = np.stack([correlated(mechanism.decoder, white) for mechanism in self.mechanisms])
-        momentum = np.where(np.array(TRAINED) == "dp_sgd", 0.0, self.parameters.momentum)
-        return self._run(parts, Settings(noise, noise_std, rates, momentum))
-
-    def _noiseless(self, parts: _Parts, rates: FloatArray) -> Floats:
-        momentum = np.array([self.parameters.momentum])
-        return self._run(parts, Settings(None, np.zeros_like(rates), rates, momentum))
-
-    def _run(self, parts: _Parts, to: Settings) -> Floats:
+        drawn = rng.standard_normal((steps, dimension, CLASSES), dtype=np.float32)
+        white = drawn.transpose(0, 2, 1).reshape(steps, -1)
+        noise = np.empty((steps, CLASSES, count, dimension), np.float32)
+        for at, mechanism in enumerate(self.mechanisms):
+            correlate(mechanism.decoder, white, into=noise[:, :, at])
+        momentum = np.full(rates.size + without.size, self.parameters.momentum)
+        momentum[: rates.size][np.repeat(np.array(TRAINED) == "dp_sgd", rates[0].size)] = 0.0
+        spread = np.zeros((momentum.size, count))
+        owner = np.repeat(np.arange(count), rates[0].size)
+        spread[np.arange(rates.size), owner] = noise_std.ravel()
+        every = np.concatenate([rates.ravel(), without])
         schedule = self.parameters.schedule(self.batch_size)
-        return train(parts.features, parts.labels, classes=CLASSES, schedule=schedule, to=to)
+        to = Settings(noise, spread, every, momentum)
+        return train(parts.features, parts.labels, schedule=schedule, to=to)
 
     def _parts(self, name: str, rng: np.random.Generator) -> _Parts:
         from privreg.data.splits import split
@@ -161,17 +170,18 @@ class Runs:
                 float(self._theory.multi_epoch_sensitivity),
                 error,
             )
-        matrices = prefix_errors(name, self.parameters.participation).matrices
+        stretches = int(self._theory.stretches.isel(schedule=0).sel(mechanism=name))
+        matrices = prefix_errors(name, self.parameters.participation, stretches).matrices
         assert matrices is not None
         decoder = matrices.decoder if matrices.decoder.ndim == 2 else dense_matrix(matrices.decoder)
         return _Mechanism(decoder.astype(np.float32), matrices.sensitivity, error)
 
 
-def correlated(decoder: Floats, white: Floats, *, block: int = 250) -> Floats:
-    """The product, without the columns that a block of steps makes no use of."""
-    found = np.zeros((len(decoder), white.shape[1]), np.float32)
+def correlate(decoder: Floats, white: Floats, *, into: Floats, block: int = 250) -> None:
+    """Write the product, without the columns beyond those that a block of steps makes use of."""
     for start in range(0, len(decoder), block):
-        rows = decoder[start : start + block]
-        used = np.flatnonzero(rows.any(axis=0))
-        found[start : start + block] = rows[:, used] @ white[used]
-    return found
+        rows = slice(start, start + block)
+        used = np.flatnonzero(decoder[rows].any(axis=0))
+        columns = slice(used[0], used[-1] + 1)
+        found = decoder[rows, columns] @ white[columns]
+        into[rows] = found.reshape(into[rows].shape)

@@ -50,23 +50,23 @@ class Settings(NamedTuple):
 
     Attributes
     ----------
-    noise : ndarray, shape (mechanisms, steps, features × classes), or None
+    noise : ndarray, shape (steps, classes, mechanisms, features)
         Correlated noise of each mechanism made of standard normal draws.
-    noise_std : ndarray, shape (mechanisms, variants)
-        Standard deviation of these draws in units of the mean gradient.
-    rates : ndarray, shape (mechanisms, variants)
+    noise_std : ndarray, shape (models, mechanisms)
+        Standard deviation of these draws in units of the mean gradient; 0 where a model has none.
+    rates : ndarray, shape (models,)
         Initial learning rates.
-    momentum : ndarray, shape (mechanisms,)
+    momentum : ndarray, shape (models,)
     """
 
-    noise: Floats | None
+    noise: Floats
     noise_std: NDArray[np.float64]
     rates: NDArray[np.float64]
     momentum: NDArray[np.float64]
 
 
 def train(
-    features: Floats, labels: NDArray[np.intp], *, classes: int, schedule: Schedule, to: Settings
+    features: Floats, labels: NDArray[np.intp], *, schedule: Schedule, to: Settings
 ) -> Floats:
     r"""Last iterates of all settings.
 
@@ -78,30 +78,27 @@ def train(
 
     Returns
     -------
-    ndarray, shape (features, classes, mechanisms, variants)
+    ndarray, shape (classes, models, features)
     """
     size, dimension = features.shape
     batch = schedule.batch_size
     per_epoch = size // batch
-    shape = (dimension, classes, *to.rates.shape)
-    theta, velocity = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    classes = to.noise.shape[1]
+    theta = np.zeros((classes, to.rates.size, dimension), np.float32)
+    velocity = np.zeros_like(theta)
     momentum = to.momentum.astype(np.float32)[:, None]
-    rates = (to.rates * (1 - to.momentum[:, None])).astype(np.float32)
-    # One product spreads a step's noise over the variants of its mechanism.
-    mechanisms, variants = to.rates.shape
-    blocks = np.zeros((mechanisms, mechanisms, variants), np.float32)
-    blocks[np.arange(mechanisms), np.arange(mechanisms)] = to.noise_std
-    spread = blocks.reshape(mechanisms, -1)
+    rates = (to.rates * (1 - to.momentum)).astype(np.float32)[:, None]
+    # One product spreads a step's noise over the models of each mechanism.
+    spread = to.noise_std.astype(np.float32)
     norms = np.linalg.norm(features, axis=1)
-    one_hot = np.eye(classes, dtype=np.float32)[labels]
+    one_hot = np.eye(classes, dtype=np.float32)[:, labels]
     for step, share in enumerate(schedule.rate_shares(schedule.epochs * per_epoch)):
         rows = slice(step % per_epoch * batch, (step % per_epoch + 1) * batch)
         velocity *= momentum
         velocity += clipped_mean_gradient(
-            features[rows], one_hot[rows], theta, clip_norm=schedule.clip_norm, norms=norms[rows]
+            features[rows], one_hot[:, rows], theta, clip_norm=schedule.clip_norm, norms=norms[rows]
         )
-        if to.noise is not None:
-            velocity += (to.noise[:, step].T @ spread).reshape(shape)
+        velocity += spread @ to.noise[step]
         theta -= rates * share * velocity
     return theta
 
@@ -115,37 +112,34 @@ def clipped_mean_gradient(
 
     Parameters
     ----------
-    features, one_hot : ndarray, shapes (m, d) and (m, classes)
-    theta : ndarray, shape (d, classes, ...)
+    features, one_hot : ndarray, shapes (m, d) and (classes, m)
+    theta : ndarray, shape (classes, models, d)
     clip_norm : float
     norms : ndarray, shape (m,)
         Of the features' rows.
 
     Returns
     -------
-    ndarray, shape (d, classes, ...)
+    ndarray, shape (classes, models, d)
     """
-    size = len(features)
+    # Classes come first and records last, so that a class's numbers are contiguous.
     residual = _scores(features, theta)
-    residual -= residual.max(axis=1, keepdims=True)
+    residual -= residual.max(axis=0)
     np.exp(residual, out=residual)
-    residual /= residual.sum(axis=1, keepdims=True)
-    residual -= one_hot[:, :, None]
-    length = np.sqrt(np.einsum("icm,icm->im", residual, residual))
-    length *= norms[:, None]
-    factor = np.float32(clip_norm / size) / np.maximum(length, np.float32(clip_norm))
-    residual *= factor[:, None, :]
-    return (features.T @ residual.reshape(size, -1)).reshape(theta.shape)
+    residual /= residual.sum(axis=0)
+    residual -= one_hot[:, None]
+    length = np.sqrt(np.einsum("cmi,cmi->mi", residual, residual))
+    length *= norms
+    residual *= np.float32(clip_norm / len(features)) / np.maximum(length, np.float32(clip_norm))
+    return (residual.reshape(-1, len(features)) @ features).reshape(theta.shape)
 
 
 def accuracy(features: Floats, labels: NDArray[np.intp], theta: Floats) -> NDArray[np.float64]:
-    """Share of the rows whose largest score is the label's, shape of theta but its first two."""
-    found = _scores(features, theta).argmax(axis=1)
-    return np.asarray((found == labels[:, None]).mean(axis=0).reshape(theta.shape[2:]))
+    """Share of the rows whose largest score is the label's, by model."""
+    return np.asarray((_scores(features, theta).argmax(axis=0) == labels).mean(axis=-1))
 
 
 def _scores(features: Floats, theta: Floats) -> Floats:
-    """Shape (rows, classes, models)."""
-    dimension, classes = theta.shape[:2]
-    found: Floats = (features @ theta.reshape(dimension, -1)).reshape(len(features), classes, -1)
-    return found
+    """Shape (classes, models, rows)."""
+    found: Floats = theta.reshape(-1, features.shape[1]) @ features.T
+    return found.reshape(*theta.shape[:2], -1)

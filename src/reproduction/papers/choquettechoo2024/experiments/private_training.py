@@ -129,7 +129,7 @@ def multi_epoch(mechanisms: list[list[Mechanism]]) -> dict:
 def rates(runs: Runs, feature_map: str) -> dict:
     """Of a run that is not reported."""
     found = runs.rates[feature_map].private
-    return {"rate": found, "rate_factor": found * runs.noise_levels()}
+    return {"rate": found, "rate_factor": found * runs.noise_levels}
 
 
 @per(
