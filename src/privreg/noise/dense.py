@@ -14,12 +14,13 @@ both constraints needs.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.fft import dctn, idctn
-from scipy.linalg import eigvalsh, lapack, solve_triangular
+from scipy.linalg import blas, eigvalsh, lapack
 from scipy.ndimage import zoom
 
 from privreg.accuracy import warn_beyond
@@ -34,6 +35,8 @@ _REFRESHED = (5, 15, 30)
 _MOST_ITERATIONS = 300
 _START_TOLERANCE = 1e-3
 _LEAST_PERIOD = 8
+# Rows that are mirrored at once.
+_BLOCK = 128
 
 
 class DenseOptimum(NamedTuple):
@@ -109,11 +112,15 @@ def dense_optimum(
         kernel = require_array("workload", workload, shape=(steps,))
     kernel, unit = in_units(kernel)
     problem = _Problem(kernel, epochs)
-    gram, inverse = _minimise(problem, _start(problem), tolerance)
+    start, inverse = _start(problem)
+    if inverse is None:
+        raise ValueError("workload must give a well-conditioned problem, got one that is not")
+    gram, inverse = _minimise(problem, start, inverse, tolerance)
     value, gradient = problem.value_and_gradient(inverse)
     # X = CᵀC with C lower-triangular is a Cholesky factorisation read from the last step back.
     factor = np.linalg.cholesky(gram[::-1, ::-1]).T[::-1, ::-1]
-    decoder = solve_triangular(factor, np.eye(steps), lower=True)
+    # Its transpose is upper-triangular by columns, as LAPACK has it.
+    decoder = lapack.dtrtri(factor.T)[0].T
     bound = problem.lower_bound(-gradient)
     return DenseOptimum(
         np.ascontiguousarray(factor),
@@ -130,28 +137,33 @@ class _Problem:
         self.kernel = kernel
         self.epochs = epochs
         self.period = kernel.size // epochs
+        self.workload = dense_matrix(kernel)
         self.sums = bool(np.all(kernel == 1.0))
 
     def apply(self, matrix: FloatArray) -> FloatArray:
         """The workload times a matrix."""
-        return np.cumsum(matrix, axis=0) if self.sums else correlate_noise(self.kernel, matrix)
+        if not self.sums:
+            return correlate_noise(self.kernel, matrix)
+        # Row by row, several times faster than `cumsum` along columns.
+        sums = matrix.copy()
+        for before, row in pairwise(sums):
+            row += before
+        return sums
 
     def value_and_gradient(self, inverse: FloatArray) -> tuple[float, FloatArray]:
         """tr(AᵀA X⁻¹) and its gradient -X⁻¹AᵀAX⁻¹, from the inverse of X."""
         half = self.apply(inverse)
-        value = float(np.trace(self.apply(half.T)))
         gradient = half.T @ half
-        return value, np.negative(gradient, out=gradient)
+        return float(np.vdot(self.workload, half)), np.negative(gradient, out=gradient)
 
     def project(self, matrix: FloatArray) -> FloatArray:
-        """Nearest direction in which X stays feasible, with equality."""
+        """The matrix itself, made the nearest direction in which X stays feasible, with equality."""
         diagonal = matrix.diagonal().reshape(self.epochs, self.period)
         diagonal = (diagonal - diagonal.mean(axis=0)).ravel()
-        direction = matrix.copy()
         for first in range(self.period):
-            direction[first :: self.period, first :: self.period] = 0.0
-        np.fill_diagonal(direction, diagonal)
-        return direction
+            matrix[first :: self.period, first :: self.period] = 0.0
+        np.fill_diagonal(matrix, diagonal)
+        return matrix
 
     def lower_bound(self, curvature: FloatArray) -> float:
         r"""Dual bound :math:`\big(\operatorname{tr}\sqrt{A \Lambda A^\top}\big)^2 / \sum_P v_P`.
@@ -173,23 +185,26 @@ class _Problem:
         return float(total**2 / level[: self.period].sum())
 
 
-def _start(problem: _Problem) -> FloatArray:
-    """A banded start, with what the optimum over a fraction of the steps adds to its own."""
+def _start(problem: _Problem) -> tuple[FloatArray, FloatArray | None]:
+    """A banded start, with what the optimum over a fraction of the steps adds to its own.
+
+    With it comes its inverse, None where it is not positive definite.
+    """
     gram = _banded(problem.kernel, problem.epochs)
     factor = next((prime for prime in (2, 3, 5) if problem.period % prime == 0), 0)
     if not factor or problem.period < _LEAST_PERIOD:
-        return gram
+        return gram, _inverse(gram)
     coarse = _Problem(problem.kernel[::factor], problem.epochs)
-    first = _start(coarse)
-    if _inverse(first) is None:
-        return gram
-    optimum, _ = _minimise(coarse, first, _START_TOLERANCE)
+    first, inverse = _start(coarse)
+    if inverse is None:
+        return gram, _inverse(gram)
+    optimum, _ = _minimise(coarse, first, inverse, _START_TOLERANCE)
     added = optimum - _banded(coarse.kernel, coarse.epochs)
     # Away from the diagonal entries depend on the share of the steps that has passed.
     change = problem.project(zoom(added, factor, order=1, mode="nearest", grid_mode=True))
-    while _inverse(gram + change) is None:
+    while (inverse := _inverse(gram + change)) is None:
         change /= 2
-    return gram + change
+    return gram + change, inverse
 
 
 def _banded(kernel: FloatArray, epochs: int) -> FloatArray:
@@ -204,22 +219,24 @@ def _banded(kernel: FloatArray, epochs: int) -> FloatArray:
 
 
 def _minimise(
-    problem: _Problem, gram: FloatArray, tolerance: float
+    problem: _Problem, gram: FloatArray, inverse: FloatArray, tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The best X and its inverse, by L-BFGS with backtracking."""
-    inverse = _inverse(gram)
-    if inverse is None:
-        raise ValueError("workload must give a well-conditioned problem, got one that is not")
+    """The best X and its inverse, by L-BFGS with backtracking.
+
+    Slopes and pairs are kept in the cosine basis, where inner products are the same and the
+    preconditioner is diagonal. It needs no projection there: a direction gets one in the end.
+    """
     value, gradient = problem.value_and_gradient(inverse)
     kernel = _preconditioner(gram, gradient)
-    slope = problem.project(gradient)
+    slope = _cosines(problem.project(gradient))
     pairs: list[tuple[FloatArray, FloatArray, float]] = []
     values = [value]
     for iteration in range(_MOST_ITERATIONS):
-        # Its part that matters is `slope`; a matrix less at the peak of memory.
+        # A matrix less at the peak of memory.
         del gradient
-        direction = _direction(problem, kernel, slope, pairs)
-        descent = float(np.vdot(slope, direction))
+        direction = problem.project(_cosines(_direction(kernel, slope, pairs), inverse=True))
+        move = _cosines(direction.copy())
+        descent = float(np.vdot(slope, move))
         step = 1.0
         while True:
             candidate = gram - step * direction
@@ -233,17 +250,17 @@ def _minimise(
                 warn_beyond("optimum", error=descent / values[-1], tolerance=tolerance)
                 return gram, inverse
         del direction
-        change = problem.project(gradient)
-        change -= slope
-        move = candidate - gram
-        curvature = float(np.vdot(move, change))
-        if curvature > 0:
-            pairs = [*pairs, (move, change, 1 / curvature)][-_MEMORY:]
-        slope += change
         gram, inverse = candidate, found
         values.append(value)
         if iteration in _REFRESHED:
             kernel = _preconditioner(gram, gradient)
+        move *= -step
+        change = _cosines(problem.project(gradient))
+        change -= slope
+        slope += change
+        curvature = float(np.vdot(move, change))
+        if curvature > 0:
+            pairs = [*pairs, (move, change, 1 / curvature)][-_MEMORY:]
         if len(values) > 5 and values[-6] - values[-1] <= tolerance * values[-1]:
             break
     else:
@@ -252,32 +269,33 @@ def _minimise(
 
 
 def _direction(
-    problem: _Problem,
-    kernel: FloatArray,
-    slope: FloatArray,
-    pairs: list[tuple[FloatArray, FloatArray, float]],
+    kernel: FloatArray, slope: FloatArray, pairs: list[tuple[FloatArray, FloatArray, float]]
 ) -> FloatArray:
     """The two-loop recursion around the preconditioner."""
     direction = slope.copy()
     shares = []
     for move, change, inverse_curvature in reversed(pairs):
         share = inverse_curvature * float(np.vdot(move, direction))
-        direction -= share * change
+        _add(direction, -share, change)
         shares.append(share)
-    direction = _precondition(problem, kernel, direction)
+    direction *= kernel
     if pairs:
         # The scale that the last step's curvature shows.
         _, change, inverse_curvature = pairs[-1]
-        expected = float(np.vdot(change, _precondition(problem, kernel, change)))
-        direction /= inverse_curvature * expected
+        direction /= inverse_curvature * float(np.vdot(change, kernel * change))
     for (move, change, inverse_curvature), share in zip(pairs, reversed(shares), strict=True):
-        direction += (share - inverse_curvature * float(np.vdot(change, direction))) * move
+        _add(direction, share - inverse_curvature * float(np.vdot(change, direction)), move)
     return direction
 
 
-def _precondition(problem: _Problem, kernel: FloatArray, matrix: FloatArray) -> FloatArray:
-    spectrum = kernel * dctn(matrix, norm="ortho")
-    return problem.project(np.asarray(idctn(spectrum, norm="ortho")))
+def _add(total: FloatArray, factor: float, matrix: FloatArray) -> None:
+    """Add a multiple in one pass over memory, without an array for the product."""
+    blas.daxpy(matrix.ravel(), total.ravel(), a=factor)
+
+
+def _cosines(matrix: FloatArray, *, inverse: bool = False) -> FloatArray:
+    """To the orthonormal cosine basis, or back from it; overwrites what it is given."""
+    return np.asarray((idctn if inverse else dctn)(matrix, norm="ortho", overwrite_x=True))
 
 
 def _preconditioner(gram: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -289,10 +307,14 @@ def _preconditioner(gram: FloatArray, gradient: FloatArray) -> FloatArray:
 
 def _inverse(gram: FloatArray) -> FloatArray | None:
     """Inverse of a positive-definite matrix, or None where it is not one."""
-    factor, failed = lapack.dpotrf(gram, lower=1)
+    # Symmetric, so that its transpose is itself, with contiguous columns as LAPACK has them.
+    factor, failed = lapack.dpotrf(gram.T, lower=1, clean=0)
     if failed:
         return None
-    # Above the diagonal the factor is zero, and stays so.
-    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    # Symmetric, so that its transpose is itself, with contiguous rows.
-    return np.asarray((lower + np.tril(lower, -1).T).T)
+    inverse = lapack.dpotri(factor, lower=1, overwrite_c=1)[0].T
+    for first in range(0, len(inverse), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        corner = np.triu(inverse[block, block])
+        inverse[block, block] = corner + np.triu(corner, 1).T
+        inverse[first + _BLOCK :, block] = inverse[block, first + _BLOCK :].T
+    return np.asarray(inverse)
