@@ -157,7 +157,7 @@ class _Problem:
         return float(np.vdot(self.workload, half)), np.negative(gradient, out=gradient)
 
     def project(self, matrix: FloatArray) -> FloatArray:
-        """The matrix itself, made the nearest direction in which X stays feasible, with equality."""
+        """Make of a matrix the nearest direction in which X stays feasible, with equality."""
         diagonal = matrix.diagonal().reshape(self.epochs, self.period)
         diagonal = (diagonal - diagonal.mean(axis=0)).ravel()
         for first in range(self.period):

@@ -7,6 +7,7 @@ multiplier of 1) the error of step t is normal in each coordinate with variance
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> 
         sums = np.cumsum(matrix) if kernel is None else product_coefficients(kernel, matrix)
         return np.cumsum(sums**2)
     if kernel is None:
-        return np.sum(np.cumsum(matrix, axis=0) ** 2, axis=1)
+        return np.array([sums @ sums for sums in accumulate(matrix)])
     return np.sum((dense_matrix(kernel) @ matrix) ** 2, axis=1)
 
 

@@ -289,11 +289,13 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     ------
     Choquette-Choo et al. (2023), Multi-Epoch Matrix Factorization, used by choquettechoo2024.
     """
+    k, b = _participation(participations, separation)
+    if k == 1:
+        return single_participation_sensitivity(encoder)
     matrix, unit = in_units(require_coefficients("encoder", encoder))
     if matrix.ndim == 1:
         matrix = dense_matrix(matrix)
     steps = matrix.shape[1]
-    k, b = _participation(participations, separation)
     largest = 0.0
     for first in range(min(b, steps)):
         columns = matrix[:, first::b]

@@ -29,6 +29,10 @@ from privreg.validation import (
 )
 
 _FIRST_BLOCK = 64
+# From so many steps on a product is made in blocks, and of so many numbers at once.
+_LONG = 16_384
+_BLOCKS = 4
+_AT_ONCE = 1 << 17
 # Noise and its multipliers up to here stay far from overflow.
 LARGEST = 1e50
 _WITHIN = {"least": -LARGEST, "most": LARGEST}
@@ -287,9 +291,31 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
         for lag in range(1, kernel.size):
             product[lag:] += kernel[lag] * noise[: steps - lag]
         return product
-    size = next_fast_len(steps + kernel.size - 1, real=True)
-    spectrum = rfft(kernel, size)[:, None] * rfft(noise, size, axis=0)
-    return np.asarray(irfft(spectrum, size, axis=0))[:steps]
+    # Blocks of the noise meet blocks of the coefficients, so that transforms fit into the caches.
+    length = steps if steps < _LONG else next_fast_len(-(-steps // _BLOCKS), real=True)
+    count, lags = -(-steps // length), -(-kernel.size // length)
+    size = next_fast_len(length + min(length, kernel.size) - 1, real=True)
+    spectra = rfft(_rows_of(kernel, lags * length).reshape(lags, length, 1), size, axis=1)
+    product = np.zeros((count * length, noise.shape[1]))
+    columns = max(1, _AT_ONCE // size)
+    for left in range(0, noise.shape[1], columns):
+        several = slice(left, left + columns)
+        blocks = _rows_of(noise[:, several], count * length).reshape(count, length, -1)
+        transformed = rfft(blocks, size, axis=1)
+        for at in range(count):
+            response = spectra[0] * transformed[at]
+            for lag in range(1, min(lags, at + 1)):
+                response += spectra[lag] * transformed[at - lag]
+            reached = product[at * length : at * length + size, several]
+            reached += irfft(response, size, axis=0)[: len(reached)]
+    return product[:steps]
+
+
+def _rows_of(array: FloatArray, count: int) -> FloatArray:
+    """The array with zeros below, `count` rows in all."""
+    if len(array) == count:
+        return array
+    return np.concatenate([array, np.zeros((count - len(array), *array.shape[1:]))])
 
 
 @njit(nogil=True, cache=True)

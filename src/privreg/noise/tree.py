@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from privreg.noise.streams import NoiseStream
 from privreg.validation import FloatArray, require_broadcast, require_count, require_counts
@@ -210,10 +210,16 @@ def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
     """
     steps = require_count("steps", steps)
     index = np.arange(steps)
-    encoder = np.concatenate(
-        [
-            (index >> level == np.arange(steps >> level)[:, None]).astype(np.float64)
-            for level in range(steps.bit_length())
-        ]
-    )
-    return encoder, cho_solve(cho_factor(encoder.T @ encoder), encoder.T)
+    nodes, gram = [], np.zeros((steps, steps))
+    for level in range(steps.bit_length()):
+        nodes.append((index >> level == np.arange(steps >> level)[:, None]).astype(np.float64))
+        for block in range(steps >> level):
+            under = slice(block << level, (block + 1) << level)
+            gram[under, under] += 1.0
+    half, _ = lapack.dpotri(lapack.dpotrf(gram)[0])
+    # Columns of a node: those of its two children, which at first are of the inverse itself.
+    columns = [np.triu(half) + np.triu(half, 1).T]
+    for level in range(1, steps.bit_length()):
+        pairs = columns[-1][:, : steps >> level << 1]
+        columns.append(pairs[:, ::2] + pairs[:, 1::2])
+    return np.concatenate(nodes), np.concatenate(columns, axis=1)
