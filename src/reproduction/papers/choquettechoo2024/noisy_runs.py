@@ -6,7 +6,7 @@ Gaussian vectors, stands in the events and step sizes, and 1 in the bounds thems
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,20 +23,20 @@ EVENTS = ("features", "labels", "label part", "label response", "noise part", "n
 BOUNDS = ("iterate", "gradient", "label part", "noise part")
 
 
-class _State(NamedTuple):
-    """After a step: what it drew, the parts of the iterate and their squared responses by draw.
+class _Path(NamedTuple):
+    """What a run drew, its iterate by parts, and squared responses to earlier draws by step.
 
     Labels and the label part are those of standard normal label noise, in which they are linear.
+    `parts`, shape (steps + 1, 3, d), has those of the start, the labels and the noise; `sums` and
+    `largest`, shapes (steps, 2) and (steps, 3), are of responses of the label and the noise part,
+    the largest over what each may be at its age, and the noise's over its absolute limit.
     """
 
     features: np.ndarray
-    drawn_label: float
-    before: np.ndarray
-    start: np.ndarray
-    label: np.ndarray
-    noise: np.ndarray
-    label_responses: np.ndarray
-    noise_responses: np.ndarray
+    labels: np.ndarray
+    parts: np.ndarray
+    sums: np.ndarray
+    largest: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class NoisyRun(_Run):
         The draws, of shape (steps, 2d + 1), are the same for all of them.
         """
         zetas = np.asarray(label_noise_stds)[:, None]
-        limits = self._limits(zetas)
-        events, bounds = np.zeros((2, len(zetas), 1))
-        absolute = 0.0
-        for at in self._states(normals):
-            events = np.maximum(events, self._events(at, zetas))
-            bounds = np.maximum(bounds, self._sizes(at, zetas) / limits)
-            absolute = max(absolute, float((at.noise_responses / self._absolute(at)).max()))
-        return {"event": events, "bound": bounds, "absolute": np.full(len(zetas), absolute)}
+        path = self._path(normals)
+        sizes = self._sizes(path, zetas[:, None]) / self._limits(zetas)[:, None]
+        return {
+            # Labels and their limits grow alike with the label noise.
+            "event": np.tile(self._events(path).max(axis=1), (len(zetas), 1)),
+            "bound": sizes.max(axis=1),
+            "absolute": np.full(len(zetas), path.largest[:, 2].max()),
+        }
 
     @cached_property
     def step_size(self) -> float:
@@ -115,64 +115,67 @@ class NoisyRun(_Run):
         halves = (1 - self._damping) ** (np.arange(self.steps) / 2)
         return np.convolve(np.abs(self._coefficients), halves)[: self.steps]
 
-    def _states(self, normals: np.ndarray) -> Iterator[_State]:
+    def _path(self, normals: np.ndarray) -> _Path:
+        from privreg.noise.toeplitz import dense_matrix
+
         d, eta, beta = self.eigenvalues.size, self.step_size, self._coefficients
         features = normals[:, :d] * np.sqrt(self.eigenvalues)
         labels = normals[:, d]
-        white = self.gradient_noise_std * normals[:, d + 1 :]
-        start, label, noise = self.distance, np.zeros(d), np.zeros(d)
-        # Responses of the label part to each label, of the noise part to each draw (its axes last).
-        moved, answers = np.zeros((self.steps, d)), np.zeros((d, self.steps, d))
-        for t, x in enumerate(features):
-            before = np.array([start + noise, label])
-            drawn = beta[: t + 1] @ white[t::-1]
-            start = start - eta * x * (x @ start)
-            label = label - eta * x * (x @ label) + eta * x * labels[t]
-            noise = noise - eta * x * (x @ noise) - eta * drawn
-            moved[:t] -= eta * np.outer(moved[:t] @ x, x)
+        drawn = dense_matrix(beta) @ (self.gradient_noise_std * normals[:, d + 1 :])
+        moves = eta * features
+        pushes = np.stack([np.zeros_like(drawn), moves * labels[:, None], -eta * drawn], axis=1)
+        parts = np.zeros((self.steps + 1, 3, d))
+        parts[0, 0] = self.distance
+        # By the age of a draw.
+        decay = (1 - self._damping) ** np.arange(self.steps)
+        absolute = d * self._sums**2
+        sums, largest = np.zeros((self.steps, 2)), np.zeros((self.steps, 3))
+        # Responses of the label part to each label, of the noise part to each draw's coordinates.
+        moved, answers = np.zeros((self.steps, d)), np.zeros((d, self.steps * d))
+        own = np.einsum("iti->it", answers.reshape(d, self.steps, d))
+        for t, (x, move) in enumerate(zip(features, moves, strict=True)):
+            parts[t + 1] = parts[t] - (parts[t] @ x)[:, None] * move + pushes[t]
+            earlier = moved[:t]
+            earlier -= (earlier @ x)[:, None] * move
             moved[t] = x
-            now = answers[:, : t + 1]
-            now -= np.multiply.outer(eta * x, np.tensordot(x, now, axes=1))
-            for k in range(d):
-                now[k, :, k] += beta[t::-1]
-            traces = np.einsum("td,td->t", moved[: t + 1], moved[: t + 1])
-            responses = np.einsum("itj,itj->t", now, now)
-            yield _State(x, labels[t], before, start, label, noise, traces, responses)
+            now = answers[:, : (t + 1) * d]
+            now -= move[:, None] * (x @ now)
+            own[:, : t + 1] += beta[t::-1]
+            traces = np.vecdot(moved[: t + 1], moved[: t + 1])
+            responses = np.einsum("ij,ij->j", now, now).reshape(-1, d).sum(axis=1)
+            sums[t] = traces.sum(), responses.sum()
+            largest[t] = (
+                (traces / decay[t::-1]).max(),
+                (responses / self._decayed_sums[t::-1]).max(),
+                (responses / absolute[t::-1]).max(),
+            )
+        return _Path(features, labels, parts, sums, largest)
 
-    def _events(self, at: _State, zetas: np.ndarray) -> np.ndarray:
-        """Ratios to the six events of Section D.2.1, a row for each label noise."""
+    def _events(self, path: _Path) -> np.ndarray:
+        """Ratios to the six events of Section D.2.1, by step."""
         eta, p, log = self.step_size, self.failure_probability, self.logarithm
-        sigma = self.gradient_noise_std
-        traces, responses = at.label_responses, at.noise_responses
-        ages = np.arange(len(traces))[::-1]
-        # Labels and their limits grow alike with the label noise.
-        label_limit = CONSTANT * eta**2 * traces.sum() * log
-        noise_limit = CONSTANT * eta**2 * sigma**2 * responses.sum() * log
-        label_rows = self.steps**2 * self.moment / p * (1 - self._damping) ** ages
-        noise_rows = self.steps**2 * self.eigenvalues.size / p * self._decayed_sums[ages]
-        ratios = [
-            at.features @ at.features / (CONSTANT * self.moment * log),
-            at.drawn_label**2 / (2 * np.log(2 * self.steps / p)),
-            at.label @ at.label / label_limit,
-            float((traces / label_rows).max()),
-            at.noise @ at.noise / noise_limit,
-            float((responses / noise_rows).max()),
-        ]
-        return np.tile(ratios, (len(zetas), 1))
+        _, label, noise = np.vecdot(path.parts[1:], path.parts[1:]).T
+        label_limit, noise_limit = CONSTANT * eta**2 * log * path.sums.T
+        union = self.steps**2 / p
+        return np.stack(
+            [
+                np.vecdot(path.features, path.features) / (CONSTANT * self.moment * log),
+                path.labels**2 / (2 * np.log(2 * self.steps / p)),
+                label / label_limit,
+                path.largest[:, 0] / (union * self.moment),
+                noise / (self.gradient_noise_std**2 * noise_limit),
+                path.largest[:, 1] / (union * self.eigenvalues.size),
+            ]
+        )
 
-    def _sizes(self, at: _State, zetas: np.ndarray) -> np.ndarray:
-        """Squared norms of what is bounded, a row for each label noise."""
-        others, label = at.before
-        whole = at.start + at.noise + zetas * at.label
-        residual = (others + zetas * label) @ at.features - zetas[:, 0] * at.drawn_label
-        gradient = residual[:, None] * at.features
-        parts = (whole, gradient, zetas * at.label, np.broadcast_to(at.noise, whole.shape))
-        return np.stack([np.sum(part**2, axis=1) for part in parts], axis=1)
-
-    def _absolute(self, at: _State) -> np.ndarray:
-        """Lemma D.10 with absolute coefficients, by age of the draw."""
-        ages = np.arange(len(at.noise_responses))[::-1]
-        return self.eigenvalues.size * self._sums[ages] ** 2
+    def _sizes(self, path: _Path, zetas: np.ndarray) -> np.ndarray:
+        """Squared norms of what is bounded, shape (label noises, steps, 4)."""
+        start, label, noise = path.parts.swapaxes(0, 1)
+        whole, label = start + noise + zetas * label, zetas * label[1:]
+        residual = np.vecdot(whole[:, :-1], path.features) - zetas[..., 0] * path.labels
+        gradient = residual[..., None] * path.features
+        parts = (whole[:, 1:], gradient, label, np.broadcast_to(noise[1:], label.shape))
+        return np.stack([np.vecdot(part, part) for part in parts], axis=-1)
 
     def _limits(self, zetas: np.ndarray) -> np.ndarray:
         """Right sides of Theorem D.4 and Propositions D.7 and D.8, with constant 1."""
