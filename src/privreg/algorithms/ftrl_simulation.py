@@ -138,7 +138,8 @@ def _fill_noise(
     steps, d = noise.shape
     kernel = np.trim_zeros(decoder, "b")
     for left in range(0, d, COLUMNS):
-        block = std * standard_normal(rng, (steps, min(COLUMNS, d - left)))
+        block = standard_normal(rng, (steps, min(COLUMNS, d - left)))
+        block *= std
         if kernel.size:
             noise[:, left : left + COLUMNS] = correlate_noise(kernel, block)
 

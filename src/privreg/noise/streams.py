@@ -32,7 +32,7 @@ _FIRST_BLOCK = 64
 # From so many steps on a product is made in blocks, and of so many numbers at once.
 _LONG = 16_384
 _BLOCKS = 4
-_AT_ONCE = 1 << 17
+_AT_ONCE = 1 << 16
 # Noise and its multipliers up to here stay far from overflow.
 LARGEST = 1e50
 _WITHIN = {"least": -LARGEST, "most": LARGEST}
@@ -295,27 +295,22 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
     length = steps if steps < _LONG else next_fast_len(-(-steps // _BLOCKS), real=True)
     count, lags = -(-steps // length), -(-kernel.size // length)
     size = next_fast_len(length + min(length, kernel.size) - 1, real=True)
-    spectra = rfft(_rows_of(kernel, lags * length).reshape(lags, length, 1), size, axis=1)
-    product = np.zeros((count * length, noise.shape[1]))
-    columns = max(1, _AT_ONCE // size)
-    for left in range(0, noise.shape[1], columns):
-        several = slice(left, left + columns)
-        blocks = _rows_of(noise[:, several], count * length).reshape(count, length, -1)
-        transformed = rfft(blocks, size, axis=1)
+    spectra = rfft(np.pad(kernel, (0, lags * length - kernel.size)).reshape(lags, length), size)
+    # A coordinate's steps are contiguous.
+    product = np.zeros((noise.shape[1], count * length))
+    product[:, :steps] = noise.T
+    coordinates = max(1, _AT_ONCE // size)
+    for first in range(0, len(product), coordinates):
+        rows = product[first : first + coordinates]
+        blocks = rfft(rows.reshape(len(rows), count, length).swapaxes(0, 1), size)
+        rows[:] = 0.0
         for at in range(count):
-            response = spectra[0] * transformed[at]
+            response = spectra[0] * blocks[at]
             for lag in range(1, min(lags, at + 1)):
-                response += spectra[lag] * transformed[at - lag]
-            reached = product[at * length : at * length + size, several]
-            reached += irfft(response, size, axis=0)[: len(reached)]
-    return product[:steps]
-
-
-def _rows_of(array: FloatArray, count: int) -> FloatArray:
-    """The array with zeros below, `count` rows in all."""
-    if len(array) == count:
-        return array
-    return np.concatenate([array, np.zeros((count - len(array), *array.shape[1:]))])
+                response += spectra[lag] * blocks[at - lag]
+            reached = rows[:, at * length : at * length + size]
+            reached += irfft(response, size)[:, : reached.shape[1]]
+    return product[:, :steps].T
 
 
 @njit(nogil=True, cache=True)
