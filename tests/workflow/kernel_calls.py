@@ -20,7 +20,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from privreg import spectra
-from privreg.algorithms import one_pass_dpgd, sound_full_batch_dpgd
+from privreg.algorithms import one_pass_dpgd, record_kernels, sound_full_batch_dpgd
 from privreg.algorithms.clipped_gradient import clipped_gradient_sum
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.ftrl_simulation import simulate_ftrl
@@ -221,6 +221,19 @@ def many_normals() -> Any:
     return numbers
 
 
+def records() -> Any:
+    # Below the public functions, which call the kernels for a thousand records or more.
+    features, labels = data()
+    norms = np.abs(features[:, 0])
+    found = [
+        record_kernels.bounded_residuals(labels, features[:, 3], norms, norms**2, cap, root)
+        for cap, root in ((0.5, 0.0), (0.0, 0.5), (0.0, 0.0))
+    ]
+    weights = record_kernels.clipped_weights(*found[1], 0.3)
+    counts = record_kernels.count_up_to(weights, np.linspace(-1, 1, 9))
+    return [*(part for each in found for part in each), weights, counts]
+
+
 def predicted(law: Any) -> Any:
     problem = Problem(
         1000,
@@ -263,6 +276,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "shaped DP-FTRL": shaped,
     "integer gradients": integer_gradients,
     "many normals": many_normals,
+    "records": records,
     "predictions": partial(predicted, "gaussian"),
     "predictions, one-hot": partial(predicted, "one_hot"),
     "grid": lambda: discrete.round_to_grid(data()[0], norm=1.0),

@@ -84,7 +84,9 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
         white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
     ) -> FloatArray:
         weights = trace_weights(white, starts, cap)
-        rows = white.rows * np.sqrt(weights)[:, None]
+        rows = white.rows
+        if np.min(weights, initial=1.0) < 1:
+            rows = rows * np.sqrt(weights)[:, None]
         return rows.T @ rows
 
     p = len(whitening)
@@ -121,7 +123,7 @@ def gradient_sum(
         white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
     ) -> FloatArray:
         found = record_gradients(records, white, features, labels, starts, parameters)
-        return found.sum_of(clip_factor(found.lengths, clip_norm))
+        return found.sum_clipped(clip_norm)
 
     return records.white_total(part, whitening, parameters.shape)
 
@@ -271,7 +273,7 @@ def second_moment_sum(
         white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
     ) -> FloatArray:
         found = record_gradients(records, white, features, labels, starts, parameters)
-        rows = found.clipped(clip_factor(found.lengths, clip_norm))
+        rows = found.clipped(clip_norm)
         return rows.T @ rows
 
     return records.white_total(part, whitening, (p, p))

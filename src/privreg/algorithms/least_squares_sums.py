@@ -19,7 +19,6 @@ from privreg.algorithms.record_gradients import (
     FloatArray,
     Rows,
     bin_counts,
-    clip_factor,
     present,
     record_gradients,
     require_length,
@@ -90,7 +89,7 @@ def product_gradient_sum(
         white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
     ) -> FloatArray:
         found = record_gradients(records, white, features, labels, starts, parameters, cap)
-        return found.sum_of(clip_factor(found.lengths, clip_norm))
+        return found.sum_clipped(clip_norm)
 
     return records.white_total(part, whitening, parameters.shape)
 
@@ -128,7 +127,7 @@ def first_sums(
         if not np.array_equal(short, long):
             rows = white.rows * long
             second = np.ravel(rows.T @ rows)
-        gradient = found.sum_of(clip_factor(found.lengths, clip_norm))
+        gradient = found.sum_clipped(clip_norm)
         return np.concatenate([first, second, gradient])
 
     square = p * p
@@ -159,7 +158,7 @@ def last_sums(
         white: WhiteRows, features: Rows, labels: Rows, starts: NDArray[np.int64] | None
     ) -> FloatArray:
         found = record_gradients(records, white, features, labels, starts, parameters, cap)
-        rows = found.clipped(clip_factor(found.lengths, clip_norm))
+        rows = found.clipped(clip_norm)
         # A record's trace is the smaller of its summed squares and the cap's.
         traces = np.minimum(found.norms, short_cap) ** 2 * (found.lengths <= clip_norm)
         squares = np.minimum(found.lengths, clip_norm) ** 2

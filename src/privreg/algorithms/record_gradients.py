@@ -14,7 +14,8 @@ from privreg.algorithms.white_rows import WhiteRows
 from privreg.validation import require_array, require_instance, require_number
 
 FloatArray = NDArray[np.float64]
-# Values from which a comparison with every edge is quicker than a search for each.
+# Records of a block from which compiled loops are worth loading, and a comparison with every edge
+# is quicker than a search for each.
 MANY = 1000
 Rows = NDArray[Any]
 # Entries of parameters and whitenings, and clips: products of all with rows stay numbers.
@@ -44,16 +45,26 @@ class RecordGradients:
             return np.ones_like(self.lengths), self.vectors
         return self.residuals * self.leverage, self.white.rows
 
-    def sum_of(self, factors: Rows) -> FloatArray:
-        if self.grouped:
-            return np.asarray(factors @ self.vectors, dtype=np.float64)
-        weights = factors * self.residuals * self.leverage
-        return np.asarray(weights @ self.white.rows, dtype=np.float64)
+    def sum_clipped(self, clip_norm: float) -> FloatArray:
+        """Sum of gradients clipped to this length, (p,)."""
+        weights, vectors = self._weighted(clip_norm)
+        return np.asarray(weights @ vectors, dtype=np.float64)
 
-    def clipped(self, factors: Rows) -> Rows:
+    def clipped(self, clip_norm: float) -> Rows:
+        """Gradients clipped to this length, (records, p)."""
+        weights, vectors = self._weighted(clip_norm)
+        return vectors * weights[:, None]
+
+    def _weighted(self, clip_norm: float) -> tuple[Rows, Rows]:
+        if not self.grouped and _compiled(self.residuals):
+            from privreg.algorithms.record_kernels import clipped_weights
+
+            weights = clipped_weights(self.residuals, self.leverage, self.lengths, clip_norm)
+            return weights, self.white.rows
+        factors = clip_factor(self.lengths, clip_norm)
         if self.grouped:
-            return self.vectors * factors[:, None]
-        return self.white.rows * (factors * self.residuals * self.leverage)[:, None]
+            return factors, self.vectors
+        return factors * self.residuals * self.leverage, self.white.rows
 
     def directions(self, clip_norm: float) -> Rows:
         """Unit vectors along the persons' clipped gradients, 0 where a gradient is not clipped."""
@@ -84,7 +95,22 @@ def record_gradients(
         Length to which a record's rows are shortened, together with their residuals: its gradient
         is multiplied by min(1, cap²/Σ‖z‖²), and all of it is looked at by the clip.
     """
-    residuals = labels - features @ parameters.astype(features.dtype, copy=False)
+    fitted = features @ parameters.astype(features.dtype, copy=False)
+    root = float(np.sqrt(len(parameters)))
+    if starts is None and white.roots is None and _compiled(fitted, labels):
+        from privreg.algorithms.record_kernels import bounded_residuals
+
+        residuals, leverage, lengths = bounded_residuals(
+            fitted,
+            labels,
+            white.norms,
+            white.squares,
+            0.0 if cap is None else cap**2,
+            root if records.common_width else 0.0,
+        )
+        none = white.rows[:0]
+        return RecordGradients(white, residuals, leverage, white.norms, lengths, none, False)
+    residuals = labels - fitted
     rows, norms = white.rows, record_lengths(white, starts)
     if cap is not None:
         weights = trace_weights(white, starts, cap)
@@ -101,7 +127,6 @@ def record_gradients(
     if not records.common_width:
         ones = np.ones_like(residuals)
         return RecordGradients(white, residuals, ones, norms, norms * absolute, rows[:0], False)
-    root = float(np.sqrt(len(parameters)))
     leverage = root / np.maximum(norms, root)
     lengths = root * absolute
     if white.roots is not None:
@@ -156,7 +181,14 @@ def present(values: Rows, norms: Rows) -> Rows:
 def bin_counts(values: Rows, edges: FloatArray) -> FloatArray:
     """How many values lie in each bin, its upper edge included; (len(edges) + 1,) counts."""
     if len(values) > MANY:
-        reached = [np.count_nonzero(values <= edge) for edge in edges]
+        from privreg.algorithms.record_kernels import count_up_to
+
+        reached = count_up_to(values, edges)
         return np.diff(reached, prepend=0, append=len(values)).astype(np.float64)
     bins = np.searchsorted(edges, values, side="left")
     return np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
+
+
+def _compiled(*values: Rows) -> bool:
+    """Whether compiled loops, which are for double precision, take over."""
+    return len(values[0]) > MANY and all(each.dtype == np.float64 for each in values)

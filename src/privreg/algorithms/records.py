@@ -156,10 +156,14 @@ class Records(Rebuilt):
             return self._total(part, shape, whitening)
         kept = self._kept(held.features, whitening)
         most = max(ROWS_PER_CHUNK, NUMBERS_PER_BLOCK // len(whitening)) if kept else ROWS_PER_CHUNK
-        result = np.zeros(shape)
+        result, again = np.zeros(shape), None
         for block, starts in self._blocks(most):
             features, labels = held.features[block], held.labels[block]
-            white = kept.block(block) if kept else white_rows(features, whitening)
+            if kept is not None:
+                white = kept.block(block)
+            else:
+                white = white_rows(features, whitening, again)
+                again = white.rows
             white = self._with_roots(white, held, block)
             result += _shaped(part(white, features, labels, starts), shape)
         return result
