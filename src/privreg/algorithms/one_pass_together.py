@@ -17,7 +17,7 @@ from privreg.algorithms import one_pass_dpgd_kernels as kernels
 from privreg.algorithms.one_pass_mechanism import LARGEST, Mechanism
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
 from privreg.models import LinearModel
-from privreg.noise.normals import standard_normal
+from privreg.noise.normals import FEWEST, standard_normal
 from privreg.validation import (
     require_count,
     require_counts,
@@ -259,8 +259,10 @@ def _fit_rows(
     dimension = features.shape[1]
     one = runs.settings == 1
     parameters = np.zeros(dimension if one else (dimension, runs.settings))
-    for start in range(0, runs.sample_size, ROWS_OF_ONE):
-        block = slice(start, start + ROWS_OF_ONE)
+    # Whole chunks, with enough draws for the compiled loop.
+    size = max(ROWS_OF_ONE, CHUNK * -(-FEWEST // (CHUNK * dimension)))
+    for start in range(0, runs.sample_size, size):
+        block = slice(start, start + size)
         rows, targets = np.ascontiguousarray(features[block]), labels[block]
         steps, noise = runs.step_shape[block], runs.noise_shape[block]
         # The same draws as in blocks: none for a chunk without noise.

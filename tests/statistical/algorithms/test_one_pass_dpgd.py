@@ -66,12 +66,14 @@ def test_fit_of_one_setting_is_algorithm_1(schedule, monkeypatch):
     features, labels = model.sample(sample_size, generator(1))
     labels[50] = 1e150
     rng, directions = generator(2), np.zeros((sample_size, dimension))
-    for start in range(0, sample_size, 40):
-        block = slice(start, start + 40)
+    for start in range(0, sample_size, 32):
+        block = slice(start, start + 32)
         if np.any(mechanism.noise_shape[block] > 0):
             directions[block] = rng.standard_normal(directions[block].shape)
     expected = plain_run(mechanism, 0, features, labels, directions)
-    monkeypatch.setattr(one_pass_together, "ROWS_OF_ONE", 40)
+    # Blocks of 64 rows and the rest.
+    monkeypatch.setattr(one_pass_together, "ROWS_OF_ONE", 64)
+    monkeypatch.setattr(one_pass_together, "FEWEST", 300)
     for rows in (features, np.asfortranarray(features)):
         (found,) = one_pass_dpgd.fit(mechanism, rows, labels, generator(2))
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
