@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from privreg.privacy.budget import Budget
 FloatArray = NDArray[np.float64]
 # Rows per feature from which off-diagonal sums, of relative size √(p/n), are left out.
 MANY_ROWS = 1000
+NUMBERS_PER_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,27 @@ class Curvature:
 
 
 def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    return np.asarray((rows * weights[:, None]).T @ rows)
+    """Sum over rows of w x xᵀ, shape (p, p), with weights that are not negative."""
+    total, roots = np.zeros((rows.shape[1],) * 2), np.sqrt(weights)
+    for block in blocks(*rows.shape):
+        weighted = rows[block] * roots[block, None]
+        total += weighted.T @ weighted
+    return total
+
+
+def squares(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Diagonal of `gram`, shape (p,)."""
+    total = np.zeros(rows.shape[1])
+    for block in blocks(*rows.shape):
+        total += weights[block] @ rows[block] ** 2
+    return total
+
+
+def blocks(n: int, p: int) -> Iterator[slice]:
+    """Consecutive rows whose numbers fit in a cache, and need no new memory each time."""
+    size = max(1, NUMBERS_PER_BLOCK // p)
+    return (slice(first, min(n, first + size)) for first in range(0, n, size))
 
 
 def _diagonal(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    return np.diag(np.einsum("i,ij,ij->j", weights, rows, rows))
+    return np.diag(squares(rows, weights))

@@ -44,7 +44,7 @@ from privreg.prediction.problem import Problem
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import sum_sensitivity
-from reproduction.studies.control_samples import Curvature, Sample, gram
+from reproduction.studies.control_samples import Curvature, Sample, blocks, gram, squares
 
 FloatArray = NDArray[np.float64]
 Found = tuple[FloatArray, FloatArray]
@@ -137,14 +137,16 @@ def _one_pass(method: OnePassDPGD, of: _Runs) -> Found:
         bias[own] *= np.exp(-pull * rates.sum())
         sampling[own], spread = _scored(sample, own, kept * scores)
         mean += spread + problem.eigenvalues[own].sum() * float(np.sum((kept * stds) ** 2))
-    estimates, private = np.empty((runs, p)), np.empty((runs, p))
+    estimates, private = np.empty((runs, p)), np.zeros((runs, p))
     # A chunk without noise draws none.
     drawn = np.repeat(np.logical_or.reduceat(stds > 0, np.arange(0, n, CHUNK)), CHUNK)[:n]
+    loads = [(own, (kept * stds)[drawn]) for (own, _), kept in zip(groups, left, strict=True)]
     for run in range(runs):
         estimates[run] = one_pass_dpgd.fit(mechanism, sample.rows, sample.labels, rng)[0]
-        normals = standard_normal(twin, (int(drawn.sum()), p))
-        for (own, _), kept in zip(groups, left, strict=True):
-            private[run, own] = (kept * stds)[drawn] @ normals[:, own]
+        for block in blocks(int(drawn.sum()), p):
+            normals = standard_normal(twin, (block.stop - block.start, p))
+            for own, load in loads:
+                private[run, own] += load[block] @ normals[:, own]
     return estimates, sample.control(bias, sampling, private, mean)
 
 
@@ -204,7 +206,7 @@ def _adassp(method: AdaSSP, of: _Runs) -> Found:
     shrink = np.minimum(1.0, bounds.feature_norm / _norms(sample.rows))
     score = shrink * np.clip(sample.errors, -bounds.label, bounds.label)
     scored = score @ sample.rows
-    squares = gram(sample.rows, score**2)
+    scores = gram(sample.rows, score**2)
     explained = (shrink * (sample.rows @ problem.signal)) @ sample.rows
     wanted = gram_std * np.sqrt(p * np.log(2 * p**2 / method.ridge_failure))
     shift = np.sqrt(-2 * np.log(method.ridge_failure))
@@ -227,7 +229,7 @@ def _adassp(method: AdaSSP, of: _Runs) -> Found:
             + mean_estimate @ through @ mean_estimate
             - np.diag(through) @ mean_estimate**2
         )
-        mean = np.sum(through * squares) + moment_std**2 * np.trace(through) + gram_std**2 * moved
+        mean = np.sum(through * scores) + moment_std**2 * np.trace(through) + gram_std**2 * moved
         controls[run] = sample.control(
             mean_estimate - problem.signal, inverse @ scored, private, mean
         )
@@ -301,9 +303,8 @@ def _norms(rows: FloatArray) -> FloatArray:
 
 def _scored(sample: Sample, own: slice, weights: FloatArray) -> tuple[FloatArray, float]:
     """Weighted sum of the rows' own coordinates, and the mean of its square over signs."""
-    rows = sample.rows[:, own]
-    squares = np.einsum("i,ij,ij->j", weights**2, rows, rows)
-    return weights @ rows, float(squares @ sample.problem.eigenvalues[own])
+    rows = np.ascontiguousarray(sample.rows[:, own])
+    return weights @ rows, float(squares(rows, weights**2) @ sample.problem.eigenvalues[own])
 
 
 def _groups(problem: Problem, clip_norm: float) -> list[tuple[slice, float]]:

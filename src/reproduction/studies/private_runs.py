@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.noise.normals import standard_normal
 from privreg.prediction.label_noise import DEGREES
 from privreg.prediction.problem import FeatureLaw, LabelNoiseLaw, Problem
 
@@ -64,7 +65,7 @@ def draw(problem: Problem, rng: np.random.Generator) -> tuple[FloatArray, FloatA
             rows = rng.standard_t(5, (n, p))
             rows *= np.sqrt(0.6)
         else:
-            rows = rng.standard_normal((n, p))
+            rows = standard_normal(rng, (n, p))
         rows *= np.sqrt(problem.eigenvalues)
     errors = problem.label_noise_std * _unit_errors(problem.label_noise_law, n, rng)
     return rows, rows @ problem.signal + errors
@@ -75,7 +76,7 @@ def _unit_errors(law: LabelNoiseLaw, count: int, rng: np.random.Generator) -> Fl
     if law == "laplace":
         return rng.laplace(0.0, np.sqrt(0.5), count)
     if law == "gaussian":
-        return rng.standard_normal(count)
+        return standard_normal(rng, count)
     degrees = DEGREES[law]
     return rng.standard_t(degrees, count) * np.sqrt((degrees - 2) / degrees)
 
