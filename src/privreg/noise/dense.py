@@ -112,10 +112,7 @@ def dense_optimum(
         kernel = require_array("workload", workload, shape=(steps,))
     kernel, unit = in_units(kernel)
     problem = _Problem(kernel, epochs)
-    start, inverse = _start(problem)
-    if inverse is None:
-        raise ValueError("workload must give a well-conditioned problem, got one that is not")
-    gram, inverse = _minimise(problem, start, inverse, tolerance)
+    gram, inverse = _minimise(problem, _start(problem), tolerance)
     value, gradient = problem.value_and_gradient(inverse)
     # X = CᵀC with C lower-triangular is a Cholesky factorisation read from the last step back.
     factor = np.linalg.cholesky(gram[::-1, ::-1]).T[::-1, ::-1]
@@ -195,10 +192,10 @@ def _start(problem: _Problem) -> tuple[FloatArray, FloatArray | None]:
     if not factor or problem.period < _LEAST_PERIOD:
         return gram, _inverse(gram)
     coarse = _Problem(problem.kernel[::factor], problem.epochs)
-    first, inverse = _start(coarse)
-    if inverse is None:
+    first = _start(coarse)
+    if first[1] is None:
         return gram, _inverse(gram)
-    optimum, _ = _minimise(coarse, first, inverse, _START_TOLERANCE)
+    optimum, _ = _minimise(coarse, first, _START_TOLERANCE)
     added = optimum - _banded(coarse.kernel, coarse.epochs)
     # Away from the diagonal entries depend on the share of the steps that has passed.
     change = problem.project(zoom(added, factor, order=1, mode="nearest", grid_mode=True))
@@ -219,13 +216,18 @@ def _banded(kernel: FloatArray, epochs: int) -> FloatArray:
 
 
 def _minimise(
-    problem: _Problem, gram: FloatArray, inverse: FloatArray, tolerance: float
+    problem: _Problem, start: tuple[FloatArray, FloatArray | None], tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
     """The best X and its inverse, by L-BFGS with backtracking.
 
     Slopes and pairs are kept in the cosine basis, where inner products are the same and the
     preconditioner is diagonal. It needs no projection there: a direction gets one in the end.
     """
+    gram, inverse = start
+    # Two matrices less at the peak of memory, as soon as the search has passed by them.
+    del start
+    if inverse is None:
+        raise ValueError("workload must give a well-conditioned problem, got one that is not")
     value, gradient = problem.value_and_gradient(inverse)
     kernel = _preconditioner(gram, gradient)
     slope = _cosines(problem.project(gradient))

@@ -82,6 +82,15 @@ def test_a_stream_does_not_depend_on_how_it_is_taken(rng):
             next(pieces)
 
 
+@pytest.mark.parametrize("bands", [9, 5000, 20_000])
+def test_long_products_by_blocks_are_whole(bands, rng):
+    decoder, white = rng.standard_normal(bands), rng.standard_normal((20_000, 7))
+    found = streams.correlate_noise(decoder, white)
+    for column in (0, 6):
+        expected = np.convolve(decoder, white[:, column])[:20_000]
+        np.testing.assert_allclose(found[:, column], expected, atol=1e-13 * bands)
+
+
 def test_white_noise_is_the_generators(rng):
     expected = 3.0 * generator(20250516).standard_normal((7, 2))
     assert np.array_equal(streams.WhiteNoise(2, rng=rng, std=3.0).draw(7), expected)
