@@ -29,7 +29,9 @@ from privreg.validation import (
 )
 
 _FIRST_BLOCK = 64
-# From so many steps on a product is made in blocks, and of so many numbers at once.
+# One transform of as many numbers stays in the caches. Of more, a product is made of so many at
+# once, and from so many steps on in blocks.
+_IN_CACHE = 1 << 17
 _LONG = 16_384
 _BLOCKS = 4
 _AT_ONCE = 1 << 16
@@ -291,6 +293,10 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
         for lag in range(1, kernel.size):
             product[lag:] += kernel[lag] * noise[: steps - lag]
         return product
+    whole = next_fast_len(steps + kernel.size - 1, real=True)
+    if whole * noise.shape[1] <= _IN_CACHE:
+        spectrum = rfft(kernel, whole)[:, None] * rfft(noise, whole, axis=0)
+        return np.asarray(irfft(spectrum, whole, axis=0))[:steps]
     # Blocks of the noise meet blocks of the coefficients, so that transforms fit into the caches.
     length = steps if steps < _LONG else next_fast_len(-(-steps // _BLOCKS), real=True)
     count, lags = -(-steps // length), -(-kernel.size // length)
