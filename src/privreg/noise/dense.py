@@ -134,7 +134,6 @@ class _Problem:
         self.kernel = kernel
         self.epochs = epochs
         self.period = kernel.size // epochs
-        self.workload = dense_matrix(kernel)
         self.sums = bool(np.all(kernel == 1.0))
 
     def apply(self, matrix: FloatArray) -> FloatArray:
@@ -151,7 +150,10 @@ class _Problem:
         """tr(AᵀA X⁻¹) and its gradient -X⁻¹AᵀAX⁻¹, from the inverse of X."""
         half = self.apply(inverse)
         gradient = half.T @ half
-        return float(np.vdot(self.workload, half)), np.negative(gradient, out=gradient)
+        # The trace of A and the half, without an array for A.
+        latest = np.ascontiguousarray(self.kernel[::-1])
+        value = sum(latest[-row:] @ half[row - 1, :row] for row in range(1, len(half) + 1))
+        return float(value), np.negative(gradient, out=gradient)
 
     def project(self, matrix: FloatArray) -> FloatArray:
         """Make of a matrix the nearest direction in which X stays feasible, with equality."""
@@ -237,6 +239,8 @@ def _minimise(
         # A matrix less at the peak of memory.
         del gradient
         direction = problem.project(_cosines(_direction(kernel, slope, pairs), inverse=True))
+        # The next pair takes the place of the oldest.
+        pairs = pairs[1 - _MEMORY :]
         move = _cosines(direction.copy())
         descent = float(np.vdot(slope, move))
         step = 1.0
@@ -262,7 +266,7 @@ def _minimise(
         slope += change
         curvature = float(np.vdot(move, change))
         if curvature > 0:
-            pairs = [*pairs, (move, change, 1 / curvature)][-_MEMORY:]
+            pairs.append((move, change, 1 / curvature))
         if len(values) > 5 and values[-6] - values[-1] <= tolerance * values[-1]:
             break
     else:
