@@ -204,15 +204,19 @@ REASONS = {
     "simulation/brown2024/hundred_features": "draws 25 %, Gram matrices 20 %, at 42 GFLOP/s; "
     "residuals 8 %, clipped sums 9 %, tables and copies, norms and checks of chunks 25 %",
     "simulation/brown2024/ten_features": "screening 23 %, draws 23 %, sums 14 %, copies 8 %",
-    "simulation/choquettechoo2024/scaling_decay": "FFTs 52 %, noise 21 %, steps 11 %",
-    "simulation/choquettechoo2024/unclipped_runs": "Python, 140 µs a step of both label noises: "
-    "calls on 4 × 4 arrays",
+    "simulation/choquettechoo2024/scaling_decay": "correlating noise 55 %, FFTs 25 % of it; noise "
+    "otherwise 27 %, draws 11 % of it; steps 15 %",
+    "simulation/choquettechoo2024/scaling_dimension": "as scaling_decay",
+    "simulation/choquettechoo2024/scaling_step": "as scaling_decay",
+    "simulation/choquettechoo2024/unclipped_runs": "Python of the step loop 48 %, small sums 16 %",
     "simulation/lin2025/martingales": "Python, 700 µs a step of 16 trials: short vectors",
     "simulation/lin2025/pair_losses": "divergences 16 %, proxies 22 %, two Gram matrices 20 %, "
     "largest and correlated 20 %: passes over 2 million pairs",
     "simulation/lin2025/privacy_paths": "3,500 small matrices of pairs a trial: divergences 20 %, "
     "proxies 25 %, laws at positions 25 %",
     "theory/choquettechoo2024/convex_programs": "no formula: 203 conic programs, 85 % in Clarabel",
-    "theory/choquettechoo2024/prefix_growth": "other mechanisms 37 %, transforms 14 %",
-    "theory/choquettechoo2024/prefix_stackoverflow": "other mechanisms 26 %, transforms 18 %",
+    "theory/choquettechoo2024/prefix_growth": "products 22 %, inverses 19 %, cosine transforms "
+    "17 %, remembered pairs 7 %, eigenvalues of the bound 5 %",
+    "theory/choquettechoo2024/prefix_stackoverflow": "products 23 %, inverses 21 %, cosine "
+    "transforms 13 %, remembered pairs 9 %, other mechanisms 15 %",
 }
