@@ -40,7 +40,7 @@ LARGEST = 1e30
 # Exponents of decay up to which a gradient flow is written as a move from its start.
 EARLY = 1e-6
 # Linear systems of so many panels and eigenvalues are solved in one call; they stay in cache.
-SYSTEMS_AT_ONCE = 1024
+SYSTEMS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, eq=False)
