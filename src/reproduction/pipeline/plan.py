@@ -25,7 +25,7 @@ from reproduction.pipeline.layout import FIGURE_FORMATS, PAPERS, Layout, book_of
 from reproduction.pipeline.ledgers import Falsifier, Ledgers, described
 from reproduction.pipeline.lock import JOBS, JOBS_VARIABLE
 from reproduction.pipeline.prediction import read_costs, require_affordable
-from reproduction.pipeline.processor import pinned
+from reproduction.pipeline.processor import ALLOCATOR, pinned
 from reproduction.pipeline.registry import STAGE_OF, Recipe, known_keys, package
 
 Result = TypeVar("Result")
@@ -341,7 +341,7 @@ class Plan:
         lines = ["set -euo pipefail", f"export PYTHONPATH={quote(os.pathsep.join(paths))}"]
         if not conda:
             lines.append(f"export PATH={quote(str(Path(sys.executable).parent))}:$PATH")
-        pins = pinned() | {JOBS_VARIABLE: str(JOBS.absolute())}
+        pins = pinned() | ALLOCATOR | {JOBS_VARIABLE: str(JOBS.absolute())}
         lines += [f"export {name}={quote(value)}" for name, value in pins.items()]
         # A notebook's shell names a back end that only a notebook has.
         lines.append("export MPLBACKEND=agg")

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import platform
 
+# Memory that a job gives back stays with its process: arrays of some megabytes come and go in each
+# pass, and the system clears every page anew. Read by the GNU C library, ignored by others.
+ALLOCATOR = {"MALLOC_TRIM_THRESHOLD_": str(1 << 29), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
+
 
 def pinned() -> dict[str, str]:
     """Environment that holds BLAS and NumPy to AVX2; empty where there is no such processor.
