@@ -25,6 +25,7 @@ from privreg.algorithms.clipped_gradient import clipped_gradient_sum
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.ftrl_simulation import simulate_ftrl
 from privreg.algorithms.noisy_sgd import LinearRecords, simulate_noisy_sgd
+from privreg.algorithms.one_pass_together import NARROW
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
 from privreg.algorithms.shaped_mechanism import FixedClip, ShapedMechanism
@@ -72,6 +73,11 @@ def mechanism(
         budget=Budget.half_square(1.0),
         clip_constant=0.5,
     )
+
+
+def few_columns() -> Any:
+    features, labels = data()
+    return one_pass_dpgd.fit(mechanism(0.5), features[:, :NARROW], labels, generator())
 
 
 def model() -> LinearModel:
@@ -265,6 +271,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "one-pass DP-GD, one setting": lambda: one_pass_dpgd.fit(
         mechanism(0.5, (3.0,)), *data(), generator()
     ),
+    "one-pass DP-GD, few columns": few_columns,
     "clipped gradients": clipped,
     "noisy SGD": noisy,
     "fixed order": fixed_order,
