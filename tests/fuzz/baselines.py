@@ -279,7 +279,7 @@ INTERNALS = {
             "RecordGradients",
             "RecordGradients.clipped",
             "RecordGradients.directions",
-            "RecordGradients.sum_of",
+            "RecordGradients.sum_clipped",
             "bin_counts",
             "by_record",
             "clip_factor",
