@@ -44,6 +44,12 @@ def _screened(p: Any, trials: int) -> float:
     return float(trials * sum(p.sample_sizes) * each)
 
 
+def _coverage(p: Any, trials: int) -> float:
+    """Residual and update of each row and step, on one path and in independent runs."""
+    gradients = sum(p.gradients) + sum(p.long_gradients)
+    return float(4 * trials * p.runs * gradients * p.sample_size * p.dimension)
+
+
 def _scaling(p: Any, trials: int) -> float:
     """Inner product, update, noise and risk of both algorithms; two real FFTs for one's noise."""
     from reproduction.papers.choquettechoo2024.regression import damping
@@ -152,6 +158,8 @@ OPERATIONS: dict[str, Formula] = {
     "simulation/bombari2025/mnist_sample_sizes": partial(_table_sizes, 649),
     "simulation/bombari2025/martingales": _martingales(lambda p: 1 / p.aspect_ratio, 80),
     "simulation/bombari2025/sample_sizes": _sample_sizes,
+    "simulation/brown2024/coverage_clipped": _coverage,
+    "simulation/brown2024/coverage_less_clipped": _coverage,
     "simulation/brown2024/fixed_ratio": _fixed_ratio,
     "simulation/brown2024/fixed_ratio_anisotropic": _fixed_ratio,
     "simulation/brown2024/hundred_features": _screened,
@@ -197,6 +205,9 @@ REASONS = {
     "10 %, splits of the table 10 %",
     "simulation/bombari2025/sample_sizes": "draws 45 %, vectors of 100 between them 22 %, the "
     "isotropic chain 21 %, shapes of schedules 7 %",
+    "simulation/brown2024/coverage_clipped": "products of ten columns and ten runs 70 %, at 20 "
+    "GFLOP/s; clipping 13 %",
+    "simulation/brown2024/coverage_less_clipped": "as coverage_clipped",
     "simulation/brown2024/fixed_ratio": "three Gram matrices 45 %, at 45 GFLOP/s and with a sum a "
     "chunk; tables 26 %, clipped sums 14 %, copies 6 %",
     "simulation/brown2024/fixed_ratio_anisotropic": "tables and their rotation 39 %, Gram matrices "
