@@ -40,7 +40,7 @@ LARGEST = 1e30
 # Exponents of decay up to which a gradient flow is written as a move from its start.
 EARLY = 1e-6
 # Linear systems of so many panels and eigenvalues are solved in one call; they stay in cache.
-SYSTEMS_AT_ONCE = 512
+SYSTEMS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,20 +337,20 @@ def _collocate(law: HomogenisedSGD) -> NDArray[np.float64]:
     """Variances by distinct eigenvalue at each panel's nodes, (panels, stages + 1, g)."""
     panels, groups = law._edges.size - 1, law.distinct_eigenvalues.size
     values = np.zeros((panels, STAGES + 1, groups))
-    current = np.zeros(groups)
+    current, half = np.zeros(groups), 0.5 * law._risk_weights
     at_once = max(SYSTEMS_AT_ONCE // groups, 1)
     for first in range(0, panels, at_once):
         part = slice(first, first + at_once)
-        kept, added, gain, forced, fed = _panel_systems(law, law._edges[first : part.stop + 1])
-        risks, starts = np.empty_like(forced), np.empty((len(forced), groups))
+        kept, added, gain, known, inverse = _panel_systems(law, law._edges[first : part.stop + 1])
+        risks, starts = np.empty_like(known), np.empty((len(known), groups))
         # A panel needs of the one before it the variances at its end alone.
         ends = zip(kept[:, :, -1], added[:, :, -1], gain[:, :, -1], strict=True)
         for panel, (keeps, adds, gains) in enumerate(ends):
             starts[panel] = current
-            risks[panel] = forced[panel] + fed[panel] @ current
+            risks[panel] = inverse[panel] @ (known[panel] + (half * current) @ kept[panel])
             current = keeps * current + adds + gains @ risks[panel]
         values[part, 0] = starts
-        stages = kept * starts[:, :, None] + added + (gain @ risks[:, None, :, None])[..., 0]
+        stages = kept * starts[:, :, None] + added + np.einsum("pgij,pj->pgi", gain, risks)
         values[part, 1:] = stages.swapaxes(1, 2)
     return values
 
@@ -360,9 +360,10 @@ def _panel_systems(
 ) -> tuple[NDArray[np.float64], ...]:
     """Solutions of the linear systems of the panels between these edges, given their starts.
 
-    With V the variances at a panel's start, risks at its stages are forced + fed @ V, variances
-    there kept V + added + gain @ risks. Returned are kept and added, (panels, g, stages), gain,
-    (panels, g, stages, stages), forced, (panels, stages), and fed, (panels, stages, g).
+    With V the variances at a panel's start and w half the weights of the risk, risks at its stages
+    are inverse @ (known + w @ (V kept)), and variances there V kept + added + gain @ risks. Shapes
+    are (panels, g, stages) of kept and added, (panels, g, stages, stages) of gain, (panels, stages)
+    of known, (panels, stages, stages) of inverse.
     """
     problem, eigenvalues, weights = law.problem, law.distinct_eigenvalues, law._risk_weights
     nodes, matrix, identity = radau_nodes(STAGES), integration_matrix(STAGES), np.eye(STAGES)
@@ -380,10 +381,6 @@ def _panel_systems(
     response = np.asarray(np.linalg.solve(drift, right), dtype=np.float64)
     kept, added, gain = response[..., 0], response[..., 1], response[..., 2:]
     flow_risk = law._flow_risk(np.asarray(law.schedule.integral(times)))
-    known = (flow_risk + 0.5 * weights @ added)[:, :, None]
-    started = 0.5 * (weights[:, None] * kept).swapaxes(1, 2)
-    feedback = identity - 0.5 * np.tensordot(gain, weights, axes=(1, 0))
-    solved = np.asarray(
-        np.linalg.solve(feedback, np.concatenate([known, started], axis=2)), np.float64
-    )
-    return kept, added, gain, solved[:, :, 0], solved[:, :, 1:]
+    known = flow_risk + 0.5 * weights @ added
+    feedback = identity - 0.5 * np.einsum("pgij,g->pij", gain, weights)
+    return kept, added, gain, known, np.linalg.inv(feedback)
