@@ -50,6 +50,12 @@ def _coverage(p: Any, trials: int) -> float:
     return float(4 * trials * p.runs * gradients * p.sample_size * p.dimension)
 
 
+def _trajectories(p: Any, trials: int) -> float:
+    """Norm, residual, update, noise and risk of each step of a run."""
+    numbers = sum(d * d for d in p.dimensions) / p.aspect_ratio
+    return float(11 * trials * len(p.spectra) * len(p.exponents) * numbers)
+
+
 def _scaling(p: Any, trials: int) -> float:
     """Inner product, update, noise and risk of both algorithms; two real FFTs for one's noise."""
     from reproduction.papers.choquettechoo2024.regression import damping
@@ -158,6 +164,7 @@ OPERATIONS: dict[str, Formula] = {
     "simulation/bombari2025/mnist_sample_sizes": partial(_table_sizes, 649),
     "simulation/bombari2025/martingales": _martingales(lambda p: 1 / p.aspect_ratio, 80),
     "simulation/bombari2025/sample_sizes": _sample_sizes,
+    "simulation/bombari2025/trajectories": _trajectories,
     "simulation/brown2024/coverage_clipped": _coverage,
     "simulation/brown2024/coverage_less_clipped": _coverage,
     "simulation/brown2024/fixed_ratio": _fixed_ratio,
