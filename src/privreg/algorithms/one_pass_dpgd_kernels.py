@@ -158,6 +158,17 @@ def move_and_perturb(parameters, moves, noise, bounds, scale):  # type: ignore[n
                 row[i] = row[i] - move[i] + spread * direction[i]
 
 
+@njit(nogil=True)
+def _squared_norms(rows, labels, in_range):  # type: ignore[no-untyped-def]
+    """Those of all rows, and whether rows and labels are known to be or found in the range."""
+    squared_norms = np.empty(len(rows))
+    for k in range(len(rows)):
+        squared_norms[k] = inner_product(rows[k], rows[k])
+        if not in_range and not (1e-100 <= squared_norms[k] <= 1e100 and abs(labels[k]) <= 1e110):
+            return squared_norms, False
+    return squared_norms, True
+
+
 @njit(cache=True, nogil=True)
 def step_rows(  # type: ignore[no-untyped-def]
     rows,
@@ -177,11 +188,9 @@ def step_rows(  # type: ignore[no-untyped-def]
     Returns whether all rows and labels are in the range of `is_within_range`; where not,
     nothing is moved.
     """
-    squared_norms = np.empty(len(rows))
-    for k in range(len(rows)):
-        squared_norms[k] = inner_product(rows[k], rows[k])
-        if not in_range and not (1e-100 <= squared_norms[k] <= 1e100 and abs(labels[k]) <= 1e110):
-            return False
+    squared_norms, within = _squared_norms(rows, labels, in_range)
+    if not within:
+        return False
     for k in range(len(rows)):
         row = rows[k]
         if squared_norms[k] > 0:
@@ -220,11 +229,9 @@ def step_narrow_rows(  # type: ignore[no-untyped-def]
     nothing is moved.
     """
     dimension, settings = parameters.shape
-    squared_norms = np.empty(len(rows))
-    for k in range(len(rows)):
-        squared_norms[k] = inner_product(rows[k], rows[k])
-        if not in_range and not (1e-100 <= squared_norms[k] <= 1e100 and abs(labels[k]) <= 1e110):
-            return False
+    squared_norms, within = _squared_norms(rows, labels, in_range)
+    if not within:
+        return False
     kick = 2 * clip_norm * amplitude
     moves = np.empty(settings)
     for k in range(len(rows)):
