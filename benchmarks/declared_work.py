@@ -197,44 +197,46 @@ for _name, (_operations, _bytes) in DENSE.items():
     BYTES[f"theory/choquettechoo2024/{_name}"] = partial(_counted, 1e9 * _bytes)
 # Of each ratio above 2; shares are of a profile of one trial.
 REASONS = {
-    "simulation/anon2024/tuned_risk": "recursion over rows 24 %, eigenvectors 23 %, FFTs 11 %, "
-    "products of public noise 11 %",
-    "simulation/anon2024/tuned_risk_slow": "recursion over rows 48 %, FFTs 12 %",
+    "simulation/anon2024/tuned_risk": "recursion over rows 27 %, eigenvectors 23 %, products of "
+    "public noise 17 %, draws 8 %, FFTs 4 %",
+    "simulation/anon2024/tuned_risk_slow": "recursion over rows 45 %, products of public noise 9 "
+    "%, draws 8 %, eigenvectors 7 %",
     "simulation/anon2024/tuned_risk_steep": "as tuned_risk_slow",
-    "simulation/bombari2025/housing_heat_maps": "eight columns: steps from row to row 30 %, losses "
-    "20 %, splits of the table 20 %",
-    "simulation/bombari2025/housing_sample_sizes": "eight columns: steps from row to row 35 %, "
-    "losses 10 %, splits and schedules 30 %",
+    "simulation/bombari2025/housing_heat_maps": "eight columns: steps from row to row 34 %, "
+    "losses 32 %, splits of the table 4 %",
+    "simulation/bombari2025/housing_sample_sizes": "eight columns: steps from row to row 42 %, "
+    "losses 14 %, schedules 7 %, draws 5 %",
     "simulation/bombari2025/martingales": "Python, 400 µs a step of 16 trials: short vectors",
-    "simulation/bombari2025/mnist_heat_maps": "products of 32 rows 65 %, at 45 GFLOP/s; losses "
-    "11 %, draws 4 %",
-    "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 38 %, draws 20 %, losses "
-    "10 %, splits of the table 10 %",
-    "simulation/bombari2025/sample_sizes": "draws 45 %, vectors of 100 between them 22 %, the "
-    "isotropic chain 21 %, shapes of schedules 7 %",
-    "simulation/brown2024/coverage_clipped": "products of ten columns and ten runs 70 %, at 20 "
-    "GFLOP/s; clipping 13 %",
+    "simulation/bombari2025/mnist_heat_maps": "products of 32 rows 65 %, at 45 GFLOP/s; losses 11 "
+    "%, splits of the table 8 %, draws 4 %",
+    "simulation/bombari2025/mnist_sample_sizes": "products of 32 rows 42 %, draws 21 %, losses 9 "
+    "%, splits of the table 9 %",
+    "simulation/bombari2025/sample_sizes": "draws and vectors of 100 between them 66 %, the "
+    "isotropic chain 20 %, shapes of schedules 8 %",
+    "simulation/brown2024/coverage_clipped": "products of ten columns and ten runs 69 %, at 20 "
+    "GFLOP/s; clipping 20 %",
     "simulation/brown2024/coverage_less_clipped": "as coverage_clipped",
-    "simulation/brown2024/fixed_ratio": "three Gram matrices 45 %, at 45 GFLOP/s and with a sum a "
-    "chunk; tables 26 %, clipped sums 14 %, copies 6 %",
-    "simulation/brown2024/fixed_ratio_anisotropic": "tables and their rotation 39 %, Gram matrices "
-    "37 %, clipped sums 12 %",
-    "simulation/brown2024/hundred_features": "draws 25 %, Gram matrices 20 %, at 42 GFLOP/s; "
-    "residuals 8 %, clipped sums 9 %, tables and copies, norms and checks of chunks 25 %",
-    "simulation/brown2024/ten_features": "screening 23 %, draws 23 %, sums 14 %, copies 8 %",
-    "simulation/choquettechoo2024/scaling_decay": "correlating noise 55 %, FFTs 25 % of it; noise "
-    "otherwise 27 %, draws 11 % of it; steps 15 %",
+    "simulation/brown2024/fixed_ratio": "three Gram matrices 49 %, tables 19 %, clipped sums 17 "
+    "%, copies 6 %, eigenvalues 5 %",
+    "simulation/brown2024/fixed_ratio_anisotropic": "tables and their rotation 43 %, Gram "
+    "matrices 34 %, clipped sums 12 %, copies 4 %",
+    "simulation/brown2024/hundred_features": "residuals and Gram matrices of screening 34 %, "
+    "draws 27 %, clipped sums 10 %, second moments 7 %, norms 6 %",
+    "simulation/brown2024/ten_features": "screening 28 %, draws 21 %, norms 5 %, copies 3 %",
+    "simulation/choquettechoo2024/scaling_decay": "correlating noise 53 %, FFTs 23 % of it; noise "
+    "otherwise 29 %, draws 14 % of it; steps 15 %",
     "simulation/choquettechoo2024/scaling_dimension": "as scaling_decay",
     "simulation/choquettechoo2024/scaling_step": "as scaling_decay",
     "simulation/choquettechoo2024/unclipped_runs": "Python of the step loop 48 %, small sums 16 %",
-    "simulation/lin2025/martingales": "Python, 700 µs a step of 16 trials: short vectors",
-    "simulation/lin2025/pair_losses": "divergences 16 %, proxies 22 %, two Gram matrices 20 %, "
-    "largest and correlated 20 %: passes over 2 million pairs",
+    "simulation/lin2025/martingales": "short vectors in Python: steps 33 %, draws 17 %, "
+    "interpolation of the risk 12 %",
+    "simulation/lin2025/pair_losses": "passes over 2 million pairs: proxies 36 %, Gram matrices "
+    "12 %, divergences 12 %, the largest 8 %",
     "simulation/lin2025/privacy_paths": "3,500 small matrices of pairs a trial: divergences 20 %, "
     "proxies 25 %, laws at positions 25 %",
     "theory/choquettechoo2024/convex_programs": "no formula: 203 conic programs, 85 % in Clarabel",
-    "theory/choquettechoo2024/prefix_growth": "products 22 %, inverses 19 %, cosine transforms "
-    "17 %, remembered pairs 7 %, eigenvalues of the bound 5 %",
+    "theory/choquettechoo2024/prefix_growth": "products 22 %, inverses 19 %, cosine transforms 17 "
+    "%, remembered pairs 7 %, eigenvalues of the bound 5 %",
     "theory/choquettechoo2024/prefix_stackoverflow": "products 23 %, inverses 21 %, cosine "
     "transforms 13 %, remembered pairs 9 %, other mechanisms 15 %",
 }
