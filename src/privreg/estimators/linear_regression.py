@@ -43,8 +43,8 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-# Numbers of a table that are held in memory rather than read at each pass.
-HELD_NUMBERS = 20_000_000
+# Numbers of a table that are held in memory, 512 MiB, rather than read at each pass.
+HELD_NUMBERS = 2**26
 
 
 class PrivateLinearRegression(FittedRegression):
@@ -304,8 +304,8 @@ class PrivateLinearRegression(FittedRegression):
         samples = TableSamples(source, columns, label, frame, executor, weighing)
         if not source.row_count and self._require_budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
-        held = executor is None and source.row_count * frame.dimension <= HELD_NUMBERS
-        rows, counts = samples.hold() if held else (samples, None)
+        here = executor is None
+        rows, counts = samples.hold(most=HELD_NUMBERS) if here else (samples, None)
         quality = None
         if share > 0:
             counts = samples.counts(threads=threads) if counts is None else counts

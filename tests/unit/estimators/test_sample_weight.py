@@ -364,7 +364,7 @@ def test_a_column_of_weights_is_of_its_own(rng, tmp_path):
     for column in ("y", "x1"):
         with pytest.raises(ValueError, match="weight must be no feature and not the label"):
             of_table().fit_table(path, label="y", weight=column)
-    with pytest.raises(ValueError, match="weight must be one of"):
+    with pytest.raises(ValueError, match="weight must be a column of the table"):
         of_table().fit_table(path, label="y", weight="none")
     with pytest.raises(ValueError, match="weight_bound must be declared with weights"):
         of_table(weight_bound=None).fit_table(path, label="y", weight="w")

@@ -87,7 +87,10 @@ def table(tmp_path, rng):
 def test_a_fit_says_what_could_not_be_used(table, neighbours):
     budget = Budget.zcdp(50.0, neighbours=neighbours)
     model = PrivateLinearRegression(
-        budget, feature_bounds={"x": (0, 1), "c": ["a", "b"]}, label_bounds=(-1, 2), random_state=3
+        budget,
+        feature_bounds={"x": (0, 1), "c": {"categories": ["a", "b"]}},
+        label_bounds=(-1, 2),
+        random_state=3,
     ).fit_table(table, label="y")
     found = model.quality_
     wanted = {"x": 0.1, "c": 0.025, "y": 0}
@@ -108,7 +111,7 @@ def test_a_fit_says_what_could_not_be_used(table, neighbours):
 def test_shares_can_be_left_out(table):
     model = PrivateLinearRegression(
         Budget.zcdp(1.0),
-        feature_bounds={"x": (0, 1), "c": ["a", "b"]},
+        feature_bounds={"x": (0, 1), "c": {"categories": ["a", "b"]}},
         label_bounds=(-1, 2),
     ).fit_table(table, label="y", quality_share=0)
     assert model.quality_.incomplete == model.quality_.clipped == {}

@@ -22,7 +22,7 @@ from privreg.estimators.tables import TableSamples, open_table
 from privreg.estimators.weights import WEIGHTS
 from privreg.privacy.neighbours import Neighbours
 
-BOUNDS = {"size": (0, 250), "place": ["town", "coast"]}
+BOUNDS = {"size": (0, 250), "place": {"categories": ["town", "coast"]}}
 LABEL_BOUNDS = np.array([0.0, 900.0])
 BETA = [2.0, 80.0, 10.0]
 ROWS = 2000
@@ -218,7 +218,7 @@ def test_what_noise_hides_is_no_number():
 def files(columns, tmp_path):
     table, bounds = tmp_path / "homes.parquet", tmp_path / "bounds.yaml"
     parquet.write_table(pa.table(columns), table)
-    bounds.write_text("price: [0, 900]\nsize: [0, 250]\nplace: [town, coast]\n")
+    bounds.write_text("price: [0, 900]\nsize: [0, 250]\nplace: {categories: [town, coast]}\n")
     return table, bounds, tmp_path / "fit.json"
 
 
