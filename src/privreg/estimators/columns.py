@@ -330,15 +330,13 @@ def _column(name: str, declaration: Any) -> Numbers | Categories:
         listed = declaration["categories"]
     if isinstance(listed, (list, tuple)):
         return Categories(name, tuple(_category(name, each) for each in listed))
-    ends = list(declaration) if isinstance(declaration, (list, tuple)) else []
-    if isinstance(declaration, np.ndarray) and declaration.ndim:
-        ends = list(declaration)
-    if len(ends) != 2 or not all(isinstance(e, Real) and not isinstance(e, bool) for e in ends):
-        kinds = " and ".join(type(each).__name__ for each in ends) if len(ends) == 2 else ""
+    plain = declaration.tolist() if isinstance(declaration, np.ndarray) else declaration
+    pair = isinstance(plain, (list, tuple)) and len(plain) == 2
+    if not pair or any(isinstance(end, bool) or not isinstance(end, Real) for end in plain):
+        kinds = f": {type(plain[0]).__name__} and {type(plain[1]).__name__}" if pair else ""
         raise ValueError(
             f"feature_bounds[{name!r}] must be two numbers (low, high), or {{'categories': [...]}} "
-            f"with two or more texts, integers or truth values, got {short(declaration)}"
-            + (f": {kinds}" if kinds else "")
+            f"with texts, integers or truth values, got {short(declaration)}{kinds}"
         )
     low, high = declared(f"feature_bounds[{name!r}]", declaration, columns=1)[0]
     return Numbers(name, float(low), float(high))

@@ -129,22 +129,19 @@ def _header(line: bytes, separator: str, name: str) -> list[str]:
         names = next(csv.reader([text], delimiter=separator, strict=True), [])
     except (UnicodeDecodeError, csv.Error):
         text, names = "", []
-    others = [each for each in SEPARATORS if each in text and each != separator]
-    if b"\0" in line:
-        found = "NUL characters: save it as UTF-8"
-    elif len(line) > LONGEST:
-        found = "a longer first line than a megabyte"
-    elif not line.strip():
-        found = "a blank first line" if line else "an empty file"
-    elif "\r" in text:
-        found = "lines that end in \\r alone: save it with other line ends"
-    elif not names:
-        found = "another first line"
-    elif len(names) == 1 and others:
-        found = f"one with {others[0]!r} and no {separator!r}: name it as the separator"
-    else:
-        return [each.strip() for each in names]
-    raise ValueError(f"table must have a header line in UTF-8, got {found} in {name!r}")
+    other = next((each for each in SEPARATORS if each in text and len(names) == 1), "")
+    causes = {
+        "an empty file": not line,
+        "a blank first line": not line.strip(),
+        "a longer first line than a megabyte": len(line) > LONGEST,
+        "NUL characters: save it as UTF-8": b"\0" in line,
+        r"lines that end in \r alone": b"\r" in line.rstrip(b"\r\n"),
+        f"one with {other!r} and no {separator!r}: name it as the separator": bool(other),
+        "another first line": not names,
+    }
+    for cause in (each for each, found in causes.items() if found):
+        raise ValueError(f"table must have a header line in UTF-8, got {cause} in {name!r}")
+    return [each.strip() for each in names]
 
 
 def _decoded(path: Path) -> Iterator[bytes]:

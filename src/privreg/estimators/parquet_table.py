@@ -61,24 +61,22 @@ class ParquetTable:
 
     def _require_readable(self, names: tuple[str, ...]) -> None:
         """An error where a few bytes would take a lot of memory, from the metadata alone."""
-        for number in range(self.groups):
-            group = self._metadata.row_group(number)
-            every = (group.column(k) for k in range(group.num_columns))
+        for group in map(self._metadata.row_group, range(self.groups)):
+            every = map(group.column, range(group.num_columns))
             used = [each for each in every if each.path_in_schema in names]
             for each in used:
-                # It repeats the start of a text for nothing, and Arrow makes no dictionary of it.
+                # It leaves out how texts begin, and Arrow makes no dictionary of it.
                 if each.physical_type == "BYTE_ARRAY" and "DELTA_BYTE_ARRAY" in each.encodings:
                     raise ValueError(
                         f"column {each.path_in_schema!r} must be in another encoding, got "
                         f"DELTA_BYTE_ARRAY in {self.path.name!r}"
                     )
             size = sum(each.total_uncompressed_size for each in used)
-            stored = sum(each.total_compressed_size for each in used)
-            if size > max(MOST_BYTES, MOST_TIMES * stored):
+            if size > max(MOST_BYTES, MOST_TIMES * sum(e.total_compressed_size for e in used)):
                 raise ValueError(
-                    f"table must have row groups of at most {MOST_BYTES / 2**20:.0f} MiB in the "
-                    f"used columns, or {MOST_TIMES} times what they take in the file, got "
-                    f"{size / 2**20:,.0f} MiB in {self.path.name!r}"
+                    f"table must have row groups of at most {MOST_BYTES >> 20} MiB in the used "
+                    f"columns, or {MOST_TIMES} times what they take in the file, got "
+                    f"{size >> 20} MiB in {self.path.name!r}"
                 )
 
     def _read(self, group: int, names: tuple[str, ...]) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -160,15 +161,7 @@ def _ending(path: Path) -> str:
 
 
 class ParsedTable:
-    """Columns of numbers in a temporary file that has no name, so that texts are parsed once.
-
-    Parameters
-    ----------
-    width : int
-        Number of columns.
-    batches : iterable of list of ndarray
-        The columns of some rows each.
-    """
+    """Columns of numbers in a temporary file without a name, batch by batch; `Table` by numbers."""
 
     def __init__(self, width: int, batches: Iterable[list[NDArray[Any]]]) -> None:
         import pyarrow as pa
@@ -321,50 +314,42 @@ class TableSamples:
     def hold(self, *, most: int) -> tuple[ArraySamples | TableSamples, Counts | None]:
         """Rows that later passes need not parse, and what `counts` gives; neither is private.
 
-        Parameters
-        ----------
-        most : int
-            Numbers that are held in memory. Of more, a table of texts is parsed into a temporary
-            file, and another stays as it is, and uncounted.
+        Beyond `most` numbers a table of texts is parsed into a temporary file, and another stays as
+        it is, uncounted.
         """
-        size, counts, found = self.sample_size, self._no_counts(), 0
+        size, counts, begin = self.sample_size, self._no_counts(), 0
         if size * self.dimension > most:
             kinds = [self.table.schema.field(each.name).type for each in self.columns]
-            return self._parsed() if all(map(is_text, kinds)) else (self, None)
+            return self._parsed(counts) if all(map(is_text, kinds)) else (self, None)
         held = [np.empty((size, self.dimension)), np.empty(size), np.empty(size)]
-        for part in self._encoders():
-            for cells in part():
-                features, labels, _, *roots = self._mapped(cells)
-                rows = slice(found, found := found + len(labels))
-                self._require_size(min(found, size), found)
-                for whole, some in zip(held, (features, labels, *roots), strict=False):
-                    whole[rows] = some
-                counts += self._count(cells)
-        self._require_size(size, found)
+        for cells in self._counted(counts):
+            features, labels, _, *roots = self._mapped(cells)
+            end = begin + len(labels)
+            for whole, some in zip(held, (features, labels, *roots), strict=False):
+                whole[begin:end] = some
+            begin = end
         return (WeightedSamples(*held) if self.weighted else ArraySamples(*held[:2])), counts
 
-    def _parsed(self) -> tuple[TableSamples, Counts]:
-        counts = self._no_counts()
-
-        def numbers() -> Iterator[list[NDArray[Any]]]:
-            for part in self._encoders():
-                for encoded in part():
-                    counts[:] += self._count(encoded)
-                    yield [
-                        np.where(cells.missing, np.nan, values)
-                        for cells in encoded
-                        for values in cells.features
-                    ]
-
+    def _parsed(self, counts: Counts) -> tuple[TableSamples, Counts]:
         pairs = [pair for column in self.columns for pair in column.bounds]
         columns = [Numbers(str(k), low, high) for k, (low, high) in enumerate(pairs)]
-        table, p = ParsedTable(len(columns), numbers()), len(self.frame.features)
-        self._require_size(self.sample_size, table.row_count)
+        parsed = (
+            [np.where(each.missing, np.nan, values) for each in cells for values in each.features]
+            for cells in self._counted(counts)
+        )
+        table, p = ParsedTable(len(columns), parsed), len(self.frame.features)
         weight = columns[-1] if self.weighted else None
         return TableSamples(table, tuple(columns[:p]), str(p), self.frame, weight=weight), counts
 
-    def _require_size(self, wanted: int, found: int) -> None:
-        if found != wanted:
+    def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
+        """Cells of all rows, of which there must be as many as the table says."""
+        left = self.sample_size
+        for cells in chain.from_iterable(part() for part in self._encoders()):
+            left -= len(cells[0].missing)
+            counts += self._count(cells)
+            if left >= 0:
+                yield cells
+        if left:
             raise ValueError(f"table must have {self.sample_size} rows in its parts, got others")
 
     def _each(

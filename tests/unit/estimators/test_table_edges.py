@@ -6,6 +6,7 @@ import tracemalloc
 from datetime import date, datetime
 
 import numpy as np
+import pandas
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -13,8 +14,8 @@ from pyarrow import parquet
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import huber_sums
 from privreg.algorithms.records import Records
-from privreg.estimators import csv_table
-from privreg.estimators.bounds import Frame
+from privreg.estimators import csv_table, parquet_table
+from privreg.estimators.bounds import Frame, declared
 from privreg.estimators.columns import table_columns
 from privreg.estimators.tables import TableSamples, open_table
 from privreg.privacy.neighbours import gram_sensitivity
@@ -106,6 +107,8 @@ def test_a_type_that_holds_no_numbers_is_refused_by_name(tmp_path, kind):
         ([1.0, None], r"got double: declare \(low, high\), or write the column as text"),
         ([date(2020, 1, 1)] * 2, "got date32.*: write the column as text or as integers"),
         ([b"a", b"b"], "got binary: write the column as text"),
+        ([True, False], r"got bool: declare {'categories': \[False, True\]}"),
+        ([1, 2], r"got int64: declare integers such as {'categories': \[0, 1\]}"),
     ],
 )
 def test_a_type_that_holds_no_categories_is_refused_by_name(tmp_path, cells, message):
@@ -114,6 +117,35 @@ def test_a_type_that_holds_no_categories_is_refused_by_name(tmp_path, cells, mes
         ValueError, match=f"column 'x' must hold the declared categories, {message}"
     ):
         samples(path, {"x": {"categories": ["1.0", "2.0"]}})
+
+
+def test_data_in_the_place_of_another_argument_is_not_quoted():
+    frame = pandas.DataFrame({"y": [0.123, 0.5], "x": [-0.123, 0.1]})
+    array = frame.to_numpy()
+    model = PrivateLinearRegression(Budget.zcdp(1.0))
+    for cells in (frame, frame["y"], array, array[::-1], array.tolist(), pa.table(frame)):
+        for call in (
+            lambda given: model.fit_table(given, label="y"),
+            lambda given: table_columns(given, "y", ("x", "y")),
+            lambda given: table_columns({"x": given}, "y", ("x", "y")),
+            lambda given: table_columns({"x": {"categories": given}}, "y", ("x", "y")),
+            lambda given: declared("bounds", given, columns=3),
+            lambda given: declared("bounds", {"x": given}, columns=1, names=["x"]),
+        ):
+            with pytest.raises(ValueError, match="must") as caught:
+                call(cells)
+            assert "123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("bounds", [(1e15 - 0.125, 1e15), (1e6, 1e6 + 1e-9), (-0.1, 0.7)])
+def test_rounding_of_narrow_bounds_stays_within_the_clip(intercept, bounds):
+    frame = Frame(np.array([bounds]), np.array(bounds), intercept)
+    cells = np.append(np.linspace(*bounds, 50), [-np.inf, np.inf])
+    mapped = frame.rows_of([cells], np.zeros(52, dtype=bool))
+    np.testing.assert_array_equal(frame.rows(cells[:, None]), mapped)
+    assert np.all(np.abs(mapped) <= 1)
+    assert np.all(np.abs(frame.labels(cells)) <= 1)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +203,44 @@ def test_a_broken_file_is_refused_without_its_cells(tmp_path):
         model.fit_table(path, label="y")
     assert "secret" not in str(caught.value)
     assert caught.value.__suppress_context__
-    for text in (b"\xff,x\n", b'"y,x\n', b"\n", b"y" * 2**20 + b",x\n", b"y,x\r0,1\r"):
+    for text, cause in (
+        (b"\xff,x\n", "another first line"),
+        (b'"y,x\n', "another first line"),
+        (b"", "an empty file"),
+        (b"\ny,x\n0,1\n", "a blank first line"),
+        (b"y" * 2**20 + b",x\n", "a longer first line"),
+        (b"y,x\r0,1\r", "lines that end in .r alone"),
+        ("y,x\n0,1\n".encode("utf-16-le"), "NUL characters: save it as UTF-8"),
+        ("y,x\n0,1\n".encode("utf-32"), "NUL characters"),
+    ):
         (tmp_path / "table.csv").write_bytes(text)
-        with pytest.raises(ValueError, match="table must have a header line in UTF-8"):
+        with pytest.raises(ValueError, match=f"a header line in UTF-8, got {cause}"):
             open_table(tmp_path / "table.csv")
+
+
+def test_a_damaged_page_and_a_small_file_of_much_memory_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_table, "MOST_BYTES", 2**19)
+    path, texts, options = (
+        tmp_path / "table.parquet",
+        ["x" * 1000] * 1000,
+        {"use_dictionary": False},
+    )
+    table = pa.table({"y": pa.array([0.5] * 1000), "x": texts, "z": np.arange(1000.0)})
+    for encoding, message in (
+        ("PLAIN", r"at most 0 MiB in the used columns, .* got 0 MiB in 'table.parquet'"),
+        ("DELTA_BYTE_ARRAY", "column 'x' must be in another encoding, got DELTA_BYTE_ARRAY"),
+    ):
+        parquet.write_table(
+            table, path, compression="zstd", column_encoding={"x": encoding}, **options
+        )
+        with pytest.raises(ValueError, match=message):
+            samples(path, {"x": {"categories": ["a", "b"]}})
+        assert len(rows(path, {"z": (0, 1)})) == 1000
+    parquet.write_table(table, path, compression="none", write_page_checksum=True, **options)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(np.float64(500.0).tobytes(), np.float64(501.0).tobytes()))
+    with pytest.raises(ValueError, match="must be a sound Parquet file"):
+        rows(path, {"z": (0, 1)})
 
 
 def peak(path, bounds):

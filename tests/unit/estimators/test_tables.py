@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from privreg.command_line.main import main
 from privreg.estimators import linear_regression
 from privreg.estimators.bounds import Frame
 from privreg.estimators.columns import Numbers, table_columns
+from privreg.estimators.csv_table import CSVTable
 from privreg.estimators.tables import TableSamples, open_table
 
 BOUNDS = {
@@ -75,8 +77,13 @@ def test_a_file_gives_the_fit_of_its_rows(columns, csv_file, model):
 def test_streaming_gives_the_fit_of_the_held_rows(csv_file, model, monkeypatch):
     held_fit = model.fit_table(csv_file, label="price").coef_
     monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
-    streamed = model.fit_table(csv_file, label="price").coef_
+    with ThreadPoolExecutor(1) as executor:
+        streamed = model.fit_table(csv_file, label="price", executor=executor).coef_
     np.testing.assert_allclose(streamed, held_fit, rtol=1e-6)
+    parsed, parse = [], CSVTable._parse
+    monkeypatch.setattr(CSVTable, "_parse", lambda *given: parsed.append(1) or parse(*given))
+    np.testing.assert_array_equal(model.fit_table(csv_file, label="price").coef_, streamed)
+    assert len(parsed) == 1
 
 
 def test_parquet_in_parts_and_threads(columns, tmp_path, csv_file, model, monkeypatch):
@@ -147,6 +154,7 @@ def test_parts_are_summed_whatever_the_threads():
         for threads in (1, 4)
     ]
     np.testing.assert_array_equal(*sums)
+    assert {chunk.features.dtype for chunk in samples.chunks()} == {np.dtype(np.float64)}
     rows = samples.hold(most=100)[0].features
     np.testing.assert_allclose(sums[0], rows.T @ rows, rtol=1e-6)
     # Row 40 lies outside its bounds, and counts as the bound.
