@@ -204,8 +204,7 @@ def declared(
     if isinstance(bounds, Mapping) and bounds:
         if names is None:
             raise ValueError(
-                f"{name} must be (low, high) where columns have no texts as names, got "
-                f"{short(bounds)}"
+                f"{name} must be (low, high) for columns without names in text, got {short(bounds)}"
             )
         for column in bounds:
             require_column(f"{name}: a name", column, names)
@@ -222,10 +221,8 @@ def require_column(name: str, value: Any, available: Sequence[str]) -> str:
     count = list(available).count(value) if isinstance(value, str) else 0
     if count != 1:
         twice = " that it has once" if count else ""
-        size = f"{len(available)} column{'s' if len(available) > 1 else ''}"
-        raise ValueError(
-            f"{name} must be a column of the table ({size}){twice}, got {short(value)}"
-        )
+        has = f"({len(available)} columns){twice}"
+        raise ValueError(f"{name} must be a column of the table {has}, got {short(value)}")
     return str(value)
 
 

@@ -113,7 +113,7 @@ class Numbers:
         if types.is_temporal(kind):
             return "write it as a number, such as days or seconds since a date of your choice"
         if types.is_boolean(kind):
-            return "declare {'categories': [False, True]}"
+            return "declare {'categories': [False, True]} for a feature, or write 0 and 1"
         return "write the column as numbers"
 
 

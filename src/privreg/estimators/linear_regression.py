@@ -43,8 +43,8 @@ from privreg.validation import (
 )
 
 FloatArray = NDArray[np.float64]
-# Numbers of a table that are held in memory, 512 MiB, rather than read at each pass.
-HELD_NUMBERS = 2**26
+# Numbers of a table that are held in memory rather than read at each pass.
+HELD_NUMBERS = 20_000_000
 
 
 class PrivateLinearRegression(FittedRegression):
@@ -275,7 +275,7 @@ class PrivateLinearRegression(FittedRegression):
         -------
         self
             The features are the columns that `feature_bounds` names, a mapping from each to
-            (low, high), or to a list of declared categories: one feature for each but the first.
+            (low, high) or to {"categories": [...]}: one feature for each but the first.
             A record with a missing, unreadable or undeclared value in one of them or in the label
             counts as absent; `inf` and numbers outside their bounds are clipped to them.
 

@@ -67,10 +67,8 @@ class ParquetTable:
             for each in used:
                 # It leaves out how texts begin, and Arrow makes no dictionary of it.
                 if each.physical_type == "BYTE_ARRAY" and "DELTA_BYTE_ARRAY" in each.encodings:
-                    raise ValueError(
-                        f"column {each.path_in_schema!r} must be in another encoding, got "
-                        f"DELTA_BYTE_ARRAY in {self.path.name!r}"
-                    )
+                    name = each.path_in_schema
+                    raise ValueError(f"column {name!r} must not be encoded as DELTA_BYTE_ARRAY")
             size = sum(each.total_uncompressed_size for each in used)
             if size > max(MOST_BYTES, MOST_TIMES * sum(e.total_compressed_size for e in used)):
                 raise ValueError(

@@ -23,14 +23,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.samples import ArraySamples, Chunk
 from privreg.algorithms.weighted_samples import WeightedChunk, WeightedSamples, weight_roots
 from privreg.estimators.bounds import Frame, require_column
-from privreg.estimators.columns import (
-    Categories,
-    Cells,
-    Numbers,
-    is_text,
-    require_columns,
-    value_type,
-)
+from privreg.estimators.columns import Categories, Cells, Numbers, require_columns, value_type
 from privreg.estimators.csv_table import SEPARATORS, CSVTable
 from privreg.estimators.parquet_table import BATCH, ParquetTable
 from privreg.ranges import short
@@ -132,6 +125,8 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     """
     if not isinstance(table, (str, Path)):
         raise ValueError(f"table must be a path or a Table, got {short(table)}")
+    if "\n" in str(table):
+        raise ValueError("table must be a path or a Table, got a text of several lines")
     require_choice("separator", separator, SEPARATORS)
     # Workers, and a caller between two passes, may be in another folder.
     path = Path(table).absolute()
@@ -160,7 +155,7 @@ def _ending(path: Path) -> str:
     return f"{Path(path.stem).suffix.lower()}.gz" if ending == ".gz" else ending
 
 
-class ParsedTable:
+class _ParsedTable:
     """Columns of numbers in a temporary file without a name, batch by batch; `Table` by numbers."""
 
     def __init__(self, width: int, batches: Iterable[list[NDArray[Any]]]) -> None:
@@ -318,9 +313,9 @@ class TableSamples:
         it is, uncounted.
         """
         size, counts, begin = self.sample_size, self._no_counts(), 0
-        if size * self.dimension > most:
-            kinds = [self.table.schema.field(each.name).type for each in self.columns]
-            return self._parsed(counts) if all(map(is_text, kinds)) else (self, None)
+        if size * self.dimension > require_count("most", most, least=0):
+            kinds = {value_type(self.table.schema.field(each.name).type) for each in self.columns}
+            return self._parsed(counts) if set(map(str, kinds)) == {"string"} else (self, None)
         held = [np.empty((size, self.dimension)), np.empty(size), np.empty(size)]
         for cells in self._counted(counts):
             features, labels, _, *roots = self._mapped(cells)
@@ -337,7 +332,7 @@ class TableSamples:
             [np.where(each.missing, np.nan, values) for each in cells for values in each.features]
             for cells in self._counted(counts)
         )
-        table, p = ParsedTable(len(columns), parsed), len(self.frame.features)
+        table, p = _ParsedTable(len(columns), parsed), len(self.frame.features)
         weight = columns[-1] if self.weighted else None
         return TableSamples(table, tuple(columns[:p]), str(p), self.frame, weight=weight), counts
 

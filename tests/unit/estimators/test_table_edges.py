@@ -86,7 +86,7 @@ def test_an_undeclared_category_makes_its_record_absent(tmp_path, kind):
 REFUSED = {
     "timestamp": (pa.array([datetime(2020, 1, 1)] * 2), "got timestamp.*days or seconds"),
     "date": (pa.array([date(2020, 1, 1)] * 2), "got date32.*days or seconds"),
-    "bool": (pa.array([True, False]), r"got bool: declare {'categories': \[False, True\]}"),
+    "bool": (pa.array([True, False]), r"got bool: declare {'categories': \[False, True\]} for a"),
     "binary": (pa.array([b"1", b"2"]), "got binary: write the column as numbers"),
     "list": (pa.array([[1.0], [2.0]]), "got list.*: write the column as numbers"),
     "struct": (pa.array([{"a": 1}, {"a": 2}]), "got struct.*: write the column as numbers"),
@@ -121,31 +121,17 @@ def test_a_type_that_holds_no_categories_is_refused_by_name(tmp_path, cells, mes
 
 def test_data_in_the_place_of_another_argument_is_not_quoted():
     frame = pandas.DataFrame({"y": [0.123, 0.5], "x": [-0.123, 0.1]})
-    array = frame.to_numpy()
-    model = PrivateLinearRegression(Budget.zcdp(1.0))
+    array, model = frame.to_numpy(), PrivateLinearRegression(Budget.zcdp(1.0))
     for cells in (frame, frame["y"], array, array[::-1], array.tolist(), pa.table(frame)):
         for call in (
             lambda given: model.fit_table(given, label="y"),
             lambda given: table_columns(given, "y", ("x", "y")),
-            lambda given: table_columns({"x": given}, "y", ("x", "y")),
             lambda given: table_columns({"x": {"categories": given}}, "y", ("x", "y")),
             lambda given: declared("bounds", given, columns=3),
-            lambda given: declared("bounds", {"x": given}, columns=1, names=["x"]),
         ):
             with pytest.raises(ValueError, match="must") as caught:
                 call(cells)
             assert "123" not in str(caught.value)
-
-
-@pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("bounds", [(1e15 - 0.125, 1e15), (1e6, 1e6 + 1e-9), (-0.1, 0.7)])
-def test_rounding_of_narrow_bounds_stays_within_the_clip(intercept, bounds):
-    frame = Frame(np.array([bounds]), np.array(bounds), intercept)
-    cells = np.append(np.linspace(*bounds, 50), [-np.inf, np.inf])
-    mapped = frame.rows_of([cells], np.zeros(52, dtype=bool))
-    np.testing.assert_array_equal(frame.rows(cells[:, None]), mapped)
-    assert np.all(np.abs(mapped) <= 1)
-    assert np.all(np.abs(frame.labels(cells)) <= 1)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +214,7 @@ def test_a_damaged_page_and_a_small_file_of_much_memory_are_refused(tmp_path, mo
     table = pa.table({"y": pa.array([0.5] * 1000), "x": texts, "z": np.arange(1000.0)})
     for encoding, message in (
         ("PLAIN", r"at most 0 MiB in the used columns, .* got 0 MiB in 'table.parquet'"),
-        ("DELTA_BYTE_ARRAY", "column 'x' must be in another encoding, got DELTA_BYTE_ARRAY"),
+        ("DELTA_BYTE_ARRAY", "column 'x' must not be encoded as DELTA_BYTE_ARRAY"),
     ):
         parquet.write_table(
             table, path, compression="zstd", column_encoding={"x": encoding}, **options

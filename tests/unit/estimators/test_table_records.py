@@ -163,8 +163,8 @@ def test_a_separator_stands_for_the_comma(tmp_path, rng, separator):
     plain, other = tmp_path / "plain.csv", tmp_path / "other.csv"
     plain.write_bytes(HEADER + b"\n".join(lines))
     other.write_bytes(plain.read_bytes().replace(b",", separator.encode()))
-    texts = [each.replace(",", separator) for each in TEXTS]
-    found = encoded(other, {**CSV_BOUNDS, "c": {"categories": texts}}, separator=separator)
+    bounds = {**CSV_BOUNDS, "c": {"categories": [each.replace(",", separator) for each in TEXTS]}}
+    found = encoded(other, bounds, separator=separator)
     np.testing.assert_array_equal(found, encoded(plain, CSV_BOUNDS))
     with pytest.raises(ValueError, match=re.escape(f"got one with {separator!r} and no ','")):
         open_table(other)
@@ -309,6 +309,10 @@ def test_files_and_threads_do_not_enter(tmp_path, rng):
     np.testing.assert_array_equal(encoded(path, CSV_BOUNDS), encoded(folder, CSV_BOUNDS))
     held, counts = one.hold(most=10_000)
     np.testing.assert_array_equal(held.features, encoded(path, CSV_BOUNDS)[:, :-1])
+    parsed, again = one.hold(most=0)
+    rows = np.concatenate([each.features for each in parsed.chunks()])
+    np.testing.assert_array_equal(rows, held.features)
+    np.testing.assert_array_equal(again, counts)
     for threads in (1, 3):
         np.testing.assert_array_equal(several.counts(threads=threads), counts)
 

@@ -132,6 +132,15 @@ def test_rows_of_columns_are_those_of_a_table(rng, intercept, kinds):
         frame.rows_of(columns, np.arange(200) % 3 == 1)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("bounds", [(1e15 - 0.125, 1e15), (1e6, 1e6 + 1e-9), (-0.1, 0.7)])
+def test_no_rounding_leaves_the_clip(intercept, bounds):
+    frame, cells = Frame(np.array([bounds]), np.array(bounds), intercept), np.linspace(*bounds, 50)
+    mapped = frame.rows_of([cells], np.zeros(50, dtype=bool))
+    np.testing.assert_array_equal(frame.rows(cells[:, None]), mapped)
+    assert np.abs(np.column_stack([mapped, frame.labels(cells)])).max() == 1
+
+
 class Parts:
     """A table whose parts are single rows."""
 
