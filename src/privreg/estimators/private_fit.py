@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,16 +16,21 @@ from privreg.estimators.outlook import FitTarget, Outlook, advice, outlook
 from privreg.estimators.refits import counted
 from privreg.estimators.report import PrivacyStatement
 from privreg.estimators.table_quality import TableQuality
+from privreg.estimators.target_words import hopeless_sentences
 from privreg.estimators.weights import WEIGHTS
 from privreg.methods.method import Method
 from privreg.methods.runs import Declared, Fitted
-from privreg.noise.source import NOT_PRIVATE, Ongoing, Secret, Seeded
+from privreg.noise.source import Ongoing, Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 
 COUNT_SHARE = 0.01
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
+INPUTS = (
+    "inputs are functions of one record and of public values, which what a scaler learns from the "
+    "table is not"
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Done:
     outlook: Outlook
     quality: TableQuality | None
     privacy: PrivacyStatement
+    warnings: list[str]
 
 
 def fit_privately(
@@ -104,8 +109,6 @@ def fit_privately(
         odometer.add(PrivacyStatement(budget, unit, whole, source.assumptions, seeded, gaussian))
     rng, count = source.generator(), float(job.records)
     spent: dict[str, Release[Any]] = {}
-    if seeded:
-        warnings.warn(f"{NOT_PRIVATE}, since random_state is given", UserWarning, stacklevel=5)
     with counted(budget, seeded=seeded):
         if budget.neighbours is Neighbours.ADD_REMOVE:
             counting = private_count(job.records, budget=left.share(COUNT_SHARE), rng=rng)
@@ -117,7 +120,7 @@ def fit_privately(
             found = job.quality.release(sample_size=count, budget=left.share(share), rng=rng)
             quality, left = found.value, left.share(1 - share)
             spent["incomplete and clipped records"] = found
-        foreseen = _foreseen(max(1, round(count)), job.frame, left, target, settings)
+        foreseen, doubts = _foreseen(max(1, round(count)), job.frame, left, target, settings)
         declared = Declared(
             Bounds(job.frame.feature_norm, 1.0),
             sample_size=count,
@@ -133,11 +136,14 @@ def fit_privately(
         with_secret_noise=budget,
         unit=unit,
         spending=(*((what, each.budget) for what, each in spent.items()), *release.value.spending),
-        assumptions=tuple(dict.fromkeys((CLIPPED, *own, *texts, *source.assumptions))),
+        assumptions=tuple(dict.fromkeys((CLIPPED, INPUTS, *own, *texts, *source.assumptions))),
         seeded=seeded,
         gaussian_dp=method.gaussian_dp,
     )
-    return Done(release.value, method, foreseen, quality, statement)
+    # A user who reads one of them needs no second warning of the same.
+    doubts += hopeless_sentences(release.value, count)
+    said = [*([] if quality is None else quality.warnings), *filter(None, ["; ".join(doubts)])]
+    return Done(release.value, method, foreseen, quality, statement, said)
 
 
 def _foreseen(
@@ -146,13 +152,13 @@ def _foreseen(
     budget: Budget,
     target: FitTarget,
     settings: Method | None,
-) -> Outlook:
+) -> tuple[Outlook, list[str]]:
     if budget.neighbours is Neighbours.ADD_REMOVE:
         # A noisy number: a plan for two digits of it serves many fits.
         sample_size = max(1, int(float(f"{sample_size:.2g}")))
     size = sample_size, frame.dimension, budget
     found = outlook(*size, intercept=frame.intercept, target=target, settings=settings)
-    if found.predictions and not found.worthwhile:
-        what_to_do = advice(*size, intercept=frame.intercept, target=target)
-        warnings.warn(f"{found.doubt}; {what_to_do}", UserWarning, stacklevel=6)
-    return found
+    if not found.predictions or found.worthwhile:
+        return found, []
+    what_to_do = advice(*size, intercept=frame.intercept, target=target)
+    return found, [f"{found.doubt}; {what_to_do}"]
