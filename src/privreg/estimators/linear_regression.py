@@ -24,14 +24,7 @@ from privreg.estimators.fitted_regression import FittedRegression
 from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FIT_TARGETS, FitTarget
 from privreg.estimators.private_fit import Job, Quality, fit_privately
-from privreg.estimators.refits import (
-    CLONES,
-    ROWS_OF_CLONES,
-    clones_of,
-    is_clone_of,
-    related,
-    whole,
-)
+from privreg.estimators.refits import clone_warnings, clones_of, is_clone_of, related, whole
 from privreg.estimators.table_quality import (
     TableQuality,
     clipped_counts,
@@ -364,11 +357,8 @@ class PrivateLinearRegression(FittedRegression):
 
     def _fit(self, job: Job) -> Self:
         """Draw noise, and set all attributes that depend on it."""
-        if self.random_state is None and clones_of(self) > 1:
-            if self.odometer is None:
-                warnings.warn(CLONES, UserWarning, stacklevel=4)
-            if self.unit is None and job.persons is None:
-                warnings.warn(ROWS_OF_CLONES, UserWarning, stacklevel=4)
+        for text in clone_warnings(self, grouped=job.persons is not None):
+            warnings.warn(text, UserWarning, stacklevel=4)
         done = fit_privately(
             job,
             budget=self._require_budget(),
@@ -418,8 +408,8 @@ class PrivateLinearRegression(FittedRegression):
             if person and groups is None:
                 raise ValueError(
                     "groups must be given with unit='person', got none: files have none, and "
-                    "cross-validation hands them over after set_fit_request(groups=True) and "
-                    "sklearn.set_config(enable_metadata_routing=True)"
+                    "cross-validation hands them over after sklearn.set_config("
+                    "enable_metadata_routing=True) and then set_fit_request(groups=True)"
                 )
             if groups is not None and not person:
                 raise ValueError("groups must be None with unit='row'")

@@ -30,11 +30,10 @@ def hopeless_sentences(fit: Fitted, records: float) -> list[str]:
 
     .. math:: \operatorname{tr} V \ge \|(I - m m^\top)\hat\varphi\|^2
 
-    with V the covariance of φ̂ = W⁻¹θ̂, sampling and private noise together, in coordinates in which
-    the rows' second moment is near the identity, and m the direction of the intercept: on the right
-    is the variance of the predictions, noise included. Simulated (n of 50 to 10⁵, 1 to 30 features,
-    ε of .1 to 4), it holds for 99 % of the fits that are worse than predicting the mean and for 2 %
-    of those that miss less than a tenth of what the features explain.
+    with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, and m the
+    direction of the intercept. Simulated (n of 50 to 10⁵, 1 to 30 features, ε of .1 to 4) it holds
+    for 99 % of the fits that are worse than predicting the mean, and for 2 % of those that miss
+    less than a tenth of what the features explain.
     """
     found = [FEW] if records <= fit.parameters.size else []
     if isinstance(fit, LeastSquaresFit):
