@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from privreg.algorithms.records import require_groups
+from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.split_budget import require_budget
 from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
@@ -24,13 +24,15 @@ from privreg.estimators.fitted_regression import FittedRegression
 from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FIT_TARGETS, FitTarget
 from privreg.estimators.private_fit import Job, Quality, fit_privately
-from privreg.estimators.refits import clone_warnings, clones_of, is_clone_of, related, whole
-from privreg.estimators.table_quality import (
-    TableQuality,
-    clipped_counts,
-    private_quality,
-    require_share,
+from privreg.estimators.refits import (
+    CLONES,
+    ROWS_OF_CLONES,
+    clones_of,
+    is_clone_of,
+    related,
+    whole,
 )
+from privreg.estimators.table_quality import TableQuality, private_quality, require_share
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
 from privreg.estimators.weights import require_weighting, require_weights
@@ -267,7 +269,7 @@ class PrivateLinearRegression(FittedRegression):
                 raise ValueError(
                     "X must have columns of different names, none of them '(label)' or '(weight)'"
                 )
-            counts = clipped_counts(columns, bounds, persons)
+            counts = _clipped_counts(columns, bounds, persons)
             quality = Quality(partial(private_quality, counts, dict.fromkeys(names, True)), share)
         return self._fit(Job(samples, frame, records, persons, quality=quality))
 
@@ -357,8 +359,10 @@ class PrivateLinearRegression(FittedRegression):
 
     def _fit(self, job: Job) -> Self:
         """Draw noise, and set all attributes that depend on it."""
-        for text in clone_warnings(self, grouped=job.persons is not None):
-            warnings.warn(text, UserWarning, stacklevel=4)
+        if self.random_state is None and clones_of(self) > 1:
+            ungrouped = self.unit is None and job.persons is None
+            for text in [CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped:
+                warnings.warn(text, UserWarning, stacklevel=4)
         done = fit_privately(
             job,
             budget=self._require_budget(),
@@ -374,8 +378,8 @@ class PrivateLinearRegression(FittedRegression):
         self.quality_, self.privacy_ = done.quality, done.privacy
         self.warnings_ = done.warnings
         if self.random_state is not None:
-            whose = ", which bagging and AdaBoost set in their clones" if clones_of(self) else ""
-            self.warnings_.insert(0, f"{NOT_PRIVATE}, since random_state is given{whose}")
+            why = "since random_state is given, as bagging and AdaBoost do to all of their members"
+            self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")
         matrix, offset = job.frame.functionals()
         iterates = fit.iterates @ matrix.T + offset
         p = len(job.frame.features)
@@ -445,3 +449,14 @@ class PrivateLinearRegression(FittedRegression):
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _clipped_counts(
+    columns: list[FloatArray], bounds: ArrayLike, persons: Persons | None
+) -> NDArray[np.int64]:
+    """Records that each column's bounds clip, persons in any of their rows. Not private."""
+    counts = []
+    for values, (low, high) in zip(columns, np.asarray(bounds), strict=True):
+        outside = (values < low) | (values > high)
+        counts.append(outside if persons is None else np.bincount(persons.codes, outside))
+    return np.array([[np.count_nonzero(each)] for each in counts], dtype=np.int64)

@@ -6,7 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from privreg.algorithms.adassp import Bounds
+from privreg.algorithms.huber_fit import HuberFit
+from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import private_count
@@ -16,8 +20,9 @@ from privreg.estimators.outlook import FitTarget, Outlook, advice, outlook
 from privreg.estimators.refits import counted
 from privreg.estimators.report import PrivacyStatement
 from privreg.estimators.table_quality import TableQuality
-from privreg.estimators.target_words import hopeless_sentences
 from privreg.estimators.weights import WEIGHTS
+from privreg.inference.least_squares_intervals import least_squares_law
+from privreg.inference.population_intervals import last_iterate_law
 from privreg.methods.method import Method
 from privreg.methods.runs import Declared, Fitted
 from privreg.noise.source import Ongoing, Secret, Seeded
@@ -30,6 +35,11 @@ CLIPPED = "features and labels outside the declared bounds are clipped to them, 
 INPUTS = (
     "inputs are functions of one record and of public values, which what a scaler learns from the "
     "table is not"
+)
+FEW = "there are no more records than coefficients"
+HOPELESS = (
+    "what was released does not tell the fit from noise, and it is likely worse than predicting "
+    "the mean: take more records, a larger budget, fewer features or narrower bounds"
 )
 
 
@@ -141,7 +151,7 @@ def fit_privately(
         gaussian_dp=method.gaussian_dp,
     )
     # A user who reads one of them needs no second warning of the same.
-    doubts += hopeless_sentences(release.value, count)
+    doubts += _hopeless(release.value, count)
     said = [*([] if quality is None else quality.warnings), *filter(None, ["; ".join(doubts)])]
     return Done(release.value, method, foreseen, quality, statement, said)
 
@@ -162,3 +172,28 @@ def _foreseen(
         return found, []
     what_to_do = advice(*size, intercept=frame.intercept, target=target)
     return found, [f"{found.doubt}; {what_to_do}"]
+
+
+def _hopeless(fit: Fitted, records: float) -> list[str]:
+    r"""Whether a fit is likely worse than predicting the mean, from what it released.
+
+    .. math:: \operatorname{tr} V \ge \|(I - m m^\top)\hat\varphi\|^2
+
+    with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, and m the
+    direction of the intercept. Simulated (n of 50 to 10⁵, 1 to 30 features, ε of .1 to 4) it holds
+    for 99 % of the fits that are worse than predicting the mean, and for 2 % of those that miss
+    less than a tenth of what the features explain.
+    """
+    found = [FEW] if records <= fit.parameters.size else []
+    if isinstance(fit, LeastSquaresFit):
+        law = least_squares_law(fit).last_iterate(fit.sample_size)
+    elif isinstance(fit, HuberFit):
+        law = last_iterate_law(fit)
+    else:
+        return found
+    estimate = np.linalg.solve(fit.whitening, fit.parameters)
+    if fit.centre is not None:
+        constant = np.linalg.solve(fit.whitening, np.eye(estimate.size)[0])
+        estimate = estimate - constant * (constant @ estimate) / (constant @ constant)
+    seen = float(np.trace(law.sampling + law.privacy)) < float(estimate @ estimate)
+    return found if seen else [*found, HOPELESS]

@@ -62,14 +62,6 @@ def clones_of(estimator: Any) -> int:
     return 0 if known is None else known.count
 
 
-def clone_warnings(estimator: Any, *, grouped: bool) -> list[str]:
-    """What is doubtful where an estimator without a seed is fitted as one of several clones."""
-    if estimator.random_state is not None or clones_of(estimator) < 2:
-        return []
-    ungrouped = [] if grouped or estimator.unit is not None else [ROWS_OF_CLONES]
-    return [*([CLONES] if estimator.odometer is None else []), *ungrouped]
-
-
 def is_clone_of(estimator: Any, count: int) -> None:
     """Take over what `clones_of` said in the process that a pickle comes from.
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from privreg.algorithms.records import Persons
 from privreg.algorithms.split_budget import require_budget
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
@@ -57,8 +55,8 @@ class TableQuality:
         absent = "" if lost else self._beyond(self.incomplete, WORTH_A_WARNING)
         clipped = self._beyond(self.clipped, WORTH_A_WARNING)
         said = {
-            f"most records are incomplete because of {lost}, and the estimates are noise: look at "
-            "separators, quotes, decimal commas, blanks and how categories are written": lost,
+            f"most records are incomplete because of {lost}, and the estimates are noise: look "
+            "at the separator, quotes, decimal and thousands marks, blanks and categories": lost,
             f"records are left out as incomplete because of {absent}: where that goes with their "
             "values, as thousands separators do, the estimates are biased": absent,
             f"bounds clip many values of {clipped}: they are too narrow or of another unit, and "
@@ -81,17 +79,6 @@ def require_share(quality_share: float) -> float:
     if 0 < share < 1e-10:
         raise ValueError(f"quality_share must be 0 or at least 1e-10, got {share:g}")
     return share
-
-
-def clipped_counts(
-    columns: Iterable[NDArray[np.float64]], bounds: ArrayLike, persons: Persons | None = None
-) -> NDArray[np.int64]:
-    """Records that each column's bounds clip, persons in any of their rows. Not private."""
-    counts = []
-    for values, (low, high) in zip(columns, np.asarray(bounds), strict=True):
-        outside = (values < low) | (values > high)
-        counts.append(outside if persons is None else np.bincount(persons.codes, outside))
-    return np.array([[np.count_nonzero(each)] for each in counts], dtype=np.int64)
 
 
 def private_quality(

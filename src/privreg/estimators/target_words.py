@@ -8,8 +8,8 @@ import numpy as np
 
 from privreg.algorithms.huber_fit import HuberFit
 from privreg.algorithms.least_squares_fit import LeastSquaresFit
-from privreg.inference.least_squares_intervals import least_squares_law, robust_difference
-from privreg.inference.population_intervals import CoefficientIntervals, last_iterate_law
+from privreg.inference.least_squares_intervals import robust_difference
+from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.inference.robust_gain import robust_gain
 from privreg.methods.method import Method
 from privreg.methods.runs import Fitted
@@ -18,36 +18,6 @@ from privreg.methods.runs import Fitted
 ALARM = 0.05
 # Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
 LEAST_GAIN = 4.0
-FEW = "there are no more records than coefficients"
-HOPELESS = (
-    "what was released does not tell the fit from noise, and it is likely worse than predicting "
-    "the mean: take more records, a larger budget, fewer features or narrower bounds"
-)
-
-
-def hopeless_sentences(fit: Fitted, records: float) -> list[str]:
-    r"""Whether a fit is likely worse than predicting the mean, from what it released.
-
-    .. math:: \operatorname{tr} V \ge \|(I - m m^\top)\hat\varphi\|^2
-
-    with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, and m the
-    direction of the intercept. Simulated (n of 50 to 10⁵, 1 to 30 features, ε of .1 to 4) it holds
-    for 99 % of the fits that are worse than predicting the mean, and for 2 % of those that miss
-    less than a tenth of what the features explain.
-    """
-    found = [FEW] if records <= fit.parameters.size else []
-    if isinstance(fit, LeastSquaresFit):
-        law = least_squares_law(fit).last_iterate(fit.sample_size)
-    elif isinstance(fit, HuberFit):
-        law = last_iterate_law(fit)
-    else:
-        return found
-    estimate = np.linalg.solve(fit.whitening, fit.parameters)
-    if fit.centre is not None:
-        constant = np.linalg.solve(fit.whitening, np.eye(estimate.size)[0])
-        estimate = estimate - constant * (constant @ estimate) / (constant @ constant)
-    seen = float(np.trace(law.sampling + law.privacy)) < float(estimate @ estimate)
-    return found if seen else [*found, HOPELESS]
 
 
 def target_sentences(
