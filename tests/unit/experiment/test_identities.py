@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from reproduction.claims.ledger import load_ledger, parse_topic
+from reproduction.claims.ledger import load_ledger
 from reproduction.experiment.cells import Axis, per, stage
 from reproduction.experiment.identities import (
     above,
@@ -89,18 +89,6 @@ def test_several_quantities_of_one_function_decide_entries_of_their_own():
         stated("m", holds=above(0), refuses=[-1.0])
     with pytest.raises(ValueError, match="docstring"):
         identity(states="S.", holds=above(0), refuses=[-1.0])(lambda: 1.0)
-
-
-def test_a_topic_takes_them_with_what_it_shares():
-    raw = {"topic": "Proofs", "shared": {"ours": ["two sizes"]}, "identities": ["proofs"]}
-    slip = {"id": "a-slip", "severity": "typo", "places": ["(1)"], "printed": "p", "holds": "h"}
-    raw["findings"] = [slip | {"how_we_know": "k", "downstream": "nothing"}]
-    declared = entries([one_over_one, square_error], "theory/proofs")
-    topic = parse_topic(raw, "proofs", "x.claims.proofs", {"proofs": declared}.__getitem__)
-    assert [entry.id for entry in topic.entries] == ["one-over-one", "square-error"]
-    assert topic.statements[0].ours == ("two sizes",)
-    with pytest.raises(ConfigError, match="identities must be a list"):
-        parse_topic(raw | {"identities": "proofs"}, "proofs", "x.claims.proofs", lambda name: {})
 
 
 def test_a_paper_s_ledger_holds_those_of_its_recipes(tmp_path):
