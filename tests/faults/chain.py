@@ -69,14 +69,7 @@ def chain_checkout(folder: Path) -> Path:
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
     # The chain's own parameters are the paper's.
     subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "reproduction",
-            "scales",
-            "--output",
-            "workflow/scale.lock",
-        ],
+        [sys.executable, "-m", "reproduction", "scales", "--output", "workflow/scale.lock"],
         cwd=folder,
         env=environment(folder, PYTHONPATH="src"),
         check=True,

@@ -136,14 +136,6 @@ def test_intervals_of_bins_cover(rng):
     assert np.mean(finite) > 0.9
 
 
-def test_leaves_of_a_tree_hold_their_rows(rng):
-    features, _ = population(rng, 3_000)
-    leaf, centres, halves, counts = recipes.tree(features, recipes.Binning(30.0, 7), 1e12, rng)
-    assert np.all(np.abs(features - centres[leaf]) <= halves[leaf] + 1e-12)
-    assert counts == pytest.approx(np.bincount(leaf, minlength=len(counts)), abs=0.01)
-    assert np.prod(2 * halves, axis=1).sum() == pytest.approx(8.0)
-
-
 def test_short_rows_are_short_and_have_the_same_predictions(rng):
     promise = protocol.Promise(1.0, 1.0, np.array([False, True, True]))
     levels = np.eye(3)[rng.integers(3, size=50)][:, 1:]
@@ -153,21 +145,6 @@ def test_short_rows_are_short_and_have_the_same_predictions(rng):
     theta = rng.standard_normal(4)
     found = promise.fit_of(theta).coefficients
     assert table @ found[:-1] + found[-1] == pytest.approx(short @ theta)
-
-
-def test_the_setting_of_least_error_on_other_draws_is_taken():
-    table = {
-        "rows": np.zeros((40, 3)),
-        "labels": np.r_[np.full(20, 0.9), np.full(20, 0.3)],
-        "train": np.arange(20)[None],
-        "tuning": np.arange(20, 30)[None],
-        "tuning_held": np.arange(30, 40)[None],
-    }
-    constant = protocol.Method(
-        lambda rows, labels, promise, rng, setting: protocol.Fit(np.r_[0, 0, 0, setting]),
-        (0.9, 0.31, 0.1),
-    )
-    assert protocol.tuned(constant, table, NOBODY) == 0.31
 
 
 def test_runners_of_others_import_nothing_of_this_library():

@@ -9,7 +9,6 @@ import pytest
 
 from reproduction.pipeline.closure import SOURCE, module_of
 
-
 FILES = sorted((SOURCE / "privreg").rglob("*.py"))
 MODULES = [module_of(path) for path in FILES if ">>> " in path.read_text()]
 

@@ -5,17 +5,14 @@ from types import SimpleNamespace
 import pytest
 
 from reproduction.claims.ledger import load_ledger
-from reproduction.experiment.cells import Axis, per, stage
+from reproduction.experiment.cells import Axis, stage
 from reproduction.experiment.identities import (
-    above,
     below,
-    between,
     close,
     entries,
     every,
     identity,
     plus,
-    stated,
     times,
 )
 from reproduction.experiment.parameters import ConfigError
@@ -71,24 +68,6 @@ def test_an_entry_is_what_a_file_would_hold():
     }
     assert check["compares"] == "The square with itself."
     assert "where" not in check
-
-
-def test_several_quantities_of_one_function_decide_entries_of_their_own():
-    @per(
-        printed=stated("p", where="(2)", states="S.", holds=above(0), refuses=[-1.0]),
-        corrected=stated("c", compares="C.", holds=between(0, 1), refuses=[2.0], select={"a": 1}),
-        plain="n",
-    )
-    def both():
-        return {"printed": 1.0, "corrected": 0.5, "plain": 0.0}
-
-    declared = entries([both], "theory/x")
-    assert [each["id"] for each in declared["statements"]] == ["printed"]
-    assert declared["cross_checks"][0]["checks"][0]["evidence"]["select"] == {"a": 1}
-    with pytest.raises(ValueError, match="one of states and compares"):
-        stated("m", holds=above(0), refuses=[-1.0])
-    with pytest.raises(ValueError, match="docstring"):
-        identity(states="S.", holds=above(0), refuses=[-1.0])(lambda: 1.0)
 
 
 def test_a_paper_s_ledger_holds_those_of_its_recipes(tmp_path):

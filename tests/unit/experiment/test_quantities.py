@@ -105,36 +105,3 @@ def test_the_schema_states_the_bounds():
     assert properties["orders"]["items"]["minimum"] == 1.001
     assert properties["exponents"]["items"]["exclusiveMaximum"] == 1
     assert "zcdp" in json.dumps(properties["budget"])
-
-
-def test_every_parameter_of_every_recipe_is_bounded():
-    from reproduction.pipeline.registry import Recipe, known_keys, recipes
-
-    loose = []
-    for paper in known_keys():
-        for name in recipes(paper):
-            schema = Recipe(paper, name).module.Parameters.model_json_schema()
-            for title, block in {name: schema, **schema.get("$defs", {})}.items():
-                for key, about in block.get("properties", {}).items():
-                    if title != "BudgetStatement":
-                        loose += [f"{paper}.{name}.{title}.{key}" for _ in unbounded(about)]
-    assert not loose
-
-
-def unbounded(about: Any) -> Any:
-    """Numbers without both ends, and lists without a least length, in a schema."""
-    if isinstance(about, dict):
-        kind = about.get("type")
-        if kind in ("number", "integer"):
-            low = {"minimum", "exclusiveMinimum"} & about.keys()
-            high = {"maximum", "exclusiveMaximum"} & about.keys()
-            if not (low and high):
-                yield about
-        if kind == "array" and "minItems" not in about:
-            yield about
-        for key, inner in about.items():
-            if key != "default":
-                yield from unbounded(inner)
-    elif isinstance(about, list):
-        for inner in about:
-            yield from unbounded(inner)
