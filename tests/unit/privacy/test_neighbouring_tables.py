@@ -55,35 +55,3 @@ def test_a_number_of_records_is_shared_or_declared():
     assert shared_sample_size(None, records=3, neighbours="zero-out") == 3
     assert shared_sample_size(None, records=3, neighbours="replace-one") == 3
     assert shared_sample_size(1e15, records=3, neighbours="zero-out") == 1e15
-    for declared, neighbours in ((None, "add-remove"), (0.5, "add-remove"), (1e15 + 1, "zero-out")):
-        with pytest.raises(ValueError, match="sample_size must be"):
-            shared_sample_size(declared, records=3, neighbours=neighbours)
-    with pytest.raises(ValueError, match="sample_size must be at least 1"):
-        shared_sample_size(None, records=0, neighbours="zero-out")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"neighbours": "replace-one"}, "replacement must be given"),
-        ({"replacement": ([[1.0, 2.0]], [1.0])}, "replacement must be given"),
-        (
-            {"neighbours": "replace-one", "replacement": (ROWS, LABELS)},
-            r"replacement must have shape \(1, 2\)",
-        ),
-        ({"neighbours": "replace-one", "replacement": 3.0}, "replacement must be a pair"),
-        ({"record": 5}, "record must be a whole number, at most 4"),
-        ({"groups": GROUPS[:2]}, "groups must have shape"),
-        ({"neighbours": "other"}, "neighbours must be one of"),
-    ],
-)
-def test_refusals(options, message):
-    with pytest.raises(ValueError, match=message):
-        neighbouring_tables(ROWS, LABELS, **{"record": 0, "neighbours": "add-remove", **options})
-
-
-@pytest.mark.parametrize("records", [2.5, -1, np.nan, "text", None])
-def test_a_number_of_records_is_whole_whether_it_serves_or_not(records):
-    for declared in (None, 7.5):
-        with pytest.raises(ValueError, match="records must be a whole number"):
-            shared_sample_size(declared, records=records, neighbours="zero-out")

@@ -146,13 +146,12 @@ def test_beside_a_setting_without_clipping_nothing_is_released(data, rng):
     """One row of 1e60 ends the whole run, which tells of it in the others' place."""
     options = {"step_size": 0.1, "gradient_noise_std": 1.0, "steps": 2, "rng": rng}
     for bounds in ([np.inf], [1.0, np.inf]):
-        for run in (
-            full_batch_dpgd(data, clip_norm=bounds, **options),
-            sgd(data, rng, clip_norms=bounds),
+        for run, setting in (
+            (full_batch_dpgd(data, clip_norm=bounds, **options), 0),
+            (sgd(data, rng, clip_norms=bounds), (0, 0)),
         ):
-            for setting in (0, (0, 0)):
-                with pytest.raises(ValueError, match=r"finite clip_norms? throughout"):
-                    run.release(setting)
+            with pytest.raises(ValueError, match=r"finite clip_norms? throughout"):
+                run.release(setting)
     features = data.features.copy()
     features[0] = 1e60
     beyond = ArraySamples(features, data.labels)
@@ -196,15 +195,11 @@ def test_a_release_costs_what_its_noise_did(data, rng, algorithm):
     assert not held.flags.writeable
 
 
-def pickled(value):
-    return pickle.loads(pickle.dumps(value))
-
-
-ROUTES = [copy.copy, copy.deepcopy, pickled]
+ROUTES = [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))]
 
 
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 2)])
+@pytest.mark.parametrize("shape", [(), (1,), (2, 2)])
 def test_a_copied_lock_gives_no_second_setting(shape, route):
     several, first = np.prod(shape) > 1, (0,) * len(shape)
     last = tuple(length - 1 for length in shape)
@@ -236,17 +231,11 @@ def test_a_copied_run_releases_one_setting_at_its_price(data, rng, algorithm, ro
     with pytest.raises(ValueError, match="setting must be"):
         other.release(settings[1])
     again = route(run)
-    names = [name for name in ("clip_norm", "gradient_noise_std") if hasattr(again, name)]
-    for name in names or ["clip_norms", "gradient_noise_stds"]:
-        for held in (getattr(again, name), getattr(again, name)[...]):
-            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
-                held.flags.writeable = True
+    held = again.clip_norms if algorithm == "noisy SGD" else again.clip_norm
+    with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+        held.flags.writeable = True
     assert again.release(settings[0]).budget == price
     with pytest.raises(ValueError, match="was released already"):
         again.release(settings[1])
-
-
-@pytest.mark.parametrize("route", ROUTES)
-def test_a_copied_run_of_one_setting_is_released(data, rng, route):
-    run = descend(data, rng, clip_norm=1.0)
-    assert route(run).release().budget == run.release().budget
+    alone = descend(data, rng, clip_norm=1.0)
+    assert route(alone).release().budget == alone.release().budget
