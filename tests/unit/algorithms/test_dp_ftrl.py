@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
-from privreg.algorithms.ftrl_simulation import simulate_ftrl
 from privreg.algorithms.samples import ArraySamples
 from privreg.noise.streams import ToeplitzNoise
 from privreg.noise.toeplitz import (
@@ -176,20 +175,23 @@ def test_sensitivity_over_epochs_equals_brute_force():
         damped_square_root(12, damping=0.2),
         identity(12),
         np.array([1.0, 0.7, -0.2, 0.4] + [0.0] * 8),
+        # Not negative and not falling: the formula for falling ones would give too little.
+        inverse_coefficients(np.array([1, 0.2, 0.9, 0.1, 0, 0.8, 0.3, 0.8, 0.6, 0.1, 1.1, 0.4])),
+        inverse_coefficients(np.linspace(1.0, 1.5, 12)),
     ):
         encoder = np.linalg.inv(dense_matrix(beta))
-        largest = 0.0
-        for first in range(per_epoch):
-            columns = encoder[:, first::per_epoch]
-            for signs in product([-1.0, 1.0], repeat=epochs):
-                largest = max(largest, float(np.linalg.norm(columns @ signs)))
+        largest = max(
+            np.linalg.norm(encoder[:, first::per_epoch] @ signs)
+            for first in range(per_epoch)
+            for signs in product([-1.0, 1.0], repeat=epochs)
+        )
         found = FTRLMechanism(beta, 1.0, 1.0, per_epoch, epochs).sensitivity
         # Signs reach the bound unless columns have products of both signs.
         gram = encoder.T @ encoder
         mixed = np.any(gram[::per_epoch, ::per_epoch] < -1e-12)
         assert found >= largest * (1 - 1e-12)
         if not mixed:
-            assert found == pytest.approx(largest, rel=1e-12)
+            assert found == pytest.approx(largest, rel=1e-10)
 
 
 def test_nothing_is_promised_without_clipping_or_noise():
@@ -199,37 +201,9 @@ def test_nothing_is_promised_without_clipping_or_noise():
     assert FTRLMechanism(beta, 1.0, 1.0, 10).spent() == pytest.approx(2.0)
 
 
-def test_simulation_without_noise_is_gradient_descent_on_its_draws():
-    values = np.array([1.0, 0.3])
-    found = simulate_ftrl(
-        values,
-        step_size=0.1,
-        decoder=[1.0],
-        gradient_noise_std=0.0,
-        steps=50,
-        rng=generator(),
-        label_noise_std=0.5,
-        clip_norm=0.8,
-        initial_error=[1.0, -1.0],
-        record=[0, 10, 50],
-        burn_in=20,
-    )
-    rng, error, risks, clipped = generator(), np.array([1.0, -1.0]), [], 0
-    for step in range(51):
-        if step:
-            sample = np.sqrt(values) * rng.standard_normal(2)
-            gradient = sample * (sample @ error - 0.5 * rng.standard_normal())
-            norm = np.linalg.norm(gradient)
-            clipped += norm > 0.8
-            error = error - 0.1 * gradient * min(1, 0.8 / norm)
-        risks.append(0.5 * values @ error**2)
-    np.testing.assert_allclose(found.risks[0], np.array(risks)[[0, 10, 50]], rtol=1e-12)
-    assert found.averages[0] == pytest.approx(np.mean(risks[20:]), rel=1e-12)
-    assert found.clipped_fraction[0] == clipped / 50
-
-
 FEATURES, LABELS = data(10, 2)
 QUIET = FTRLMechanism(identity(10), 0.0, 1.0, 10)
+AHEAD = 0.1 * np.outer(np.eye(10)[3], np.eye(10)[4])
 
 
 def attempt(**change):
@@ -243,6 +217,7 @@ def attempt(**change):
         (lambda: FTRLMechanism(identity(9), 1.0, 1.0, 10), "decoder"),
         (lambda: FTRLMechanism(np.ones((10, 10)), 1.0, 1.0, 10), "decoder"),
         (lambda: FTRLMechanism(np.zeros(10), 1.0, 1.0, 10), "decoder must start with"),
+        (lambda: FTRLMechanism(np.eye(10) + AHEAD, 1.0, 1.0, 10), "decoder must be lower triang"),
         (lambda: FTRLMechanism(identity(10), np.nan, 1.0, 10), "gradient_noise_std"),
         (lambda: FTRLMechanism(identity(10), 1.0, 0.0, 10), "clip_norm"),
         (lambda: FTRLMechanism(identity(10), 1.0, 1.0, 10, 0), "epochs"),
@@ -257,39 +232,22 @@ def attempt(**change):
         (lambda: attempt(step_size=[0.1, 0.1]), "step_size"),
         (lambda: attempt(ridge=-1.0), "ridge"),
         (lambda: attempt(start=[np.nan, 0.0]), "start"),
-        (lambda: attempt(times=[3, 2]), "times"),
-        (lambda: attempt(times=[0.5]), "times"),
+        *(
+            (lambda times=times: attempt(times=times), "times must be")
+            for times in ([3, 2], [11], [], np.zeros(0, dtype=int), 3, [0], [[1, 2]], [True], [2.5])
+        ),
+        *((lambda far=far: attempt(start=far), "start") for far in ([-1.1e40, 0], [0, 1.1e40])),
+        # The penalty multiplies by -1e100 a step: the second iterate is finite, the tenth is not.
+        (lambda: attempt(times=[2], ridge=1e50, step_size=1e50, start=[1, 1]), "small enough"),
         (
             lambda: attempt(mechanism=FTRLMechanism(identity(10), 0.0, np.inf, 10), step_size=1e60),
             "step_size",
-        ),
-        (
-            lambda: simulate_ftrl(
-                [1.0], step_size=0.1, decoder=[1, 1], gradient_noise_std=1, steps=1, rng=generator()
-            ),
-            "decoder",
         ),
     ],
 )
 def test_errors_name_the_argument(call, name):
     with pytest.raises(ValueError, match=name):
         call()
-
-
-@pytest.mark.parametrize(
-    "encoder",
-    [[1.0, 0.2, 0.9, 0.1, 0.0, 0.8, 0.3, 0.8, 0.6, 0.1, 1.1, 0.4], np.linspace(1.0, 1.5, 12)],
-)
-def test_sensitivity_of_growing_coefficients_is_that_of_brute_force(encoder):
-    """Not negative and not falling: the formula for falling ones would give too little."""
-    epochs, per_epoch, encoder = 3, 4, np.array(encoder)
-    largest = max(
-        np.linalg.norm(dense_matrix(encoder)[:, first::per_epoch].sum(axis=1))
-        for first in range(per_epoch)
-    )
-    decoder = inverse_coefficients(encoder)
-    found = FTRLMechanism(decoder, 1.0, 1.0, per_epoch, epochs).sensitivity
-    assert found == pytest.approx(largest, rel=1e-10)
 
 
 @pytest.mark.parametrize(("epochs", "batch"), [(1, 1), (3, 4)])
@@ -309,21 +267,6 @@ def test_the_share_of_clipped_gradients(epochs, batch):
     assert run.iterates.shape == (1, 1)
 
 
-@pytest.mark.parametrize(
-    "times", [[11], [], np.zeros(0, dtype=int), 3, [0], [[1, 2]], [True], [2.5]]
-)
-def test_times_are_increasing_steps_of_the_run(times):
-    with pytest.raises(ValueError, match="times must be"):
-        attempt(times=times)
-
-
-def test_a_decoder_looks_at_no_later_noise():
-    ahead = np.eye(10)
-    ahead[3, 4] = 0.1
-    with pytest.raises(ValueError, match="decoder must be lower triangular"):
-        FTRLMechanism(ahead, 1.0, 1.0, 10)
-
-
 def test_a_start_of_either_sign_shrinks_by_the_ridge_alone():
     """Blank rows: the penalty is all that moves, by the same factor in each of ten steps."""
     start = np.array([-1e40, 3.0])
@@ -336,16 +279,6 @@ def test_a_start_of_either_sign_shrinks_by_the_ridge_alone():
         start=start,
     )
     np.testing.assert_allclose(run.iterates[0], 0.95**10 * start, rtol=1e-14)
-    for far in ([-1.1e40, 0.0], [0.0, 1.1e40]):
-        with pytest.raises(ValueError, match="start"):
-            attempt(start=far)
-
-
-def test_an_overflow_after_the_last_wanted_step_is_refused():
-    """The penalty multiplies by -1e100 a step: the second iterate is finite, the tenth is not."""
-    overflow = {"ridge": 1e50, "step_size": 1e50, "start": [1.0, 1.0]}
-    with pytest.raises(ValueError, match="step_size must be small enough"):
-        attempt(times=[2], **overflow)
 
 
 def test_noise_for_a_budget_reaches_from_the_least_clip_norm_to_the_most_noise():

@@ -8,7 +8,6 @@ from privreg.noise.correlations import (
     SquareRootCorrelation,
     TreeCorrelation,
 )
-from privreg.noise.tree import tree_matrices
 
 CORRELATIONS = [TreeCorrelation(), IndependentCorrelation(), SquareRootCorrelation(0.1)]
 
@@ -56,15 +55,3 @@ def test_increment_terms_are_the_rows_of_the_decoder(correlation):
         np.testing.assert_array_equal(row, dense[step - 1])
         kept -= set(forgotten)
         assert len(kept) <= steps.bit_length()
-
-
-def test_tree_is_that_of_the_noise_room():
-    # One white vector a step, in the order in which nodes are completed.
-    dense = decoder(TreeCorrelation(), 11)
-    ours, theirs = dense @ dense.T, tree_matrices(11)[1] @ tree_matrices(11)[1].T
-    np.testing.assert_allclose(ours, theirs)
-
-
-def test_damping_out_of_range_is_named():
-    with pytest.raises(ValueError, match=r"damping must be .* at most 1, got 1\.5"):
-        SquareRootCorrelation(1.5)

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import sqrtm
 
 from privreg.accuracy import AccuracyWarning
-from privreg.noise import dense, errors, optimal, sensitivity, toeplitz
+from privreg.noise import dense, errors, optimal, sensitivity
 
 
 @pytest.mark.parametrize(("steps", "epochs"), [(1, 1), (2, 2), (12, 3), (64, 1), (60, 4)])
@@ -42,29 +42,6 @@ def test_dense_is_at_least_as_good_as_toeplitz():
     for epochs in (1, 4):
         toeplitz_error = np.sqrt(epochs) * optimal.toeplitz_optimum(80, bands=80 // epochs).error
         assert dense.dense_optimum(80, epochs=epochs).error < toeplitz_error
-
-
-def test_other_workload():
-    workload = toeplitz.decaying_sums(48, contraction=0.9)
-    found = dense.dense_optimum(48, workload=workload)
-    assert -1e-12 < found.gap < 1e-4
-    error = errors.workload_errors(found.decoder, sensitivity=1.0, workload=workload).mean
-    np.testing.assert_allclose(found.error, error, rtol=1e-10)
-    assert found.error <= optimal.toeplitz_optimum(48, workload=workload).error
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: dense.dense_optimum(0),
-        lambda: dense.dense_optimum(10, epochs=3),
-        lambda: dense.dense_optimum(4, workload=[1.0]),
-        lambda: dense.dense_optimum(4, tolerance=0.0),
-    ],
-)
-def test_refusals(call):
-    with pytest.raises(ValueError, match="must"):
-        call()
 
 
 def test_a_search_that_stops_short_warns(monkeypatch):

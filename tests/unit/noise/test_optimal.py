@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad, minimize
+from scipy.optimize import minimize
 
 from privreg.accuracy import AccuracyWarning
 from privreg.noise import errors, optimal, sensitivity, toeplitz
@@ -55,25 +55,9 @@ def test_no_perturbation_is_better(criterion, regression, rng):
         atol=1e-10,
     )
     for size in (1e-3, 1e-2, 0.3):
-        for _ in range(5):
+        for _ in range(3):
             other = found.encoder + size * np.r_[0.0, rng.standard_normal(steps - 1)] / steps
             assert error(other, criterion, workload, weights) > least * (1 - 1e-9)
-
-
-def test_gradient(rng):
-    steps = 25
-    workload = toeplitz.decaying_sums(steps, contraction=CONTRACTION)
-    problem = optimal._Problem(
-        workload, np.linspace(0.5, 1, 8), optimal._criterion_weights(steps, "mean")
-    )
-    point = 0.3 * rng.standard_normal(steps - 1) / np.arange(1, steps)
-    difference = check_grad(
-        lambda c: problem.value_and_gradient(c)[0],
-        lambda c: problem.value_and_gradient(c)[1],
-        point,
-    )
-    # Forward differences with steps of 1.5e-8 leave that times the curvature, of order 1.
-    assert difference < 1e-6
 
 
 @pytest.mark.parametrize("steps", [10, 100, 1000])
@@ -130,32 +114,6 @@ def test_banded_optimum_is_the_best_non_increasing_encoder_for_several_participa
     # Forward differences leave the search within about 1e-6 of its optimum.
     np.testing.assert_allclose(found.fun, participations * banded.error**2, rtol=1e-4)
     assert found.fun > participations * banded.error**2 * (1 - 1e-9)
-
-
-def test_regression_workload_gains_over_the_prefix_sums_optimum():
-    steps, weights = 150, 1 / np.arange(1, 9)
-    workload = toeplitz.decaying_sums(steps, contraction=CONTRACTION)
-    found = optimal.toeplitz_optimum(steps, criterion="last", workload=workload, weights=weights)
-    prefix = optimal.toeplitz_optimum(steps, criterion="last").encoder
-    assert found.error < error(prefix, "last", workload, weights)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: optimal.toeplitz_optimum(0),
-        lambda: optimal.toeplitz_optimum(5, criterion="median"),
-        lambda: optimal.toeplitz_optimum(5, workload=[1.0, 1.0]),
-        lambda: optimal.toeplitz_optimum(5, weights=[0.0]),
-        lambda: optimal.toeplitz_optimum(5, weights=[-1.0]),
-        lambda: optimal.toeplitz_optimum(5, bands=6),
-        lambda: optimal.damped_error(5, damping=-1.0),
-        lambda: optimal.best_damping(5, participations=0),
-    ],
-)
-def test_refusals(call):
-    with pytest.raises(ValueError, match="must"):
-        call()
 
 
 def test_an_optimum_that_stops_short_warns(monkeypatch):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import binom
 
 from privreg.noise import toeplitz
+from privreg.noise.errors import step_variances, workload_errors
 
 STEPS = st.integers(1, 60)
 DAMPINGS = st.floats(0, 1)
@@ -72,14 +72,6 @@ def test_damped_square_root_is_the_printed_binomial():
     np.testing.assert_allclose(total, np.sqrt(0.1), rtol=1e-12)
 
 
-def test_decay_of_the_coefficients():
-    t, damping = 20_000, 1e-4
-    last = toeplitz.damped_square_root(t + 1, damping=damping)[-1]
-    expected = -(t**-1.5) * (1 - damping) ** t / (2 * np.sqrt(np.pi))
-    # The next term of Stirling's series is 3/(8t).
-    np.testing.assert_allclose(last, expected, rtol=1 / t)
-
-
 def test_families_meet_at_their_ends():
     assert np.array_equal(toeplitz.damped_square_root(9, damping=1.0), toeplitz.identity(9))
     assert np.array_equal(toeplitz.damped_anti_pgd(9, damping=1.0), toeplitz.identity(9))
@@ -106,28 +98,18 @@ def test_correlated_noise_is_negatively_correlated_at_every_finite_time():
     assert np.all(covariance[~np.eye(200, dtype=bool)] < 0)
 
 
-def test_decaying_sums_are_powers():
-    found = toeplitz.decaying_sums(4, contraction=[0.5, 1.0, 0.0])
-    assert np.array_equal(found, [[1, 0.5, 0.25, 0.125], [1, 1, 1, 1], [1, 0, 0, 0]])
+def test_errors_are_those_of_rows():
+    found = workload_errors(toeplitz.identity(4), sensitivity=3.0)
+    np.testing.assert_allclose(found, 3 * np.sqrt([2.5, 4, 4]), rtol=1e-15)
+    # The largest need not be the last.
+    decoder = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+    found = workload_errors(decoder, sensitivity=1.0)
+    np.testing.assert_allclose(found, np.sqrt([7 / 3, 5, 1]), rtol=1e-15)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: toeplitz.identity(0),
-        lambda: toeplitz.damped_square_root(5, damping=1.5),
-        lambda: toeplitz.damped_square_root(5, damping=float("nan")),
-        lambda: toeplitz.damped_square_root_encoder(5, damping=-0.1),
-        lambda: toeplitz.mean_estimation_optimal(5, step_size=0.0),
-        lambda: toeplitz.banded_square_root(5, bands=6),
-        lambda: toeplitz.decaying_sums(5, contraction=[0.5, np.nan]),
-        lambda: toeplitz.inverse_coefficients([0.0, 1.0]),
-        lambda: toeplitz.inverse_coefficients([1.0, np.nan]),
-        lambda: toeplitz.inverse_coefficients([1.0] + [1e200] * 9),
-        lambda: toeplitz.product_coefficients([1.0], [1.0, 2.0]),
-        lambda: toeplitz.dense_matrix([[1.0]]),
-    ],
-)
-def test_refusals(call):
-    with pytest.raises(ValueError, match="must"):
-        call()
+def test_restarts_add_up_their_last_errors():
+    decoder = toeplitz.square_root(10)
+    once = step_variances(decoder)
+    found = step_variances(toeplitz.restarted(toeplitz.dense_matrix(decoder), copies=3))
+    expected = (once + once[-1] * np.arange(3)[:, None]).ravel()
+    np.testing.assert_allclose(found, expected, rtol=1e-13)

@@ -70,15 +70,6 @@ def test_stream_is_the_decoder_times_its_node_noise(steps, rng):
         np.testing.assert_allclose(prefixes[count - 1], white[ends].sum(axis=0), atol=1e-12)
 
 
-def test_stream_in_pieces_is_the_stream(rng):
-    whole = tree.TreeNoise(2, rng=rng, steps=20).draw(100)
-    again = np.random.Generator(np.random.SFC64(20250516))
-    pieces = tree.TreeNoise(2, rng=again, steps=20)
-    assert np.array_equal(np.concatenate([pieces.draw(7), [next(pieces)], pieces.draw(50)]), whole)
-    with pytest.raises(StopIteration):
-        next(pieces)
-
-
 def test_memory_is_one_vector_a_level(rng):
     noise = tree.TreeNoise(1, rng=rng)
     noise.draw(1023)
@@ -100,21 +91,3 @@ def test_honaker_uses_the_whole_tree_and_is_never_worse(steps):
 @pytest.mark.parametrize(("steps", "levels"), [(1, 1), (2, 2), (3, 3), (4, 3), (5, 4), (2048, 12)])
 def test_levels(steps, levels):
     assert tree.tree_levels(steps) == levels
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: tree.tree_shared_nodes(-1, 3),
-        lambda: tree.tree_shared_nodes(1.5, 3),
-        lambda: tree.tree_matrices(0),
-        lambda: tree.full_honaker(0),
-        lambda: tree.tree_levels(0),
-        lambda: tree.tree_sensitivity(0),
-        lambda: tree.TreeNoise(0, rng=np.random.default_rng(0)),
-        lambda: tree.TreeNoise(1, rng=np.random.default_rng(0), std=-1.0),
-    ],
-)
-def test_refusals(call):
-    with pytest.raises(ValueError, match="must"):
-        call()
