@@ -17,13 +17,12 @@ from privreg.algorithms.adassp import Bounds, ClippedSums, bounds_from_data, cli
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 from privreg.algorithms.ols import ols
-from privreg.algorithms.records import Persons, Records
+from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples, Chunk, GaussianSamples, moments
 from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.algorithms.split_budget import SplitBudget
 from privreg.noise.streams import WhiteNoise
 from privreg.privacy.budget import Budget
-from privreg.theory.noisy_sgd.collocation import integration_matrix, radau_nodes
 
 N, P = 40, 2
 HUGE = 1e20
@@ -88,15 +87,6 @@ def read_only_view():
     return samples
 
 
-def reopened_owner():
-    features, labels = data()
-    features.flags.writeable = False
-    samples = ArraySamples(features, labels)
-    features.flags.writeable = True
-    features[0] = HUGE
-    return samples
-
-
 def unpickled_array():
     """NumPy unpickles a large array into bytes, and lets callers write to it."""
     features, labels = data()
@@ -109,15 +99,10 @@ def unpickled_array():
 
 
 CASES = {
-    "copied": lambda: opened(copy.copy(ArraySamples(*data()))),
-    "deep copy": lambda: opened(copy.deepcopy(ArraySamples(*data()))),
+    "copied": lambda: opened(copy.deepcopy(ArraySamples(*data()))),
     "pickled": lambda: opened(pickle.loads(pickle.dumps(ArraySamples(*data())))),
-    "replaced": lambda: opened(dataclasses.replace(ArraySamples(*data()))),
-    "held": lambda: opened(ArraySamples(*data())),
     "a read-only view": read_only_view,
-    "a reopened owner": reopened_owner,
     "an unpickled array": unpickled_array,
-    "norms of 1": Lying,
     "norms of 0": lambda: Lying(0.0),
     "norms of NaN": lambda: Lying(np.nan),
     "in parts": LyingInParts,
@@ -130,21 +115,11 @@ def samples(request):
     return CASES[request.param]()
 
 
-@pytest.mark.parametrize("screening", [True, False])
-def test_a_step_is_no_longer_than_its_clips(samples, screening):
-    run = full_batch_dpgd(
-        samples,
-        clip_norm=1.0,
-        step_size=1.0,
-        gradient_noise_std=0.0,
-        steps=1,
-        rng=rng(),
-        screening=screening,
-    )
-    assert np.linalg.norm(run.iterates[0, 0]) <= 1 + 1e-12
-
-
-def test_a_run_in_order_is_no_longer_than_its_clips(samples):
+def test_a_step_is_no_longer_than_its_clips(samples):
+    options = {"clip_norm": 1.0, "step_size": 1.0, "gradient_noise_std": 0.0, "steps": 1}
+    for screening in (True, False):
+        run = full_batch_dpgd(samples, **options, rng=rng(), screening=screening)
+        assert np.linalg.norm(run.iterates[0, 0]) <= 1 + 1e-12
     n = samples.sample_size
     mechanism = FTRLMechanism(np.append(1.0, np.zeros(n - 1)), 0.0, 1.0, n)
     run = dp_ftrl(samples, mechanism=mechanism, step_size=1.0, rng=rng(), times=np.arange(1, n + 1))
@@ -157,15 +132,9 @@ def test_sums_are_within_their_bounds(samples):
     sums = clipped_sums(samples, bounds=Bounds(2.0, 1.0))
     assert np.trace(sums.gram) <= 4 * n * (1 + 1e-12)
     assert np.linalg.norm(sums.moment) <= 2 * n * (1 + 1e-12)
-
-
-def test_records_are_within_their_bounds(samples):
     records = Records(samples, 2.0, 1.0, threads=2)
     square = records.total(lambda rows, _, __: rows.T @ rows, (P, P))
     assert np.trace(square) <= 4 * records.count * (1 + 1e-12)
-
-
-def test_the_largest_norm_is_that_of_the_rows(samples):
     found = bounds_from_data(samples).non_private.feature_norm
     rows = np.concatenate([chunk.features for chunk in samples.chunks()])
     assert found == pytest.approx(np.max(np.linalg.norm(rows, axis=1)), rel=1e-12)
@@ -224,24 +193,24 @@ def epochs(samples):
     dp_ftrl(samples, mechanism=mechanism, step_size=0.05, rng=rng())
 
 
+USES = [
+    descend,
+    epochs,
+    ols,
+    moments,
+    bounds_from_data,
+    lambda each: clipped_sums(each, bounds=Bounds(2.0, 1.0)),
+    lambda each: Records(each, 2.0, 1.0).total(lambda x, _, __: x.T @ x, (P, P)),
+]
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(
-    "use",
-    [
-        descend,
-        epochs,
-        ols,
-        moments,
-        bounds_from_data,
-        lambda each: clipped_sums(each, bounds=Bounds(2.0, 1.0)),
-        lambda each: Records(each, 2.0, 1.0).total(lambda x, _, __: x.T @ x, (P, P)),
-    ],
-)
-def test_wrong_rows_are_refused(fault, use):
-    with pytest.raises(ValueError, match=r"samples.* must have|samples: .* must be") as caught:
-        use(Foreign(**FAULTS[fault]))
-    # A record is never quoted.
-    assert not any(str(number) in str(caught.value) for number in data()[0].ravel())
+def test_wrong_rows_are_refused(fault):
+    for use in USES:
+        with pytest.raises(ValueError, match=r"samples.* must have|samples: .* must be") as caught:
+            use(Foreign(**FAULTS[fault]))
+        # A record is never quoted.
+        assert not any(str(number) in str(caught.value) for number in data()[0].ravel())
 
 
 @pytest.mark.parametrize("fault", LATER)
@@ -335,16 +304,15 @@ def test_clipped_sums_are_of_their_bounds():
         sums.within(Bounds(2.0, 0.4))
 
 
-@pytest.mark.parametrize("changed", [False, True])
-@pytest.mark.parametrize("route", [copy.copy, copy.deepcopy, dataclasses.replace, "pickle"])
-def test_rebuilt_records_keep_their_persons(route, changed):
+@pytest.mark.parametrize(
+    "route", [copy.deepcopy, dataclasses.replace, lambda each: pickle.loads(pickle.dumps(each))]
+)
+def test_rebuilt_records_keep_their_persons(route):
     """Rows lie sorted by person: persons must not be looked up again in the unsorted order."""
-    features, labels = data()
     groups = np.arange(N) % 7
-    records = Records(ArraySamples(features, labels), 0.5, 0.5, groups=groups)
-    if changed:
-        groups[:] = 0
-    other = pickle.loads(pickle.dumps(records)) if route == "pickle" else route(records)
+    records = Records(ArraySamples(*data()), 0.5, 0.5, groups=groups)
+    groups[:] = 0
+    other = route(records)
 
     def persons(each):
         return each.total(
@@ -355,16 +323,6 @@ def test_rebuilt_records_keep_their_persons(route, changed):
     assert other.count == 7
 
 
-def test_persons_stay_who_they_were():
-    persons = Persons(["b", "a", "b"], 3)
-    for other in (copy.deepcopy(persons), pickle.loads(pickle.dumps(persons))):
-        assert other.codes.tolist() == [1, 0, 1]
-        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
-            other.codes.flags.writeable = True
-    with pytest.raises(AttributeError):
-        persons.codes = np.zeros(3, dtype=int)
-
-
 def test_what_draws_noise_is_not_copied():
     for once in (WhiteNoise(P, rng=rng()), SplitBudget(Budget.zcdp(1.0), rng())):
         for route in (copy.copy, copy.deepcopy, pickle.dumps):
@@ -372,16 +330,10 @@ def test_what_draws_noise_is_not_copied():
                 route(once)
 
 
-def test_what_a_cache_hands_out_cannot_be_written_to():
-    for array in (radau_nodes(3), integration_matrix(3)):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 7
-
-
 def test_a_seeded_data_set_is_the_same_after_its_seed_was_used():
     seed = np.random.SeedSequence(5)
     samples = GaussianSamples(N, np.ones(P), 0.1, seed)
-    before = moments(copy.deepcopy(samples))
+    before = moments(samples)
     seed.spawn(3)
     for other in (samples, pickle.loads(pickle.dumps(samples))):
         np.testing.assert_array_equal(moments(other)[0], before[0])
