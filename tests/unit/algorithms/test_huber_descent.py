@@ -10,10 +10,8 @@ from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.split_budget import SplitBudget, private_count
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
-from privreg.validation import require_number
 
 CLIP, CAP = 0.7, 1.9
 
@@ -62,43 +60,6 @@ def test_what_is_spent_is_the_budget(table, neighbours, intercept, moment_share)
     assert np.all(np.isfinite(release.value.parameters))
 
 
-def test_each_mechanism_has_the_noise_that_its_share_buys(rng):
-    """A chi-square of at least 4,000 normals has a standard deviation of 2.3 %."""
-    budget = Budget.zcdp(0.5)
-    shares = SplitBudget(budget, rng)
-    bound, n, share = 3.0, 10.0, 0.2
-    rho = 0.1
-    vector = shares.vector("a", share, np.zeros(4000), bound, n)
-    histogram = shares.histogram("b", share, np.zeros(4000))
-    matrix = shares.semidefinite("c", share, np.zeros((90, 90)), bound, n)
-    numbers = [shares.number("d", 0.01, 0.0, bound, n) for _ in range(4000)]
-    upper = (
-        matrix.value[np.triu_indices(90)] * np.where(np.eye(90), 1, np.sqrt(2))[np.triu_indices(90)]
-    )
-    for draws, sensitivity, budget_share in (
-        (vector.value, 2 * bound / n, rho),
-        (histogram.value, np.sqrt(2), rho),
-        (upper, np.sqrt(2) * bound / n, rho),
-        (np.array([float(each.value) for each in numbers]), bound / n, 0.005),
-    ):
-        ratio = np.std(draws) * np.sqrt(2 * budget_share) / sensitivity
-        assert 0.92 < ratio < 1.08
-
-
-def test_add_remove_asks_half_the_noise_and_a_number_of_records(table, rng):
-    stds = [
-        SplitBudget(Budget.zcdp(0.5, neighbours=each), rng)
-        .vector("a", 0.1, np.zeros(2), 1.0, 1.0)
-        .noise_std
-        for each in ("replace-one", "add-remove", "zero-out")
-    ]
-    assert stds[0] == pytest.approx(2 * stds[1]) == pytest.approx(2 * stds[2])
-    with pytest.raises(ValueError, match="sample_size must be given under add-remove"):
-        fit(table, Budget.zcdp(0.5, neighbours="add-remove"))
-    counts = [private_count(500, budget=Budget.zcdp(0.5), rng=rng).value for _ in range(2000)]
-    assert np.std(counts) == pytest.approx(1.0, rel=0.08)
-
-
 def gradients(samples, theta, whitening):
     residuals = samples.labels - samples.features @ theta
     return (samples.features @ whitening) * residuals[:, None]
@@ -125,9 +86,6 @@ def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
         )
         counts = huber_sums.residual_histogram(*arguments, np.array([0.1, 1.0]))
         np.testing.assert_array_equal(counts, np.histogram(lengths / 2, [0, 0.1, 1.0, np.inf])[0])
-
-
-def test_lengths_and_second_moments_of_rows(table, whitening):
     white, records = table.features @ whitening, records_of(table)
     lengths = np.linalg.norm(white, axis=1)
     counts = huber_sums.length_histogram(records, whitening, np.array([1.5, 2.5]))
@@ -165,14 +123,14 @@ def test_one_width_for_all_rows_shortens_long_ones(table, whitening, rng):
 @pytest.mark.parametrize("common_width", [False, True])
 def test_skewed_errors_leave_slopes_alone_at_one_width(rng, common_width):
     """Categories of very different rows: at widths of their own their shifts differ."""
-    chosen = rng.choice(4, 40_000, p=[0.6, 0.3, 0.07, 0.03])
-    features = np.column_stack([np.ones(40_000), np.eye(4)[chosen][:, 1:]])
-    labels = features @ [0.3, 1.0, -1.0, 0.5] + 2 * rng.standard_exponential(40_000)
+    chosen = rng.choice(4, 20_000, p=[0.6, 0.3, 0.07, 0.03])
+    features = np.column_stack([np.ones(20_000), np.eye(4)[chosen][:, 1:]])
+    labels = features @ [0.3, 1.0, -1.0, 0.5] + 2 * rng.standard_exponential(20_000)
     settings = HuberSettings(common_width=common_width, clip_width=2.0)
     found = fit(ArraySamples(features, labels), Budget.zcdp(1e4), settings, intercept=True).value
     error = np.abs(found.parameters[1:] - [1.0, -1.0, 0.5])
-    # The rarest category has 1,200 rows: a standard error of 0.05.
-    assert np.all(error < 0.15) == common_width
+    # The rarest category has 600 rows: a standard error of 0.07.
+    assert np.all(error < 0.2) == common_width
 
 
 @pytest.mark.parametrize("kind", ["rows", "persons", "one width"])
@@ -203,7 +161,7 @@ ROWS = [0.0, 5e-324, 1e-160, 1.0, -3.0, 1e8, 1e300, -1e308]
 @pytest.mark.parametrize("common_width", [False, True])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_no_record_moves_a_sum_by_more_than_is_said(rng, whitening, rows, common_width):
-    for _ in range(200):
+    for _ in range(50):
         features = rng.choice(ROWS, (rows, 4)) * rng.uniform(0.5, 1, (rows, 4))
         labels = rng.choice(ROWS, rows)
         records = Records(
@@ -264,9 +222,11 @@ def test_a_group_of_one_row_each_is_no_group(table):
     np.testing.assert_allclose(plain.parameters, grouped.parameters, rtol=1e-9)
 
 
-def test_an_infinite_budget_is_refused(table):
-    with pytest.raises(ValueError, match="budget must be finite"):
-        fit(table, Budget(np.inf))
-    with pytest.raises(ValueError, match="groups must have shape"):
-        fit(table, Budget.zcdp(1.0), groups=[1, 2])
-    assert require_number("rho", fit(table, Budget.zcdp(1.0)).budget.rho) == 1.0
+def test_what_is_undefined_is_refused(table):
+    for budget, more, message in (
+        (Budget(np.inf), {}, "budget must be finite"),
+        (Budget.zcdp(1.0), {"groups": [1, 2]}, "groups must have shape"),
+        (Budget.zcdp(0.5, neighbours="add-remove"), {}, "sample_size must be given under add-rem"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit(table, budget, **more)

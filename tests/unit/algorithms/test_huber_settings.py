@@ -58,9 +58,6 @@ def test_nothing_may_be_left_over_but_not_nothing_for_the_final_steps():
         HuberSettings(**quarters, **eighths, moment_share=0.0)
     left = HuberSettings(**(quarters | {"gram_share": 0.125}), **eighths, moment_share=0.0)
     assert left.final_share == 0.125
-
-
-def test_the_narrowest_and_the_widest_clip_are_taken():
     assert [HuberSettings(clip_width=width).clip_width for width in (1e-3, 1e3)] == [1e-3, 1e3]
 
 
@@ -84,7 +81,7 @@ def narrow_width(price):
     ).x
 
 
-@pytest.mark.parametrize("price", [0.003, 0.02, 0.05])
+@pytest.mark.parametrize("price", [0.003, 0.05])
 def test_a_wide_clip_is_the_minimiser(price):
     narrow = narrow_width(price)
     assert narrow > 1.15
@@ -99,17 +96,11 @@ def test_a_clip_is_widened_to_what_skewed_errors_like():
     assert best_clip_width(price) == 1.09
 
 
-@pytest.mark.parametrize("price", [3.0, 100.0, 1e100])
+@pytest.mark.parametrize("price", [3.0, 1e12])
 def test_a_clip_is_widened_by_a_hundredth_of_the_variance_at_most(price):
     least = variance(narrow_width(price), price)
     widest = brentq(lambda width: variance(width, price) / least - 1.01, narrow_width(price), 1.09)
     assert 1 / STEP < best_clip_width(price) / widest <= 1 + 1e-6
-
-
-@pytest.mark.parametrize("price", [-1e-9, 1.1e100, np.nan])
-def test_a_price_is_refused_by_name(price):
-    with pytest.raises(ValueError, match="privacy_price must be"):
-        best_clip_width(price)
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
@@ -133,15 +124,14 @@ def test_second_moments_are_paid_where_their_noise_is_an_eighth(rho, n, paid):
     assert settings.final_share == pytest.approx(0.63 if paid else 0.67)
 
 
-def test_defaults_are_those_of_many_errors_and_much_noise():
-    settings = HuberSettings()
-    assert (settings.clip_width, settings.gram_rounds) == (1.0, 3)
-    assert settings.common_width
-
-
 def test_public_numbers_are_refused_by_name():
-    with pytest.raises(ValueError, match="sample_size must be"):
-        default_settings(sample_size=0, dimension=1, budget=Budget.zcdp(1.0))
-    with pytest.raises(ValueError, match="dimension must be"):
-        default_settings(sample_size=1, dimension=0, budget=Budget.zcdp(1.0))
-    assert default_settings(sample_size=1, dimension=1, budget=Budget.zcdp(1.0)).clip_width > 0
+    settings = HuberSettings()
+    assert (settings.clip_width, settings.gram_rounds, settings.common_width) == (1.0, 3, True)
+    for price in (-1e-9, 1.1e100, np.nan):
+        with pytest.raises(ValueError, match="privacy_price must be"):
+            best_clip_width(price)
+    one = {"sample_size": 1, "dimension": 1, "budget": Budget.zcdp(1.0)}
+    for name in ("sample_size", "dimension"):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            default_settings(**{**one, name: 0})
+    assert default_settings(**one).clip_width > 0

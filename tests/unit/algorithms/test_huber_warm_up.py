@@ -39,12 +39,13 @@ def taken_back(fit):
 
 
 def test_where_noise_is_small_no_step_is_taken_back():
-    for fit in fits(5000, 5, 0.1, seeds=20):
+    for fit in fits(5000, 5, 0.1, seeds=6):
         assert not any(taken_back(fit))
 
 
-def test_a_step_that_is_taken_back_leaves_no_trace_in_the_iterates():
-    seen = 0
+def test_a_step_that_is_taken_back_leaves_no_trace_and_the_clip_does_not_run_away():
+    """Without taking steps back the scale ends beyond its start in most of these fits."""
+    seen, ratios = 0, []
     for fit in fits(1200, 30, 0.05, seeds=20):
         before = np.zeros(30)
         for back, iterate in zip(taken_back(fit), fit.iterates, strict=True):
@@ -52,26 +53,17 @@ def test_a_step_that_is_taken_back_leaves_no_trace_in_the_iterates():
             seen += back
             before = iterate
         assert not any(taken_back(fit)[fit.settings.warm_up_steps :])
-        assert fit.residual_scale <= EXCURSION**fit.settings.warm_up_steps * fit.start_scale
+        assert fit.start_scale <= LABEL_BOUND
+        ratios.append(fit.residual_scale / fit.start_scale)
+    assert max(ratios) <= EXCURSION**fit.settings.warm_up_steps
     assert seen > 10
-
-
-def test_the_clip_does_not_run_away():
-    """Without taking steps back the scale ends beyond its start in most of these fits."""
-    scales = np.array([fit.residual_scale for fit in fits(1200, 30, 0.05, seeds=30)])
-    starts = np.array([fit.start_scale for fit in fits(1200, 30, 0.05, seeds=30)])
-    assert np.median(scales / starts) <= 1.0
+    assert np.median(ratios) <= 1.0
 
 
 def test_a_hidden_scale_is_a_share_of_the_label_bound():
     for fit in fits(100, 5, 0.01, seeds=5):
         assert fit.start_scale == fit.residual_scale == UNSEEN_SCALE * LABEL_BOUND
         assert taken_back(fit) == [True] * 4 + [False] * 3
-
-
-def test_labels_bound_the_scale_at_the_start():
-    for fit in fits(600, 5, 0.05, seeds=20):
-        assert fit.start_scale <= LABEL_BOUND
 
 
 @pytest.mark.parametrize(("noise", "often"), [(0.6 * HIDDEN, False), (2 * HIDDEN, True)])

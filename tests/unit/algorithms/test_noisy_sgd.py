@@ -47,20 +47,28 @@ def test_samples_are_their_definition(shape: Any) -> None:
     np.testing.assert_allclose(labels, features @ TARGET + 0.5 * noise, rtol=1e-12)
 
 
-def test_label_noise_is_none_unless_asked_for() -> None:
+def test_label_noise_and_deviations_are_those_asked_for() -> None:
     quiet = LinearRecords("gaussian", MEAN, STD, TARGET)
     assert quiet.clipped_label_noise_std == quiet.risk(TARGET) == 0.0
     noisy = LinearRecords("gaussian", MEAN, STD, TARGET, 0.5, 0.7)
     variance = 0.25 * clipped_normal_variance(0.7)
     assert noisy.clipped_label_noise_std == pytest.approx(np.sqrt(variance))
     assert noisy.risk(TARGET) == pytest.approx(variance / 2)
-
-
-def test_uniform_records_have_the_deviation_of_their_width() -> None:
     records = LinearRecords.uniform(mean=0.1, half_width=0.3, target=TARGET)
     np.testing.assert_allclose(records.std, 0.3 / np.sqrt(3))
     features, _ = records.sample(400, generator())
     assert 0.29 < np.max(np.abs(features - 0.1)) <= 0.3
+
+
+@pytest.mark.parametrize("clip", [1e-12, 1e-9, 1e-4])
+def test_a_small_clip_of_a_normal_leaves_two_points(clip: float) -> None:
+    """All but 2 phi(0) c of the mass lies at ±c; the rest makes a third of its square."""
+    lost = 2 * 0.3989422804014327 * clip
+    found = clipped_normal_variance(clip) / clip**2
+    assert found == pytest.approx(1 - 2 / 3 * lost, abs=lost**2 + 1e-15)
+    # Both forms meet.
+    below, above = clipped_normal_variance(1 - 1e-13), clipped_normal_variance(1.0)
+    assert below == pytest.approx(above, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -71,25 +79,18 @@ def test_uniform_records_have_the_deviation_of_their_width() -> None:
         ("label_noise_std", -1e-9),
         ("label_noise_std", np.inf),
         ("label_noise_clip", 0.0),
+        *(("clip_norms", value) for value in ([[1.0]], [[]], [], [1.0, 9e-51], [1.1e50])),
     ],
 )
-def test_records_refuse(name: str, value: Any) -> None:
-    given = {"mean": MEAN, "std": STD, "target": TARGET, name: value}
-    with pytest.raises(ValueError, match=name):
-        LinearRecords("gaussian", **given)
+def test_refuses(name: str, value: Any) -> None:
+    def make() -> Any:
+        if name == "clip_norms":
+            return run([[1.0, 0.0]], [1.0], clip_norms=value)
+        given = {"mean": MEAN, "std": STD, "target": TARGET}
+        return LinearRecords("gaussian", **{**given, name: value})
 
-
-def test_nobody_can_write_to_records() -> None:
-    mean = MEAN.copy()
-    records = LinearRecords("gaussian", mean, STD, TARGET)
-    mean[0] = 1e9
-    assert records.mean[0] == MEAN[0]
-
-
-@pytest.mark.parametrize("clip_norms", [[[1.0]], [[]], [], [1.0, 9e-51], [1.1e50]])
-def test_clip_norms_out_of_range_are_refused(clip_norms: Any) -> None:
-    with pytest.raises(ValueError, match="clip_norms must"):
-        run([[1.0, 0.0]], [1.0], clip_norms=clip_norms)
+    with pytest.raises(ValueError, match=f"{name} must"):
+        make()
 
 
 @pytest.mark.parametrize("clip_norm", [1e-50, 1e50, np.inf])
