@@ -1,12 +1,13 @@
 """DP-FTRL with shaped noise against the algorithm line by line, and what it refuses."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from privreg.algorithms.samples import ArraySamples
-from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl
+from privreg.algorithms.samples import ArraySamples, Chunk
+from privreg.algorithms.shaped_dp_ftrl import _rows_but_last, shaped_dp_ftrl
 from privreg.algorithms.shaped_mechanism import FixedClip, ResidualClip, ShapedMechanism
 from privreg.algorithms.shaped_settings import run_settings
 from privreg.noise.correlations import (
@@ -47,6 +48,19 @@ def shapes():
 CORRELATIONS = [TreeCorrelation(), IndependentCorrelation(), SquareRootCorrelation(0.2)]
 
 
+def mechanism_of(clipping, noise_multiplier=0.0, *, covariance=None, correlation=None, size=SIZE):
+    covariance = covariance or identity_covariance(DIMENSION)
+    return ShapedMechanism(
+        covariance, correlation or TreeCorrelation(), clipping, noise_multiplier, size
+    )
+
+
+def run_of(rows, mechanism, step_size=0.1, seed=2):
+    return shaped_dp_ftrl(
+        ArraySamples(*rows), mechanism=mechanism, step_size=step_size, rng=generator(seed)
+    )
+
+
 def dense_run(mechanism, step_size, features, labels, increments):
     """Algorithm 1 with prefix sums, a dense Σ and given increments of unshaped noise."""
     covariance, clip = mechanism.covariance, mechanism.clipping.clip_norm
@@ -69,27 +83,16 @@ def test_a_run_is_algorithm_1(shape, correlation):
     features, labels = data()
     covariance = shapes()[shape]
     mechanism = ShapedMechanism(covariance, correlation, FixedClip(1.5), 0.3, SIZE)
-    run = shaped_dp_ftrl(
-        ArraySamples(features, labels), mechanism=mechanism, step_size=0.3, rng=generator(3)
-    )
+    run = run_of((features, labels), mechanism, 0.3, seed=3)
     increments = correlation.stream(covariance.draws, steps=SIZE - 1, rng=generator(3)).draw(SIZE)
     expected = dense_run(mechanism, 0.3, features, labels, increments)
     np.testing.assert_allclose(run.average, expected, rtol=1e-9, atol=1e-12)
     assert 0 < run.clipped_fraction.non_private < 1
     assert run.largest_clip_norm == 1.5
-
-
-def test_the_last_row_enters_nothing():
-    features, labels = data()
-    mechanism = ShapedMechanism(shapes()[1], TreeCorrelation(), FixedClip(2.0), 0.5, SIZE)
-    averages = []
-    for last in (labels[-1], 1e6):
-        labels[-1] = last
-        run = shaped_dp_ftrl(
-            ArraySamples(features, labels), mechanism=mechanism, step_size=0.2, rng=generator(1)
-        )
-        averages.append(run.average)
-    np.testing.assert_array_equal(*averages)
+    # The last row enters nothing.
+    labels[-1] = 1e6
+    other = run_of((features, labels), mechanism, 0.3, seed=3)
+    np.testing.assert_array_equal(run.average, other.average)
 
 
 def test_settings_are_runs():
@@ -112,49 +115,29 @@ def test_settings_are_runs():
         block=2,
     )
     for at in range(3):
-        mechanism = ShapedMechanism(
-            used[at], TreeCorrelation(), FixedClip(clips[at]), taus[at], SIZE
-        )
-        run = shaped_dp_ftrl(
-            ArraySamples(features, labels),
-            mechanism=mechanism,
-            step_size=steps[at],
-            rng=generator(4),
-        )
+        mechanism = mechanism_of(FixedClip(clips[at]), taus[at], covariance=used[at])
+        run = run_of((features, labels), mechanism, steps[at], seed=4)
         np.testing.assert_allclose(averages[at], run.average, rtol=1e-10, atol=1e-13)
         assert clipped.non_private[at] == pytest.approx(run.clipped_fraction.non_private)
 
 
 def test_one_step_of_a_setting_is_its_gradient_and_both_noises():
     """Two rows, of which the last enters nothing: w_0 = 0 and w_1 are averaged."""
-    averages, clipped = run_settings(
-        [[1.0, 2.0], [0.0, 0.0]],
-        [3.0, 0.0],
-        inverse_norms=np.ones((1, 2)),
-        noise=[[0.1, 0.2]],
-        noise_scale=[[1.0, 2.0]],
-        step_size=[0.5],
-        clip_norm=[math.inf],
-        shared_noise=[[5.0, 7.0]],
-        shared_scale=[2.0],
-    )
+    options = {
+        "inverse_norms": np.ones((1, 2)),
+        "noise": [[0.1, 0.2]],
+        "noise_scale": [[1.0, 2.0]],
+        "step_size": [0.5],
+        "clip_norm": [math.inf],
+        "shared_noise": [[5.0, 7.0]],
+        "shared_scale": [2.0],
+    }
+    averages, clipped = run_settings([[1.0, 2.0], [0.0, 0.0]], [3.0, 0.0], **options)
     moved = 0.5 * (3.0 * np.array([1.0, 2.0]) - [0.1, 0.4] - 2.0 * np.array([5.0, 7.0]))
     np.testing.assert_allclose(averages[0], moved / 2, rtol=1e-12)
     assert clipped.non_private[0] == 0
-
-
-def test_a_block_of_settings_has_some():
     with pytest.raises(ValueError, match="block must be"):
-        run_settings(
-            np.ones((2, 1)),
-            np.ones(2),
-            inverse_norms=np.ones((1, 2)),
-            noise=[[0.0]],
-            noise_scale=[[0.0]],
-            step_size=[0.5],
-            clip_norm=[1.0],
-            block=0,
-        )
+        run_settings([[1.0, 2.0], [0.0, 0.0]], [3.0, 0.0], block=0, **options)
 
 
 def test_a_shared_part_of_the_noise_makes_the_public_shape():
@@ -172,57 +155,59 @@ def test_a_shared_part_of_the_noise_makes_the_public_shape():
         step_size=[0.3],
         clip_norm=[1.5],
     )
-    mechanism = ShapedMechanism(public, TreeCorrelation(), FixedClip(1.5), 0.3, SIZE)
-    run = shaped_dp_ftrl(
-        ArraySamples(features, labels), mechanism=mechanism, step_size=0.3, rng=generator(5)
-    )
+    mechanism = mechanism_of(FixedClip(1.5), 0.3, covariance=public)
+    run = run_of((features, labels), mechanism, 0.3, seed=5)
     np.testing.assert_allclose(averages[0], run.average, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS[:2], ids=["tree", "independent"])
-def test_adaptive_clipping_follows_the_residuals(correlation):
-    features, labels = data()
-    public_rows = data(seed=8)
-    clipping = ResidualClip(3.0, *public_rows)
-    covariance = shapes()[1]
-    mechanism = ShapedMechanism(covariance, correlation, clipping, 0.05, SIZE)
+@pytest.mark.parametrize(("tau", "scale"), [(0.05, 1.0), (0.0, 1.0), (0.0, 1e-3)])
+def test_adaptive_clipping_follows_the_residuals(correlation, tau, scale):
+    """Algorithms 1 to 3, with the whole list of node noises and the decoder's rows.
+
+    Without noise nothing is drawn from the generator.
+    """
+    (features, labels), public = data(), data(seed=8)
+    labels, public = scale * labels, (public[0], scale * public[1])
+    clipping, covariance = ResidualClip(3.0, *public), shapes()[1]
+    mechanism = ShapedMechanism(covariance, correlation, clipping, tau, SIZE)
+    ours = generator(6)
     run = shaped_dp_ftrl(
-        ArraySamples(features, labels), mechanism=mechanism, step_size=0.2, rng=generator(6)
+        ArraySamples(features, labels), mechanism=mechanism, step_size=0.2, rng=ours
     )
-    # Algorithms 1 to 3, with the whole list of node noises and the decoder's rows.
     rng, nodes, w, total, largest = generator(6), [], np.zeros(DIMENSION), np.zeros(DIMENSION), 0.0
-    norms = covariance.inverse_norms(features)
+    norms, clipped = covariance.inverse_norms(features), 0
     for t in range(SIZE - 1):
-        clip = 3.0 * np.sqrt(2 * np.mean((public_rows[0] @ w - public_rows[1]) ** 2))
+        clip = 3.0 * np.sqrt(2 * np.mean((public[0] @ w - public[1]) ** 2))
+        assert clipping.clip_norm(w) == pytest.approx(clip, rel=1e-12)
         largest = max(largest, clip)
         residual = features[t] @ w - labels[t]
-        gradient = features[t] * residual * min(1.0, clip / (abs(residual) * norms[t]))
-        nodes.append(0.05 * largest * covariance.root_multiply(rng.standard_normal(DIMENSION)))
-        noise = nodes[t].copy()
-        for earlier in correlation.increment_terms(t + 1)[0]:
-            noise -= nodes[earlier - 1]
-        w = w - 0.2 * (gradient + noise)
+        clipped += abs(residual) * norms[t] > clip
+        noise = -features[t] * residual * min(1.0, clip / (abs(residual) * norms[t]))
+        if tau:
+            nodes.append(tau * largest * covariance.root_multiply(rng.standard_normal(DIMENSION)))
+            noise = noise - nodes[t]
+            for earlier in correlation.increment_terms(t + 1)[0]:
+                noise += nodes[earlier - 1]
+        w = w + 0.2 * noise
         total += w
-    np.testing.assert_allclose(run.average, total / SIZE, rtol=1e-10)
+    np.testing.assert_allclose(run.average, total / SIZE, rtol=1e-9)
     assert run.largest_clip_norm == pytest.approx(largest)
+    assert 0 < clipped < SIZE - 1
+    assert run.clipped_fraction.non_private == pytest.approx(clipped / (SIZE - 1))
+    assert ours.random() == rng.random()
 
 
 def test_a_diverging_run_is_kept_as_infinite():
     features, labels = data()
-    mechanism = ShapedMechanism(
-        shapes()[0], TreeCorrelation(), ResidualClip(100.0, features, labels), 100.0, SIZE
-    )
-    run = shaped_dp_ftrl(
-        ArraySamples(features, labels), mechanism=mechanism, step_size=0.5, rng=generator(0)
-    )
-    assert run.diverged
-    assert np.all(run.average == np.inf)
-    plain = ShapedMechanism(shapes()[0], TreeCorrelation(), FixedClip(math.inf), 0.0, SIZE)
-    run = shaped_dp_ftrl(
-        ArraySamples(1e4 * features, labels), mechanism=plain, step_size=1e4, rng=generator(0)
-    )
-    assert run.diverged
-    assert np.all(run.average == np.inf)
+    clipping = ResidualClip(100.0, features, labels)
+    for rows, mechanism, step_size in (
+        ((features, labels), mechanism_of(clipping, 100.0), 0.5),
+        ((1e4 * features, labels), mechanism_of(FixedClip(math.inf)), 1e4),
+    ):
+        run = run_of(rows, mechanism, step_size)
+        assert run.diverged
+        assert np.all(run.average == np.inf)
 
 
 @pytest.mark.parametrize(("size", "nodes"), [(2, 1), (3, 2), (8, 3), (9, 4), (10, 4)])
@@ -253,44 +238,127 @@ def test_a_budget_is_spent_to_the_last():
         )
         assert mechanism.spent() == pytest.approx(0.2)
         assert mechanism.spent(neighbours="zero-out") == pytest.approx(0.05)
-    silent = ShapedMechanism(shapes()[0], TreeCorrelation(), FixedClip(1.0), 0.0, SIZE)
-    assert silent.spent() == math.inf
+    assert mechanism_of(FixedClip(1.0)).spent() == math.inf
+
+
+@dataclass
+class InChunks:
+    """Samples that come in chunks of given sizes."""
+
+    features: np.ndarray
+    labels: np.ndarray
+    sizes: tuple[int, ...]
+    dimension: int = DIMENSION
+
+    @property
+    def sample_size(self):
+        return len(self.labels)
+
+    def chunks(self):
+        for part in np.split(np.arange(self.sample_size), np.cumsum(self.sizes)[:-1]):
+            rows = self.features[part]
+            yield Chunk(rows, self.labels[part], np.linalg.norm(rows, axis=1))
+
+
+@pytest.mark.parametrize("sizes", [(38, 7), (44, 1), (1, 43, 1), (45,), (7, 37, 1)])
+def test_every_row_but_the_last_is_walked_once(sizes):
+    """In blocks of which none is empty: the kernel reads the first row of a block."""
+    rows = data()
+    blocks = list(_rows_but_last(InChunks(*rows, sizes)))
+    assert all(len(features) == len(labels) > 0 for features, labels in blocks)
+    np.testing.assert_array_equal(np.concatenate([x for x, _ in blocks]), rows[0][:-1])
+    np.testing.assert_array_equal(np.concatenate([y for _, y in blocks]), rows[1][:-1])
+
+
+def test_rows_beyond_all_scales_are_clipped_alike():
+    """A clipped gradient does not know its row's scale: 1e20 of it or 1e200."""
+    for clipping in (FixedClip(2.0), ResidualClip(1.0, *data())):
+        found = []
+        for scale in (1e20, 1e200):
+            features, labels = data()
+            features[5], labels[5] = scale * features[5], scale * labels[5]
+            found.append(run_of((features, labels), mechanism_of(clipping)).average)
+        np.testing.assert_allclose(*found, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("row", "label", "step_size", "clip_norm", "moved"),
+    [
+        # Without a clip rows are as they are; η x y / 2 is the average of a step and of the start.
+        ([1e60, 2.0], 3e60, 0.1, math.inf, [1.5e119, 3e59]),
+        # A clipped step is as long as said.
+        ([3.0, 4.0], 7.0, 0.4, 0.2, [0.024, 0.032]),
+        ([3.0, 4.0], 7.0, 2.0, 3.0, [1.8, 2.4]),
+    ],
+)
+def test_one_step(row, label, step_size, clip_norm, moved):
+    rows = np.array([row, [1.0, 1.0]]), np.array([label, 1.0])
+    mechanism = mechanism_of(FixedClip(clip_norm), covariance=identity_covariance(2), size=2)
+    found = run_of(rows, mechanism, step_size)
+    np.testing.assert_allclose(found.average, moved, rtol=1e-12)
+    assert found.clipped_fraction.non_private == np.isfinite(clip_norm)
+
+
+def test_the_ends_of_ranges_are_taken():
+    for multiplier in (0.0, 1 / 1e50, 1.5e-50, 1e50):
+        assert mechanism_of(FixedClip(1.0), multiplier).noise_multiplier == multiplier
+    for right in (1e-50, 1.5e-50, 1e50):
+        assert ResidualClip(right, *data()).per_residual == right
+    clipping = ResidualClip(2.0, *data())
+    for size in (np.inf, 1e300):
+        assert clipping.clip_norm(np.full(DIMENSION, size)) == math.inf
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (
-            lambda: ShapedMechanism(shapes()[0], TreeCorrelation(), FixedClip(math.inf), 1.0, 9),
+            lambda: mechanism_of(FixedClip(math.inf), 1.0),
             "clip_norm must be finite where noise is added",
         ),
         (
-            lambda: ShapedMechanism(
-                shapes()[0], SquareRootCorrelation(0.1), ResidualClip(1.0, *data()), 1.0, 9
-            ),
+            lambda: mechanism_of(ResidualClip(1.0, *data()), correlation=CORRELATIONS[2]),
             "clipping must be FixedClip",
         ),
         (
-            lambda: ShapedMechanism(
-                identity_covariance(3), TreeCorrelation(), ResidualClip(1.0, *data()), 1.0, 9
+            lambda: mechanism_of(
+                ResidualClip(1.0, *data()), covariance=identity_covariance(3), size=9
             ),
             "features of the clipping must have 3 columns, got 12",
         ),
         (lambda: FixedClip(0.0), "clip_norm must be"),
+        (lambda: mechanism_of(FixedClip(1.0), size=1), "sample_size must be .* at least 2, got 1"),
         (
-            lambda: ShapedMechanism(shapes()[0], TreeCorrelation(), FixedClip(1.0), 1.0, 1),
-            "sample_size must be a whole number, at least 2, got 1",
-        ),
-        (
-            lambda: shaped_dp_ftrl(
-                ArraySamples(*data()),
-                mechanism=ShapedMechanism(
-                    shapes()[0], TreeCorrelation(), FixedClip(1.0), 1.0, SIZE + 1
-                ),
-                step_size=0.1,
-                rng=generator(0),
-            ),
+            lambda: run_of(data(), mechanism_of(FixedClip(1.0), size=SIZE + 1)),
             "samples must have the mechanism's sample_size rows, 46, got 45",
+        ),
+        *(
+            (lambda wrong=wrong: mechanism_of(FixedClip(1.0), wrong), "noise_multiplier must be")
+            for wrong in (0.9e-50, 1.1e50, -1e-9, math.nan)
+        ),
+        *(
+            (lambda wrong=wrong: ResidualClip(wrong, *data()), "per_residual must be")
+            for wrong in (0.9e-50, 1.1e50, math.inf)
+        ),
+        *(
+            (lambda wrong=wrong: ResidualClip(1.0, [[wrong]], [1.0]), "features must be")
+            for wrong in (1.1e50, -1.1e50)
+        ),
+        *(
+            (lambda wrong=wrong: ResidualClip(1.0, [[1.0]], [wrong]), "labels must be")
+            for wrong in (1.1e50, -1.1e50)
+        ),
+        (lambda: ResidualClip(1.0, np.ones((2, 1)), np.ones(3)), "labels must have shape"),
+        *(
+            (
+                lambda shape=shape: ResidualClip(2.0, *data()).clip_norm(np.zeros(shape)),
+                "parameters must have shape",
+            )
+            for shape in (DIMENSION - 1, (1, DIMENSION))
+        ),
+        *(
+            (lambda wrong=wrong: run_of(data(), mechanism_of(FixedClip(1.0)), wrong), "step_size")
+            for wrong in (0.0, 1.1e50, math.nan)
         ),
     ],
 )
