@@ -37,11 +37,6 @@ def test_seeded_rows_are_a_linear_model(root, mean):
         np.testing.assert_allclose(norms, np.linalg.norm(features, axis=1), rtol=1e-12)
 
 
-def test_seeded_rows_refuse_a_root_of_another_shape():
-    with pytest.raises(ValueError, match="covariance_root must have shape"):
-        GaussianSamples(5, [1.0], 0.3, np.random.SeedSequence(5), covariance_root=ROOT)
-
-
 def test_long_rows_are_shortened_with_their_labels():
     rows = np.array([[3e60, 4e60], [1.0, 0.0]])
     found = rescaled(Chunk(rows, np.array([5e20, 1e300]), row_norms(rows)))
@@ -65,6 +60,8 @@ def test_which_rows_are_within_range(row, label, in_range):
 
 
 def test_what_is_no_data_set_is_refused():
+    with pytest.raises(ValueError, match="covariance_root must have shape"):
+        GaussianSamples(5, [1.0], 0.3, np.random.SeedSequence(5), covariance_root=ROOT)
     for wrong in ([[1.0]], np.ones((2, 2)), None):
         with pytest.raises(ValueError, match="samples must be ArraySamples or GaussianSamples"):
             as_samples(wrong)

@@ -19,8 +19,8 @@ def tube() -> ScreenedSamples:
     return ScreenedSamples(samples, centres, 0.5, np.inf)
 
 
-@pytest.mark.parametrize("step", [0, 1, 2, 3, 50])
-@pytest.mark.parametrize(("gap", "inside"), [(0.0, True), (0.4, True), (0.5, True), (0.6, False)])
+@pytest.mark.parametrize("step", [0, 1, 2, 50])
+@pytest.mark.parametrize(("gap", "inside"), [(0.4, True), (0.5, True), (0.6, False)])
 def test_the_tube_follows_its_centres_and_stays_at_the_last(step, gap, inside):
     centre = [0.0, 1.0, 3.0][min(step, 2)]
     for point in ([centre + gap, 0.0], [centre - gap, 0.0], [centre, gap]):
@@ -58,11 +58,3 @@ def test_a_row_at_the_bound_is_not_called_safe():
         found = screen(samples, clip_norm=clip_norm, **options)
         assert found is not None
         assert len(found.kept.labels) == kept
-
-
-def test_without_noise_the_tube_is_as_wide_as_rounding(rng):
-    samples = ArraySamples(rng.standard_normal((50, 2)), np.ones(50))
-    found = screen(samples, clip_norm=100.0, gradient_noise_std=0.0, start=np.ones(2), **RUN)
-    assert found is not None
-    longest = np.max(np.linalg.norm(found.centres, axis=1))
-    assert found.radius == pytest.approx(1e-9 * longest, rel=1e-6, abs=0)

@@ -28,17 +28,13 @@ def generator() -> np.random.Generator:
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
 def test_a_share_buys_noise_of_its_sensitivity(name: str, neighbours: str) -> None:
     shares = SplitBudget(Budget.zcdp(RHO, neighbours=neighbours), generator())
-    exact = np.arange(6.0) if name == "histogram" else np.arange(4.0)
-    if name == "semidefinite":
-        exact = np.arange(9.0).reshape(3, 3)
-    if name == "number":
-        exact = np.array(7.0)
+    exact = {"semidefinite": np.arange(9.0).reshape(3, 3), "number": np.array(7.0)}.get(
+        name, np.arange(4.0)
+    )
+    more, mean = (BOUND, N), (exact + exact.T) / (2 * N)
     if name == "histogram":
-        found = shares.histogram("it", SHARE, exact)
-        mean = exact
-    else:
-        found = getattr(shares, name)("it", SHARE, exact, BOUND, N)
-        mean = (exact + exact.T) / (2 * N)
+        more, mean = (), exact
+    found = getattr(shares, name)("it", SHARE, exact, *more)
     sensitivity = SENSITIVITIES[name][neighbours != "replace-one"]
     assert found.noise_std == pytest.approx(sensitivity / np.sqrt(2 * SHARE * RHO), rel=1e-12)
     normals = generator().standard_normal(exact.shape)
@@ -60,6 +56,8 @@ def test_shares_add_up_under_their_names() -> None:
     # Rounding may leave a sum of shares a little above the whole.
     shares.spent = {"all": 1.0 + 1e-16 + 2e-16}
     assert shares.spending() == (("all", Budget.zcdp(RHO)),)
+    with pytest.raises(TypeError, match="spent"):
+        SplitBudget(Budget.zcdp(RHO), generator(), spent={"it": 0.5})
 
 
 def test_a_private_count_is_the_count_and_noise_but_at_least_one() -> None:
@@ -95,8 +93,3 @@ def test_ranges_are_those_that_are_said() -> None:
         shares.number("it", SHARE, 0.0, -1e-9, 1.0)
     with pytest.raises(ValueError, match="n must be"):
         shares.number("it", SHARE, 0.0, 1.0, 0.9e-9)
-
-
-def test_nothing_is_spent_before_the_start() -> None:
-    with pytest.raises(TypeError, match="spent"):
-        SplitBudget(Budget.zcdp(RHO), generator(), spent={"it": 0.5})

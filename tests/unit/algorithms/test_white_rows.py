@@ -7,12 +7,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from privreg.algorithms import huber_sums, least_squares_sums, records
-from privreg.algorithms.record_gradients import MANY, bin_counts, record_gradients
+from privreg.algorithms import huber_sums, least_squares_sums, record_gradients, records
+from privreg.algorithms.record_gradients import MANY, bin_counts
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
+from privreg.algorithms.white_rows import white_rows
 
-N, P = 30_000, 5
+N, P = 12_000, 5
 EDGES = np.geomspace(1e-2, 10.0, 12)
 
 
@@ -33,7 +34,8 @@ class Streamed:
 @pytest.fixture
 def samples(rng):
     features = rng.standard_normal((N, P)) * rng.gamma(1.0, 1.0, N)[:, None]
-    features[:3] = 0.0
+    # Absent records, and values on an edge.
+    features[:3], features[3] = 0.0, EDGES[5] * np.eye(P)[0]
     return ArraySamples(features, features @ np.ones(P) + rng.standard_normal(N))
 
 
@@ -44,6 +46,7 @@ def sums(held, whitening, theta):
     return [
         huber_sums.length_histogram(held, whitening, EDGES),
         huber_sums.gram_sum(held, whitening, cap=4.0),
+        huber_sums.gram_sum(held, whitening, cap=1e9),
         huber_sums.residual_histogram(*at, EDGES),
         huber_sums.gradient_sum(*at, **clip),
         huber_sums.curvature_sum(*at, **caps),
@@ -61,7 +64,7 @@ def sums(held, whitening, theta):
 def test_sums_over_kept_rows_are_those_of_a_stream(
     samples, rng, monkeypatch, kept_bytes, common_width
 ):
-    """Sums of 30,000 terms in two orders differ by roundings: far less than 1e-12 of them."""
+    """Sums of 12,000 terms in two orders differ by roundings: far less than 1e-12 of them."""
     monkeypatch.setattr(records, "KEPT_BYTES", kept_bytes)
     held = Records(samples, 9.0, 9.0, common_width=common_width)
     stream = Records(Streamed(samples), 9.0, 9.0, common_width=common_width)
@@ -84,7 +87,8 @@ def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width, persons
     lengths = []
     records.white_total(
         lambda *given: (
-            lengths.append(record_gradients(records, *given, at[1]).lengths) or np.zeros(1)
+            lengths.append(record_gradients.record_gradients(records, *given, at[1]).lengths)
+            or np.zeros(1)
         ),
         at[2],
         (1,),
@@ -98,15 +102,27 @@ def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width, persons
 
 
 def test_a_map_that_is_changed_in_place_is_another_one(samples, rng):
+    """And an identity leaves rows as they are."""
     held, whitening, theta = Records(samples, 9.0, 9.0), np.eye(P), rng.standard_normal(P)
     before = huber_sums.gradient_sum(held, theta, whitening, clip_norm=1.0)
     whitening *= 2.0
     after = huber_sums.gradient_sum(held, theta, whitening, clip_norm=1.0)
-    other = Records(samples, 9.0, 9.0)
-    np.testing.assert_array_equal(
-        after, huber_sums.gradient_sum(other, theta, whitening, clip_norm=1.0)
-    )
+    other = huber_sums.gradient_sum(Records(samples, 9.0, 9.0), theta, whitening, clip_norm=1.0)
+    np.testing.assert_array_equal(after, other)
     assert not np.allclose(before, after)
+    rows = samples.features
+    assert white_rows(rows, np.eye(P)).rows is rows
+    assert white_rows(rows, 2 * np.eye(P)).rows is not rows
+
+
+@pytest.mark.parametrize("common_width", [False, True])
+def test_compiled_passes_give_the_numbers_of_numpy(samples, rng, monkeypatch, common_width):
+    held = Records(samples, 9.0, 9.0, common_width=common_width)
+    at = np.eye(P) + 0.2 * rng.standard_normal((P, P)), rng.standard_normal(P)
+    found = sums(held, *at)
+    monkeypatch.setattr(record_gradients, "MANY", N)
+    for each, expected in zip(found, sums(held, *at), strict=True):
+        np.testing.assert_array_equal(each, expected)
 
 
 @pytest.mark.parametrize("persons", [None, 1500])
