@@ -1,14 +1,14 @@
 """DP-FTRL: the algorithm against a plain loop, and what its joint release costs."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
+from privreg.algorithms.ftrl_simulation import simulate_ftrl
 from privreg.algorithms.samples import ArraySamples
 from privreg.noise.streams import ToeplitzNoise
 from privreg.noise.toeplitz import (
@@ -70,7 +70,7 @@ def test_iterates_equal_a_plain_loop(epochs, batch, clip):
     expected = plain_loop(
         features, labels, noise, epochs=epochs, batch=batch, clip=clip, etas=etas, ridge=0.3
     )
-    np.testing.assert_allclose(run.iterates, expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(run.iterates, expected, rtol=1e-9, atol=1e-12)
     assert (run.clipped_fraction.non_private > 0.3) == np.isfinite(clip)
 
 
@@ -81,8 +81,8 @@ def test_wanted_times_are_a_selection():
         dp_ftrl(samples, mechanism=mechanism, step_size=0.1, rng=generator(), times=times)
         for times in (np.arange(1, 13), [2, 5], [12])
     ]
-    np.testing.assert_array_equal(runs[1].iterates, runs[0].iterates[[1, 4]])
-    np.testing.assert_array_equal(runs[2].iterates, runs[0].iterates[[11]])
+    assert_array_equal(runs[1].iterates, runs[0].iterates[[1, 4]])
+    assert_array_equal(runs[2].iterates, runs[0].iterates[[11]])
 
 
 def test_dense_decoder_equals_the_toeplitz_one():
@@ -98,7 +98,7 @@ def test_dense_decoder_equals_the_toeplitz_one():
         )
         paths.append(run.iterates)
     assert sensitivities[0] == pytest.approx(sensitivities[1], rel=1e-12)
-    np.testing.assert_array_equal(paths[0], paths[1])
+    assert_array_equal(paths[0], paths[1])
 
 
 def implied_white_noise(path, decoder, eta):
@@ -278,7 +278,7 @@ def test_a_start_of_either_sign_shrinks_by_the_ridge_alone():
         ridge=0.5,
         start=start,
     )
-    np.testing.assert_allclose(run.iterates[0], 0.95**10 * start, rtol=1e-14)
+    assert_allclose(run.iterates[0], 0.95**10 * start, rtol=1e-14)
 
 
 def test_noise_for_a_budget_reaches_from_the_least_clip_norm_to_the_most_noise():
@@ -298,3 +298,124 @@ def test_noise_for_a_budget_reaches_from_the_least_clip_norm_to_the_most_noise()
             std(clip_norm)
     with pytest.raises(ValueError, match="noise of at most 1e50"):
         std(1e50, Budget.half_square(0.9, neighbours="zero-out"))
+
+
+STEPS = 14
+
+
+def loop_of_runs(scales, rng, *, error, eta, zeta, clip, sigma, decoder):
+    """Risks after 0..T steps and the number of clipped gradients of one run."""
+    d = scales.size
+    noise = np.zeros((STEPS, d))
+    if sigma > 0:
+        # Sixteen columns are drawn at a time.
+        white = np.hstack(
+            [sigma * rng.standard_normal((STEPS, min(16, d - left))) for left in range(0, d, 16)]
+        )
+        for lag, weight in enumerate(decoder):
+            noise[lag:] += weight * white[: STEPS - lag]
+    risks, clipped = [0.5 * np.sum((scales * error) ** 2)], 0
+    for kick in noise:
+        sample = scales * rng.standard_normal(d)
+        gradient = sample * (sample @ error - zeta * rng.standard_normal())
+        length = np.linalg.norm(gradient)
+        clipped += length > clip
+        error = error - eta * (gradient * min(1.0, clip / length) + kick)
+        risks.append(0.5 * np.sum((scales * error) ** 2))
+    return np.array(risks), clipped
+
+
+@pytest.mark.parametrize("clip", [0.8, np.inf])
+@pytest.mark.parametrize("sigma", [0.0, 0.4])
+@pytest.mark.parametrize("burn_in", [0, 5, STEPS])
+def test_runs_equal_a_plain_loop(clip: float, sigma: float, burn_in: int) -> None:
+    eigenvalues = np.linspace(0.2, 1.5, 18)
+    options = {"decoder": [1.0, -0.5, 0.0, 0.25], "start": np.full(18, 0.3)}
+    record = [0, 3, STEPS]
+    found = simulate_ftrl(
+        eigenvalues,
+        step_size=0.07,
+        decoder=options["decoder"],
+        gradient_noise_std=sigma,
+        label_noise_std=0.3,
+        clip_norm=clip,
+        initial_error=options["start"],
+        steps=STEPS,
+        burn_in=burn_in,
+        record=record,
+        runs=2,
+        rng=generator(1),
+    )
+    rng = generator(1)
+    for run in range(2):
+        risks, clipped = loop_of_runs(
+            np.sqrt(eigenvalues),
+            rng,
+            error=options["start"],
+            eta=0.07,
+            zeta=0.3,
+            clip=clip,
+            sigma=sigma,
+            decoder=options["decoder"],
+        )
+        assert_allclose(found.risks[run], risks[record], rtol=1e-10)
+        assert found.averages[run] == pytest.approx(np.mean(risks[burn_in:]), rel=1e-10)
+        assert found.clipped_fraction[run] == clipped / STEPS
+        assert (0 < clipped < STEPS) == np.isfinite(clip)
+
+
+def test_without_noise_or_labels_the_last_risk_alone_is_recorded() -> None:
+    found = simulate_ftrl(
+        [1.0, 0.0], step_size=0.1, decoder=[1.0], gradient_noise_std=0.0, steps=3, rng=generator(1)
+    )
+    assert found.risks.shape == (1, 1)
+    assert found.averages.shape == (1,)
+    # From an error of 0, without label noise, nothing moves.
+    assert found.risks[0, 0] == found.averages[0] == found.clipped_fraction[0] == 0
+
+
+def test_an_unstable_run_is_infinite() -> None:
+    found = simulate_ftrl(
+        np.full(4, 1e30),
+        step_size=1e30,
+        decoder=[1.0],
+        gradient_noise_std=1e30,
+        steps=STEPS,
+        record=[1, STEPS],
+        rng=generator(1),
+    )
+    assert found.risks[0, 1] == found.averages[0] == np.inf
+    assert not np.any(np.isnan(found.risks))
+
+
+GOOD = {"step_size": 0.1, "decoder": [1.0], "gradient_noise_std": 0.1, "steps": STEPS}
+
+
+@pytest.mark.parametrize(
+    ("name", "taken", "refused"),
+    [
+        ("eigenvalues", [[0.0]], [[-1e-9], [1.1e50]]),
+        ("step_size", [], [0.0, 1.1e50]),
+        ("gradient_noise_std", [0.0], [-1e-9, 1.1e50]),
+        ("label_noise_std", [0.0], [-1e-9, 1.1e50]),
+        ("decoder", [np.ones(STEPS)], [[-1.1e50], [1.1e50], np.ones(STEPS + 1)]),
+        ("clip_norm", [1e-50], [0.0, 1e-51, [1.0]]),
+        ("initial_error", [[-1e40]], [[1.1e40], [-1.1e40], [0.0, 0.0]]),
+        ("burn_in", [STEPS], [-1, STEPS + 1]),
+        (
+            "record",
+            [[0], [STEPS], np.arange(STEPS + 1)],
+            [[], [1, 1], [2, 1], [-1], [STEPS + 1], [[1]]],
+        ),
+        ("steps", [1], [0]),
+        ("runs", [1], [0]),
+        ("rng", [], [np.random.RandomState(0)]),
+    ],
+)
+def test_takes_the_ends_of_its_ranges_and_no_more(name, taken, refused):
+    for value in taken:
+        found = simulate_ftrl(**{"eigenvalues": [1.0], **GOOD, "rng": generator(1), name: value})
+        assert not np.any(np.isnan(found.risks))
+    for value in refused:
+        with pytest.raises(ValueError, match=name):
+            simulate_ftrl(**{"eigenvalues": [1.0], **GOOD, "rng": generator(1), name: value})

@@ -4,14 +4,13 @@ Each case is a data set whose norms could be made to lie. A row's influence is m
 of 1 a step of size n moves the iterate by at most n, and sums are within the declared bounds.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from privreg.algorithms.adassp import Bounds, ClippedSums, bounds_from_data, clipped_sums
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
@@ -231,9 +230,9 @@ def test_a_size_that_is_none_is_refused(size):
 def test_rows_of_others_are_answered_as_those_of_arrays():
     foreign, own = Foreign(), ArraySamples(*data())
     for first, second in zip(moments(foreign), moments(own), strict=True):
-        np.testing.assert_array_equal(first, second)
+        assert_array_equal(first, second)
     sums = [clipped_sums(each, bounds=Bounds(1.0, 0.5)).gram for each in (foreign, own)]
-    np.testing.assert_array_equal(*sums)
+    assert_array_equal(*sums)
     reused = np.empty((8, P))
 
     class Buffered(Foreign):
@@ -243,7 +242,7 @@ def test_rows_of_others_are_answered_as_those_of_arrays():
                 yield Chunk(reused, self.labels[first : first + 8], np.zeros(8))
 
     rows = [chunk for chunk, _, _ in Records(Buffered(), 9.0, 9.0).chunks()]
-    np.testing.assert_array_equal(np.concatenate(rows), own.features)
+    assert_array_equal(np.concatenate(rows), own.features)
 
 
 def test_screened_sums_are_of_the_rows():
@@ -264,7 +263,7 @@ def test_screened_sums_are_of_the_rows():
         for array in (other.gram, other.moment, other.centres, *other.kept):
             with pytest.raises(ValueError, match="cannot set WRITEABLE"):
                 array.flags.writeable = True
-        np.testing.assert_array_equal(other.gram, found.gram)
+        assert_array_equal(other.gram, found.gram)
     same = copy.deepcopy(found)
     assert same.is_of(samples)
     # Linear rows at one bound are not at a smaller one.
@@ -298,7 +297,7 @@ def test_clipped_sums_are_of_their_bounds():
     with pytest.raises(TypeError):
         ClippedSums(Bounds(1.0, 0.5), np.eye(P), np.ones(P))
     wide = sums.within(Bounds(2.0, 0.5))
-    np.testing.assert_array_equal(wide.gram, sums.gram)
+    assert_array_equal(wide.gram, sums.gram)
     assert wide.bounds == Bounds(2.0, 0.5)
     with pytest.raises(ValueError, match="bounds must be at least those of the sums"):
         sums.within(Bounds(2.0, 0.4))
@@ -319,7 +318,7 @@ def test_rebuilt_records_keep_their_persons(route):
             lambda x, _, starts: np.outer(*(2 * [np.add.reduceat(x, starts).sum(1)])), (7, 7)
         )
 
-    np.testing.assert_array_equal(persons(records), persons(other))
+    assert_array_equal(persons(records), persons(other))
     assert other.count == 7
 
 
@@ -336,4 +335,4 @@ def test_a_seeded_data_set_is_the_same_after_its_seed_was_used():
     before = moments(samples)
     seed.spawn(3)
     for other in (samples, pickle.loads(pickle.dumps(samples))):
-        np.testing.assert_array_equal(moments(other)[0], before[0])
+        assert_array_equal(moments(other)[0], before[0])

@@ -1,11 +1,10 @@
 """Every finite row from subnormal to 1e308 moves an output by no more than clipping allows."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from privreg.algorithms import noisy_sgd, one_pass_dpgd
 from privreg.algorithms.clipped_gradient import clipped_gradient_sum
@@ -67,7 +66,7 @@ def test_clipped_gradients_are_right_for_every_finite_row(bound, theta):
             exact = exact_clipped(row, label, point, bound)
             clear = np.linalg.norm(exact / bound) > 1e-9 and _is_clear(row, label, point)
             if clear:
-                np.testing.assert_allclose(found / bound, exact / bound, rtol=1e-9, atol=1e-9)
+                assert_allclose(found / bound, exact / bound, rtol=1e-9, atol=1e-9)
 
 
 def _is_clear(row: np.ndarray, label: float, theta: np.ndarray) -> bool:
@@ -91,7 +90,7 @@ def test_the_smallest_case_that_moved_an_output_by_1e128():
             rng=np.random.default_rng(0),
             screening=screening,
         ).iterates
-        np.testing.assert_allclose(moved.ravel(), [0.25, 0.0], rtol=1e-12)
+        assert_allclose(moved.ravel(), [0.25, 0.0], rtol=1e-12)
 
 
 def test_one_pass_steps_are_bounded_for_every_finite_row(settings):
@@ -120,7 +119,7 @@ def test_a_row_too_long_to_move_anything_leaves_later_steps_alone(settings):
     for wild in ([1e300, 1e300], [-1e300, 1e300]):
         moved = one_pass([wild, [1e20, 0.0]], [1.0, 1.0], settings)
         # The second step is at the cap: 2/|x|² times a gradient of 0.5.
-        np.testing.assert_allclose(moved[-1], [1e-40, 0.0], rtol=1e-9, atol=1e-80)
+        assert_allclose(moved[-1], [1e-40, 0.0], rtol=1e-9, atol=1e-80)
 
 
 def test_the_cap_makes_every_step_a_contraction():
@@ -153,7 +152,7 @@ def test_the_cap_holds_along_risk_paths(path):
         )
     # Every step is at the cap and reflects the error: its length stays. Half the cap would project
     # it away, twice the cap would stretch it.
-    np.testing.assert_allclose(risk, 0.5, rtol=1e-9)
+    assert_allclose(risk, 0.5, rtol=1e-9)
 
 
 def test_noisy_sgd_steps_are_bounded_for_every_finite_row():
@@ -190,7 +189,7 @@ def test_integers_lists_and_tables_are_the_floats_they_hold(rng):
         (np.asfortranarray(pixels), labels),
     ):
         found = one_pass(rows, targets, step=1e-5, steps=12)
-        np.testing.assert_array_equal(found, expected)
+        assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="features must be real numbers"):
         one_pass(pixels > 3, labels)
 
@@ -239,11 +238,11 @@ def test_rescaled_rows_are_changed_one_by_one():
     for index in range(len(rows)):
         row, label = rows[index : index + 1], labels[index : index + 1]
         alone = rescaled(Chunk(row, label, row_norms(row)))
-        np.testing.assert_array_equal(alone.features[0], together.features[index])
+        assert_array_equal(alone.features[0], together.features[index])
         assert alone.labels[0] == together.labels[index]
         exact = float(np.max(np.abs(row))) * float(np.sqrt(np.count_nonzero(row)))
         assert row_norms(row)[0] == pytest.approx(exact, rel=1e-14)
-    np.testing.assert_allclose(np.linalg.norm(together.features, axis=1), together.norms)
+    assert_allclose(np.linalg.norm(together.features, axis=1), together.norms)
 
 
 def test_least_squares_of_overflowing_data_is_an_error():

@@ -1,15 +1,23 @@
-"""Settings of private Huber regression: shares add up, and the clip minimises what it says."""
-
-from __future__ import annotations
+"""Settings and scales of private Huber regression: shares, clip widths, grids, what noise hides."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
+from privreg.algorithms.huber_scales import (
+    length_cap,
+    length_edges,
+    require_edges,
+    residual_scale,
+    scale_edges,
+    scale_is_hidden,
+    white_cap,
+)
 from privreg.algorithms.huber_settings import HuberSettings, best_clip_width, default_settings
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
@@ -135,3 +143,155 @@ def test_public_numbers_are_refused_by_name():
         with pytest.raises(ValueError, match=f"{name} must be"):
             default_settings(**{**one, name: 0})
     assert default_settings(**one).clip_width > 0
+
+
+EDGES = np.array([1.0, 2.0, 4.0, 8.0])
+
+
+def test_the_scale_is_found_wherever_it_lies(rng):
+    """Half a bin of √2 at n = 20,000 and noise of 100 a bin, over five orders of magnitude."""
+    edges = scale_edges(10.0)
+    for scale in 10.0 ** np.arange(-3, 2):
+        values = scale * np.abs(rng.standard_normal(20_000))
+        counts = np.bincount(np.searchsorted(edges, values), minlength=edges.size + 1)
+        noisy = counts + 100 * rng.standard_normal(counts.size)
+        assert residual_scale(noisy, edges, sample_size=20_000) == pytest.approx(scale, rel=0.1)
+
+
+def test_the_cap_leaves_a_tenth_above_or_what_noise_hides():
+    lengths = np.linspace(0, 1, 10_000)
+    edges = 2.0 ** (np.arange(-32, 1) / 4)
+    counts = np.bincount(np.searchsorted(edges, lengths), minlength=34).astype(float)
+    assert 0.8 < length_cap(counts, edges, noise_std=0.0, sample_size=10_000) <= 1.0
+    hidden = length_cap(counts, edges, noise_std=900.0, sample_size=10_000)
+    assert 0.1 < hidden < 0.9
+    assert length_cap(0 * counts, edges, noise_std=900.0, sample_size=10_000) == 1.0
+
+
+def test_grids_are_geometric_below_their_bounds():
+    scales, lengths = scale_edges(3.0), length_edges(5.0)
+    assert (scales[0], scales[-1]) == pytest.approx((12.0 * 2.0**-17, 12.0))
+    assert_allclose(scales[1:] / scales[:-1], np.sqrt(2))
+    assert (lengths[0], lengths[-1]) == pytest.approx((5.0 / 256, 10.0))
+    assert_allclose(lengths[1:] / lengths[:-1], 2**0.25)
+
+
+def test_a_whitened_row_is_as_long_as_noise_allows():
+    """R² with noise √2 R²/(n √(2ρ)) = 0.2 / √(2p), within [1.2 p + 3, 20 p]."""
+    assert white_cap(8, sample_size=2000.0, rho=1e-4) ** 2 == pytest.approx(12.6)
+    assert white_cap(8, sample_size=2000.0, rho=1e9) ** 2 == pytest.approx(160.0)
+    for longest, square in ((10.0, 160.0), (50.0, 2500.0)):
+        found = white_cap(8, sample_size=2000.0, rho=1e9, longest=longest)
+        assert found**2 == pytest.approx(square)
+    assert white_cap(8, sample_size=2000.0, rho=1e-4, longest=50.0) ** 2 == pytest.approx(12.6)
+    between = white_cap(8, sample_size=2000.0, rho=0.25) ** 2
+    assert 2**0.5 * between / (2000.0 * 0.5**0.5) == pytest.approx(0.2 / 4)
+    assert between == pytest.approx(50.0)
+    assert white_cap(1, sample_size=0.5, rho=0.5) > 2
+
+
+def squared_distance(counts, edges, n, scale):
+    mass = np.diff([0.0, *(2 * norm.cdf(edges / scale) - 1), 1.0])
+    return np.sum((counts / n - mass) ** 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_scale_is_that_of_the_nearest_normal_law(seed):
+    """Of the grid, eight scales an edge: none is nearer to any histogram, sensible or not."""
+    rng, edges = np.random.Generator(np.random.SFC64(seed)), scale_edges(7.0)
+    values = np.abs(rng.standard_cauchy(500)) * 10.0 ** -(seed % 3)
+    counts = np.histogram(values, [0, *edges, np.inf])[0] + 20 * rng.standard_normal(36)
+    found = residual_scale(counts, edges, sample_size=400.0)
+    candidates = np.geomspace(edges[1], edges[-1], 280)
+    distances = [squared_distance(counts, edges, 400.0, scale) for scale in candidates]
+    assert found == pytest.approx(candidates[np.argmin(distances)], rel=1e-9)
+
+
+def test_scales_and_caps_lie_within_their_edges():
+    for bin_, scale in ((0, 2.0), (4, 8.0)):
+        counts = np.where(np.arange(5) == bin_, 100.0, 0.0)
+        assert residual_scale(counts, EDGES, sample_size=100.0) == pytest.approx(scale)
+    assert residual_scale([1.0, 1.0, 0.0], EDGES[:2], sample_size=1.0) == 2.0
+    assert length_cap([0.0, 0.0, 0.0, 0.0, 100.0], EDGES, noise_std=0.0, sample_size=100) == 8.0
+
+
+def test_a_scale_is_hidden_by_noise_of_eight_hundredths():
+    assert not scale_is_hidden(noise_std=0.079 * 500, sample_size=500)
+    assert scale_is_hidden(noise_std=0.081 * 500, sample_size=500)
+    assert not scale_is_hidden(noise_std=0.0, sample_size=0.5)
+
+
+def test_a_tenth_of_the_records_exceeds_the_edge_below():
+    """Of 100, 12 are longer than 2 and 20 longer than 1."""
+    counts = np.array([80.0, 8.0, 12.0, 0.0, 0.0])
+    assert length_cap(counts, EDGES, noise_std=0.0, sample_size=100) == 4.0
+    # Twelve are no more than a tenth of 120, nor 20 of 200, nor 100 of 1,000.
+    assert length_cap(counts, EDGES, noise_std=0.0, sample_size=120) == 2.0
+    assert length_cap(counts, EDGES, noise_std=0.0, sample_size=200) == 1.0
+    assert length_cap(counts, EDGES, noise_std=0.0, sample_size=1000) == 8.0
+
+
+def test_noise_of_the_bins_above_hides_what_is_in_them():
+    """Twice the noise of a sum: of 3 bins above 2, of 4 above 1, of all 5."""
+    counts = np.array([80.0, 8.0, 12.0, 0.0, 0.0])
+    for bins, seen, cap in ((3, 12.0, 4.0), (4, 20.0, 2.0), (5, 100.0, 1.0)):
+        most = seen / 2 / np.sqrt(bins)
+        assert length_cap(counts, EDGES, noise_std=0.99 * most, sample_size=100) == cap
+        assert length_cap(counts, EDGES, noise_std=1.01 * most, sample_size=100) == (
+            cap / 2 if bins < 5 else 8.0
+        )
+
+
+COUNTS = np.ones(5)
+SCALE = {"counts": COUNTS, "edges": EDGES, "sample_size": 1}
+CAP = {**SCALE, "noise_std": 0}
+HIDING = {"noise_std": 0, "sample_size": 1}
+WHITE = {"dimension": 1, "sample_size": 1, "rho": 1}
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "name", "taken", "refused"),
+    [
+        (scale_edges, {}, "label_bound", [1e-100, 1e100], [0.9e-100, 1.1e100, np.nan]),
+        (length_edges, {}, "feature_norm", [1e-100, 1e100], [0.9e-100, 1.1e100, np.nan]),
+        (residual_scale, SCALE, "edges", [], [EDGES[:1]]),
+        (
+            residual_scale,
+            SCALE,
+            "counts",
+            [1e100 * COUNTS, -1e100 * COUNTS],
+            [COUNTS[:4], -1.1e100 * COUNTS, 1.1e100 * COUNTS],
+        ),
+        (residual_scale, SCALE, "sample_size", [1e-9, 1e100], [0.9e-9, 1.1e100]),
+        (
+            length_cap,
+            CAP,
+            "counts",
+            [1e100 * COUNTS, -1e100 * COUNTS],
+            [COUNTS[:4], -1.1e100 * COUNTS, 1.1e100 * COUNTS],
+        ),
+        (length_cap, CAP, "noise_std", [1e100], [-1e-9, 1.1e100]),
+        (length_cap, CAP, "sample_size", [1e-9, 1e100], [0.9e-9, 1.1e100]),
+        (scale_is_hidden, HIDING, "noise_std", [1e100], [-1e-9, 1.1e100]),
+        (scale_is_hidden, HIDING, "sample_size", [0.5, 1e100], [0, 1.1e100]),
+        (white_cap, WHITE, "dimension", [], [0]),
+        (white_cap, WHITE, "sample_size", [0.5, 1e100], [0, 1.1e100]),
+        (white_cap, WHITE, "rho", [1e100], [0, 1.1e100]),
+        (white_cap, WHITE, "longest", [], [-1.0]),
+        (
+            require_edges,
+            {},
+            "edges",
+            [np.array([1e-100, 1e101])],
+            [[1, 1], [2, 1], [1, 3, 2], [0.9e-100, 1], [1, 1.1e101], [[1]]],
+        ),
+    ],
+)
+def test_the_ends_of_ranges_are_taken_and_what_is_beyond_is_refused(
+    call, given, name, taken, refused
+):
+    for value in taken:
+        assert np.all(np.isfinite(call(**{**given, name: value})))
+    for value in refused:
+        with pytest.raises(ValueError, match=f"{name} must"):
+            call(**{**given, name: value})

@@ -1,17 +1,12 @@
 """Records of noisy SGD drawn again from their stream, rows of any size, and the ends of ranges."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
-from privreg.algorithms.noisy_sgd import (
-    LinearRecords,
-    clipped_normal_variance,
-    run_noisy_sgd,
-)
+from privreg.algorithms.noisy_sgd import LinearRecords, clipped_normal_variance, run_noisy_sgd
 from privreg.algorithms.noisy_sgd_kernel import one_pass
 
 MEAN, STD, TARGET = np.array([0.2, -0.1]), np.array([0.5, 0.3]), np.array([1.0, 2.0])
@@ -42,9 +37,9 @@ def test_samples_are_their_definition(shape: Any) -> None:
         unit = rng.uniform(-np.sqrt(3), np.sqrt(3), (50, 2))
     else:
         unit = rng.standard_normal((50, 2))
-    np.testing.assert_allclose(features, MEAN + STD * unit, rtol=1e-12)
+    assert_allclose(features, MEAN + STD * unit, rtol=1e-12)
     noise = np.clip(rng.standard_normal(50), -0.7, 0.7)
-    np.testing.assert_allclose(labels, features @ TARGET + 0.5 * noise, rtol=1e-12)
+    assert_allclose(labels, features @ TARGET + 0.5 * noise, rtol=1e-12)
 
 
 def test_label_noise_and_deviations_are_those_asked_for() -> None:
@@ -55,7 +50,7 @@ def test_label_noise_and_deviations_are_those_asked_for() -> None:
     assert noisy.clipped_label_noise_std == pytest.approx(np.sqrt(variance))
     assert noisy.risk(TARGET) == pytest.approx(variance / 2)
     records = LinearRecords.uniform(mean=0.1, half_width=0.3, target=TARGET)
-    np.testing.assert_allclose(records.std, 0.3 / np.sqrt(3))
+    assert_allclose(records.std, 0.3 / np.sqrt(3))
     features, _ = records.sample(400, generator())
     assert 0.29 < np.max(np.abs(features - 0.1)) <= 0.3
 
@@ -145,4 +140,4 @@ def test_a_row_of_zeros_moves_nothing() -> None:
     """Nor is it taken for one of a size that has to be rescaled, wherever it stands."""
     rows, labels = np.array([[0.0, 0.0], [1.0, 2.0], [0.0, 0.0]]), np.array([3.0, -4.0, 5.0])
     found = run(rows, labels, clip_norms=[np.inf]).iterate
-    np.testing.assert_allclose(found.ravel(), -0.1 * 4.0 * np.array([1.0, 2.0]), rtol=1e-12)
+    assert_allclose(found.ravel(), -0.1 * 4.0 * np.array([1.0, 2.0]), rtol=1e-12)

@@ -1,15 +1,15 @@
 """One-pass DP-GD: its scalar step against vectors, its draws against NumPy's, and its ranges."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.algorithms import one_pass_dpgd
+from privreg.algorithms import one_pass_dpgd, one_pass_together
 from privreg.algorithms.one_pass_dpgd_kernels import _chi_square, _spread
 from privreg.algorithms.one_pass_mechanism import LARGEST, LARGEST_STEP, Mechanism
+from privreg.models import LinearModel
 from privreg.privacy.budget import Budget
-from privreg.schedules import Polynomial
+from privreg.schedules import Harmonic, Polynomial, Schedule
 
 STEPS = 25
 
@@ -59,7 +59,7 @@ def test_chi_square_draws_are_those_of_numpy(freedom: int) -> None:
     ours, theirs = generator(2), generator(2)
     draws = [_chi_square(ours, freedom, _spread(freedom)) for _ in range(1000)]
     expected = [theirs.chisquare(freedom) for _ in range(1000)]
-    np.testing.assert_allclose(draws, expected, rtol=1e-12)
+    assert_allclose(draws, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("budget_free_noise", [0.0, 0.2])
@@ -81,7 +81,7 @@ def test_rows_of_zeros_move_nothing(budget_free_noise: float) -> None:
             theta = theta - 0.2 * gradient * min(1.0, 0.5 / length)
         theta = theta + 2 * 0.5 * budget_free_noise * kick
     # Steps of a tenth round to 1e-17 each, whichever way the processor fuses them.
-    np.testing.assert_allclose(found, theta, rtol=1e-12, atol=1e-16)
+    assert_allclose(found, theta, rtol=1e-12, atol=1e-16)
 
 
 def test_a_row_alone_moves_by_its_gradient_and_its_noise(settings: int) -> None:
@@ -89,7 +89,7 @@ def test_a_row_alone_moves_by_its_gradient_and_its_noise(settings: int) -> None:
     found = one_pass_dpgd.fit(mechanism, np.array([[3.0, 4.0]]), np.array([1.0]), generator(4))
     # The step is the cap 2/25, the gradient 5 long, the noise 2 · 0.5 · 0.3 along one draw.
     expected = 2 / 25 * 0.5 * np.array([0.6, 0.8]) + 0.3 * generator(4).standard_normal(2)
-    np.testing.assert_allclose(found, np.tile(expected, (settings, 1)), rtol=1e-12)
+    assert_allclose(found, np.tile(expected, (settings, 1)), rtol=1e-12)
 
 
 def test_long_rows_alone_leave_the_noise_as_it_is(settings: int) -> None:
@@ -104,7 +104,7 @@ def test_long_rows_alone_leave_the_noise_as_it_is(settings: int) -> None:
     )
     found = one_pass_dpgd.fit(mechanism, rows, np.zeros(40), generator(5))
     noise = 3.0 * generator(5).standard_normal((40, 2)).sum(axis=0)
-    np.testing.assert_allclose(found, np.tile(noise, (settings, 1)), rtol=1e-12)
+    assert_allclose(found, np.tile(noise, (settings, 1)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("dimension", [1, 4, 100])
@@ -116,7 +116,7 @@ def test_the_clip_norm_is_the_constant_in_units_of_the_residual(dimension: int) 
         budget=Budget.zcdp(0.5),
         clip_constant=[0.3, 2.0],
     )
-    np.testing.assert_allclose(mechanism.clip_norm, np.sqrt(dimension) * np.array([0.3, 2.0]))
+    assert_allclose(mechanism.clip_norm, np.sqrt(dimension) * np.array([0.3, 2.0]))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,109 @@ def test_recorded_steps_are_in_order_and_may_repeat() -> None:
 
     every = path(np.arange(6))
     assert every[0, 0] == pytest.approx(0.125)
-    np.testing.assert_array_equal(path([2, 2, 5]), every[:, [2, 2, 5]])
+    assert_array_equal(path([2, 2, 5]), every[:, [2, 2, 5]])
     for wrong in ([2, 1], [[1], [2]], [[2], [1]]):
         with pytest.raises(ValueError, match="record"):
             path(wrong)
+
+
+ROWS, DIMENSION = 100, 5
+NOISY = [Polynomial([0.5, 1.0, 2.0], 0.5), Harmonic([0.5, 4.0], 3.0), Polynomial(1.0, 2.0)]
+
+
+def mechanism(schedule: Schedule, sample_size: int = ROWS) -> Mechanism:
+    return Mechanism.from_schedule(
+        schedule,
+        sample_size=sample_size,
+        dimension=DIMENSION,
+        budget=Budget.zcdp(0.5),
+        clip_constant=0.3,
+    )
+
+
+def noiseless(schedule: Schedule) -> Mechanism:
+    noisy = mechanism(schedule)
+    shapes = noisy.step_shape, np.zeros(ROWS), noisy.amplitude, noisy.clip_norm
+    return Mechanism(*shapes, Budget(np.inf))
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    features = np.random.default_rng(4).standard_normal((ROWS, DIMENSION))
+    return features, features @ np.arange(DIMENSION)
+
+
+def paths(mechanisms: list[Mechanism], isotropic: bool) -> list[np.ndarray]:
+    if isotropic:
+        return one_pass_together.isotropic_risk_paths_together(
+            mechanisms,
+            rng(),
+            dimension=DIMENSION,
+            target_norm=1.0,
+            label_noise_std=0.3,
+            record=[0, 7, ROWS],
+        )
+    model = LinearModel.even_target(np.linspace(0.5, 1.5, DIMENSION), label_noise_std=0.3)
+    return one_pass_together.risk_paths_together(mechanisms, model, rng(), record=[0, 7, ROWS])
+
+
+@pytest.fixture(params=[one_pass_together.NARROW, 0], ids=["rows", "blocks"], autouse=True)
+def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_pass_together, "NARROW", request.param)
+
+
+def test_fits_are_those_of_each_mechanism_alone() -> None:
+    mechanisms = [mechanism(schedule) for schedule in NOISY]
+    together = one_pass_together.fit_together(mechanisms, *rows(), rng())
+    assert [each.shape for each in together] == [(3, DIMENSION), (2, DIMENSION), (1, DIMENSION)]
+    for own, found in zip(mechanisms, together, strict=True):
+        alone = one_pass_dpgd.fit(own, *rows(), rng())
+        assert_allclose(found, alone, rtol=1e-10, atol=1e-12)
+    # Neither shape is taken for another's, nor their noise.
+    assert np.abs(together[0][1] - together[2][0]).max() > 1e-3
+
+
+def test_settings_of_few_columns_are_those_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanisms = [*map(mechanism, NOISY), mechanism(Polynomial(1.0, 0.0)), noiseless(NOISY[0])]
+    found = []
+    for narrow in (DIMENSION, DIMENSION - 1):
+        monkeypatch.setattr(one_pass_together, "NARROW", narrow)
+        found.append(np.vstack(one_pass_together.fit_together(mechanisms, *rows(), rng())))
+    assert_allclose(*found, rtol=1e-12, atol=1e-13)
+    assert (found[0] != found[1]).any()
+
+
+@pytest.mark.parametrize("isotropic", [False, True])
+def test_risks_are_those_of_each_mechanism_alone(isotropic: bool) -> None:
+    mechanisms = [mechanism(schedule) for schedule in NOISY]
+    for own, found in zip(mechanisms, paths(mechanisms, isotropic), strict=True):
+        assert_array_equal(found, paths([own], isotropic)[0])
+
+
+def test_a_mechanism_without_noise_takes_none_of_the_others() -> None:
+    quiet = noiseless(NOISY[0])
+    _, found = one_pass_together.fit_together([mechanism(NOISY[1]), quiet], *rows(), rng())
+    alone = one_pass_dpgd.fit(quiet, *rows(), rng())
+    assert_allclose(found, alone, rtol=1e-10, atol=1e-12)
+
+
+def test_output_perturbation_is_perturbed_beside_noisy_paths() -> None:
+    constant = mechanism(Polynomial([0.5, 1.0], 0.0))
+    assert not constant.noise_shape[:-1].any()
+    assert constant.noise_shape[-1] > 0
+    _, found = one_pass_together.fit_together([mechanism(NOISY[0]), constant], *rows(), rng())
+    quiet = one_pass_dpgd.fit(noiseless(Polynomial([0.5, 1.0], 0.0)), *rows(), rng())
+    added = (found - quiet) / (2 * constant.clip_norm * constant.amplitude)[:, None]
+    directions = rng().standard_normal((ROWS, DIMENSION))
+    expected = np.tile(constant.noise_shape[-1] * directions[-1], (2, 1))
+    assert_allclose(added, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [[], [ROWS, ROWS + 1]])
+def test_mechanisms_of_several_sizes_are_refused(sizes: list[int]) -> None:
+    mechanisms = [mechanism(NOISY[0], sample_size=size) for size in sizes]
+    with pytest.raises(ValueError, match="mechanisms must be at least one, of one sample size"):
+        one_pass_together.fit_together(mechanisms, *rows(), rng())

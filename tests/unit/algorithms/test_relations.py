@@ -4,8 +4,6 @@ Pairs differ as their relation says: in the number of rows, in a row of zeros, i
 person. `tests/fuzz/relations.py` has the comparison of a single pair.
 """
 
-from __future__ import annotations
-
 import tracemalloc
 import warnings
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import relations
+from numpy.testing import assert_allclose
 from relations import ADD, ALGORITHMS, REPLACE, ROUNDING, ZERO
 from transcripts import Watched, compared
 
@@ -291,7 +290,7 @@ def test_curvatures_of_persons_are_those_of_their_matrices(rng, clip_norm):
     records = Records(ArraySamples(features, labels), 1e3, 1e3, groups)
     options = {"clip_norm": clip_norm, "cap": cap}
     found = huber_sums.curvature_sum(records, theta, whitening, **options)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * np.max(np.abs(expected)))
+    assert_allclose(found, expected, rtol=1e-11, atol=1e-13 * np.max(np.abs(expected)))
     trace, _ = huber_sums.traces(records, theta, whitening, **options)
     assert trace == pytest.approx(np.trace(expected), rel=1e-11)
 

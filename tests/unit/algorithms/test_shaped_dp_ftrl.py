@@ -5,8 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from privreg.algorithms.samples import ArraySamples, Chunk
+from privreg.algorithms.shaped_accounting import (
+    gaussian_epsilon,
+    published_noise_multiplier,
+    published_readings,
+    shaped_budget,
+    shaped_noise_multiplier,
+)
 from privreg.algorithms.shaped_dp_ftrl import _rows_but_last, shaped_dp_ftrl
 from privreg.algorithms.shaped_mechanism import FixedClip, ResidualClip, ShapedMechanism
 from privreg.algorithms.shaped_settings import run_settings
@@ -15,11 +23,7 @@ from privreg.noise.correlations import (
     SquareRootCorrelation,
     TreeCorrelation,
 )
-from privreg.noise.covariance import (
-    PublicCovariance,
-    identity_covariance,
-    population_covariance,
-)
+from privreg.noise.covariance import PublicCovariance, identity_covariance, population_covariance
 from privreg.privacy.budget import Budget
 
 SIZE, DIMENSION = 45, 12
@@ -86,13 +90,13 @@ def test_a_run_is_algorithm_1(shape, correlation):
     run = run_of((features, labels), mechanism, 0.3, seed=3)
     increments = correlation.stream(covariance.draws, steps=SIZE - 1, rng=generator(3)).draw(SIZE)
     expected = dense_run(mechanism, 0.3, features, labels, increments)
-    np.testing.assert_allclose(run.average, expected, rtol=1e-9, atol=1e-12)
+    assert_allclose(run.average, expected, rtol=1e-9, atol=1e-12)
     assert 0 < run.clipped_fraction.non_private < 1
     assert run.largest_clip_norm == 1.5
     # The last row enters nothing.
     labels[-1] = 1e6
     other = run_of((features, labels), mechanism, 0.3, seed=3)
-    np.testing.assert_array_equal(run.average, other.average)
+    assert_array_equal(run.average, other.average)
 
 
 def test_settings_are_runs():
@@ -117,7 +121,7 @@ def test_settings_are_runs():
     for at in range(3):
         mechanism = mechanism_of(FixedClip(clips[at]), taus[at], covariance=used[at])
         run = run_of((features, labels), mechanism, steps[at], seed=4)
-        np.testing.assert_allclose(averages[at], run.average, rtol=1e-10, atol=1e-13)
+        assert_allclose(averages[at], run.average, rtol=1e-10, atol=1e-13)
         assert clipped.non_private[at] == pytest.approx(run.clipped_fraction.non_private)
 
 
@@ -134,7 +138,7 @@ def test_one_step_of_a_setting_is_its_gradient_and_both_noises():
     }
     averages, clipped = run_settings([[1.0, 2.0], [0.0, 0.0]], [3.0, 0.0], **options)
     moved = 0.5 * (3.0 * np.array([1.0, 2.0]) - [0.1, 0.4] - 2.0 * np.array([5.0, 7.0]))
-    np.testing.assert_allclose(averages[0], moved / 2, rtol=1e-12)
+    assert_allclose(averages[0], moved / 2, rtol=1e-12)
     assert clipped.non_private[0] == 0
     with pytest.raises(ValueError, match="block must be"):
         run_settings([[1.0, 2.0], [0.0, 0.0]], [3.0, 0.0], block=0, **options)
@@ -157,7 +161,7 @@ def test_a_shared_part_of_the_noise_makes_the_public_shape():
     )
     mechanism = mechanism_of(FixedClip(1.5), 0.3, covariance=public)
     run = run_of((features, labels), mechanism, 0.3, seed=5)
-    np.testing.assert_allclose(averages[0], run.average, rtol=1e-9, atol=1e-12)
+    assert_allclose(averages[0], run.average, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS[:2], ids=["tree", "independent"])
@@ -191,7 +195,7 @@ def test_adaptive_clipping_follows_the_residuals(correlation, tau, scale):
                 noise += nodes[earlier - 1]
         w = w + 0.2 * noise
         total += w
-    np.testing.assert_allclose(run.average, total / SIZE, rtol=1e-9)
+    assert_allclose(run.average, total / SIZE, rtol=1e-9)
     assert run.largest_clip_norm == pytest.approx(largest)
     assert 0 < clipped < SIZE - 1
     assert run.clipped_fraction.non_private == pytest.approx(clipped / (SIZE - 1))
@@ -266,8 +270,8 @@ def test_every_row_but_the_last_is_walked_once(sizes):
     rows = data()
     blocks = list(_rows_but_last(InChunks(*rows, sizes)))
     assert all(len(features) == len(labels) > 0 for features, labels in blocks)
-    np.testing.assert_array_equal(np.concatenate([x for x, _ in blocks]), rows[0][:-1])
-    np.testing.assert_array_equal(np.concatenate([y for _, y in blocks]), rows[1][:-1])
+    assert_array_equal(np.concatenate([x for x, _ in blocks]), rows[0][:-1])
+    assert_array_equal(np.concatenate([y for _, y in blocks]), rows[1][:-1])
 
 
 def test_rows_beyond_all_scales_are_clipped_alike():
@@ -278,7 +282,7 @@ def test_rows_beyond_all_scales_are_clipped_alike():
             features, labels = data()
             features[5], labels[5] = scale * features[5], scale * labels[5]
             found.append(run_of((features, labels), mechanism_of(clipping)).average)
-        np.testing.assert_allclose(*found, rtol=1e-9)
+        assert_allclose(*found, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +299,7 @@ def test_one_step(row, label, step_size, clip_norm, moved):
     rows = np.array([row, [1.0, 1.0]]), np.array([label, 1.0])
     mechanism = mechanism_of(FixedClip(clip_norm), covariance=identity_covariance(2), size=2)
     found = run_of(rows, mechanism, step_size)
-    np.testing.assert_allclose(found.average, moved, rtol=1e-12)
+    assert_allclose(found.average, moved, rtol=1e-12)
     assert found.clipped_fraction.non_private == np.isfinite(clip_norm)
 
 
@@ -365,3 +369,63 @@ def test_the_ends_of_ranges_are_taken():
 def test_values_out_of_range_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_published_constants():
+    found = published_readings(epsilon=1.0, delta=1e-5)
+    assert_allclose(found[:3], [0.979, 1.396, 0.688], atol=0.002)
+    assert_allclose(found[3:], [0.725, 1.060, 0.497], atol=0.002)
+    multiplier = published_noise_multiplier(epsilon=1.0, delta=1e-5, steps=1000)
+    assert multiplier**2 == pytest.approx(550.6, abs=0.05)
+
+
+def test_published_constant_falls_short_for_replaced_rows_and_not_for_blank_ones():
+    multiplier = published_noise_multiplier(epsilon=1.0, delta=1e-5, steps=1024)
+    tree = {"correlation": TreeCorrelation(), "steps": 1024}
+    replaced = shaped_budget(multiplier, **tree)
+    blank = shaped_budget(multiplier, **tree, neighbours="zero-out")
+    assert gaussian_epsilon(replaced.rho, delta=1e-5) == pytest.approx(1.060, abs=0.002)
+    assert blank.epsilon(delta=1e-5) < 1.0 < replaced.epsilon(delta=1e-5)
+    # Twice the variance is enough.
+    assert shaped_budget(math.sqrt(2) * multiplier, **tree).epsilon(delta=1e-5) < 1.0
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "zero-out"])
+@pytest.mark.parametrize(
+    "correlation", [TreeCorrelation(), IndependentCorrelation(), SquareRootCorrelation(0.01)]
+)
+def test_multiplier_and_budget_are_inverses(correlation, neighbours):
+    budget = Budget.zcdp(0.3, neighbours=neighbours)
+    multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=777)
+    found = shaped_budget(multiplier, correlation=correlation, steps=777, neighbours=neighbours)
+    assert found.rho == pytest.approx(0.3, rel=1e-12)
+    assert found.neighbours is budget.neighbours
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 8.0])
+def test_readings_are_those_of_the_published_multiplier(epsilon):
+    """ρ = k/τ² as the proof has it, whatever the number of steps."""
+    delta = 1e-5
+    found = published_readings(epsilon=epsilon, delta=delta)
+    for steps in (2, 1000, 1024):
+        levels = math.ceil(math.log2(steps)) + 1
+        tau = published_noise_multiplier(epsilon=epsilon, delta=delta, steps=steps)
+        assert tau**2 == pytest.approx(4 * levels * (math.log(1e5) + epsilon) / epsilon**2)
+        for factor, closed, exact in ((1, 0, 3), (2, 1, 4), (0.5, 2, 5)):
+            rho = factor * levels / tau**2
+            loss = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+            assert found[closed] == pytest.approx(loss, rel=1e-12)
+            assert found[exact] == pytest.approx(gaussian_epsilon(rho, delta=delta), rel=1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 1.5])
+def test_delta_and_relations_out_of_range_are_refused(delta):
+    for call in (
+        lambda: published_noise_multiplier(epsilon=1.0, delta=delta, steps=8),
+        lambda: published_readings(epsilon=1.0, delta=delta),
+        lambda: gaussian_epsilon(0.1, delta=delta),
+    ):
+        with pytest.raises(ValueError, match="delta must be more than 0 and less than 1"):
+            call()
+    with pytest.raises(ValueError, match="got 'add-remove': a record more"):
+        shaped_budget(1.0, correlation=TreeCorrelation(), steps=8, neighbours="add-remove")

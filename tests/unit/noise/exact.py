@@ -1,7 +1,5 @@
 """Rational arithmetic: every double is a fraction, so that sums and inverses have no rounding."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import product
 

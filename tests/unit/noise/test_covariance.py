@@ -1,15 +1,15 @@
 """Shapes of private noise: roots, inverse norms and traces against the dense matrix."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.noise.covariance import (
-    PublicCovariance,
-    identity_covariance,
-    population_covariance,
+from privreg.noise.correlations import (
+    IndependentCorrelation,
+    SquareRootCorrelation,
+    TreeCorrelation,
 )
+from privreg.noise.covariance import PublicCovariance, identity_covariance, population_covariance
 
 DIMENSION = 9
 
@@ -39,11 +39,11 @@ def shapes():
 def test_roots_norms_and_traces_are_those_of_the_dense_matrix(name):
     shape, dense = shapes()[name]
     root = shape.root_multiply(np.eye(shape.draws))
-    np.testing.assert_allclose(root.T @ root, dense, atol=1e-14)
+    assert_allclose(root.T @ root, dense, atol=1e-14)
     rows = np.random.default_rng(1).standard_normal((20, DIMENSION))
     inverse = np.linalg.inv(dense)
     expected = np.sqrt(np.einsum("ij,jk,ik->i", rows, inverse, rows))
-    np.testing.assert_allclose(shape.inverse_norms(rows), expected, rtol=1e-12)
+    assert_allclose(shape.inverse_norms(rows), expected, rtol=1e-12)
     eigenvalues = np.arange(1.0, DIMENSION + 1) ** -1.5
     for trace, matrix in ((shape.inverse_trace, inverse), (shape.trace, dense)):
         assert trace(eigenvalues) == pytest.approx(np.diag(matrix) @ eigenvalues, rel=1e-12)
@@ -53,9 +53,9 @@ def test_ridges_share_one_decomposition():
     shape, _ = shapes()["public"]
     rows = np.random.default_rng(2).standard_normal((4, DIMENSION))
     both = shape.inverse_norms_by_ridge(rows, ridges=[0.3, 2.0])
-    np.testing.assert_allclose(both[0], shape.inverse_norms(rows), rtol=1e-13)
-    np.testing.assert_allclose(both[1], shape.with_ridge(2.0).inverse_norms(rows), rtol=1e-13)
-    np.testing.assert_allclose(
+    assert_allclose(both[0], shape.inverse_norms(rows), rtol=1e-13)
+    assert_allclose(both[1], shape.with_ridge(2.0).inverse_norms(rows), rtol=1e-13)
+    assert_allclose(
         both[1], PublicCovariance(shape.features, ridge=2.0).inverse_norms(rows), rtol=1e-12
     )
 
@@ -89,3 +89,51 @@ def test_a_ridge_at_which_inverse_norms_lose_their_digits_is_refused():
     exact = np.sqrt(row @ dense @ row)
     assert shape.inverse_norms(row[None])[0] == pytest.approx(exact, rel=1e-7)
     assert shape.inverse_norms([[1.0, 0.0]])[0] == pytest.approx(np.sqrt(dense[0, 0]), rel=1e-7)
+
+
+CORRELATIONS = [TreeCorrelation(), IndependentCorrelation(), SquareRootCorrelation(0.1)]
+
+
+def decoder(correlation, steps):
+    """The map from white vectors to increments, one basis vector for each step."""
+
+    class Basis:
+        """Stands for a generator whose t-th vector is the t-th unit vector."""
+
+        def __init__(self):
+            self.next = 0
+
+        def standard_normal(self, shape):
+            rows = np.eye(steps)[self.next : self.next + shape[0]]
+            self.next += shape[0]
+            return rows.copy()
+
+    stream = correlation.stream(steps, steps=steps, rng=np.random.default_rng(0))
+    # It takes NumPy's generator alone.
+    stream._rng = Basis()
+    return np.array(list(stream))
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("steps", [1, 6, 16])
+def test_sensitivity_is_the_largest_column_of_the_inverse(correlation, steps):
+    dense = decoder(correlation, steps)
+    assert np.array_equal(np.diag(dense), np.ones(steps))
+    norms = np.linalg.norm(np.linalg.inv(dense), axis=0)
+    assert correlation.sensitivity(steps) == pytest.approx(norms.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS[:2], ids=["tree", "independent"])
+def test_increment_terms_are_the_rows_of_the_decoder(correlation):
+    steps = 21
+    dense, kept = decoder(correlation, steps), set()
+    for step in range(1, steps + 1):
+        row = np.zeros(steps)
+        row[step - 1] = 1.0
+        kept.add(step)
+        taken_back, forgotten = correlation.increment_terms(step)
+        assert set(taken_back) <= kept
+        row[np.array(taken_back, dtype=int) - 1] = -1.0
+        assert_array_equal(row, dense[step - 1])
+        kept -= set(forgotten)
+        assert len(kept) <= steps.bit_length()

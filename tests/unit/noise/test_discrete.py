@@ -1,7 +1,5 @@
 """Sums on a grid: exact, of bounded reach for every row, with discrete Gaussian noise that fits."""
 
-from __future__ import annotations
-
 import sys
 from fractions import Fraction
 

@@ -1,12 +1,11 @@
 """Functions of encoders, decoders and workloads against rational arithmetic and dense matrices."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.linalg import toeplitz as dense_toeplitz
 
 from privreg.noise import dense, errors, optimal, sensitivity, streams, toeplitz
@@ -192,7 +191,7 @@ def test_dense_optimum_has_the_error_that_its_matrices_have(seed):
     )
     recomputed = errors.workload_errors(found.decoder, sensitivity=gamma, workload=workload)
     assert recomputed.mean == pytest.approx(found.error, rel=1e-8)
-    np.testing.assert_allclose(found.encoder @ found.decoder, np.eye(steps), atol=1e-10)
+    assert_allclose(found.encoder @ found.decoder, np.eye(steps), atol=1e-10)
     assert -1e-9 <= found.gap < 0.01
 
 
@@ -208,13 +207,13 @@ def test_buffered_encoders_and_decoders_are_inverses(seed):
     wanted = weights @ powers
     wanted[0] = 1.0
     encoder = mechanism.encoder()
-    np.testing.assert_allclose(encoder, wanted, rtol=1e-12)
+    assert_allclose(encoder, wanted, rtol=1e-12)
     assert np.all(np.diff(encoder) <= 0)
     inverse = np.linalg.inv(dense_toeplitz(encoder, np.zeros(steps)))
-    np.testing.assert_allclose(mechanism.decoder(), inverse[:, 0], atol=1e-12)
+    assert_allclose(mechanism.decoder(), inverse[:, 0], atol=1e-12)
     white = np.random.default_rng(seed).standard_normal((steps, 2))
     noise = streams.BufferedNoise(mechanism, dimension=2, rng=np.random.default_rng(seed))
-    np.testing.assert_allclose(noise.draw(steps), inverse @ white, atol=1e-10)
+    assert_allclose(noise.draw(steps), inverse @ white, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,11 +1,10 @@
 """Inverses of decoders, the bound on their error and sensitivities, in rational arithmetic."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from privreg.algorithms.dp_ftrl import FTRLMechanism
 from privreg.noise import inverse, sensitivity, toeplitz
@@ -105,7 +104,7 @@ def test_newton_is_forward_substitution_to_its_bound(damping):
 def test_bands_are_inverted_in_their_own_length():
     steps = 200_000
     encoder = toeplitz.inverse_coefficients(toeplitz.damped_anti_pgd(steps, damping=0.5))
-    np.testing.assert_array_equal(encoder[:40], 0.5 ** np.arange(40))
+    assert_array_equal(encoder[:40], 0.5 ** np.arange(40))
     assert inverse.require_inverse("decoder", toeplitz.anti_pgd(steps)).column_error < 1e-20
 
 

@@ -1,12 +1,18 @@
 """Sensitivities of families and their limits: closed forms against quadrature."""
 
-from __future__ import annotations
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
+from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from privreg.noise import sensitivity, toeplitz
+from privreg.noise.covariance import population_covariance
+from privreg.noise.discrete import grid, integer_noise_std
+
+from ..magnitudes import magnitude, magnitudes, near
 
 
 def test_a_rising_encoder_would_be_underestimated_and_is_refused():
@@ -28,13 +34,13 @@ def test_bands_no_wider_than_the_separation_cost_a_root():
     encoder[10:] = 0.0
     found = sensitivity.multi_participation_sensitivity(encoder, participations=4, separation=10)
     single = sensitivity.single_participation_sensitivity(encoder)
-    np.testing.assert_allclose(found, 2 * single, rtol=1e-12)
+    assert_allclose(found, 2 * single, rtol=1e-12)
 
 
 def test_single_participation_of_families():
     steps, damping = 50, 0.2
     encoder = toeplitz.damped_square_root_encoder(steps, damping=damping)
-    np.testing.assert_allclose(
+    assert_allclose(
         sensitivity.single_participation_sensitivity(encoder),
         sensitivity.single_participation_sensitivity(toeplitz.dense_matrix(encoder)),
         rtol=1e-14,
@@ -44,7 +50,7 @@ def test_single_participation_of_families():
     geometric = toeplitz.inverse_coefficients(toeplitz.damped_anti_pgd(steps, damping=damping))
     expected = np.sqrt((1 - 0.8 ** (2 * steps)) / (damping * (2 - damping)))
     found = sensitivity.single_participation_sensitivity(geometric)
-    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    assert_allclose(found, expected, rtol=1e-13)
 
 
 def test_undamped_sensitivity_grows_as_its_logarithm():
@@ -52,7 +58,7 @@ def test_undamped_sensitivity_grows_as_its_logarithm():
     encoder = toeplitz.damped_square_root_encoder(steps, damping=0.0)
     expected = (np.log(steps) + np.euler_gamma + 4 * np.log(2)) / np.pi
     found = sensitivity.single_participation_sensitivity(encoder) ** 2
-    np.testing.assert_allclose(found, expected, atol=1 / steps)
+    assert_allclose(found, expected, atol=1 / steps)
 
 
 @pytest.mark.parametrize("damping", [1e-8, 1e-3, 0.5, 1.0])
@@ -61,12 +67,12 @@ def test_limit_is_closed_form_and_quadrature(damping):
         return np.sqrt(damping**2 + 4 * (1 - damping) * np.sin(frequency / 2) ** 2)
 
     closed = sensitivity.damped_square_root_limit(damping)
-    np.testing.assert_allclose(sensitivity.limiting_sensitivity(power), closed, rtol=1e-10)
+    assert_allclose(sensitivity.limiting_sensitivity(power), closed, rtol=1e-10)
     # A second quadrature, adaptive and in another variable, which needs no tiny damping.
     if damping >= 1e-3:
         integral, _ = quad(lambda w: 1 / power(w), 0, np.pi, points=[damping], epsabs=0, limit=500)
-        np.testing.assert_allclose(np.sqrt(integral / np.pi), closed, rtol=1e-8)
-    np.testing.assert_allclose(
+        assert_allclose(np.sqrt(integral / np.pi), closed, rtol=1e-8)
+    assert_allclose(
         sensitivity.limiting_sensitivity(lambda w: power(w) ** 2),
         sensitivity.damped_anti_pgd_limit(damping),
         rtol=1e-10,
@@ -78,3 +84,45 @@ def test_undamped_limits_are_infinite():
     assert sensitivity.damped_anti_pgd_limit(0.0) == np.inf
     assert sensitivity.limiting_sensitivity(lambda w: 2 * np.sin(w / 2)) == np.inf
     assert sensitivity.limiting_sensitivity(np.ones_like) == pytest.approx(1)
+
+
+SEEDS = pytest.mark.parametrize("seed", range(25))
+
+
+@SEEDS
+def test_limits_of_any_damping_and_spectrum(seed):
+    rng = np.random.default_rng(seed)
+    mp.dps = 60
+    damping, radius = magnitude(rng, 1e-12, 1.0), rng.uniform(0.0, 0.95)
+    nu = mp.mpf(damping)
+    assert near(sensitivity.damped_anti_pgd_limit(damping), 1 / mp.sqrt(nu * (2 - nu)), 1e-14)
+    wanted = 1 / mp.sqrt(mp.agm(1, mp.sqrt(nu * (2 - nu))))
+    assert near(sensitivity.damped_square_root_limit(damping), wanted, 1e-13)
+    unit = magnitude(rng, 1e-12, 1e12)
+    found = sensitivity.limiting_sensitivity(
+        lambda w: unit * (1 + radius**2 - 2 * radius * np.cos(w))
+    )
+    assert near(found, 1 / mp.sqrt(mp.mpf(unit) * (1 - mp.mpf(radius) ** 2)), 1e-9)
+
+
+@SEEDS
+def test_traces_of_a_population_shape(seed):
+    rng = np.random.default_rng(seed)
+    values, horizon = magnitudes(rng, 1e-12, 1e12, 3), magnitude(rng, 1e-12, 1e12)
+    noise = population_covariance(values, horizon=horizon)
+    pairs = [(Fraction(v), Fraction(v) + 1 / Fraction(horizon)) for v in values.tolist()]
+    assert near(noise.trace(values), sum(v * s for v, s in pairs), 1e-14)
+    assert near(noise.inverse_trace(values), sum(v / s for v, s in pairs), 1e-14)
+
+
+@SEEDS
+def test_integers_of_any_budget(seed):
+    rng = np.random.default_rng(seed)
+    norm, dimension = magnitude(rng, 1e-12, 1e12), int(10 ** rng.uniform(0, 4))
+    lattice = grid(norm, dimension=dimension)
+    # A vector of that norm, rounded coordinate by coordinate, is within reach.
+    assert lattice.reach >= Fraction(norm) / Fraction(lattice.unit)
+    square, rho = int(magnitude(rng, 1, 1e15)), magnitude(rng, 1e-12, 1e12)
+    std = integer_noise_std(square_sensitivity=square, rho=rho)
+    assert Fraction(square, 2 * std**2) <= Fraction(rho)
+    assert std == 1 or Fraction(square, 2 * (std - 1) ** 2) > Fraction(rho)

@@ -1,12 +1,16 @@
 """Streams in pieces, of many bands, and after an interruption; `test_exactness` has their law."""
 
-from __future__ import annotations
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.noise import streams, toeplitz
+from privreg.noise import normals, streams, toeplitz
 from privreg.noise.buffered import buffered_square_root
+from privreg.noise.normals import FEWEST, TESTED, standard_normal
 from privreg.noise.tree import TreeNoise
 
 
@@ -47,7 +51,7 @@ def test_long_products_by_blocks_are_whole(bands, rng):
     found = streams.correlate_noise(decoder, white)
     for column in (0, 6):
         expected = np.convolve(decoder, white[:, column])[:20_000]
-        np.testing.assert_allclose(found[:, column], expected, atol=1e-13 * bands)
+        assert_allclose(found[:, column], expected, atol=1e-13 * bands)
 
 
 @pytest.mark.parametrize("kind", ["tree", "exact"])
@@ -58,7 +62,7 @@ def test_a_draw_that_was_interrupted_ends_the_stream(monkeypatch, kind):
         "exact": lambda: streams.ToeplitzNoise([1.0] * 300, dimension=2, rng=generator(1)),
     }
     noise, whole = made[kind](), made[kind]()
-    np.testing.assert_array_equal(noise.draw(70), whole.draw(70))
+    assert_array_equal(noise.draw(70), whole.draw(70))
     plain, calls = noise._white, []
 
     def interrupted(count):
@@ -75,3 +79,89 @@ def test_a_draw_that_was_interrupted_ends_the_stream(monkeypatch, kind):
         noise.draw(1)
     with pytest.raises(ValueError, match="stream must be made anew"):
         next(noise)
+
+
+SHAPES = [0, 1, (), (3, 4), FEWEST - 1, FEWEST, (FEWEST,), (1024, 11), (2, 41, 103), (1_000_000,)]
+
+
+@pytest.fixture
+def loop(monkeypatch):
+    """The compiled loop, as after many draws; records its calls."""
+    from privreg.noise import normals_kernel
+
+    sizes, fill = [], normals_kernel.fill
+
+    def recorded(rng, numbers):
+        # NumPy's own draws hold it too, and the loop lets other threads run.
+        with ThreadPoolExecutor(1) as other:
+            assert not other.submit(rng.bit_generator.lock.acquire, blocking=False).result()
+        sizes.append(numbers.size)
+        fill(rng, numbers)
+
+    monkeypatch.setattr(normals_kernel, "fill", recorded)
+    monkeypatch.setattr(normals._Process, "drawn", normals.WORTH_LOADING)
+    return sizes
+
+
+def twins(kind=np.random.SFC64):
+    return np.random.Generator(kind(5)), np.random.Generator(kind(5))
+
+
+def same_state(first, second):
+    return repr(first.bit_generator.state) == repr(second.bit_generator.state)
+
+
+@pytest.mark.parametrize("kind", sorted(TESTED, key=lambda kind: kind.__name__))
+def test_bytes_and_states_are_numpys(loop, kind):
+    ours, numpys = twins(kind)
+    for shape in SHAPES:
+        found, expected = standard_normal(ours, shape), numpys.standard_normal(shape)
+        assert np.shape(found) == np.shape(expected)
+        assert np.asarray(found).dtype == np.float64
+        assert np.asarray(found).tobytes() == np.asarray(expected).tobytes()
+        assert same_state(ours, numpys)
+        if np.size(found) == 1_000_000:
+            # Beyond 3.654 the ziggurat draws with logarithms: 1 in 3,900.
+            assert np.count_nonzero(np.abs(found) > 3.6542) > 200
+        # Half a word that 32-bit draws keep for later stays where it is.
+        assert ours.integers(9, dtype=np.int32) == numpys.integers(9, dtype=np.int32)
+        assert same_state(ours, numpys)
+    assert loop == [int(np.prod(shape)) for shape in SHAPES if np.prod(shape) >= FEWEST]
+
+
+class Foreign(np.random.Generator):
+    def standard_normal(self, *args, **kwargs):
+        return super().standard_normal(*args, **kwargs) + 1
+
+
+class ForeignBits(np.random.SFC64):
+    pass
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Foreign(np.random.SFC64(5)),
+        lambda: np.random.Generator(ForeignBits(5)),
+        lambda: np.random.RandomState(5),
+    ],
+)
+def test_other_generators_draw_by_themselves(loop, make):
+    found, expected = standard_normal(make(), (FEWEST, 2)), make().standard_normal((FEWEST, 2))
+    assert found.tobytes() == expected.tobytes()
+    assert not loop
+
+
+def test_only_a_process_that_draws_much_loads_the_compiler():
+    script = (
+        "import sys\nimport numpy as np\nfrom privreg.noise import normals\n"
+        "rng = np.random.default_rng(1)\n"
+        "normals.standard_normal(rng, normals.FEWEST)\n"
+        "normals.WORTH_LOADING = normals._Process.drawn + 2 * normals.FEWEST\n"
+        "for size in [normals.FEWEST - 1] * 9 + [normals.FEWEST] * 2:\n"
+        "    print('numba' in sys.modules)\n"
+        "    normals.standard_normal(rng, size)\n"
+        "print('numba' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False"] * 11 + ["True"]

@@ -1,11 +1,10 @@
 """Tree aggregation against the tree itself, built node by node."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from privreg.noise import tree
 from privreg.noise.errors import step_variances
@@ -33,7 +32,7 @@ def test_shared_nodes_are_those_of_both_prefixes(s, t):
 @given(steps=STEPS)
 def test_matrices_agree_with_the_covariance_and_the_sensitivity(steps):
     encoder, decoder = tree.tree_matrices(steps)
-    np.testing.assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
+    assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
     prefixes = np.cumsum(decoder, axis=0)
     index = np.arange(1, steps + 1)
     expected = tree.tree_shared_nodes(index[:, None], index)
@@ -41,7 +40,7 @@ def test_matrices_agree_with_the_covariance_and_the_sensitivity(steps):
     assert np.array_equal(step_variances(decoder), np.bitwise_count(index))
     assert np.array_equal(encoder.sum(axis=0), tree.tree_nodes_entered(steps))
     sensitivity = single_participation_sensitivity(encoder)
-    np.testing.assert_allclose(tree.tree_sensitivity(steps), sensitivity, rtol=1e-14)
+    assert_allclose(tree.tree_sensitivity(steps), sensitivity, rtol=1e-14)
     assert tree.tree_sensitivity(steps) ** 2 <= tree.tree_levels(steps) + 1e-9
 
 
@@ -61,13 +60,13 @@ def test_stream_is_the_decoder_times_its_node_noise(steps, rng):
     noise = tree.TreeNoise(3, rng=rng, steps=steps, std=2.0)
     increments = np.array(list(noise))
     assert increments.shape == (steps, 3)
-    np.testing.assert_allclose(noise.prefix, increments.sum(axis=0), atol=1e-12)
+    assert_allclose(noise.prefix, increments.sum(axis=0), atol=1e-12)
     white = np.random.Generator(np.random.SFC64(20250516)).standard_normal((steps, 3)) * 2.0
     # A prefix holds the latest node of each level that is in use, drawn at its completion.
     prefixes = np.cumsum(increments, axis=0)
     for count in range(1, steps + 1):
         ends = [end - 1 for _, end in nodes_of_prefix(count)]
-        np.testing.assert_allclose(prefixes[count - 1], white[ends].sum(axis=0), atol=1e-12)
+        assert_allclose(prefixes[count - 1], white[ends].sum(axis=0), atol=1e-12)
 
 
 def test_memory_is_one_vector_a_level(rng):
@@ -81,8 +80,8 @@ def test_memory_is_one_vector_a_level(rng):
 @given(steps=STEPS)
 def test_honaker_uses_the_whole_tree_and_is_never_worse(steps):
     encoder, decoder = tree.full_honaker(steps)
-    np.testing.assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
-    np.testing.assert_allclose(decoder, np.linalg.pinv(encoder), atol=1e-12)
+    assert_allclose(decoder @ encoder, np.eye(steps), atol=1e-12)
+    assert_allclose(decoder, np.linalg.pinv(encoder), atol=1e-12)
     _, plain = tree.tree_matrices(steps)
     assert np.all(step_variances(decoder) <= step_variances(plain) + 1e-12)
     assert len(encoder) == sum(steps >> level for level in range(steps.bit_length()))

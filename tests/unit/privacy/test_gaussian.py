@@ -1,9 +1,8 @@
 """The Rényi divergence of two Gaussian laws: direction, finiteness, and low rank against dense."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
@@ -144,7 +143,7 @@ def test_inverse_and_determinant() -> None:
     matrix = random_update(rng, 40, 3, dependent=True)
     left, right = rng.standard_normal((2, 40, 2))
     expected = left.T @ np.linalg.solve(matrix.dense(), right)
-    np.testing.assert_allclose(matrix.inverse_form(left, right), expected, rtol=1e-11)
+    assert_allclose(matrix.inverse_form(left, right), expected, rtol=1e-11)
     ratio = np.linalg.slogdet(matrix.dense())[1] - np.log(matrix.diagonal).sum()
     assert matrix.log_determinant_ratio() == pytest.approx(ratio, rel=1e-11)
     assert not LowRankUpdate([1.0], [[1.0]], [[-1.0]]).is_positive_definite
@@ -163,8 +162,6 @@ def test_combinations_are_weighted_sums() -> None:
     first, second = random_update(rng, 5, 2), random_update(rng, 5, 1)
     both = combine(first, second, first_weight=0.2, second_weight=0.1)
     assert both is not None
-    np.testing.assert_allclose(
-        both.dense(), 0.2 * first.dense() + 0.1 * second.dense(), rtol=0, atol=1e-15
-    )
+    assert_allclose(both.dense(), 0.2 * first.dense() + 0.1 * second.dense(), rtol=0, atol=1e-15)
     halves = [diagonal_matrix([2.0, 3.0]), diagonal_matrix([1.0, 2.0])]
     assert combine(*halves, first_weight=-1.0, second_weight=2.0) is None

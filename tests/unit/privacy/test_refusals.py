@@ -1,7 +1,5 @@
 """Privacy: arguments out of range are refused by name."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,12 +1,11 @@
 """Releases add their budgets up under one relation; diagnostics cannot be released."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Diagnostic, Release, compose
@@ -44,7 +43,7 @@ def test_one_relation_only():
 def test_post_processing_costs_nothing():
     release = Release(np.array([-1.0, 2.0]), Budget.zcdp(0.1), ("clipped",))
     after = release.then(np.abs)
-    np.testing.assert_array_equal(after.value, [1.0, 2.0])
+    assert_array_equal(after.value, [1.0, 2.0])
     assert after.budget == release.budget
     assert after.assumptions == release.assumptions
 

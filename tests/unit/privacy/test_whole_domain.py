@@ -1,7 +1,5 @@
 """Conversions of privacy over the whole domain, in many digits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from mpmath import mp

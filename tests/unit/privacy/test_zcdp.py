@@ -1,9 +1,8 @@
 """Zero-concentrated privacy: definitions, inverses, bounds on the conversions, sensitivities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
 from scipy.special import log_ndtr
 
@@ -23,9 +22,7 @@ def exact_gaussian_delta(epsilon: float, rho: float) -> float:
 
 
 def test_values_quoted_for_the_papers_budgets():
-    np.testing.assert_allclose(
-        zcdp.to_approximate([0.015, 0.05], delta=1e-6), [0.92546, 1.71226], atol=5e-6
-    )
+    assert_allclose(zcdp.to_approximate([0.015, 0.05], delta=1e-6), [0.92546, 1.71226], atol=5e-6)
 
 
 @pytest.mark.parametrize("order", [1.5, 4.0])
@@ -42,17 +39,13 @@ def test_gaussian_budget_is_the_renyi_divergence_per_order(order):
 
 def test_noise_is_the_inverse_of_the_budget():
     noise = zcdp.gaussian_noise_std(sensitivity=0.3, rho=RHOS)
-    np.testing.assert_allclose(
-        zcdp.gaussian_budget(sensitivity=0.3, noise_std=noise), RHOS, rtol=1e-14
-    )
+    assert_allclose(zcdp.gaussian_budget(sensitivity=0.3, noise_std=noise), RHOS, rtol=1e-14)
 
 
 def test_round_trip_through_epsilon():
     epsilon = zcdp.to_approximate(RHOS, delta=DELTAS)
-    np.testing.assert_allclose(
-        zcdp.from_approximate(epsilon, delta=DELTAS),
-        np.broadcast_to(RHOS, (3, 5)),
-        rtol=1e-12,
+    assert_allclose(
+        zcdp.from_approximate(epsilon, delta=DELTAS), np.broadcast_to(RHOS, (3, 5)), rtol=1e-12
     )
 
 
@@ -113,14 +106,14 @@ def test_tight_inverse_is_elementwise():
 
 
 def test_infinities_are_answers():
-    np.testing.assert_array_equal(
+    assert_array_equal(
         zcdp.gaussian_budget(
             sensitivity=[np.inf, np.inf, 0.0, 0.0, 1.0, 1.0],
             noise_std=[1.0, np.inf, np.inf, 0.0, 0.0, np.inf],
         ),
         [np.inf, np.inf, 0.0, 0.0, np.inf, 0.0],
     )
-    np.testing.assert_array_equal(
+    assert_array_equal(
         zcdp.gaussian_noise_std(sensitivity=[np.inf, 1.0, np.inf], rho=[1.0, np.inf, np.inf]),
         [np.inf, 0.0, np.inf],
     )
@@ -130,7 +123,7 @@ def test_infinities_are_answers():
     assert zcdp.from_approximate(0.0, delta=1.0) == 0.0
     assert zcdp.from_approximate(np.inf, delta=1e-6) == np.inf
     # With δ = 1 everything is hidden already: ε is what ρ alone asks for.
-    np.testing.assert_array_equal(zcdp.to_approximate([0.5, np.inf], delta=1.0), [0.5, np.inf])
+    assert_array_equal(zcdp.to_approximate([0.5, np.inf], delta=1.0), [0.5, np.inf])
     assert zcdp.to_approximate(0.5, delta=0.5) == pytest.approx(
         0.5 + 2 * np.sqrt(0.5 * np.log(2)), rel=1e-15
     )
@@ -143,8 +136,8 @@ def test_a_budget_that_underflows_is_rounded_up():
 
 def test_composition_over_each_axis_and_none():
     budgets = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_allclose(zcdp.compose(budgets, axis=0), [3, 5, 7])
-    np.testing.assert_allclose(zcdp.compose(budgets, axis=1), [3, 12])
+    assert_allclose(zcdp.compose(budgets, axis=0), [3, 5, 7])
+    assert_allclose(zcdp.compose(budgets, axis=1), [3, 12])
     assert zcdp.compose(budgets) == 15
     assert zcdp.compose([]) == 0
 
@@ -157,9 +150,8 @@ def test_sensitivities_by_relation(sensitivity, replaced):
     expected = {"replace-one": replaced, "add-remove": 1.0, "zero-out": 1.0}
     for neighbours, factor in expected.items():
         for relation in (neighbours, Neighbours(neighbours)):
-            np.testing.assert_array_equal(
-                sensitivity([0.0, 3.0, np.inf], neighbours=relation),
-                [0.0, 3 * factor, np.inf],
+            assert_array_equal(
+                sensitivity([0.0, 3.0, np.inf], neighbours=relation), [0.0, 3 * factor, np.inf]
             )
     assert sensitivity(3.0) == 3 * replaced
 
