@@ -57,32 +57,17 @@ def test_iterates_equal_a_plain_loop(epochs, batch, clip):
     steps = epochs * -(-1100 // batch)
     beta = damped_square_root(steps, damping=0.05)
     mechanism = FTRLMechanism(beta, 0.2, clip, 1100, epochs, batch)
-    etas = 0.02 / np.sqrt(1 + np.arange(steps))
-    run = dp_ftrl(
-        ArraySamples(features, labels),
-        mechanism=mechanism,
-        step_size=etas,
-        rng=generator(),
-        ridge=0.3,
-        times=np.arange(1, steps + 1),
+    etas, samples = 0.02 / np.sqrt(1 + np.arange(steps)), ArraySamples(features, labels)
+    run, some = (
+        dp_ftrl(samples, mechanism=mechanism, step_size=etas, rng=generator(), ridge=0.3, times=t)
+        for t in (np.arange(1, steps + 1), [2, steps - 1])
     )
     noise = ToeplitzNoise(beta, dimension=3, rng=generator(), std=0.2).draw(steps)
-    expected = plain_loop(
-        features, labels, noise, epochs=epochs, batch=batch, clip=clip, etas=etas, ridge=0.3
-    )
+    settings = {"epochs": epochs, "batch": batch, "clip": clip, "etas": etas, "ridge": 0.3}
+    expected = plain_loop(features, labels, noise, **settings)
     assert_allclose(run.iterates, expected, rtol=1e-9, atol=1e-12)
     assert (run.clipped_fraction.non_private > 0.3) == np.isfinite(clip)
-
-
-def test_wanted_times_are_a_selection():
-    samples = ArraySamples(*data(12, 3))
-    mechanism = FTRLMechanism(damped_square_root(12, damping=0.05), 0.2, 0.7, 12)
-    runs = [
-        dp_ftrl(samples, mechanism=mechanism, step_size=0.1, rng=generator(), times=times)
-        for times in (np.arange(1, 13), [2, 5], [12])
-    ]
-    assert_array_equal(runs[1].iterates, runs[0].iterates[[1, 4]])
-    assert_array_equal(runs[2].iterates, runs[0].iterates[[11]])
+    assert_array_equal(some.iterates, run.iterates[[1, -2]])
 
 
 def test_dense_decoder_equals_the_toeplitz_one():
@@ -195,6 +180,7 @@ def test_sensitivity_over_epochs_equals_brute_force():
 
 
 def test_nothing_is_promised_without_clipping_or_noise():
+    assert (noise_for(1e-12), noise_for(1e12)) == (1e-12, 1e12)
     beta = identity(10)
     assert FTRLMechanism(beta, 1.0, np.inf, 10).spent() == np.inf
     assert FTRLMechanism(beta, 0.0, 1.0, 10).spent() == np.inf
@@ -204,6 +190,14 @@ def test_nothing_is_promised_without_clipping_or_noise():
 FEATURES, LABELS = data(10, 2)
 QUIET = FTRLMechanism(identity(10), 0.0, 1.0, 10)
 AHEAD = 0.1 * np.outer(np.eye(10)[3], np.eye(10)[4])
+
+
+def noise_for(clip_norm):
+    """With B = I, zero-out and 2ρ = 1 it is the clip norm itself."""
+    budget = Budget.half_square(1.0, neighbours="zero-out")
+    return FTRLMechanism.for_budget(
+        identity(10), clip_norm=clip_norm, budget=budget, sample_size=10
+    ).gradient_noise_std
 
 
 def attempt(**change):
@@ -218,31 +212,17 @@ def attempt(**change):
         (lambda: FTRLMechanism(np.ones((10, 10)), 1.0, 1.0, 10), "decoder"),
         (lambda: FTRLMechanism(np.zeros(10), 1.0, 1.0, 10), "decoder must start with"),
         (lambda: FTRLMechanism(np.eye(10) + AHEAD, 1.0, 1.0, 10), "decoder must be lower triang"),
-        (lambda: FTRLMechanism(identity(10), np.nan, 1.0, 10), "gradient_noise_std"),
-        (lambda: FTRLMechanism(identity(10), 1.0, 0.0, 10), "clip_norm"),
-        (lambda: FTRLMechanism(identity(10), 1.0, 1.0, 10, 0), "epochs"),
         (lambda: QUIET.spent(neighbours="add-remove"), "neighbours"),
-        (
-            lambda: FTRLMechanism.for_budget(
-                identity(10), clip_norm=np.inf, budget=ZERO_OUT, sample_size=10
-            ),
-            "clip_norm",
-        ),
+        (lambda: noise_for(np.inf), "clip_norm"),
         (lambda: attempt(mechanism=FTRLMechanism(identity(9), 0.0, 1.0, 9)), "samples"),
         (lambda: attempt(step_size=[0.1, 0.1]), "step_size"),
-        (lambda: attempt(ridge=-1.0), "ridge"),
-        (lambda: attempt(start=[np.nan, 0.0]), "start"),
+        (lambda: attempt(start=[1.1e40, 0.0]), "start"),
         *(
             (lambda times=times: attempt(times=times), "times must be")
-            for times in ([3, 2], [11], [], np.zeros(0, dtype=int), 3, [0], [[1, 2]], [True], [2.5])
+            for times in ([3, 2], [11], [], 3, [0], [[1, 2]], [True], [2.5])
         ),
-        *((lambda far=far: attempt(start=far), "start") for far in ([-1.1e40, 0], [0, 1.1e40])),
         # The penalty multiplies by -1e100 a step: the second iterate is finite, the tenth is not.
         (lambda: attempt(times=[2], ridge=1e50, step_size=1e50, start=[1, 1]), "small enough"),
-        (
-            lambda: attempt(mechanism=FTRLMechanism(identity(10), 0.0, np.inf, 10), step_size=1e60),
-            "step_size",
-        ),
     ],
 )
 def test_errors_name_the_argument(call, name):
@@ -281,25 +261,6 @@ def test_a_start_of_either_sign_shrinks_by_the_ridge_alone():
     assert_allclose(run.iterates[0], 0.95**10 * start, rtol=1e-14)
 
 
-def test_noise_for_a_budget_reaches_from_the_least_clip_norm_to_the_most_noise():
-    """With B = I, zero-out and 2ρ = 1 the noise is the clip norm itself, both bounds included."""
-    budget = Budget.half_square(1.0, neighbours="zero-out")
-
-    def std(clip_norm, budget=budget):
-        found = FTRLMechanism.for_budget(
-            identity(10), clip_norm=clip_norm, budget=budget, sample_size=10
-        )
-        return found.gradient_noise_std
-
-    assert std(1e-50) == 1e-50
-    assert std(1e50) == 1e50
-    for clip_norm in (0.9e-50, 1.1e50):
-        with pytest.raises(ValueError, match="clip_norm"):
-            std(clip_norm)
-    with pytest.raises(ValueError, match="noise of at most 1e50"):
-        std(1e50, Budget.half_square(0.9, neighbours="zero-out"))
-
-
 STEPS = 14
 
 
@@ -329,93 +290,65 @@ def loop_of_runs(scales, rng, *, error, eta, zeta, clip, sigma, decoder):
 @pytest.mark.parametrize("sigma", [0.0, 0.4])
 @pytest.mark.parametrize("burn_in", [0, 5, STEPS])
 def test_runs_equal_a_plain_loop(clip: float, sigma: float, burn_in: int) -> None:
-    eigenvalues = np.linspace(0.2, 1.5, 18)
-    options = {"decoder": [1.0, -0.5, 0.0, 0.25], "start": np.full(18, 0.3)}
-    record = [0, 3, STEPS]
+    eigenvalues, start, record = np.linspace(0.2, 1.5, 18), np.full(18, 0.3), [0, 3, STEPS]
+    decoder = [1.0, -0.5, 0.0, 0.25]
+    settings = {"step_size": 0.07, "label_noise_std": 0.3, "initial_error": start}
     found = simulate_ftrl(
         eigenvalues,
-        step_size=0.07,
-        decoder=options["decoder"],
+        decoder=decoder,
         gradient_noise_std=sigma,
-        label_noise_std=0.3,
         clip_norm=clip,
-        initial_error=options["start"],
         steps=STEPS,
         burn_in=burn_in,
         record=record,
         runs=2,
         rng=generator(1),
+        **settings,
     )
-    rng = generator(1)
+    rng, scales = generator(1), np.sqrt(eigenvalues)
+    laws = {"eta": 0.07, "zeta": 0.3, "clip": clip, "sigma": sigma, "decoder": decoder}
     for run in range(2):
-        risks, clipped = loop_of_runs(
-            np.sqrt(eigenvalues),
-            rng,
-            error=options["start"],
-            eta=0.07,
-            zeta=0.3,
-            clip=clip,
-            sigma=sigma,
-            decoder=options["decoder"],
-        )
+        risks, clipped = loop_of_runs(scales, rng, error=start, **laws)
         assert_allclose(found.risks[run], risks[record], rtol=1e-10)
         assert found.averages[run] == pytest.approx(np.mean(risks[burn_in:]), rel=1e-10)
         assert found.clipped_fraction[run] == clipped / STEPS
         assert (0 < clipped < STEPS) == np.isfinite(clip)
 
 
-def test_without_noise_or_labels_the_last_risk_alone_is_recorded() -> None:
-    found = simulate_ftrl(
-        [1.0, 0.0], step_size=0.1, decoder=[1.0], gradient_noise_std=0.0, steps=3, rng=generator(1)
-    )
+GOOD = {"step_size": 0.1, "decoder": [1.0], "gradient_noise_std": 0.1, "steps": STEPS}
+
+
+def simulated(**given):
+    return simulate_ftrl(**{"eigenvalues": [1.0], **GOOD, "rng": generator(1), **given})
+
+
+def test_runs_without_noise_and_without_an_end():
+    found = simulated(eigenvalues=[1.0, 0.0], gradient_noise_std=0.0, steps=3)
     assert found.risks.shape == (1, 1)
     assert found.averages.shape == (1,)
     # From an error of 0, without label noise, nothing moves.
     assert found.risks[0, 0] == found.averages[0] == found.clipped_fraction[0] == 0
-
-
-def test_an_unstable_run_is_infinite() -> None:
-    found = simulate_ftrl(
-        np.full(4, 1e30),
-        step_size=1e30,
-        decoder=[1.0],
-        gradient_noise_std=1e30,
-        steps=STEPS,
-        record=[1, STEPS],
-        rng=generator(1),
-    )
+    wild = {"step_size": 1e30, "gradient_noise_std": 1e30, "record": [1, STEPS]}
+    found = simulated(eigenvalues=np.full(4, 1e30), **wild)
     assert found.risks[0, 1] == found.averages[0] == np.inf
     assert not np.any(np.isnan(found.risks))
-
-
-GOOD = {"step_size": 0.1, "decoder": [1.0], "gradient_noise_std": 0.1, "steps": STEPS}
 
 
 @pytest.mark.parametrize(
     ("name", "taken", "refused"),
     [
-        ("eigenvalues", [[0.0]], [[-1e-9], [1.1e50]]),
-        ("step_size", [], [0.0, 1.1e50]),
-        ("gradient_noise_std", [0.0], [-1e-9, 1.1e50]),
-        ("label_noise_std", [0.0], [-1e-9, 1.1e50]),
-        ("decoder", [np.ones(STEPS)], [[-1.1e50], [1.1e50], np.ones(STEPS + 1)]),
-        ("clip_norm", [1e-50], [0.0, 1e-51, [1.0]]),
-        ("initial_error", [[-1e40]], [[1.1e40], [-1.1e40], [0.0, 0.0]]),
+        ("eigenvalues", [[0.0]], [[-1e-9]]),
+        ("decoder", [np.ones(STEPS)], [np.ones(STEPS + 1)]),
+        ("clip_norm", [1e-12], [0.0, [1.0]]),
+        ("initial_error", [[-1e40]], [[1.1e40], [0.0, 0.0]]),
         ("burn_in", [STEPS], [-1, STEPS + 1]),
-        (
-            "record",
-            [[0], [STEPS], np.arange(STEPS + 1)],
-            [[], [1, 1], [2, 1], [-1], [STEPS + 1], [[1]]],
-        ),
+        ("record", [[0], [STEPS], np.arange(STEPS + 1)], [[], [1, 1], [-1], [STEPS + 1], [[1]]]),
         ("steps", [1], [0]),
-        ("runs", [1], [0]),
-        ("rng", [], [np.random.RandomState(0)]),
     ],
 )
 def test_takes_the_ends_of_its_ranges_and_no_more(name, taken, refused):
     for value in taken:
-        found = simulate_ftrl(**{"eigenvalues": [1.0], **GOOD, "rng": generator(1), name: value})
-        assert not np.any(np.isnan(found.risks))
+        assert not np.any(np.isnan(simulated(**{name: value}).risks))
     for value in refused:
         with pytest.raises(ValueError, match=name):
-            simulate_ftrl(**{"eigenvalues": [1.0], **GOOD, "rng": generator(1), name: value})
+            simulated(**{name: value})

@@ -245,48 +245,29 @@ def test_rows_of_others_are_answered_as_those_of_arrays():
     assert_array_equal(np.concatenate(rows), own.features)
 
 
+SCREENED = {"step_size": 0.1, "gradient_noise_std": 0.01, "steps": 3}
+
+
 def test_screened_sums_are_of_the_rows():
     """They are computed by the constructor, and no copy of them can be set apart from the rows."""
     samples = ArraySamples(*data())
-    found = screen(
-        samples,
-        clip_norm=50.0,
-        step_size=0.1,
-        gradient_noise_std=0.01,
-        steps=3,
-        lanes=1,
-        start=np.zeros(P),
-    )
+    found = screen(samples, clip_norm=50.0, lanes=1, start=np.zeros(P), **SCREENED)
     with pytest.raises((TypeError, ValueError)):
         dataclasses.replace(found, gram=1e20 * np.eye(P))
-    for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
-        for array in (other.gram, other.moment, other.centres, *other.kept):
-            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
-                array.flags.writeable = True
-        assert_array_equal(other.gram, found.gram)
-    same = copy.deepcopy(found)
-    assert same.is_of(samples)
+    other = pickle.loads(pickle.dumps(found))
+    for array in (other.gram, other.moment, other.centres, *other.kept):
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            array.flags.writeable = True
+    assert_array_equal(other.gram, found.gram)
+    assert copy.deepcopy(found).is_of(samples)
     # Linear rows at one bound are not at a smaller one.
     assert len(dataclasses.replace(found, radius=found.radius).kept.labels) == 0
-    foreign = Foreign()
-    screened = ScreenedSamples(foreign, np.zeros((1, P)), 1.0, 50.0)
-    assert screened.is_of(foreign)
-    assert not screened.is_of(Foreign())
-
-
-def test_rows_that_changed_since_they_were_screened_are_refused():
     foreign = Foreign(features=lambda x: changed(x, 0.5), first=1)
     screened = ScreenedSamples(foreign, np.full((1, P), 30.0), 1e-9, np.inf)
+    assert screened.is_of(foreign)
+    assert not screened.is_of(Foreign())
     with pytest.raises(ValueError, match="samples must have the same rows in every pass"):
-        full_batch_dpgd(
-            foreign,
-            clip_norm=np.inf,
-            step_size=0.1,
-            gradient_noise_std=0.1,
-            steps=2,
-            rng=rng(),
-            screening=screened,
-        )
+        full_batch_dpgd(foreign, clip_norm=np.inf, rng=rng(), screening=screened, **SCREENED)
 
 
 def test_clipped_sums_are_of_their_bounds():

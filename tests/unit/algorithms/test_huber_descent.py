@@ -101,15 +101,6 @@ def test_sums_are_those_of_a_loop_over_records(table, whitening, rng):
     assert_allclose(gram, shorter.T @ shorter, atol=1e-11)
 
 
-@pytest.mark.parametrize("cap", [CAP, 1e6])
-def test_traces_are_those_of_the_matrices_at_one_width(table, whitening, rng, cap):
-    arguments = (records_of(table, common_width=True), rng.standard_normal(4) / 2, whitening)
-    found = huber_sums.traces(*arguments, clip_norm=CLIP, cap=cap)
-    curvature = huber_sums.curvature_sum(*arguments, clip_norm=CLIP, cap=cap)
-    square = huber_sums.second_moment_sum(*arguments, clip_norm=CLIP)
-    assert found == pytest.approx((np.trace(curvature), np.trace(square)), rel=1e-10)
-
-
 def test_one_width_for_all_rows_shortens_long_ones(table, whitening, rng):
     theta = rng.standard_normal(4) / 2
     white, residuals = table.features @ whitening, table.labels - table.features @ theta

@@ -69,29 +69,27 @@ def test_a_small_clip_of_a_normal_leaves_two_points(clip: float) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("mean", [0.0, 1.1e50]),
+        ("mean", [0.0, np.nan]),
         ("std", [-1e-9, 0.0]),
         ("label_noise_std", -1e-9),
         ("label_noise_std", np.inf),
         ("label_noise_clip", 0.0),
-        *(("clip_norms", value) for value in ([[1.0]], [[]], [], [1.0, 9e-51], [1.1e50])),
     ],
 )
-def test_refuses(name: str, value: Any) -> None:
-    def make() -> Any:
-        if name == "clip_norms":
-            return run([[1.0, 0.0]], [1.0], clip_norms=value)
-        given = {"mean": MEAN, "std": STD, "target": TARGET}
-        return LinearRecords("gaussian", **{**given, name: value})
-
+def test_records_refuse(name: str, value: Any) -> None:
     with pytest.raises(ValueError, match=f"{name} must"):
-        make()
+        LinearRecords(
+            **{"shape": "gaussian", "mean": MEAN, "std": STD, "target": TARGET, name: value}
+        )
 
 
-@pytest.mark.parametrize("clip_norm", [1e-50, 1e50, np.inf])
-def test_clip_norms_at_the_ends_are_taken(clip_norm: float) -> None:
-    moved = run([[1.0, 0.0]], [1.0], clip_norms=[clip_norm]).iterate[0, 0, 0]
-    assert moved == pytest.approx(0.1 * min(1.0, clip_norm), rel=1e-12, abs=0)
+def test_ranges_of_clip_norms() -> None:
+    for clip_norm in (1e-12, 1e12, np.inf):
+        moved = run([[1.0, 0.0]], [1.0], clip_norms=[clip_norm]).iterate[0, 0, 0]
+        assert moved == pytest.approx(0.1 * min(1.0, clip_norm), rel=1e-12, abs=0)
+    for wrong in ([[1.0]], [[]], [], [1.0, 0.0]):
+        with pytest.raises(ValueError, match="clip_norms must"):
+            run([[1.0, 0.0]], [1.0], clip_norms=wrong)
 
 
 @pytest.mark.parametrize(("row", "label"), [([1.0, 0.0], 1e300), ([1e-60, 0.0], 1e100)])

@@ -127,7 +127,6 @@ def test_noise_of_the_approximate_form_meets_the_total_budget_but_not_a_third_ea
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"epsilon": 0.0}, "epsilon"),
         ({"epsilon": 40.0}, "epsilon"),
         *(({"delta": out}, "delta must be more than 0 and less") for out in (0.0, 1.0, 1.5)),
         ({"bounds": Bounds(np.inf, 1.0)}, "feature_norm"),

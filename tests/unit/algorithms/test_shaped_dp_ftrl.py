@@ -304,65 +304,46 @@ def test_one_step(row, label, step_size, clip_norm, moved):
 
 
 def test_the_ends_of_ranges_are_taken():
-    for multiplier in (0.0, 1 / 1e50, 1.5e-50, 1e50):
-        assert mechanism_of(FixedClip(1.0), multiplier).noise_multiplier == multiplier
-    for right in (1e-50, 1.5e-50, 1e50):
-        assert ResidualClip(right, *data()).per_residual == right
-    clipping = ResidualClip(2.0, *data())
+    for value in (0.0, 1e-12, 1e12):
+        assert mechanism_of(FixedClip(1.0), value).noise_multiplier == value
+    for value in (1e-12, 1e12):
+        assert ResidualClip(value, *data()).per_residual == value
     for size in (np.inf, 1e300):
-        assert clipping.clip_norm(np.full(DIMENSION, size)) == math.inf
+        assert ResidualClip(2.0, *data()).clip_norm(np.full(DIMENSION, size)) == math.inf
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda: mechanism_of(FixedClip(math.inf), 1.0),
-            "clip_norm must be finite where noise is added",
-        ),
+        (lambda: mechanism_of(FixedClip(math.inf), 1.0), "finite where noise is added"),
         (
             lambda: mechanism_of(ResidualClip(1.0, *data()), correlation=CORRELATIONS[2]),
             "clipping must be FixedClip",
         ),
         (
-            lambda: mechanism_of(
-                ResidualClip(1.0, *data()), covariance=identity_covariance(3), size=9
-            ),
+            lambda: mechanism_of(ResidualClip(1.0, *data()), covariance=identity_covariance(3)),
             "features of the clipping must have 3 columns, got 12",
         ),
         (lambda: FixedClip(0.0), "clip_norm must be"),
+        (lambda: mechanism_of(FixedClip(1.0), -1e-9), "noise_multiplier must be"),
         (lambda: mechanism_of(FixedClip(1.0), size=1), "sample_size must be .* at least 2, got 1"),
         (
             lambda: run_of(data(), mechanism_of(FixedClip(1.0), size=SIZE + 1)),
             "samples must have the mechanism's sample_size rows, 46, got 45",
         ),
-        *(
-            (lambda wrong=wrong: mechanism_of(FixedClip(1.0), wrong), "noise_multiplier must be")
-            for wrong in (0.9e-50, 1.1e50, -1e-9, math.nan)
-        ),
-        *(
-            (lambda wrong=wrong: ResidualClip(wrong, *data()), "per_residual must be")
-            for wrong in (0.9e-50, 1.1e50, math.inf)
-        ),
-        *(
-            (lambda wrong=wrong: ResidualClip(1.0, [[wrong]], [1.0]), "features must be")
-            for wrong in (1.1e50, -1.1e50)
-        ),
-        *(
-            (lambda wrong=wrong: ResidualClip(1.0, [[1.0]], [wrong]), "labels must be")
-            for wrong in (1.1e50, -1.1e50)
-        ),
+        (lambda: run_of(data(), mechanism_of(FixedClip(1.0)), 0.0), "step_size"),
+        (lambda: ResidualClip(math.inf, *data()), "per_residual must be"),
+        (lambda: ResidualClip(1.0, [[math.nan]], [1.0]), "features must be"),
         (lambda: ResidualClip(1.0, np.ones((2, 1)), np.ones(3)), "labels must have shape"),
-        *(
-            (
-                lambda shape=shape: ResidualClip(2.0, *data()).clip_norm(np.zeros(shape)),
-                "parameters must have shape",
-            )
-            for shape in (DIMENSION - 1, (1, DIMENSION))
-        ),
-        *(
-            (lambda wrong=wrong: run_of(data(), mechanism_of(FixedClip(1.0)), wrong), "step_size")
-            for wrong in (0.0, 1.1e50, math.nan)
+        (lambda: ResidualClip(2.0, *data()).clip_norm(np.zeros(3)), "parameters must have shape"),
+        (lambda: published_readings(epsilon=1.0, delta=1.5), "delta must be"),
+        (lambda: published_noise_multiplier(epsilon=1.0, delta=1.5, steps=8), "delta must be"),
+        (lambda: gaussian_epsilon(0.1, delta=1.0), "delta must be"),
+        (
+            lambda: shaped_budget(
+                1.0, correlation=TreeCorrelation(), steps=8, neighbours="add-remove"
+            ),
+            "got 'add-remove': a record more",
         ),
     ],
 )
@@ -416,16 +397,3 @@ def test_readings_are_those_of_the_published_multiplier(epsilon):
             loss = rho + 2 * math.sqrt(rho * math.log(1 / delta))
             assert found[closed] == pytest.approx(loss, rel=1e-12)
             assert found[exact] == pytest.approx(gaussian_epsilon(rho, delta=delta), rel=1e-9)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1.0, 1.5])
-def test_delta_and_relations_out_of_range_are_refused(delta):
-    for call in (
-        lambda: published_noise_multiplier(epsilon=1.0, delta=delta, steps=8),
-        lambda: published_readings(epsilon=1.0, delta=delta),
-        lambda: gaussian_epsilon(0.1, delta=delta),
-    ):
-        with pytest.raises(ValueError, match="delta must be more than 0 and less than 1"):
-            call()
-    with pytest.raises(ValueError, match="got 'add-remove': a record more"):
-        shaped_budget(1.0, correlation=TreeCorrelation(), steps=8, neighbours="add-remove")

@@ -305,18 +305,3 @@ def test_adassp_audit(neighbours, least):
     loss = audit(*outputs, neighbours=neighbours)
     assert least < loss.share(budget) <= np.sqrt(2 / 3)
     assert loss.share(Budget.gaussian_dp(1.5, neighbours=neighbours)) > 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"bounds": Bounds(np.nan, 1.0)}, "bounds.feature_norm"),
-        ({"bounds": Bounds(1.0, 0.0)}, "bounds.label"),
-        ({"budget": 0.5}, "budget must be a Budget"),
-        ({"ridge_failure": 1.0}, "ridge_failure"),
-    ],
-)
-def test_adassp_refusals(samples, options, message):
-    arguments = {"bounds": Bounds(1.0, 1.0), "budget": Budget.zcdp(0.5), **options}
-    with pytest.raises(ValueError, match=message):
-        adassp.sound_adassp(samples, **arguments)

@@ -60,21 +60,6 @@ def test_ridges_share_one_decomposition():
     )
 
 
-def test_many_public_rows_find_the_population_shape():
-    eigenvalues = np.arange(1.0, 31) ** -2
-    rng = np.random.default_rng(3)
-    horizon, count = 50.0, 20_000
-    features = rng.standard_normal((count, 30)) * np.sqrt(eigenvalues)
-    public = PublicCovariance(features, ridge=count / horizon)
-    population = population_covariance(eigenvalues, horizon=horizon)
-    # Relative error of a sample covariance, √(d/M) = 0.04.
-    assert public.inverse_trace(eigenvalues) == pytest.approx(
-        population.inverse_trace(eigenvalues), rel=0.04
-    )
-    # H's share is an unbiased mean with relative deviation at most √(2/M) = 0.01.
-    assert public.trace(eigenvalues) == pytest.approx(population.trace(eigenvalues), rel=0.05)
-
-
 def test_a_ridge_at_which_inverse_norms_lose_their_digits_is_refused():
     """With public rows 1e10 long and a ridge of 1 the inverse norm would come out as 0."""
     features = [[1e10, 0.0], [0.0, 1.0]]

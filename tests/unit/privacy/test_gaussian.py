@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import norm
 
 from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, combine, diagonal_matrix
@@ -39,25 +39,6 @@ def test_matches_quadrature_in_one_dimension(
     for wrap in (np.atleast_1d, np.atleast_2d):
         value = renyi_divergence([0.5], wrap(variance_p), wrap(variance_q), order=order)
         assert value == pytest.approx(expected, abs=1e-9)
-
-
-def test_matches_monte_carlo_in_four_dimensions() -> None:
-    rng = np.random.default_rng(3)
-    mixing = rng.standard_normal((4, 4)) * 0.25
-    covariance_p = np.eye(4)
-    covariance_q = 1.3 * np.eye(4) + mixing @ mixing.T
-    shift = np.array([0.3, -0.2, 0.4, 0.1])
-    order = 2.0
-    draws = rng.multivariate_normal(np.zeros(4), covariance_q, size=400_000)
-    log_ratio = multivariate_normal(shift, covariance_p).logpdf(draws) - multivariate_normal(
-        np.zeros(4), covariance_q
-    ).logpdf(draws)
-    moments = np.exp(order * log_ratio)
-    mean, error = moments.mean(), moments.std() / np.sqrt(moments.size)
-    value = renyi_divergence(shift, covariance_p, covariance_q, order=order)
-    assert abs(np.exp((order - 1) * value) - mean) < 4 * error
-    for wrong in (2 / 3, 3 / 2):
-        assert abs(np.exp((order - 1) * wrong * value) - mean) > 4 * error
 
 
 @pytest.mark.parametrize("order", [0.5, 1.5, 4.0])

@@ -9,7 +9,7 @@ from privreg.privacy.gaussian import renyi_divergence
 from privreg.privacy.iteration import one_pass_zcdp_root
 from privreg.privacy.low_rank import LowRankUpdate
 from privreg.privacy.neighbouring_tables import neighbouring_tables
-from privreg.privacy.neighbours import gram_sensitivity, shared_sample_size, sum_sensitivity
+from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
 from privreg.privacy.release import Release, compose
 
 SLANTED = np.array([[1.0, 0.1], [0.0, 1.0]])
@@ -25,45 +25,24 @@ def tables(**given):
 @pytest.mark.parametrize(
     ("call", "given", "message"),
     [
-        (Budget, {"rho": 0.0}, "rho"),
         (Budget.zcdp, {"rho": -1.0}, "rho"),
         (Budget.zcdp, {"rho": 1.0, "neighbours": "replace-two"}, "neighbours"),
-        (Budget.half_square, {"root": 9e-151}, "root"),
         (Budget.half_square, {"root": 2e150}, "root must be at most"),
-        (Budget.gaussian_dp, {"mu": 0.0}, "mu"),
-        (Budget.gaussian_dp, {"mu": 1e200}, "mu must be at most"),
-        (Budget.approximate, {"epsilon": 0.0, "delta": 1e-6}, "epsilon"),
         (Budget.approximate, {"epsilon": 1.0, "delta": 1.0}, "delta"),
-        (ONE.epsilon, {"delta": 0.0}, "delta"),
         (ONE.epsilon, {"delta": 1.0}, "delta"),
         (Budget(np.inf).epsilon, {"delta": 1.0}, "delta"),
-        (ONE.share, {"fraction": 0.0}, "fraction must be"),
         (ONE.share, {"fraction": np.nextafter(1.0, 2.0)}, "fraction must be"),
-        (ONE.share, {"fraction": 1e-101}, "fraction must be"),
         (ONE.__add__, {"other": Budget.zcdp(1.0, neighbours="add-remove")}, "neighbours"),
-        (zcdp.gaussian_budget, {"sensitivity": -1, "noise_std": 1}, "sensitivity"),
-        (zcdp.gaussian_budget, {"sensitivity": 1, "noise_std": np.nan}, "noise_std"),
-        (zcdp.gaussian_noise_std, {"sensitivity": 1, "rho": 0}, "rho"),
         (zcdp.gaussian_noise_std, {"sensitivity": [1, 2], "rho": [1, 2, 3]}, "sensitivity and rho"),
-        (zcdp.to_approximate, {"rho": 0.1, "delta": 0.0}, "delta"),
         (zcdp.to_approximate, {"rho": 0.1, "delta": 1.5}, "delta"),
         (zcdp.to_approximate_tight, {"rho": np.inf, "delta": 0.1}, "rho"),
-        (zcdp.to_approximate_tight, {"rho": 2e100, "delta": 0.5}, "rho"),
         (zcdp.to_approximate_tight, {"rho": 1.0, "delta": 1.0}, "delta"),
-        (zcdp.from_approximate, {"epsilon": -0.1, "delta": 0.1}, "epsilon"),
         (zcdp.from_approximate, {"epsilon": 0.1, "delta": 1.5}, "delta"),
-        (zcdp.from_approximate_tight, {"epsilon": 9e-101, "delta": 0.5}, "epsilon"),
-        (zcdp.from_approximate_tight, {"epsilon": 2e99, "delta": 0.5}, "epsilon"),
-        (zcdp.compose, {"budgets": [-0.1]}, "budgets"),
         (zcdp.compose, {"budgets": np.ones((2, 3)), "axis": 2}, "axis must be"),
-        (zcdp.compose, {"budgets": np.ones((2, 3)), "axis": -1}, "axis must be"),
-        (sum_sensitivity, {"bound": -1.0}, "bound must be"),
         (sum_sensitivity, {"bound": 1.0, "neighbours": "both"}, "'zero-out', got 'both'"),
-        (gram_sensitivity, {"bound": -1.0}, "bound must be"),
         (one_pass_zcdp_root, {"step_sizes": [-0.1], "noise_multipliers": [1.0]}, "step_sizes"),
         (one_pass_zcdp_root, {"step_sizes": [0.1], "noise_multipliers": [-1.0]}, "noise_multip"),
         (one_pass_zcdp_root, {"step_sizes": [1, 1], "noise_multipliers": [1, 1, 1]}, "sizes and"),
-        (one_pass_zcdp_root, {"step_sizes": [], "noise_multipliers": []}, "step_sizes"),
         *(
             (shared_sample_size, {"sample_size": n, "records": 3, "neighbours": to}, "sample_size")
             for n, to in ((None, "add-remove"), (0.5, "add-remove"), (1e15 + 1, "zero-out"))
@@ -111,7 +90,7 @@ def tables(**given):
                 {"diagonal": [1, 1], "factors": np.ones((2, 2)), "core": scale * SLANTED},
                 "core must be symmetric",
             )
-            for scale in (1e-6, 1.0, 1e6)
+            for scale in (1e-6, 1e6)
         ),
     ],
 )
