@@ -213,16 +213,6 @@ def test_smoothing_solves_the_penalised_problem(rng):
     assert_allclose(found, other.x, atol=0.02)
 
 
-def test_a_tail_under_noise_goes_on_as_a_power_law():
-    """Counts of a power law until noise hides them: the rest is within a factor of 2."""
-    masses = N * 0.5 * 2.0 ** (-np.arange(18.0))
-    noisy = masses + np.where(masses > 200, 0.0, 40.0 * (-1.0) ** np.arange(18))
-    found = ProductTail(EDGES, NoisyValue(noisy, 60.0), N)
-    tail_mass, expected = found.smoothed[12:].sum(), masses[12:].sum()
-    assert 0.5 < tail_mass / expected < 2
-    assert found.seen < EDGES[-1]
-
-
 def test_noise_is_taken_for_records_as_often_as_said(rng):
     """Of 17 counts of noise the largest is beyond the threshold in 1 - (1 - .01/17)^17 of draws."""
     draws = 20_000
@@ -258,12 +248,3 @@ def test_the_best_width_minimises_what_it_says():
     at = np.interp(width, grid, lengths)
     assert at <= 1.01 * min(lengths)
     assert found.best_width(noise=100 * noise) < width < found.best_width(noise=noise / 100)
-
-
-@pytest.mark.parametrize(
-    ("edges", "counts", "size"),
-    [(EDGES[:4], np.ones(5), N), (EDGES, np.ones(5), N), (EDGES, np.ones(18), 0.5)],
-)
-def test_wrong_arguments_are_refused(edges, counts, size):
-    with pytest.raises(ValueError, match=r"edges|counts|sample_size"):
-        ProductTail(edges, NoisyValue(counts, 1.0), size)

@@ -157,13 +157,8 @@ NOISY = [Polynomial([0.5, 1.0, 2.0], 0.5), Harmonic([0.5, 4.0], 3.0), Polynomial
 
 
 def mechanism(schedule: Schedule, sample_size: int = ROWS) -> Mechanism:
-    return Mechanism.from_schedule(
-        schedule,
-        sample_size=sample_size,
-        dimension=DIMENSION,
-        budget=Budget.zcdp(0.5),
-        clip_constant=0.3,
-    )
+    options = {"dimension": DIMENSION, "budget": Budget.zcdp(0.5), "clip_constant": 0.3}
+    return Mechanism.from_schedule(schedule, sample_size=sample_size, **options)
 
 
 def noiseless(schedule: Schedule) -> Mechanism:
@@ -172,83 +167,51 @@ def noiseless(schedule: Schedule) -> Mechanism:
     return Mechanism(*shapes, Budget(np.inf))
 
 
-def rng() -> np.random.Generator:
-    return np.random.default_rng(3)
+def fits(*mechanisms: Mechanism) -> list[np.ndarray]:
+    features = np.random.default_rng(4).standard_normal((mechanisms[0].sample_size, DIMENSION))
+    labels = features @ np.arange(DIMENSION)
+    rng = np.random.default_rng(3)
+    return one_pass_together.fit_together(list(mechanisms), features, labels, rng)
 
 
-def rows() -> tuple[np.ndarray, np.ndarray]:
-    features = np.random.default_rng(4).standard_normal((ROWS, DIMENSION))
-    return features, features @ np.arange(DIMENSION)
-
-
-def paths(mechanisms: list[Mechanism], isotropic: bool) -> list[np.ndarray]:
-    if isotropic:
-        return one_pass_together.isotropic_risk_paths_together(
-            mechanisms,
-            rng(),
-            dimension=DIMENSION,
-            target_norm=1.0,
-            label_noise_std=0.3,
-            record=[0, 7, ROWS],
-        )
-    model = LinearModel.even_target(np.linspace(0.5, 1.5, DIMENSION), label_noise_std=0.3)
-    return one_pass_together.risk_paths_together(mechanisms, model, rng(), record=[0, 7, ROWS])
-
-
-@pytest.fixture(params=[one_pass_together.NARROW, 0], ids=["rows", "blocks"], autouse=True)
-def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_pass_together, "NARROW", request.param)
-
-
-def test_fits_are_those_of_each_mechanism_alone() -> None:
-    mechanisms = [mechanism(schedule) for schedule in NOISY]
-    together = one_pass_together.fit_together(mechanisms, *rows(), rng())
-    assert [each.shape for each in together] == [(3, DIMENSION), (2, DIMENSION), (1, DIMENSION)]
+@pytest.mark.parametrize("narrow", [one_pass_together.NARROW, 0], ids=["rows", "blocks"])
+def test_mechanisms_together_give_what_each_gives_alone(monkeypatch, narrow) -> None:
+    monkeypatch.setattr(one_pass_together, "NARROW", narrow)
+    mechanisms = [*map(mechanism, NOISY), noiseless(NOISY[0])]
+    together = fits(*mechanisms)
+    assert [len(each) for each in together] == [3, 2, 1, 3]
     for own, found in zip(mechanisms, together, strict=True):
-        alone = one_pass_dpgd.fit(own, *rows(), rng())
-        assert_allclose(found, alone, rtol=1e-10, atol=1e-12)
+        assert_allclose(found, fits(own)[0], rtol=1e-10, atol=1e-12)
     # Neither shape is taken for another's, nor their noise.
     assert np.abs(together[0][1] - together[2][0]).max() > 1e-3
-
-
-def test_settings_of_few_columns_are_those_of_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    mechanisms = [*map(mechanism, NOISY), mechanism(Polynomial(1.0, 0.0)), noiseless(NOISY[0])]
-    found = []
-    for narrow in (DIMENSION, DIMENSION - 1):
-        monkeypatch.setattr(one_pass_together, "NARROW", narrow)
-        found.append(np.vstack(one_pass_together.fit_together(mechanisms, *rows(), rng())))
-    assert_allclose(*found, rtol=1e-12, atol=1e-13)
-    assert (found[0] != found[1]).any()
+    # Output perturbation is perturbed beside noisy paths.
+    constant = mechanism(Polynomial([0.5, 1.0], 0.0))
+    assert not constant.noise_shape[:-1].any()
+    (quiet,) = fits(noiseless(Polynomial([0.5, 1.0], 0.0)))
+    added = (fits(mechanisms[0], constant)[1] - quiet) / (
+        2 * constant.clip_norm * constant.amplitude
+    )[:, None]
+    direction = np.random.default_rng(3).standard_normal((ROWS, DIMENSION))[-1]
+    assert_allclose(added, np.tile(constant.noise_shape[-1] * direction, (2, 1)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("isotropic", [False, True])
-def test_risks_are_those_of_each_mechanism_alone(isotropic: bool) -> None:
+def test_risks_together_are_those_of_each_mechanism_alone(isotropic: bool) -> None:
+    law = {"dimension": DIMENSION, "target_norm": 1.0, "label_noise_std": 0.3}
+    model = LinearModel.even_target(np.linspace(0.5, 1.5, DIMENSION), label_noise_std=0.3)
+
+    def paths(*mechanisms: Mechanism) -> list[np.ndarray]:
+        rng, record = np.random.default_rng(3), [0, 7, ROWS]
+        if isotropic:
+            run = one_pass_together.isotropic_risk_paths_together
+            return run(list(mechanisms), rng, record=record, **law)
+        return one_pass_together.risk_paths_together(list(mechanisms), model, rng, record=record)
+
     mechanisms = [mechanism(schedule) for schedule in NOISY]
-    for own, found in zip(mechanisms, paths(mechanisms, isotropic), strict=True):
-        assert_array_equal(found, paths([own], isotropic)[0])
+    for own, found in zip(mechanisms, paths(*mechanisms), strict=True):
+        assert_array_equal(found, paths(own)[0])
 
 
-def test_a_mechanism_without_noise_takes_none_of_the_others() -> None:
-    quiet = noiseless(NOISY[0])
-    _, found = one_pass_together.fit_together([mechanism(NOISY[1]), quiet], *rows(), rng())
-    alone = one_pass_dpgd.fit(quiet, *rows(), rng())
-    assert_allclose(found, alone, rtol=1e-10, atol=1e-12)
-
-
-def test_output_perturbation_is_perturbed_beside_noisy_paths() -> None:
-    constant = mechanism(Polynomial([0.5, 1.0], 0.0))
-    assert not constant.noise_shape[:-1].any()
-    assert constant.noise_shape[-1] > 0
-    _, found = one_pass_together.fit_together([mechanism(NOISY[0]), constant], *rows(), rng())
-    quiet = one_pass_dpgd.fit(noiseless(Polynomial([0.5, 1.0], 0.0)), *rows(), rng())
-    added = (found - quiet) / (2 * constant.clip_norm * constant.amplitude)[:, None]
-    directions = rng().standard_normal((ROWS, DIMENSION))
-    expected = np.tile(constant.noise_shape[-1] * directions[-1], (2, 1))
-    assert_allclose(added, expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("sizes", [[], [ROWS, ROWS + 1]])
-def test_mechanisms_of_several_sizes_are_refused(sizes: list[int]) -> None:
-    mechanisms = [mechanism(NOISY[0], sample_size=size) for size in sizes]
+def test_mechanisms_of_several_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="mechanisms must be at least one, of one sample size"):
-        one_pass_together.fit_together(mechanisms, *rows(), rng())
+        fits(mechanism(NOISY[0]), mechanism(NOISY[0], sample_size=ROWS + 1))

@@ -107,14 +107,6 @@ def test_sums_and_kept_rows_are_the_whole_data_set(rng):
         Release(found, Budget.zcdp(1.0))
 
 
-def test_without_a_clip_no_row_is_kept(rng):
-    samples = ArraySamples(1e3 * rng.standard_normal((40, 3)), rng.standard_normal(40))
-    run = RUN | {"step_size": 1e-9}
-    found = screen(samples, clip_norm=np.inf, gradient_noise_std=0.01, start=np.zeros(3), **run)
-    assert found is not None
-    assert len(found.kept.labels) == 0
-
-
 def test_a_row_at_the_bound_is_not_called_safe():
     """Opposite rows leave the centre at 0: their gradients are 1 long, up to rounding."""
     features = np.append([1.0, -1.0], np.full(20, 1e-3))[:, None]

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from mpmath import mp
 from numpy.testing import assert_allclose
-from scipy.integrate import quad
 
 from privreg.noise import sensitivity, toeplitz
-from privreg.noise.covariance import population_covariance
 from privreg.noise.discrete import grid, integer_noise_std
 
-from ..magnitudes import magnitude, magnitudes, near
+from ..magnitudes import magnitude, near
 
 
 def test_a_rising_encoder_would_be_underestimated_and_is_refused():
@@ -26,31 +24,6 @@ def test_a_rising_encoder_would_be_underestimated_and_is_refused():
         sensitivity.multi_participation_sensitivity(rising, **fixed)
     with pytest.raises(ValueError, match="non-negative"):
         sensitivity.multi_participation_sensitivity(-rising[:2], **fixed)
-
-
-def test_bands_no_wider_than_the_separation_cost_a_root():
-    encoder = toeplitz.inverse_coefficients(toeplitz.banded_square_root(60, bands=10))
-    # Forward substitution leaves rounding where the coefficients are 0.
-    encoder[10:] = 0.0
-    found = sensitivity.multi_participation_sensitivity(encoder, participations=4, separation=10)
-    single = sensitivity.single_participation_sensitivity(encoder)
-    assert_allclose(found, 2 * single, rtol=1e-12)
-
-
-def test_single_participation_of_families():
-    steps, damping = 50, 0.2
-    encoder = toeplitz.damped_square_root_encoder(steps, damping=damping)
-    assert_allclose(
-        sensitivity.single_participation_sensitivity(encoder),
-        sensitivity.single_participation_sensitivity(toeplitz.dense_matrix(encoder)),
-        rtol=1e-14,
-    )
-    ones = toeplitz.inverse_coefficients(toeplitz.anti_pgd(steps))
-    assert sensitivity.single_participation_sensitivity(ones, 16) == 4.0
-    geometric = toeplitz.inverse_coefficients(toeplitz.damped_anti_pgd(steps, damping=damping))
-    expected = np.sqrt((1 - 0.8 ** (2 * steps)) / (damping * (2 - damping)))
-    found = sensitivity.single_participation_sensitivity(geometric)
-    assert_allclose(found, expected, rtol=1e-13)
 
 
 def test_undamped_sensitivity_grows_as_its_logarithm():
@@ -68,10 +41,6 @@ def test_limit_is_closed_form_and_quadrature(damping):
 
     closed = sensitivity.damped_square_root_limit(damping)
     assert_allclose(sensitivity.limiting_sensitivity(power), closed, rtol=1e-10)
-    # A second quadrature, adaptive and in another variable, which needs no tiny damping.
-    if damping >= 1e-3:
-        integral, _ = quad(lambda w: 1 / power(w), 0, np.pi, points=[damping], epsabs=0, limit=500)
-        assert_allclose(np.sqrt(integral / np.pi), closed, rtol=1e-8)
     assert_allclose(
         sensitivity.limiting_sensitivity(lambda w: power(w) ** 2),
         sensitivity.damped_anti_pgd_limit(damping),
@@ -103,16 +72,6 @@ def test_limits_of_any_damping_and_spectrum(seed):
         lambda w: unit * (1 + radius**2 - 2 * radius * np.cos(w))
     )
     assert near(found, 1 / mp.sqrt(mp.mpf(unit) * (1 - mp.mpf(radius) ** 2)), 1e-9)
-
-
-@SEEDS
-def test_traces_of_a_population_shape(seed):
-    rng = np.random.default_rng(seed)
-    values, horizon = magnitudes(rng, 1e-12, 1e12, 3), magnitude(rng, 1e-12, 1e12)
-    noise = population_covariance(values, horizon=horizon)
-    pairs = [(Fraction(v), Fraction(v) + 1 / Fraction(horizon)) for v in values.tolist()]
-    assert near(noise.trace(values), sum(v * s for v, s in pairs), 1e-14)
-    assert near(noise.inverse_trace(values), sum(v / s for v, s in pairs), 1e-14)
 
 
 @SEEDS
