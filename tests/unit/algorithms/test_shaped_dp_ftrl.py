@@ -325,7 +325,7 @@ def test_the_ends_of_ranges_are_taken():
             "features of the clipping must have 3 columns, got 12",
         ),
         (lambda: FixedClip(0.0), "clip_norm must be"),
-        (lambda: mechanism_of(FixedClip(1.0), -1e-9), "noise_multiplier must be"),
+        (lambda: mechanism_of(FixedClip(1.0), 0.9e-50), "noise_multiplier must be"),
         (lambda: mechanism_of(FixedClip(1.0), size=1), "sample_size must be .* at least 2, got 1"),
         (
             lambda: run_of(data(), mechanism_of(FixedClip(1.0), size=SIZE + 1)),
@@ -333,7 +333,7 @@ def test_the_ends_of_ranges_are_taken():
         ),
         (lambda: run_of(data(), mechanism_of(FixedClip(1.0)), 0.0), "step_size"),
         (lambda: ResidualClip(math.inf, *data()), "per_residual must be"),
-        (lambda: ResidualClip(1.0, [[math.nan]], [1.0]), "features must be"),
+        (lambda: ResidualClip(1.0, [[1.1e50]], [1.0]), "features must be"),
         (lambda: ResidualClip(1.0, np.ones((2, 1)), np.ones(3)), "labels must have shape"),
         (lambda: ResidualClip(2.0, *data()).clip_norm(np.zeros(3)), "parameters must have shape"),
         (lambda: published_readings(epsilon=1.0, delta=1.5), "delta must be"),
