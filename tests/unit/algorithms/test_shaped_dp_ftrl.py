@@ -1,7 +1,7 @@
 """DP-FTRL with shaped noise against the algorithm line by line, and what it refuses."""
 
 import math
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -245,33 +245,17 @@ def test_a_budget_is_spent_to_the_last():
     assert mechanism_of(FixedClip(1.0)).spent() == math.inf
 
 
-@dataclass
-class InChunks:
-    """Samples that come in chunks of given sizes."""
-
-    features: np.ndarray
-    labels: np.ndarray
-    sizes: tuple[int, ...]
-    dimension: int = DIMENSION
-
-    @property
-    def sample_size(self):
-        return len(self.labels)
-
-    def chunks(self):
-        for part in np.split(np.arange(self.sample_size), np.cumsum(self.sizes)[:-1]):
-            rows = self.features[part]
-            yield Chunk(rows, self.labels[part], np.linalg.norm(rows, axis=1))
-
-
 @pytest.mark.parametrize("sizes", [(38, 7), (44, 1), (1, 43, 1), (45,), (7, 37, 1)])
 def test_every_row_but_the_last_is_walked_once(sizes):
     """In blocks of which none is empty: the kernel reads the first row of a block."""
-    rows = data()
-    blocks = list(_rows_but_last(InChunks(*rows, sizes)))
+    rows, samples = data(), ArraySamples(*data())
+    parts = np.split(np.arange(SIZE), np.cumsum(sizes)[:-1])
+    chunks = [Chunk(*(each[part] for each in (*rows, samples.norms))) for part in parts]
+    found = SimpleNamespace(sample_size=SIZE, dimension=DIMENSION, chunks=lambda: iter(chunks))
+    blocks = list(_rows_but_last(found))
     assert all(len(features) == len(labels) > 0 for features, labels in blocks)
-    assert_array_equal(np.concatenate([x for x, _ in blocks]), rows[0][:-1])
-    assert_array_equal(np.concatenate([y for _, y in blocks]), rows[1][:-1])
+    for at in (0, 1):
+        assert_array_equal(np.concatenate([block[at] for block in blocks]), rows[at][:-1])
 
 
 def test_rows_beyond_all_scales_are_clipped_alike():

@@ -1,7 +1,5 @@
 """Streams in pieces, of many bands, and after an interruption; `test_exactness` has their law."""
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -150,18 +148,3 @@ def test_other_generators_draw_by_themselves(loop, make):
     found, expected = standard_normal(make(), (FEWEST, 2)), make().standard_normal((FEWEST, 2))
     assert found.tobytes() == expected.tobytes()
     assert not loop
-
-
-def test_only_a_process_that_draws_much_loads_the_compiler():
-    script = (
-        "import sys\nimport numpy as np\nfrom privreg.noise import normals\n"
-        "rng = np.random.default_rng(1)\n"
-        "normals.standard_normal(rng, normals.FEWEST)\n"
-        "normals.WORTH_LOADING = normals._Process.drawn + 2 * normals.FEWEST\n"
-        "for size in [normals.FEWEST - 1] * 9 + [normals.FEWEST] * 2:\n"
-        "    print('numba' in sys.modules)\n"
-        "    normals.standard_normal(rng, size)\n"
-        "print('numba' in sys.modules)"
-    )
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["False"] * 11 + ["True"]

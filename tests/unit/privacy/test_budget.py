@@ -7,7 +7,6 @@ import pytest
 from scipy.special import ndtr
 
 from privreg.privacy.budget import Budget
-from privreg.privacy.gaussian_dp import gaussian_rho
 from privreg.privacy.iteration import one_pass_zcdp_root
 from privreg.privacy.neighbours import Neighbours
 
@@ -66,14 +65,6 @@ def test_shares_add_up_to_the_whole():
 def test_no_promise_is_infinite_in_every_unit():
     for budget in (Budget(inf), Budget.half_square(inf), Budget.gaussian_dp(inf)):
         assert (budget.rho, budget.root, budget.epsilon(delta=1e-9)) == (inf, inf, inf)
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
-@pytest.mark.parametrize("delta", [1e-9, 1e-2])
-def test_the_trade_off_of_one_gaussian_mechanism_is_met_exactly(epsilon, delta):
-    """By the formula of the curve itself, which the root is not computed by."""
-    mu = sqrt(2 * gaussian_rho(epsilon, delta=delta))
-    assert exact_delta(mu, epsilon) == pytest.approx(delta, rel=1e-5)
 
 
 @pytest.mark.parametrize(("epsilon", "gain"), [(0.5, 0.16), (8, 0.11)])
