@@ -210,13 +210,6 @@ def test_with_a_large_budget_the_fit_is_the_huber_minimiser(rng):
     assert_allclose(whitening.T @ features.T @ features @ whitening / 4000, np.eye(4), atol=0.1)
 
 
-def test_a_group_of_one_row_each_is_no_group(table):
-    settings = HuberSettings(moment_share=0.0, common_width=False)
-    plain = fit(table, Budget.zcdp(0.5), settings).value
-    grouped = fit(table, Budget.zcdp(0.5), settings, groups=np.arange(300)).value
-    assert_allclose(plain.parameters, grouped.parameters, rtol=1e-9)
-
-
 def test_what_is_undefined_is_refused(table):
     for budget, more, message in (
         (Budget(np.inf), {}, "budget must be finite"),

@@ -147,26 +147,6 @@ def test_public_numbers_are_refused_by_name():
 EDGES = np.array([1.0, 2.0, 4.0, 8.0])
 
 
-def test_the_scale_is_found_wherever_it_lies(rng):
-    """Half a bin of √2 at n = 20,000 and noise of 100 a bin, over five orders of magnitude."""
-    edges = scale_edges(10.0)
-    for scale in 10.0 ** np.arange(-3, 2):
-        values = scale * np.abs(rng.standard_normal(20_000))
-        counts = np.bincount(np.searchsorted(edges, values), minlength=edges.size + 1)
-        noisy = counts + 100 * rng.standard_normal(counts.size)
-        assert residual_scale(noisy, edges, sample_size=20_000) == pytest.approx(scale, rel=0.1)
-
-
-def test_the_cap_leaves_a_tenth_above_or_what_noise_hides():
-    lengths = np.linspace(0, 1, 10_000)
-    edges = 2.0 ** (np.arange(-32, 1) / 4)
-    counts = np.bincount(np.searchsorted(edges, lengths), minlength=34).astype(float)
-    assert 0.8 < length_cap(counts, edges, noise_std=0.0, sample_size=10_000) <= 1.0
-    hidden = length_cap(counts, edges, noise_std=900.0, sample_size=10_000)
-    assert 0.1 < hidden < 0.9
-    assert length_cap(0 * counts, edges, noise_std=900.0, sample_size=10_000) == 1.0
-
-
 def test_grids_are_geometric_below_their_bounds():
     scales, lengths = scale_edges(3.0), length_edges(5.0)
     assert (scales[0], scales[-1]) == pytest.approx((12.0 * 2.0**-17, 12.0))

@@ -17,23 +17,24 @@ LABELS = np.array([1.0, 9.0, -9.0, -20.0, 1e300])
 
 
 class Streamed:
-    """Samples that are read in chunks of two, and in two parts."""
+    """Rows that are read in chunks, again in every pass."""
 
-    sample_size, dimension = 5, 2
+    def __init__(self, features, labels, size):
+        self.features, self.labels, self.size = features, labels, size
+        self.sample_size, self.dimension = features.shape
 
-    def chunks(self):
-        for first in (0, 2, 4):
-            rows = ROWS[first : first + 2]
-            yield Chunk(rows, LABELS[first : first + 2], row_norms(rows))
+    def chunks(self, first=0, last=None):
+        for at in range(first, last or self.sample_size, self.size):
+            rows = slice(at, min(at + self.size, last or self.sample_size))
+            yield Chunk(self.features[rows], self.labels[rows], row_norms(self.features[rows]))
 
 
 class Parted(Streamed):
     def parts(self):
-        def reader(first, last):
-            rows = ROWS[first:last]
-            return lambda: iter([Chunk(rows, LABELS[first:last], row_norms(rows))])
+        return [lambda: self.chunks(0, 2), lambda: self.chunks(2)]
 
-        return [reader(0, 2), reader(2, 5)]
+
+SAMPLES = [ArraySamples(ROWS, LABELS), Streamed(ROWS, LABELS, 2), Parted(ROWS, LABELS, 2)]
 
 
 def bounded():
@@ -44,7 +45,7 @@ def bounded():
     return features, np.array([1.0, 4.0, -4.0, -4.0, 5 / np.sqrt(2)])
 
 
-@pytest.mark.parametrize("samples", [ArraySamples(ROWS, LABELS), Streamed(), Parted()])
+@pytest.mark.parametrize("samples", SAMPLES)
 def test_rows_and_labels_are_bounded_one_by_one(samples):
     records = Records(samples, 5.0, 4.0)
     assert not records.common_width
@@ -79,13 +80,13 @@ def test_data_within_the_bounds_stay_the_same_object():
     ):
         ((_, labels, _),) = Records(held, *bounds).chunks()
         assert np.shares_memory(labels, held.labels) == same
-    for chunk in Streamed().chunks():
-        kept = Records(Streamed(), 5.0, 4.0)._bounded(chunk)
+    for chunk in SAMPLES[1].chunks():
+        kept = Records(SAMPLES[1], 5.0, 4.0)._bounded(chunk)
         assert_allclose(kept.norms, row_norms(kept.features), rtol=1e-14)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("samples", [ArraySamples(ROWS, LABELS), Streamed(), Parted()])
+@pytest.mark.parametrize("samples", SAMPLES)
 def test_totals_do_not_depend_on_how_samples_come(samples, threads):
     records = Records(samples, 5.0, 4.0, threads=threads)
     assert records.count == 5
@@ -120,7 +121,7 @@ def test_rows_of_a_person_stay_together(rng, persons):
     ("samples", "change", "message"),
     [
         (ArraySamples(ROWS, LABELS), {"groups": [1, 2]}, r"groups must have shape \(5,\)"),
-        (Streamed(), {"groups": np.zeros(5)}, "groups must be None for data sets"),
+        (SAMPLES[1], {"groups": np.zeros(5)}, "groups must be None for data sets"),
         (ArraySamples(ROWS, LABELS), {"feature_norm": 0.0}, "feature_norm must be"),
         (ArraySamples(ROWS, LABELS), {"label_bound": np.inf}, "label_bound must be"),
         ([[1.0]], {}, "samples must"),
@@ -154,20 +155,6 @@ def test_persons_are_kept_as_they_were_looked_at():
 
 N, P = 12_000, 5
 EDGES = np.geomspace(1e-2, 10.0, 12)
-
-
-class StreamedAgain:
-    """The same rows, in chunks that are read again in every pass."""
-
-    sample_size, dimension = N, P
-
-    def __init__(self, samples):
-        self.samples = samples
-
-    def chunks(self):
-        for first in range(0, N, 700):
-            rows = self.samples.features[first : first + 700]
-            yield Chunk(rows, self.samples.labels[first : first + 700], row_norms(rows))
 
 
 @pytest.fixture
@@ -206,7 +193,9 @@ def test_sums_over_kept_rows_are_those_of_a_stream(
     """Sums of 12,000 terms in two orders differ by roundings: far less than 1e-12 of them."""
     monkeypatch.setattr(records, "KEPT_BYTES", kept_bytes)
     held = Records(samples, 9.0, 9.0, common_width=common_width)
-    stream = Records(StreamedAgain(samples), 9.0, 9.0, common_width=common_width)
+    stream = Records(
+        Streamed(samples.features, samples.labels, 700), 9.0, 9.0, common_width=common_width
+    )
     for _ in range(2):
         # The rows kept for one map are not taken for another.
         whitening, theta = np.eye(P) + 0.2 * rng.standard_normal((P, P)), rng.standard_normal(P)

@@ -1,7 +1,6 @@
 """Sums on a grid: exact, of bounded reach for every row, with discrete Gaussian noise that fits."""
 
 import sys
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -41,14 +40,6 @@ def test_rows_within_the_norm_move_by_half_a_unit_and_longer_ones_keep_their_dir
     assert 0.4 * unit < np.max(np.abs(rounded - expected)) <= 0.5 * unit * (1 + 1e-6)
     huge = discrete.round_to_grid([[1e308, -1e308]], norm=1.0)
     assert huge[0, 0] == -huge[0, 1] == round((1 << 20) / np.sqrt(2))
-
-
-@pytest.mark.parametrize("square", [1, 4 * 65_541**2, 10**30])
-@pytest.mark.parametrize("rho", [1e-2, 0.5, 3.7])
-def test_noise_is_the_least_that_keeps_the_budget(square, rho):
-    std = discrete.integer_noise_std(square_sensitivity=square, rho=rho)
-    assert Fraction(square) <= 2 * Fraction(rho) * std**2
-    assert std == 1 or Fraction(square) > 2 * Fraction(rho) * (std - 1) ** 2
 
 
 def test_sensitivity_is_twice_or_once_the_reach():
