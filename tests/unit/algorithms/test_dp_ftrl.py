@@ -236,28 +236,18 @@ def test_the_share_of_clipped_gradients(epochs, batch):
     features, labels = np.zeros((8, 1)), np.zeros(8)
     features[::4], labels[::4] = 1.0, 1e9
     steps = epochs * 8 // batch
-    run = dp_ftrl(
-        ArraySamples(features, labels),
-        mechanism=FTRLMechanism(identity(steps), 0.0, 1.0, 8, epochs, batch),
-        step_size=0.1,
-        rng=generator(),
-        times=[steps],
-    )
+    mechanism = FTRLMechanism(identity(steps), 0.0, 1.0, 8, epochs, batch)
+    samples, options = ArraySamples(features, labels), {"step_size": 0.1, "rng": generator()}
+    run = dp_ftrl(samples, mechanism=mechanism, times=[steps], **options)
     assert run.clipped_fraction.non_private == 0.25
     assert run.iterates.shape == (1, 1)
 
 
 def test_a_start_of_either_sign_shrinks_by_the_ridge_alone():
     """Blank rows: the penalty is all that moves, by the same factor in each of ten steps."""
-    start = np.array([-1e40, 3.0])
-    run = dp_ftrl(
-        ArraySamples(np.zeros((10, 2)), np.zeros(10)),
-        mechanism=QUIET,
-        step_size=0.1,
-        rng=generator(),
-        ridge=0.5,
-        start=start,
-    )
+    start, blank = np.array([-1e40, 3.0]), ArraySamples(np.zeros((10, 2)), np.zeros(10))
+    options = {"step_size": 0.1, "rng": generator(), "ridge": 0.5, "start": start}
+    run = dp_ftrl(blank, mechanism=QUIET, **options)
     assert_allclose(run.iterates[0], 0.95**10 * start, rtol=1e-14)
 
 

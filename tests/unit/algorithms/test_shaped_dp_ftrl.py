@@ -105,19 +105,14 @@ def test_settings_are_runs():
     steps, clips, taus = [0.3, 0.1, 0.3], [1.5, 0.7, math.inf], [0.3, 1.0, 0.0]
     used = [covariances[1], covariances[0], covariances[0]]
     noise = TreeCorrelation().stream(DIMENSION, steps=SIZE - 1, rng=generator(4)).draw(SIZE)
-    averages, clipped = run_settings(
-        features,
-        labels,
-        inverse_norms=[shape.inverse_norms(features) for shape in used],
-        noise=noise,
-        noise_scale=[
-            (tau * clip if tau else 0.0) * np.sqrt(shape.diagonal)
-            for tau, clip, shape in zip(taus, clips, used, strict=True)
-        ],
-        step_size=steps,
-        clip_norm=clips,
-        block=2,
-    )
+    scales = [0.3 * 1.5, 0.7, 0.0]
+    settings = {
+        "inverse_norms": [shape.inverse_norms(features) for shape in used],
+        "noise_scale": [s * np.sqrt(u.diagonal) for s, u in zip(scales, used, strict=True)],
+        "step_size": steps,
+        "clip_norm": clips,
+    }
+    averages, clipped = run_settings(features, labels, noise=noise, block=2, **settings)
     for at in range(3):
         mechanism = mechanism_of(FixedClip(clips[at]), taus[at], covariance=used[at])
         run = run_of((features, labels), mechanism, steps[at], seed=4)
@@ -214,35 +209,23 @@ def test_a_diverging_run_is_kept_as_infinite():
         assert np.all(run.average == np.inf)
 
 
-@pytest.mark.parametrize(("size", "nodes"), [(2, 1), (3, 2), (8, 3), (9, 4), (10, 4)])
-def test_all_rows_but_the_last_are_paid_for(size, nodes):
+@pytest.mark.parametrize(
+    ("correlation", "size", "square"),
+    [
+        *((TreeCorrelation(), size, n) for size, n in ((2, 1), (3, 2), (8, 3), (9, 4), (10, 4))),
+        (IndependentCorrelation(), SIZE, 1.0),
+        (CORRELATIONS[2], SIZE, CORRELATIONS[2].sensitivity(SIZE - 1) ** 2),
+    ],
+)
+def test_all_rows_but_the_last_are_paid_for(correlation, size, square):
     """Of N - 1 gradients one is in that many nodes of the tree, each of sensitivity 2 over τ."""
-    budget = Budget.zcdp(0.3)
-    mechanism = ShapedMechanism.for_budget(
-        budget,
-        covariance=identity_covariance(2),
-        correlation=TreeCorrelation(),
-        clipping=FixedClip(1.0),
-        sample_size=size,
-    )
-    assert mechanism.noise_multiplier == pytest.approx(2 * math.sqrt(nodes) / budget.root)
-    assert mechanism.spent() == pytest.approx(2 * nodes / mechanism.noise_multiplier**2)
-    assert mechanism.spent(neighbours="zero-out") == pytest.approx(mechanism.spent() / 4)
-
-
-def test_a_budget_is_spent_to_the_last():
-    budget = Budget.zcdp(0.2)
-    for correlation in CORRELATIONS:
-        mechanism = ShapedMechanism.for_budget(
-            budget,
-            covariance=shapes()[0],
-            correlation=correlation,
-            clipping=FixedClip(1.0),
-            sample_size=SIZE,
-        )
-        assert mechanism.spent() == pytest.approx(0.2)
-        assert mechanism.spent(neighbours="zero-out") == pytest.approx(0.05)
-    assert mechanism_of(FixedClip(1.0)).spent() == math.inf
+    budget, clipping = Budget.zcdp(0.3), FixedClip(1.0)
+    shape = {"covariance": identity_covariance(2), "clipping": clipping, "sample_size": size}
+    mechanism = ShapedMechanism.for_budget(budget, correlation=correlation, **shape)
+    assert mechanism.noise_multiplier == pytest.approx(2 * math.sqrt(square) / budget.root)
+    assert mechanism.spent() == pytest.approx(0.3)
+    assert mechanism.spent(neighbours="zero-out") == pytest.approx(0.3 / 4)
+    assert mechanism_of(clipping).spent() == math.inf
 
 
 @pytest.mark.parametrize("sizes", [(38, 7), (44, 1), (1, 43, 1), (45,), (7, 37, 1)])
@@ -317,7 +300,7 @@ def test_the_ends_of_ranges_are_taken():
         ),
         (lambda: run_of(data(), mechanism_of(FixedClip(1.0)), 0.0), "step_size"),
         (lambda: ResidualClip(math.inf, *data()), "per_residual must be"),
-        (lambda: ResidualClip(1.0, [[1.1e50]], [1.0]), "features must be"),
+        (lambda: ResidualClip(1.0, [[-1.1e50]], [1.0]), "features must be"),
         (lambda: ResidualClip(1.0, np.ones((2, 1)), np.ones(3)), "labels must have shape"),
         (lambda: ResidualClip(2.0, *data()).clip_norm(np.zeros(3)), "parameters must have shape"),
         (lambda: published_readings(epsilon=1.0, delta=1.5), "delta must be"),
