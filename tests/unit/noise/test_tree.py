@@ -44,17 +44,6 @@ def test_matrices_agree_with_the_covariance_and_the_sensitivity(steps):
     assert tree.tree_sensitivity(steps) ** 2 <= tree.tree_levels(steps) + 1e-9
 
 
-@given(steps=STEPS)
-def test_every_prefix_is_a_sum_of_its_nodes(steps):
-    encoder, decoder = tree.tree_matrices(steps)
-    for count, row in enumerate(np.cumsum(decoder, axis=0), start=1):
-        used = {
-            (int(np.flatnonzero(steps)[0]), int(np.flatnonzero(steps)[-1]) + 1)
-            for steps in encoder[row == 1]
-        }
-        assert used == nodes_of_prefix(count)
-
-
 @pytest.mark.parametrize("steps", [1, 2, 8, 13, 64])
 def test_stream_is_the_decoder_times_its_node_noise(steps, rng):
     noise = tree.TreeNoise(3, rng=rng, steps=steps, std=2.0)
