@@ -70,22 +70,6 @@ def test_iterates_equal_a_plain_loop(epochs, batch, clip):
     assert_array_equal(some.iterates, run.iterates[[1, -2]])
 
 
-def test_dense_decoder_equals_the_toeplitz_one():
-    features, labels = data(200, 2)
-    beta = damped_square_root(200, damping=0.1)
-    sensitivities, paths = [], []
-    for decoder in (beta, dense_matrix(beta)):
-        mechanism = FTRLMechanism(decoder, 1.0, 1.0, 200)
-        sensitivities.append(mechanism.sensitivity)
-        quiet = FTRLMechanism(decoder, 0.0, 1.0, 200)
-        run = dp_ftrl(
-            ArraySamples(features, labels), mechanism=quiet, step_size=0.1, rng=generator()
-        )
-        paths.append(run.iterates)
-    assert sensitivities[0] == pytest.approx(sensitivities[1], rel=1e-12)
-    assert_array_equal(paths[0], paths[1])
-
-
 def implied_white_noise(path, decoder, eta):
     """The white noise behind iterates of data whose gradients are all 0."""
     correlated = -np.diff(path, axis=0, prepend=0.0) / eta
