@@ -109,14 +109,15 @@ def test_long_rows_alone_leave_the_noise_as_it_is(settings: int) -> None:
 
 @pytest.mark.parametrize("dimension", [1, 4, 100])
 def test_the_clip_norm_is_the_constant_in_units_of_the_residual(dimension: int) -> None:
-    mechanism = Mechanism.from_schedule(
-        Polynomial(1.0, 0.5),
-        sample_size=10,
-        dimension=dimension,
-        budget=Budget.zcdp(0.5),
-        clip_constant=[0.3, 2.0],
-    )
+    """Only replaced records are covered: one more would move the later ones."""
+    shape, schedule = {"sample_size": 10, "dimension": dimension}, Polynomial(1.0, 0.5)
+    options = {**shape, "clip_constant": [0.3, 2.0]}
+    mechanism = Mechanism.from_schedule(schedule, budget=Budget.zcdp(0.5), **options)
     assert_allclose(mechanism.clip_norm, np.sqrt(dimension) * np.array([0.3, 2.0]))
+    for relation in ("add-remove", "zero-out"):
+        budget = Budget.zcdp(0.5, neighbours=relation)
+        with pytest.raises(ValueError, match="budget must be for replace-one neighbours"):
+            Mechanism.from_schedule(schedule, budget=budget, **options)
 
 
 @pytest.mark.parametrize(
