@@ -200,8 +200,8 @@ def test_statistics_move_by_their_sensitivities_and_no_more(rng):
             )
         )
     assert np.max(moved) <= 1
-    # The first pair is the worst for eigenvalue and Gram matrix.
-    assert_allclose(moved[0][:2], 1, rtol=1e-3)
+    # The first pair is the worst for eigenvalue and Gram matrix, up to a unit of each of the two.
+    assert_allclose(moved[0][:2], 1, rtol=2 / 1024)
 
 
 @pytest.fixture
