@@ -234,6 +234,8 @@ def test_each_statistic_of_adassp_costs_a_third(samples, without_noise, neighbou
     )
     for std, shift in zip(without_noise, shifts, strict=True):
         assert 0.099 < shift**2 / (2 * std**2) <= 0.1
+    with pytest.raises(ValueError, match="ridge_failure must be"):
+        adassp.sound_adassp(samples, bounds=bounds, budget=budget, ridge_failure=1.0)
 
 
 def test_adassp_is_ridge_regression_on_its_statistics(samples, without_noise):
