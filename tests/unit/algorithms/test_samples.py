@@ -118,6 +118,13 @@ def test_a_row_at_the_bound_is_not_called_safe():
         assert len(found.kept.labels) == kept
 
 
+def test_without_noise_the_tube_is_as_wide_as_rounding(rng):
+    samples = ArraySamples(rng.standard_normal((50, 2)), np.ones(50))
+    found = screen(samples, clip_norm=100.0, gradient_noise_std=0.0, start=np.ones(2), **RUN)
+    longest = np.max(np.linalg.norm(found.centres, axis=1))
+    assert found.radius == pytest.approx(1e-9 * longest, rel=1e-6, abs=0)
+
+
 def chunk_of(features, labels):
     return Chunk(np.array(features), np.array(labels), row_norms(np.array(features)))
 
