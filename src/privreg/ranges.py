@@ -126,8 +126,16 @@ def places(wrong: NDArray[np.bool_]) -> str:
     return f"{found}, columns {listed}{', ...' if columns.size > MOST_COLUMNS else ''}"
 
 
+def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+    """A wrong number; where there are several, none of them: a misplaced array may be data."""
+    return places(wrong) if array.ndim else str(array)
+
+
 def short(value: Any) -> str:
     """A number or a text; of anything that holds others its type and size, since it may be data."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+        # A record of a structured array is such a scalar.
+        value = value.item()
     if isinstance(value, int) and value.bit_length() > 128:
         # Python writes none of more than 4,300 digits.
         return f"one of {value.bit_length()} bits"

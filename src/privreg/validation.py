@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import frozen
-from privreg.ranges import between, inside, outside, places, range, short
+from privreg.ranges import between, entry, inside, outside, places, range, short
 
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def require_real(
     Raises
     ------
     ValueError
-        "name must be ..., got ...", with the first entry that is out of range.
+        "name must be ..., got ...", with the number, or where in an array others are.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def require_real(
     array = _floats(name, value)
     if inside(array, above, least, below, most, infinite):
         return array
-    found = array[outside(array, above, least, below, most, infinite)].flat[0]
+    found = entry(array, outside(array, above, least, below, most, infinite))
     expected = range(above, least, below, most, infinite)
     raise ValueError(f"{name} must be {expected}, got {found}")
 
@@ -192,16 +192,15 @@ def require_counts(
     --------
     >>> require_counts("times", [1, 2.5])
     Traceback (most recent call last):
-    ValueError: times must be whole numbers, got 2.5
+    ValueError: times must be whole numbers, got others in 1 of 2 rows
     """
     # Without a bound, what 64 bits hold.
     array = require_real(
         name, value, least=least, most=most, below=2.0**63 if most is None else None
     )
-    if not np.all(array == np.floor(array)):
-        raise ValueError(
-            f"{name} must be whole numbers, got {array[array != np.floor(array)].flat[0]}"
-        )
+    broken = array != np.floor(array)
+    if np.any(broken):
+        raise ValueError(f"{name} must be whole numbers, got {entry(array, broken)}")
     # From the value itself, since doubles do not hold every whole number beyond 2^53.
     return np.asarray(value).astype(np.int64)
 

@@ -14,6 +14,7 @@ from privreg.noise.correlations import Correlation
 from privreg.noise.covariance import NoiseCovariance
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+from privreg.ranges import short
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -149,7 +150,7 @@ class ShapedMechanism(Rebuilt):
         object.__setattr__(self, "noise_multiplier", multiplier)
         if not isinstance(self.clipping, (FixedClip, ResidualClip)):
             raise ValueError(
-                f"clipping must be a FixedClip or a ResidualClip, got {self.clipping!r}"
+                f"clipping must be a FixedClip or a ResidualClip, got {short(self.clipping)}"
             )
         if isinstance(self.clipping, FixedClip):
             if isinf(self.clipping.clip_norm) and multiplier > 0:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from privreg.ranges import short
+
 # Title, head of a table, its rows, and sentences.
 Part = tuple[str, tuple[str, ...] | None, list[tuple[str, ...]], list[str]]
 TABLE = "border-collapse:collapse;margin:.5em 0;font-variant-numeric:tabular-nums"
@@ -23,7 +25,7 @@ def require_names(names: Sequence[str], *, size: int) -> Sequence[str]:
     """A text for each coefficient."""
     listed = isinstance(names, (list, tuple)) and len(names) == size
     if not listed or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"names must be {size} texts, got {names!r}")
+        raise ValueError(f"names must be {size} texts, got {short(names)}")
     return names
 
 

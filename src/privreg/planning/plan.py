@@ -17,7 +17,7 @@ from privreg.planning.search import search
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
 from privreg.privacy.budget import Budget
-from privreg.validation import require_choice, require_flag, require_instance
+from privreg.validation import require_choice, require_flag, require_instance, short
 
 Objective = Literal["excess_risk", "parameter_error", "interval_length"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -73,7 +73,7 @@ def plan_run(
     """
     stated: Any = (problems,) if isinstance(problems, Problem) else problems
     if not isinstance(stated, Sequence) or not stated:
-        raise ValueError(f"problems must have at least one entry of a list, got {problems!r}")
+        raise ValueError(f"problems must have at least one entry of a list, got {short(problems)}")
     stated = tuple(stated)
     for problem in stated:
         require_instance("problems", problem, Problem)
@@ -164,7 +164,7 @@ def names_of(methods: Any) -> list[str]:
     if methods is None:
         return list(known)
     if not isinstance(methods, Iterable) or isinstance(methods, (str, bytes)):
-        raise ValueError(f"methods must be a list of names, got {methods!r}")
+        raise ValueError(f"methods must be a list of names, got {short(methods)}")
     names = list(methods)
     if not names:
         raise ValueError("methods must name at least one, got none")

@@ -165,9 +165,9 @@ class GradientDescentLaw(Immutable):
         if ORDINARY[0] <= moved <= ORDINARY[1] and inside(pull, least=ORDINARY[0], below=2.0):
             return (self.eigenvectors * (moved**2 / _gap(pull))) @ self.eigenvectors.T
         if not np.all((self.eigenvalues > 0) & (pull < 2)):
-            furthest = max(self.contraction, key=abs)
-            words = "step_size must put every 1 - step_size * eigenvalue in (-1, 1)"
-            raise ValueError(f"{words}, got {furthest:.6g}")
+            raise ValueError(
+                "step_size must put every 1 - step_size * eigenvalue in (-1, 1), got others"
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
             (step, unit), (noise, more) = in_unit(step), in_unit(noise)

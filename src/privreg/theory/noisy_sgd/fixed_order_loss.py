@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy.gaussian import RELATIVE, renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, diagonal_matrix
+from privreg.ranges import short
 from privreg.sums import inner_product
 from privreg.validation import (
     require_answer,
@@ -102,7 +103,9 @@ def fixed_order_divergence(
     other_labels = require_records("replacement_labels", replacement_labels, shape=where.shape)
     releases = require_counts("release_steps", release_steps, least=1, most=count)
     if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
-        raise ValueError(f"release_steps must be ascending within [1, {count}], got {releases}")
+        raise ValueError(
+            f"release_steps must be ascending within [1, {count}], got {short(releases)}"
+        )
     gradient_noise_std = require_number("gradient_noise_std", gradient_noise_std, above=0)
     ridge = require_number("ridge", ridge, least=0)
     order = require_number("order", order, above=0)

@@ -81,9 +81,7 @@ class Population(Immutable):
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
-            raise ValueError(
-                f"second_moment must be positive semidefinite, got eigenvalue {eigenvalues[0]:.3g}"
-            )
+            raise ValueError("second_moment must be positive semidefinite, got another matrix")
         origin = np.zeros_like(self.target)
         if start is not None:
             limits = {"least": -1e30, "most": 1e30}

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.ranges import short
 from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.theory.noisy_sgd.population import Population, estimated_population
@@ -267,7 +268,7 @@ def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -
         steps = [sample_size]
     wanted = np.atleast_1d(require_counts("steps", steps, least=1, most=sample_size))
     if wanted.ndim != 1 or wanted.size == 0 or np.any(np.diff(wanted) <= 0):
-        raise ValueError(f"steps must be ascending whole numbers, got {steps}")
+        raise ValueError(f"steps must be ascending whole numbers, got {short(steps)}")
     if release == "last" and wanted.size > 1:
         raise ValueError(f"steps must be one number for the release 'last', got {wanted.size}")
     return wanted.astype(np.float64)
