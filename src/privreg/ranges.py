@@ -133,17 +133,24 @@ def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 def short(value: Any) -> str:
     """A number or a text; of anything that holds others its type and size, since it may be data."""
-    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+    if isinstance(value, np.generic):
         # A record of a structured array is such a scalar.
         value = value.item()
     if isinstance(value, int) and value.bit_length() > 128:
         # Python writes none of more than 4,300 digits.
         return f"one of {value.bit_length()} bits"
     if not isinstance(value, PLAIN):
-        kind = type(value).__name__
-        shape = getattr(value, "shape", None)
-        size = f" of shape {shape}" if isinstance(shape, tuple) else ""
-        size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
-        return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}{size}"
+        return sort(value)
     text = repr(value)
     return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def sort(value: Any) -> str:
+    """Type and size, where what was expected is no number and no text."""
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    size = f" of shape {shape}" if isinstance(shape, tuple) and shape else ""
+    size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
+    return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}{size}"

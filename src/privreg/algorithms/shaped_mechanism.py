@@ -22,7 +22,6 @@ from privreg.validation import (
     require_frozen,
     require_instance,
     require_number,
-    require_records,
 )
 
 # Steps, norms and noise up to here stay far from overflow in every product.
@@ -74,8 +73,8 @@ class ResidualClip(Immutable):
     def __post_init__(self) -> None:
         within = {"least": -LARGEST, "most": LARGEST}
         require_number("per_residual", self.per_residual, least=1 / LARGEST, most=LARGEST)
-        features = require_records("features", self.features, shape=(None, None), **within)
-        labels = require_records("labels", self.labels, shape=(len(features),), **within)
+        features = require_array("features", self.features, shape=(None, None), **within)
+        labels = require_array("labels", self.labels, shape=(len(features),), **within)
         for name, array in {"features": features, "labels": labels}.items():
             object.__setattr__(self, name, require_frozen(name, array, shape=array.shape))
 

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 from privreg.estimators.layout import require_names
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.privacy.budget import Budget
-from privreg.validation import require_array, require_instance, short
+from privreg.validation import require_array, require_instance, sort
 
 FloatArray = NDArray[np.float64]
 SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
@@ -211,7 +211,7 @@ def draw_budget(spending: Sequence[tuple[str, Budget]], axes: Any) -> None:
 def require_axes(axes: Any) -> Any:
     """Axes that can be drawn on."""
     if not hasattr(axes, "plot") or not hasattr(axes, "barh"):
-        raise ValueError(f"axes must be Matplotlib's, got {short(axes)}")
+        raise ValueError(f"axes must be Matplotlib's, got {sort(axes)}")
     return axes
 
 

@@ -391,6 +391,7 @@ def require_names(
     values: Mapping[str, float], known: Iterable[str], *, needed: Iterable[str]
 ) -> None:
     """Names of settings, all that are needed and none that is unknown."""
+    require_instance("settings", values, Mapping)  # type: ignore[type-abstract]
     known, needed = list(known), list(needed)
     for name in values:
         if name not in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -163,9 +164,11 @@ def names_of(methods: Any) -> list[str]:
     known = registry.searched()
     if methods is None:
         return list(known)
-    if not isinstance(methods, Iterable) or isinstance(methods, (str, bytes)):
-        raise ValueError(f"methods must be a list of names, got {short(methods)}")
-    names = list(methods)
+    listable = isinstance(methods, Iterable) and not isinstance(methods, (str, bytes))
+    names = list(methods) if listable else [None]
+    if not all(isinstance(each, str) and get_close_matches(each, known) for each in names):
+        listed = ", ".join(known)
+        raise ValueError(f"methods must be a list of names, {listed}, got {short(methods)}")
     if not names:
         raise ValueError("methods must name at least one, got none")
     for name in names:

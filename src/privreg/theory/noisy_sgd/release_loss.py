@@ -33,7 +33,6 @@ from privreg.validation import (
     require_flag,
     require_instance,
     require_number,
-    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -159,9 +158,9 @@ def release_loss(
     lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21) and (24), in their exact
     variants.
     """
-    rows = require_records("features", features, shape=(None, None), **WITHIN)
+    rows = require_array("features", features, shape=(None, None), **WITHIN)
     n, d = rows.shape
-    targets = require_records("labels", labels, shape=(n,), **WITHIN)
+    targets = require_array("labels", labels, shape=(n,), **WITHIN)
     index = require_count("record", record, least=0)
     if index >= n:
         raise ValueError(f"record must be less than {n}, the number of records, got {index}")
@@ -169,8 +168,8 @@ def release_loss(
         given, given_label = replacement
     except (TypeError, ValueError):
         raise ValueError("replacement must be features and a label, got another object") from None
-    other = require_records("replacement", given, shape=(d,), **WITHIN)
-    other_label = float(require_records("replacement", given_label, shape=(), **WITHIN))
+    other = require_array("replacement", given, shape=(d,), **WITHIN)
+    other_label = float(require_array("replacement", given_label, shape=(), **WITHIN))
     require_flag("shuffled", shuffled)
     noise = require_number("gradient_noise_std", gradient_noise_std, above=0)
     alpha = require_number("order", order, above=1)
