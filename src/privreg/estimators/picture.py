@@ -8,14 +8,13 @@ units of the label at features of 0, is left to the table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privreg.estimators.layout import require_names
+from privreg.estimators.layout import escape, require_names
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.privacy.budget import Budget
 from privreg.validation import require_array, require_instance, sort

@@ -165,7 +165,7 @@ def names_of(methods: Any) -> list[str]:
     if methods is None:
         return list(known)
     listable = isinstance(methods, Iterable) and not isinstance(methods, (str, bytes))
-    names = list(methods) if listable else [None]
+    names: list[Any] = list(methods) if listable else [None]
     if not all(isinstance(each, str) and get_close_matches(each, known) for each in names):
         listed = ", ".join(known)
         raise ValueError(f"methods must be a list of names, {listed}, got {short(methods)}")
