@@ -41,7 +41,7 @@ KNOWN = re.compile(
 # Of these there is more to say than where the cells are.
 RESHAPE = "Reshape your data to rows and columns"
 # Names of types of numbers in NumPy, pandas, Arrow and Polars; NumPy would make numbers of dates.
-NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null)")
+NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|bool)")
 
 
 def unquoted(call: Callable[[], T], **data: Any) -> T:
@@ -129,8 +129,8 @@ def _types(name: str, value: Any) -> list[str]:
 
 
 def _is_real(kind: type) -> bool:
-    numbers = issubclass(kind, (Real, Decimal, np.floating, np.integer))
-    return numbers and not issubclass(kind, (bool, np.timedelta64))
+    numbers = issubclass(kind, (Real, Decimal, np.floating, np.integer, np.bool_))
+    return numbers and not issubclass(kind, np.timedelta64)
 
 
 def _names(value: Any) -> Any:
