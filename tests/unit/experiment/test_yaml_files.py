@@ -17,6 +17,12 @@ WRONG = {
     "no date": (b"a: 2020-99-99\n", "must be YAML"),
     "a tag": (b"a: !!python/name:os.system\n", "line 1: must be YAML"),
     "an alias": (b"a: *x\n", "must be YAML"),
+    "aliases in aliases": (
+        b"a: &a [1]\n"
+        + b"".join(b"%c: &%c [%s]\n" % (k, k, b"*%c, " % (k - 1) * 9) for k in b"bcdefg"),
+        "at most 100,000 values",
+    ),
+    "an alias of itself": (b"a: &a [*a]\n", "at most 100,000 values"),
     "depth": (b"a: " + b"[" * 5000, "must be YAML"),
 }
 
