@@ -13,6 +13,11 @@ WRONG = {
     "a bracket": (b"a: [1\n", "must be YAML"),
     "a key twice": (b"a: 1\nb: 2\na: 3\n", "line 1: the key 'a' is there twice"),
     "a tag": (b"a: !!python/name:os.system\n", "line 1: must be YAML"),
+    "aliases in aliases": (
+        b"a: &a [1]\n"
+        + b"".join(b"%c: &%c [%s]\n" % (k, k, b"*%c, " % (k - 1) * 9) for k in b"bcdefg"),
+        "at most 100,000 values",
+    ),
     "depth": (b"a: " + b"[" * 5000, "must be YAML"),
 }
 
