@@ -15,7 +15,9 @@ from privreg.command_line.main import main
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("name", ["names.md", "your-own-table.md", "private-intervals.md"])
+@pytest.mark.parametrize(
+    "name", ["names.md", "prediction.md", "your-own-table.md", "private-intervals.md"]
+)
 def test_the_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = doctest.testfile(str(DOCS / name), module_relative=False, encoding="utf-8")

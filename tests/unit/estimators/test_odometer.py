@@ -145,7 +145,7 @@ def test_what_cannot_be_added_is_refused():
 def test_a_grid_is_counted_through_its_clones():
     odometer = Odometer()
     grid = GridSearchCV(
-        regression(odometer=odometer), {"target": ["robust", "least_squares"]}, cv=3
+        regression(odometer=odometer, unit="row"), {"target": ["robust", "least_squares"]}, cv=3
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
