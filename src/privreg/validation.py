@@ -140,10 +140,6 @@ def require_array(
     return _contiguous(array)
 
 
-# Another name of it.
-require_records = require_array
-
-
 def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
     """As `require_array` of shape (n, dimension), where a table of no rows is one like others.
 

@@ -123,14 +123,13 @@ class PrivateLinearRegression(FittedRegression):
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
-    Guarantee
-    ---------
-    The fitted object, all of its attributes together, keeps the budget under its relation, of rows,
-    or of persons with all their rows where `groups` are given: ρ-zCDP with the ρ of `privacy_`, and
-    √(2ρ)-Gaussian DP where its μ is finite. All noise is Gaussian then, its shares fixed
-    beforehand: a stated (ε, δ) is met exactly, by more ρ than zCDP alone would allow
-    (`Budget.gaussian`). Under replace-one and zero-out
-    neighbours the number of records is public; the blank record of zero-out is a row of zeros in
+    Notes
+    -----
+    **Guarantee.** The fitted object, all of its attributes together, keeps the budget under its
+    relation, of rows, or of persons with all their rows where `groups` are given: ρ-zCDP with the ρ
+    of `privacy_`, and √(2ρ)-Gaussian DP where its μ is finite. All noise is Gaussian then, its
+    shares fixed beforehand: a stated (ε, δ) is met exactly, by more ρ than zCDP alone would allow
+    (`Budget.gaussian`). Under replace-one and zero-out neighbours the number of records is public; the blank record of zero-out is a row of zeros in
     the units of the bounds, its entry for the intercept included, and no row of zeros of the table.
     Under add-remove the number of rows is private, from none on. An exception depends on the data
     where they hold what is no finite number; one that comes after noise was drawn says that its

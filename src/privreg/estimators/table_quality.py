@@ -13,10 +13,10 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.validation import (
+    require_array,
     require_flag,
     require_instance,
     require_number,
-    require_records,
     require_rng,
 )
 
@@ -121,7 +121,7 @@ def private_quality(
         raise ValueError("columns must be one or more, got none")
     bounded = np.array([require_flag(f"columns[{name!r}]", each) for name, each in columns.items()])
     kinds = 1 if np.shape(counts)[1:] == (1,) else 2
-    exact = require_records("counts", counts, shape=(len(columns), kinds), least=0, most=1e15)
+    exact = require_array("counts", counts, shape=(len(columns), kinds), least=0, most=1e15)
     n = require_number("sample_size", sample_size, least=1, most=1e15)
     twice = require_budget(budget).neighbours is not Neighbours.ADD_REMOVE and kinds == 2
     sensitivity = float(np.sqrt(np.sum(1 + bounded * twice)))

@@ -24,7 +24,6 @@ from privreg.validation import (
     require_count,
     require_instance,
     require_number,
-    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -146,7 +145,7 @@ def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableSc
         Distance of the label's bounds, more than 0 and at most 1e16.
     """
     distance = require_number("width", width, above=0, most=1e16)
-    records, first, second, errors = require_records(
+    records, first, second, errors = require_array(
         "sums", sums, shape=(4,), least=-1e30, most=1e30
     ).tolist()
     noise = require_array("noise_stds", noise_stds, shape=(4,), least=0, most=1e30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,9 @@ def test_truth_values_are_zeros_and_ones():
 def test_names_of_columns_are_the_cause():
     for names, cause in ((["a", "a"], "'a' 2 times"), (["a", 1], "['int', 'str']")):
         assert cause in refusal(model().fit, pandas.DataFrame(X, columns=names), Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "PrivateLinearRegression" in model()._repr_html_()
     assert "np.matrix is not supported" in refusal(model().fit, np.matrix(X), Y)
     summary = model().fit(pandas.DataFrame(X, columns=["a\x1b[1m", "b"]), Y).summary()
     assert all(
