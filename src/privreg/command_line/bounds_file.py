@@ -13,6 +13,7 @@ import yaml
 NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 # What a template has in place of categories.
 BLANK = ["FIRST", "SECOND"]
+KEY = ["categories"]
 
 
 class _Number(str):
@@ -33,9 +34,8 @@ def read_bounds(path: Path) -> dict[str, Any]:
     kind, data = "JSON" if path.suffix == ".json" else "YAML", path.read_bytes()
     try:
         if kind == "JSON":
-            found = json.loads(
-                data, object_pairs_hook=_once, parse_int=_Number, parse_float=_Number
-            )
+            as_written: Any = {"parse_int": _Number, "parse_float": _Number}
+            found = json.loads(data, object_pairs_hook=_once, **as_written)
         else:
             # Aliases could make a short file endless.
             if any(isinstance(each, yaml.AliasToken) for each in yaml.scan(data)):
@@ -44,9 +44,8 @@ def read_bounds(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         # What the parsers say quotes the file, which may be a table by mistake.
         mark = getattr(error, "problem_mark", None)
-        line = getattr(error, "lineno", None) if mark is None else mark.line + 1
-        where = "another file" if line is None else f"a fault in line {line}"
-        raise ValueError(f"bounds must be {kind} in UTF-8, got {where}") from None
+        where = "" if mark is None else f" in line {mark.line + 1}"
+        raise ValueError(f"bounds must be {kind} in UTF-8, got a fault{where}") from None
     if not isinstance(found, dict):
         raise ValueError("bounds must be a mapping from columns to bounds, got none")
     return {name: _declaration(name, written) for name, written in found.items()}
@@ -55,15 +54,11 @@ def read_bounds(path: Path) -> dict[str, Any]:
 def _declaration(name: str, written: Any) -> Any:
     if isinstance(written, list) and [type(each) for each in written] == [_Number] * 2:
         return [float(each) for each in written]
-    listed = written.get("categories") if isinstance(written, dict) else None
-    if (
-        isinstance(listed, list)
-        and len(written) == 1
-        and all(isinstance(each, (str, bool)) for each in listed)
-        and listed != BLANK
-    ):
+    listed = written["categories"] if isinstance(written, dict) and [*written] == KEY else None
+    texts = listed if isinstance(listed, list) and listed != BLANK else [None]
+    if all(isinstance(each, (str, bool)) for each in texts):
         # JSON has truth values: as in a column, `true` and `false`.
-        return {"categories": [str(e).lower() if isinstance(e, bool) else str(e) for e in listed]}
+        return {"categories": [str(e).lower() if isinstance(e, bool) else str(e) for e in texts]}
     found = f"a list of {len(written)}" if isinstance(written, list) else "another"
     raise ValueError(
         f"bounds of {name!r} must be [low, high], two plain numbers such as 2030 and 0.5, or "

@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Self
@@ -15,18 +15,14 @@ from typing import Any, Self
 from privreg.command_line.main import shown
 from privreg.estimators.odometer import Odometer
 
+NEW = "a new file that can be written"
+
 
 class Record(Odometer):
     """Writes what is spent to `--output` before noise is drawn, and the whole result after it.
 
-    Its files are new: each is created before noise is drawn, or nothing is spent, so that of two
-    runs with one output the second is refused. As a context, it says of a later error where the
-    budget is recorded.
-
-    Parameters
-    ----------
-    options : Namespace
-        With `delta`, `output` and perhaps `report`.
+    Both files are created before noise is drawn, or nothing is spent: of two runs with one output
+    the second is refused. As a context, it says of a later error where the budget is recorded.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -36,10 +32,9 @@ class Record(Odometer):
         self._files: dict[str, Path] = {name: path for name, path in named.items() if path}
         for name, path in self._files.items():
             # A device, a folder and a link to nothing are there as well.
-            there = os.path.lexists(path)
+            there = ", which is there already" if os.path.lexists(path) else ""
             if there or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-                found = f"{str(path)!r}{', which is there already' if there else ''}"
-                raise ValueError(f"{name} must be a new file that can be written, got {found}")
+                raise ValueError(f"{name} must be {NEW}, got {str(path)!r}{there}")
         places = {path.parent.resolve() / path.name for path in self._files.values()}
         if len(places) < len(self._files):
             raise ValueError(f"--report must be another file than --output, got {str(path)!r}")
@@ -48,33 +43,22 @@ class Record(Odometer):
         """Count a fit, and create its files."""
         # The token tells one unfinished fit from another.
         known = {"privacy": privacy_as_json(fit, delta=self._delta), "unfinished": token_hex(16)}
-        super().add(fit)
-        made: list[Path] = []
-        try:
+        with ExitStack() as undo:
             for name, path in self._files.items():
-                _write(path, as_text(known) if name == "--output" else "")
-                made.append(path)
-        except OSError as error:
-            self._costs.clear()
-            for each in made:
-                each.unlink()
-            raise ValueError(
-                f"{name} must be a new file that can be written, got {str(path)!r}: "
-                f"{error.strerror}"
-            ) from None
+                try:
+                    _write(path, as_text(known) if name == "--output" else "")
+                except OSError as error:
+                    found = f"{str(path)!r}: {error.strerror}"
+                    raise ValueError(f"{name} must be {NEW}, got {found}") from None
+                undo.callback(path.unlink)
+            super().add(fit)
+            undo.pop_all()
         if "--output" not in self._files:
             spent = f"rho = {fit.rho:.4g} is spent and recorded nowhere"
             warnings.warn(f"{spent}: --output would write it to a file", UserWarning, stacklevel=2)
 
     def finish(self, said: str, **written: Callable[[], str]) -> None:
-        """Write the files and print what is said, which also happens where files fail.
-
-        Parameters
-        ----------
-        said : str
-        written : callable
-            Text of each file that was asked for, by the name of its option.
-        """
+        """Write the files, by the names of their options; print what is said even if that fails."""
         faults = []
         for name, path in reversed(self._files.items()):
             beside = path.with_name(f".{token_hex(8)}")
@@ -82,10 +66,11 @@ class Record(Odometer):
                 _write(beside, written[name.removeprefix("--")]())
                 beside.replace(path)
             except (OSError, ValueError) as error:
-                with suppress(OSError):
-                    beside.unlink()
                 why = getattr(error, "strerror", None) or error
                 faults.append(f"{name} could not be written to {str(path)!r}: {why}")
+            finally:
+                with suppress(OSError):
+                    beside.unlink()
         print(shown(said, "\n"), flush=True)
         if faults:
             raise ValueError("; ".join(faults))
@@ -96,10 +81,11 @@ class Record(Odometer):
     def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
         if error is None or not self._costs:
             return
-        if (report := self._files.get("--report")) and not report.read_bytes():
-            report.unlink()
         if output := self._files.get("--output"):
             error.add_note(f"rho = {self.total.rho:.4g} is spent, and recorded in {str(output)!r}")
+        with suppress(KeyError, OSError):
+            if not (report := self._files["--report"]).stat().st_size:
+                report.unlink()
 
 
 def as_text(value: dict[str, Any]) -> str:

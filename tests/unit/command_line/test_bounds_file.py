@@ -37,43 +37,23 @@ def test_json_says_the_same(tmp_path):
     assert found == {"a": [0, 1.5], "c": {"categories": ["1", "1.0", "true"]}}
 
 
+NEITHER = """["10", "300"]; [10, "300"]; [10, null]; [10, 100, 300]; [10]; []; 10; null; [[0, 1]]
+["town", "coast"]; [true, false]; [NaN, 1]; {"low": 10, "high": 300}; {"categories": "a"}; {}
+{"categories": [["a"]]}; {"categories": ["FIRST", "SECOND"]}; {"categories": ["a"], "low": 0}"""
+NO_NUMBERS = """[1,900, 2,030]; [10 m2, 300 m2]; [10, 3OO]; [2020-01-01, 2021-01-01]; [0, .inf]
+[LOW, 9]; [1_0, 9]; [0x20, 99]; [1:30, 2:30]"""
+
+
+@pytest.mark.parametrize("written", NEITHER.replace("\n", "; ").split("; "))
 @pytest.mark.parametrize("ending", ["yaml", "json"])
-@pytest.mark.parametrize(
-    "written",
-    [
-        '["10", "300"]',
-        '[10, "300"]',
-        "[10, null]",
-        "[10, 100, 300]",
-        "[10]",
-        "[]",
-        "10",
-        "[[0, 1]]",
-        '["town", "coast"]',
-        "[true, false]",
-        '{"low": 10, "high": 300}',
-        '{"categories": "a"}',
-        '{"categories": [["a"]]}',
-        '{"categories": ["FIRST", "SECOND"]}',
-        "[NaN, 1]",
-        "{}",
-        "null",
-        '{"categories": ["a", "b"], "low": 0}',
-    ],
-)
 def test_what_says_neither_range_nor_categories_is_refused(tmp_path, ending, written):
     with pytest.raises(ValueError, match=r"bounds of 'size' must be .low, high., two plain"):
         read(tmp_path, f'{{"size": {written}}}', ending)
 
 
-@pytest.mark.parametrize(
-    "written",
-    ["[1,900, 2,030]", "[10 m2, 300 m2]", "[10, 3OO]", "[2020-01-01, 2021-01-01]", "[0, .inf]",
-     "[1_0, 0x20]", "[1:30, 2:30]", "[LOW, HIGH]"],
-)  # fmt: skip
+@pytest.mark.parametrize("written", NO_NUMBERS.replace("\n", "; ").split("; "))
 def test_numbers_are_plain(tmp_path, written):
-    with pytest.raises(ValueError, match=r"bounds of 'size' must be .low, high., two plain"):
-        read(tmp_path, f"size: {written}\n")
+    test_what_says_neither_range_nor_categories_is_refused(tmp_path, "yaml", written)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +66,10 @@ def test_numbers_are_plain(tmp_path, written):
         ("[1]", "json", "bounds must be a mapping from columns"),
         ("", "yaml", "bounds must be a mapping from columns"),
         ("a: &a [0, 1]\nb: *a\n", "yaml", "must be written out, got a YAML alias"),
-        ("[" * 100_000, "yaml", "bounds must be YAML in UTF-8, got another file"),
-        ("[" * 100_000, "json", "bounds must be JSON in UTF-8, got another file"),
+        ("[" * 100_000, "yaml", "bounds must be YAML in UTF-8, got a fault$"),
+        ("[" * 100_000, "json", "bounds must be JSON in UTF-8, got a fault$"),
         ("name: secret: 3\n", "yaml", "bounds must be YAML in UTF-8, got a fault in line 1$"),
-        ('{"a": secret}', "json", "bounds must be JSON in UTF-8, got a fault in line 1$"),
+        ('{"a": secret}', "json", "bounds must be JSON in UTF-8, got a fault$"),
         ("a: [0, 1\n", "yaml", "bounds must be YAML in UTF-8, got a fault in line 2"),
     ],
 )

@@ -257,20 +257,12 @@ def test_files_say_the_unit_and_old_ones_are_of_rows(files):
     assert odometer.total.unit == "row"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"seeded": True},
-        {"rho": None},
-        {"rho": -1},
-        {"rho": 0.4},
-        {"rho": float("inf")},
-        {"spent": []},
-        {"spent": [{"on": "all", "rho": float("inf")}], "rho": float("inf")},
-        {"spent": [{"on": "all", "rho": 1e308}] * 2},
-        {"unit": "cell"},
-    ],
-)
+SUMS = [[], [float("inf")], [1e308] * 2, [0.4], [0.5 + 1e-9]]
+CHANGES = [{"spent": [{"on": "all", "rho": rho} for rho in sums]} for sums in SUMS]
+CHANGES += [{"seeded": True}, {"unit": "cell"}, {"rho": None}, {"rho": -1}, {"rho": float("inf")}]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_files_without_a_finite_cost_are_refused(files, change):
     found = json.loads(files[0].read_text())
     files[0].write_text(json.dumps({"privacy": {**found["privacy"], **change}}))
