@@ -33,7 +33,8 @@ def test_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     (declared,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     Path("bounds.yaml").write_text(declared)
     commands = re.findall(r"^    privreg (.*)$", text, re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["plan", "fit", "score", "odometer"]
+    names = [command.split()[0] for command in commands]
+    assert names == ["plan", "bounds", "fit", "score", "odometer"]
     for command in commands:
         assert not main(shlex.split(command))
     assert "huber" in capsys.readouterr().out
