@@ -148,6 +148,7 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
             for part in ("sampling", "privacy")
         },
         "estimates": model.target,
+        "warnings": model.warnings_,
         "level": level,
         "target": intervals.target,
         "records": None
