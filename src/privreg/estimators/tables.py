@@ -15,6 +15,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, ClassVar, Protocol, runtime_checkable
+from weakref import finalize
 
 import numpy as np
 from joblib import wrap_non_picklable_objects
@@ -163,6 +164,7 @@ class _ParsedTable:
 
         self.schema = pa.schema([(str(k), pa.float64()) for k in range(width)])
         self.row_count, self._file = 0, TemporaryFile()  # noqa: SIM115
+        finalize(self, self._file.close)
         self._blocks: list[tuple[int, tuple[int, int]]] = []
         for columns in batches:
             block = np.stack(columns)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import multiprocessing
 import pickle
-import pickletools
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,7 @@ def folder(rng, tmp_path):
     place = rng.choice(["town", "coast"], ROWS)
     price = 2 * size + 80 * (place == "coast") + rng.normal(0, 20, ROWS)
     size[::100] = np.nan
-    weight = rng.uniform(0, 3, ROWS)
+    weight = rng.uniform(0, 2.04, ROWS)
     table = pa.table({"price": price, "size": size, "place": place, "weight": weight})
     for k in range(4):
         part = table.slice(k * ROWS // 4, ROWS // 4)
@@ -76,37 +76,26 @@ def test_workers_give_the_same_bits(model, folder, target, weight):
     np.testing.assert_array_equal(numbers(model, folder, executor=Posted(), weight=weight), alone)
 
 
-def test_processes_and_threads_are_executors(model, folder):
-    alone = numbers(model, folder)
-    # Processes of their own: what is inherited by a fork is not sent.
-    spawned = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
-    for executor in (spawned, ThreadPoolExecutor(3)):
-        with executor:
-            np.testing.assert_array_equal(numbers(model, folder, executor=executor), alone)
-
-
-def test_a_cluster_of_dask_is_one(model, folder):
+@contextmanager
+def dask():
     distributed = pytest.importorskip("distributed")
-    alone = numbers(model, folder)
     local = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with (
         distributed.LocalCluster(processes=False, **local) as cluster,
         distributed.Client(cluster) as client,
     ):
-        found = numbers(model, folder, executor=client.get_executor())
-    np.testing.assert_array_equal(found, alone)
+        yield client.get_executor()
 
 
-def opcodes(sent):
-    """What a pickle holds, the pickles within it too."""
-    found = io.StringIO()
-    pickletools.dis(sent, out=found)
-    inside = [each for op, each, _ in pickletools.genops(sent) if isinstance(each, bytes)]
-    return "".join([found.getvalue(), *map(opcodes, filter(is_pickle, inside))])
+# Processes of their own: what is inherited by a fork is not sent.
+SPAWNED = partial(ProcessPoolExecutor, 2, multiprocessing.get_context("spawn"))
 
 
-def is_pickle(value):
-    return value[:1] == b"\x80" and value[-1:] == b"."
+@pytest.mark.parametrize("executors", [SPAWNED, partial(ThreadPoolExecutor, 3), dask])
+def test_processes_threads_and_dask_are_executors(model, folder, executors):
+    alone = numbers(model, folder)
+    with executors() as executor:
+        np.testing.assert_array_equal(numbers(model, folder, executor=executor), alone)
 
 
 def test_noise_is_drawn_here_alone(model, folder, monkeypatch):
@@ -119,10 +108,9 @@ def test_noise_is_drawn_here_alone(model, folder, monkeypatch):
     model.fit_table(folder, label="price", executor=posted)
     assert began == [1]
     assert len(posted.sent) > 100
-    assert not [each for each in posted.sent if "numpy.random" in opcodes(each)]
-    # The check sees a generator where there is one.
-    held = pickle.dumps(("task", pickle.dumps(np.random.default_rng(1))))
-    assert "numpy.random" in opcodes(held)
+    # Pickles within pickles hold names as they are.
+    assert not [each for each in posted.sent if b"numpy.random" in each]
+    assert b"numpy.random" in pickle.dumps(("task", pickle.dumps(np.random.default_rng(1))))
 
 
 def test_rows_stay_where_they_are(model, folder):
@@ -141,7 +129,7 @@ def test_rows_stay_where_they_are(model, folder):
 def test_a_task_carries_its_own_part_alone(model, folder):
     """What is sent does not grow with the number of files."""
     largest = []
-    for copies in (0, 12):
+    for copies in (0, 8):
         for k in range(copies):
             (folder / f"more{k}.parquet").write_bytes((folder / "0.parquet").read_bytes())
         posted = Posted()
@@ -164,10 +152,6 @@ def test_a_failing_worker_leaves_the_object_and_says_what_is_spent(model, folder
         fit.fit_table(folder, label="price", executor=Failing())
     assert "counts as spent" in failed.value.__notes__[0]
     np.testing.assert_array_equal(fit.coef_, before)
-
-
-def test_others_are_refused_before_anything_is_spent(model, folder):
-    for other in (map, object(), 2):
-        with pytest.raises(ValueError, match="executor must be") as refused:
-            model.fit_table(folder, label="price", executor=other)
-        assert not getattr(refused.value, "__notes__", [])
+    with pytest.raises(ValueError, match="executor must be") as refused:
+        fit.fit_table(folder, label="price", executor=map)
+    assert not hasattr(refused.value, "__notes__")
