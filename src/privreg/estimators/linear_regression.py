@@ -129,11 +129,12 @@ class PrivateLinearRegression(FittedRegression):
     relation, of rows, or of persons with all their rows where `groups` are given: ρ-zCDP with the ρ
     of `privacy_`, and √(2ρ)-Gaussian DP where its μ is finite. All noise is Gaussian then, its
     shares fixed beforehand: a stated (ε, δ) is met exactly, by more ρ than zCDP alone would allow
-    (`Budget.gaussian`). Under replace-one and zero-out neighbours the number of records is public; the blank record of zero-out is a row of zeros in
-    the units of the bounds, its entry for the intercept included, and no row of zeros of the table.
-    Under add-remove the number of rows is private, from none on. An exception depends on the data
-    where they hold what is no finite number; one that comes after noise was drawn says that its
-    budget is spent. None with a seed in `random_state`.
+    (`Budget.gaussian`). Under replace-one and zero-out neighbours the number of records is public;
+    the blank record of zero-out is a row of zeros in the units of the bounds, its entry for the
+    intercept included, and no row of zeros of the table. Under add-remove the number of rows is
+    private, from none on. An exception depends on the data where they hold what is no finite
+    number; one that comes after noise was drawn says that its budget is spent. None with a seed in
+    `random_state`.
 
     A record of weight w enters as its row in the units of the bounds times √(w/W), which is no
     longer than the row itself: no bound on what a record adds grows. The weight is one of the
