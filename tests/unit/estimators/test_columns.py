@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -55,17 +56,41 @@ def test_categories_are_found_in_their_order():
     assert cells.missing.tolist() == [False, True, False, False, True]
 
 
+NAMES = ("x", "x=b", "y", "size")
+
+
+@pytest.mark.parametrize(
+    ("declaration", "message"),
+    [
+        ({"x": {"categories": ["a", 1.0]}}, "must be texts, integers or truth values, got a float"),
+        ({"x": {"categories": "ab"}}, "must be two numbers .*, got a dict of 1"),
+        ({"x": {"categories": [1, 2], "more": 1}}, "got a dict of 2"),
+        ({"x": {"low": 10, "high": 300}}, "got a dict of 2"),
+        ({"x": [date(2020, 1, 1), "a"]}, "got a list of 2: date and str"),
+        ({"x": [1, 2, 3]}, r"must be two numbers \(low, high\), or .*, got a list of 3"),
+        ({"x": ["10", "300"]}, "got a list of 2: str and str"),
+        ({"x": [10, None]}, "got a list of 2: int and NoneType"),
+        ({"x": [False, True]}, "got a list of 2: bool and bool"),
+        ({"x": ([0, 1], [2, 3])}, "must"),
+        ({"x": np.array(["10", "300"])}, r"got a ndarray of shape \(2,\)"),
+        ({"x": {"categories": ["town"]}}, "categories of 'x' must be two or more"),
+        ({"x": {"categories": ["a", "a", "b"]}}, "categories of 'x' must be two or more"),
+        ({"x": {"categories": ["a", "b"]}, "x=b": (0, 1)}, "must"),
+        ({"x": (1, 0)}, "must have low less than high"),
+        ({"siz": (0, 1)}, r"a name must be a column of the table \(4 columns\), got 'siz'$"),
+        ({"y": (0, 1)}, "label must be none of the features"),
+        ((0, 1), "feature_bounds must be a mapping"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(declaration, message):
+    with pytest.raises(ValueError, match=message):
+        table_columns(declaration, "y", NAMES)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         lambda: Numbers("x", 1.0, 1.0),
-        lambda: Categories("c", ("a", "b", "b")),
-        lambda: Categories("c", ("a",)),
-        lambda: table_columns({"x": {"categories": [1, 2], "more": 1}}, "y", ("x", "y")),
-        lambda: table_columns({"x": ([0, 1], [2, 3])}, "y", ("x", "y")),
-        lambda: table_columns(
-            {"x": {"categories": ["a", "b"]}, "x=b": (0, 1)}, "y", ("x", "x=b", "y")
-        ),
         lambda: require_columns(["x", "x"], ("x", "y")),
         lambda: require_columns(["x"], ("x", "x")),
         lambda: require_columns("x", ("x", "y")),
@@ -74,6 +99,12 @@ def test_categories_are_found_in_their_order():
         lambda: require_file(__file__),
     ],
 )
-def test_wrong_declarations_are_refused(wrong):
+def test_wrong_columns_and_files_are_refused(wrong):
     with pytest.raises(ValueError, match="must"):
         wrong()
+
+
+def test_integers_are_categories_where_they_are_called_so():
+    for cells, texts in (([0, 1], ("0", "1")), ([False, True], ("false", "true"))):
+        (column,) = table_columns({"x": {"categories": cells}}, "y", NAMES)
+        assert column.categories == texts

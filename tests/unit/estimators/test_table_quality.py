@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from itertools import product
 from unittest.mock import patch
 
@@ -20,6 +19,7 @@ from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import TableSamples, open_table
 from privreg.privacy.neighbours import Neighbours
 
+BOUNDS = {"feature_bounds": {"x": (0, 1), "c": {"categories": ["a", "b"]}}, "label_bounds": (-1, 2)}
 COLUMNS = {"x": True, "c": False, "y": True}
 # Cells of a column that are missing, clipped and neither.
 CELLS = {"x": ("", "9", "1"), "c": ("d", None, "a"), "y": ("?", "-9", "0.5")}
@@ -91,12 +91,9 @@ def table(tmp_path, rng):
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_a_fit_says_what_could_not_be_used(table, neighbours):
     budget = Budget.zcdp(50.0, neighbours=neighbours)
-    model = PrivateLinearRegression(
-        budget,
-        feature_bounds={"x": (0, 1), "c": {"categories": ["a", "b"]}},
-        label_bounds=(-1, 2),
-        random_state=3,
-    ).fit_table(table, label="y")
+    model = PrivateLinearRegression(budget, **BOUNDS, random_state=3)
+    with pytest.warns(UserWarning, match=r"left out as incomplete because of 'x' \(10 %\)"):
+        model.fit_table(table, label="y")
     found = model.quality_
     wanted = {"x": 0.1, "c": 0.025, "y": 0}
     assert found.incomplete == pytest.approx(wanted, abs=5 * found.noise_std)
@@ -116,35 +113,28 @@ def test_a_fit_says_what_could_not_be_used(table, neighbours):
 
 
 def test_shares_can_be_left_out(table):
-    model = PrivateLinearRegression(
-        Budget.zcdp(1.0),
-        feature_bounds={"x": (0, 1), "c": {"categories": ["a", "b"]}},
-        label_bounds=(-1, 2),
-    ).fit_table(table, label="y", quality_share=0)
+    model = PrivateLinearRegression(Budget.zcdp(1.0), **BOUNDS)
+    model.fit_table(table, label="y", quality_share=0)
     assert model.quality_.incomplete == model.quality_.clipped == {}
     assert "incomplete and clipped records" not in dict(model.privacy_.spending)
     assert "counts as absent" in model.report()
-    assert (
-        model.set_params(feature_bounds=(0, 1))
-        .fit(np.linspace(0, 1, 50)[:, None], np.linspace(0, 1, 50), quality_share=0)
-        .quality_
-        is None
-    )
-    with pytest.raises(ValueError, match="quality_share must be at least 0 and less than 1"):
-        model.fit_table(table, label="y", quality_share=1.0)
-    with pytest.raises(ValueError, match="quality_share must be 0 or at least 1e-10"):
-        model.fit_table(table, label="y", quality_share=1e-20)
+    x = np.linspace(0, 1, 300)
+    model.set_params(feature_bounds=(0, 1)).fit(x[:, None], x, quality_share=0)
+    assert model.quality_ is None
+    for share, message in ((1.0, "at least 0 and less than 1"), (1e-20, "0 or at least 1e-10")):
+        with pytest.raises(ValueError, match=f"quality_share must be {message}"):
+            model.fit_table(table, label="y", quality_share=share)
 
 
 def test_one_record_is_a_table():
-    found = private_quality(
+    one = private_quality(
         np.zeros((3, 2)),
         COLUMNS,
         sample_size=1,
         budget=Budget.zcdp(0.5),
         rng=np.random.default_rng(0),
     )
-    assert found.value.noise_std == pytest.approx(100 * quality(0).value.noise_std)
+    assert one.value.noise_std == pytest.approx(100 * quality(0).value.noise_std)
 
 
 @pytest.mark.parametrize("relation", EVERY)
@@ -191,15 +181,15 @@ def test_large_shares_warn_where_noise_cannot_be_their_cause(quality, said):
 
 def test_a_warning_stands_beside_the_coefficients_and_the_fit_stands(rng):
     features = rng.uniform(0, 1, (4000, 1))
-    model = PrivateLinearRegression(epsilon=4, feature_bounds=(0, 1), label_bounds=(50, 100))
-    with pytest.warns(UserWarning, match=r"bounds clip many values of '\(label\)' \(100 %\)"):
-        model.fit(features, features[:, 0])
+    labels = 45 + 10 * features[:, 0]
+    model = PrivateLinearRegression(epsilon=4, feature_bounds=(0, 1), label_bounds=(50, 60))
+    with pytest.warns(UserWarning, match=r"bounds clip many values of '\(label\)' \(5\d %\)"):
+        model.fit(features, labels)
     shown = model.report().split("\n\n")[0], model.report("html"), str(model.summary())
     assert all("Warning: bounds clip many values" in text for text in shown)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(UserWarning) as refused:
-            model.fit(features[:2000], features[:2000, 0])
+    # Tests turn warnings into errors.
+    with pytest.raises(UserWarning, match="bounds clip") as refused:
+        model.fit(features[:2000], labels[:2000])
     assert "counts as spent, all of its rho" in refused.value.__notes__[0]
     assert model._fitted.sample_size == 2000
 
