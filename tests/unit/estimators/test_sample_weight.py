@@ -34,8 +34,7 @@ from privreg.estimators import linear_regression
 from privreg.privacy.neighbouring_tables import Table
 from privreg.privacy.neighbours import Neighbours
 
-# Fits of few rows, and seeds, warn.
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+FEW_ROWS = pytest.mark.filterwarnings("ignore:.*than predicting the mean")
 RELATIONS = [each.value for each in Neighbours]
 
 
@@ -54,12 +53,10 @@ def released(model):
 @pytest.mark.parametrize("settings", ["least_squares", "robust", "without intercept", "persons"])
 def test_weights_at_the_bound_change_no_bit(rng, neighbours, settings):
     features, labels, _ = population(rng, 2000)
-    options = {
-        "robust": {"target": "robust"},
-        "without intercept": {"fit_intercept": False},
-    }.get(settings, {})
+    target = "robust" if settings == "robust" else "least_squares"
     groups = np.arange(2000) // 2 if settings == "persons" else None
-    model = regression(Budget.zcdp(0.5, neighbours=neighbours), **options)
+    budget = Budget.zcdp(0.5, neighbours=neighbours)
+    model = regression(budget, target=target, fit_intercept=settings != "without intercept")
     # Weights are one more column of which a share is bought.
     given = {"groups": groups, "quality_share": 0}
     plain = released(model.fit(features, labels, **given))
@@ -82,14 +79,10 @@ def test_without_noise_it_is_weighted_least_squares(rng):
     mean = model.intervals_at().centre
     assert mean == pytest.approx(np.average(labels, weights=weights), abs=0.01)
     assert abs(mean - np.mean(labels)) > 0.1
-
-
-def test_robust_slopes_are_those_of_symmetric_errors(rng):
-    features, labels, weights = population(rng, 4000)
-    labels = labels - 1.5 * features[:, 0] ** 2
-    model = regression(Budget.zcdp(1e8), target="robust")
-    found = model.fit(features, labels, sample_weight=weights).confidence_intervals(0.9999)
-    assert np.all(found.covers([*UNWEIGHTED, 0.0]))
+    # Robust slopes are those of symmetric errors.
+    model.set_params(target="robust")
+    model.fit(features, labels - 1.5 * features[:, 0] ** 2, sample_weight=weights)
+    assert np.all(model.confidence_intervals(0.9999).covers([*UNWEIGHTED, 0.0]))
 
 
 def test_whole_weights_are_repeated_rows(rng):
@@ -123,41 +116,28 @@ def test_standard_errors_are_those_of_the_weighted_sandwich(rng):
 
 
 @pytest.mark.parametrize("target", FITS)
-def test_a_record_of_weight_0_is_a_blank_one(rng, target):
-    """Whatever its features and label are, and those of zero-out's blank: all bits are the same."""
-    features, labels, weights = population(rng, 1000)
-    weights[:200] = 0
-    model = regression(target=target)
-    first = released(model.fit(features, labels, sample_weight=weights))
-    other_features, other_labels = features.copy(), labels.copy()
-    other_features[:200], other_labels[:200], weights[:200] = 1e6, -1e300, -7.0
-    second = released(model.fit(other_features, other_labels, sample_weight=weights))
-    np.testing.assert_array_equal(first, second)
-    weights[:200] = 1e-9
-    assert not np.array_equal(
-        first, released(model.fit(other_features, other_labels, sample_weight=weights))
-    )
+def test_weights_act_record_by_record(rng, target):
+    """Of weight 0 a record is the blank, whatever its values; beyond the bound it has the bound."""
 
+    def fit(features, labels, weights, bound=BOUND):
+        model = regression(target=target, weight_bound=bound)
+        return released(model.fit(features, labels, sample_weight=weights, quality_share=0))
 
-def test_larger_weights_are_clipped_record_by_record(rng):
     features, labels, weights = population(rng, 1000)
-    model, wild = regression(), weights.copy()
-    wild[:50], weights[:50] = 1e300, BOUND
-    np.testing.assert_array_equal(
-        released(model.fit(features, labels, sample_weight=wild)),
-        released(model.fit(features, labels, sample_weight=weights)),
-    )
+    weights[:200], weights[200:250] = 0, BOUND
+    first = fit(features, labels, weights)
     # In other units: the weights and their bound.
-    model.set_params(weight_bound=1024 * BOUND)
-    np.testing.assert_array_equal(
-        released(model.fit(features, labels, sample_weight=1024 * weights)),
-        released(regression().fit(features, labels, sample_weight=weights)),
-    )
+    np.testing.assert_array_equal(fit(features, labels, 1024 * weights, 1024 * BOUND), first)
+    features[:200], labels[:200], weights[:200], weights[200:250] = 1e6, -1e9, -7.0, 1e12
+    np.testing.assert_array_equal(fit(features, labels, weights), first)
+    weights[:200] = 1e-9
+    assert not np.array_equal(fit(features, labels, weights), first)
 
 
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("relation", [REPLACE, ADD])
 @pytest.mark.parametrize("target", FITS)
+@FEW_ROWS
 def test_no_sum_moves_by_more_than_without_weights(rng, relation, target, persons):
     """Before noise, release by release; and a record at the bound attains what is declared."""
     moved = [
@@ -168,6 +148,7 @@ def test_no_sum_moves_by_more_than_without_weights(rng, relation, target, person
 
 
 @pytest.mark.parametrize("target", FITS)
+@FEW_ROWS
 def test_zero_out_takes_the_weight_with_the_record(rng, target):
     for pair in neighbours_of(RECORDS[::5], ADD, rng, persons=False):
         blank = pair.first.features.copy()
@@ -223,6 +204,7 @@ def of_table(**settings):
     return regression(feature_bounds=bounds, **settings)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("target", FITS)
 def test_a_table_gives_the_bits_of_its_arrays(rng, tmp_path, monkeypatch, target):
     path, features, labels, weights = table_of(tmp_path, rng)
@@ -231,26 +213,21 @@ def test_a_table_gives_the_bits_of_its_arrays(rng, tmp_path, monkeypatch, target
     model, options = of_table(target=target), {"label": "y", "weight": "w", "quality_share": 0}
     np.testing.assert_array_equal(released(model.fit_table(path, **options)), from_arrays)
     monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
-    streamed = released(model.fit_table(path, **options))
-    np.testing.assert_allclose(streamed, from_arrays, rtol=1e-6)
-    for threads in (1, 3):
-        np.testing.assert_array_equal(
-            released(model.fit_table(path, threads=threads, **options)), streamed
-        )
+    one, three = (released(model.fit_table(path, threads=k, **options)) for k in (1, 3))
+    np.testing.assert_allclose(one, from_arrays, rtol=1e-6)
+    np.testing.assert_array_equal(one, three)
 
 
 @pytest.mark.parametrize("method", [AdaSSP(), FullBatchDPGD(20, 1.0, 10.0)])
 def test_other_methods_read_weighted_tables_by_parts(rng, tmp_path, monkeypatch, method):
     path, *_ = table_of(tmp_path, rng)
-    model = of_table(settings=method)
-    options = {"label": "y", "weight": "w", "quality_share": 0}
+    model, options = of_table(settings=method), {"label": "y", "weight": "w", "quality_share": 0}
     held = model.fit_table(path, **options).coef_
-    with ThreadPoolExecutor(2) as executor:
-        np.testing.assert_allclose(
-            model.fit_table(path, executor=executor, **options).coef_, held, rtol=1e-6
-        )
     monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
-    np.testing.assert_allclose(model.fit_table(path, **options).coef_, held, rtol=1e-6)
+    with ThreadPoolExecutor(2) as executor:
+        for given in (None, executor):
+            found = model.fit_table(path, executor=given, **options).coef_
+            np.testing.assert_allclose(found, held, rtol=1e-6)
 
 
 def test_a_missing_weight_makes_its_own_record_absent(rng, tmp_path):
@@ -262,7 +239,9 @@ def test_a_missing_weight_makes_its_own_record_absent(rng, tmp_path):
 
     path, features, labels, weights = table_of(tmp_path, rng, spoilt)
     model = of_table(budget=Budget.zcdp(1e6))
-    fit = model.fit_table(path, label="y", weight="w")
+    clipped = pytest.warns(UserWarning, match=r"bounds clip many values of 'w' \(17 %\)")
+    with pytest.warns(UserWarning, match=r"as incomplete because of 'w' \(8 %\)"), clipped:
+        fit = model.fit_table(path, label="y", weight="w")
     assert fit.quality_.incomplete["w"] == pytest.approx(100 / 1200, abs=1e-3)
     assert fit.quality_.clipped["w"] == pytest.approx(200 / 1200, abs=1e-3)
     kept = np.where(np.isnan(weights), 0, np.clip(weights, 0, BOUND))
@@ -304,71 +283,59 @@ def test_reports_say_that_weights_were_used(rng):
     with pytest.raises(ValueError, match="with weights no law of a residual itself is released"):
         model.prediction_intervals(features[:2])
     assert model.score(features, labels, sample_weight=weights) > 0.4
-    plain = model.fit(features, labels)
-    assert "eight" not in plain.report()
-
-
-def test_a_report_without_a_mean_weight_or_with_a_small_bound(rng):
-    """Without an intercept no mean is released; a bound is in the units of the weights."""
-    features, labels, weights = population(rng, 4000)
-    model = regression(Budget.zcdp(1.0), fit_intercept=False, weight_bound=0.5)
+    assert "eight" not in model.fit(features, labels).report()
+    # Without an intercept no mean is released; a bound is in the units of the weights.
+    model.set_params(fit_intercept=False, weight_bound=0.5)
     found = model.fit(features, labels, sample_weight=weights / 8).report()
     assert "clipped to [0, 0.5]." in found
     assert "their mean" not in found
 
 
+@FEW_ROWS
 def test_no_rows_have_no_weights():
     budget = Budget.zcdp(0.5, neighbours="add-remove")
     model = regression(budget).fit(np.zeros((0, 3)), np.zeros(0), sample_weight=np.zeros(0))
     assert np.all(np.isfinite(model.coef_))
 
 
-@pytest.mark.parametrize(
-    ("method", "tolerance"),
-    [(AdaSSP(), 0.01), (FullBatchDPGD(400, 1.0, 10.0), 0.01)],
-)
-def test_other_methods_that_sum_over_records_take_weights(rng, method, tolerance):
+@pytest.mark.parametrize("method", [AdaSSP(), FullBatchDPGD(400, 1.0, 10.0)])
+def test_other_methods_that_sum_over_records_take_weights(rng, method):
     features, labels, weights = population(rng, 4000)
-    model = regression(Budget.zcdp(1e8), settings=method)
-    fit = model.fit(features, labels, sample_weight=weights)
+    fit = regression(Budget.zcdp(1e8), settings=method).fit(features, labels, sample_weight=weights)
     expected = weighted_least_squares(features, labels, weights)
-    np.testing.assert_allclose([*fit.coef_, fit.intercept_], expected, atol=tolerance)
+    np.testing.assert_allclose([*fit.coef_, fit.intercept_], expected, atol=0.01)
+
+
+ONE_PASS = OnePassDPGD(Harmonic(1.6, 0.1), 0.6)
 
 
 @pytest.mark.parametrize(
-    ("settings", "options", "message"),
+    ("change", "message"),
     [
-        ({"weight_bound": None}, {}, "weight_bound must be declared with weights"),
-        ({"weight_bound": 0}, {}, "weight_bound must be"),
-        ({"weight_bound": np.inf}, {}, "weight_bound must be"),
-        ({"weight_bound": "4"}, {}, "weight_bound must be"),
-        ({}, {"sample_weight": np.ones(7)}, r"sample_weight must have shape \(50,\), got \(7,\)"),
-        ({}, {"sample_weight": np.ones((50, 1))}, "sample_weight must have shape"),
-        ({}, {"sample_weight": 1.0}, "sample_weight must have shape"),
-        ({}, {"sample_weight": np.full(50, np.nan)}, "sample_weight"),
-        ({}, {"sample_weight": np.full(50, np.inf)}, "sample_weight"),
-        (
-            {"settings": OnePassDPGD(Harmonic(1.6, 0.1), 0.6)},
-            {},
-            "settings must be a method that takes weights",
-        ),
+        ({"weight_bound": None}, "weight_bound must be declared with weights"),
+        *(({"weight_bound": bound}, "weight_bound must be") for bound in (0, np.inf, "4")),
+        ({"sample_weight": np.ones(7)}, r"sample_weight must have shape \(50,\), got \(7,\)"),
+        ({"sample_weight": np.ones((50, 1))}, "sample_weight must have shape"),
+        ({"sample_weight": np.full(50, np.nan)}, "sample_weight"),
+        ({"sample_weight": np.full(50, np.inf)}, "sample_weight"),
+        ({"settings": ONE_PASS}, "settings must be a method that takes weights"),
+        ({"weight": "y"}, "weight must be no feature and not the label"),
+        ({"weight": "x1"}, "weight must be no feature and not the label"),
+        ({"weight": "none"}, "weight must be a column of the table"),
+        ({"weight": "w", "weight_bound": None}, "weight_bound must be declared with weights"),
     ],
 )
-def test_what_is_refused(rng, settings, options, message):
-    features, labels, weights = population(rng, 50)
+def test_what_is_refused(rng, tmp_path, change, message):
+    path, features, labels, weights = table_of(tmp_path, rng)
+    settings = {name: each for name, each in change.items() if not name.endswith("weight")}
+    given = {"sample_weight": weights[:50]} | change
+    fit = partial(
+        regression(**settings).fit, features[:50], labels[:50], sample_weight=given["sample_weight"]
+    )
+    if "weight" in change:
+        fit = partial(of_table(**settings).fit_table, path, label="y", weight=change["weight"])
     with pytest.raises(ValueError, match=message):
-        regression(**settings).fit(features, labels, **{"sample_weight": weights, **options})
-
-
-def test_a_column_of_weights_is_of_its_own(rng, tmp_path):
-    path, *_ = table_of(tmp_path, rng)
-    for column in ("y", "x1"):
-        with pytest.raises(ValueError, match="weight must be no feature and not the label"):
-            of_table().fit_table(path, label="y", weight=column)
-    with pytest.raises(ValueError, match="weight must be a column of the table"):
-        of_table().fit_table(path, label="y", weight="none")
-    with pytest.raises(ValueError, match="weight_bound must be declared with weights"):
-        of_table(weight_bound=None).fit_table(path, label="y", weight="w")
+        fit()
 
 
 def test_bagging_is_refused_until_its_counts_have_a_bound(rng):
