@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -52,47 +54,38 @@ def opened(columns, folder):
     return TableSamples(open_table(path), used, "price", frame)
 
 
-def test_without_noise_it_is_that_of_scikit_learn(columns, tmp_path, rng):
-    """On complete records, with features, labels and predictions clipped."""
+def scored(columns, beta, weights):
+    """Mean squared error and R² of scikit-learn, features, labels and predictions clipped."""
+    labels = np.clip(columns["price"], *LABEL_BOUNDS)
+    found = beta[0] * np.clip(columns["size"], 0, 250) + beta[1] * (columns["place"] == "coast")
+    found = np.clip(found + beta[2], *LABEL_BOUNDS)
+    whole = ~np.isnan(found) & ~np.isnan(labels)
+    given = labels[whole], found[whole]
+    return [each(*given, sample_weight=weights[whole]) for each in (mean_squared_error, r2_score)]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_noise_it_is_that_of_scikit_learn(columns, tmp_path, rng, weighted):
+    """On complete records; those with weights beyond their bound are clipped to it."""
     columns["size"][::7] = np.nan
     columns["price"][5:9] = [-50, 2000, np.inf, np.nan]
-    score = private_score(
-        opened(columns, tmp_path), BETA, budget=Budget.zcdp(1e18), rng=rng, threads=3
-    ).value
-    whole = ~np.isnan(columns["size"]) & ~np.isnan(columns["price"])
-    labels = np.clip(columns["price"], *LABEL_BOUNDS)[whole]
-    found = BETA[0] * np.clip(columns["size"], 0, 250) + BETA[1] * (columns["place"] == "coast")
-    found = np.clip(found[whole] + BETA[2], *LABEL_BOUNDS)
-    assert score.records == pytest.approx(np.count_nonzero(whole), abs=1e-6)
-    assert score.mean_squared_error == pytest.approx(mean_squared_error(labels, found), rel=1e-7)
-    assert score.r2 == pytest.approx(r2_score(labels, found), rel=1e-7)
-
-
-def test_a_weighted_table_has_the_score_of_scikit_learn_with_weights(columns, tmp_path, rng):
-    """A missing weight makes its record incomplete; those beyond the bound are clipped to it."""
     weights = rng.choice([0.0, -1.0, 0.3, 1.5, 4.0, 9.0], ROWS) * rng.uniform(0.5, 1, ROWS)
     weights[::11] = np.nan
-    plain = opened({**columns, "w": weights}, tmp_path)
-    samples = TableSamples(
-        plain.table, plain.features, "price", plain.frame, weight=Numbers("w", 0.0, 4.0)
-    )
-    release = private_score(samples, BETA, budget=Budget.zcdp(1e18), rng=rng)
-    score, counted = release.value, np.nan_to_num(np.clip(weights, 0, 4))
-    labels = np.clip(columns["price"], *LABEL_BOUNDS)
-    found = BETA[0] * np.clip(columns["size"], 0, 250) + BETA[1] * (columns["place"] == "coast")
-    found = np.clip(found + BETA[2], *LABEL_BOUNDS)
-    options = {"sample_weight": counted}
-    assert score.records == pytest.approx(counted.sum() / 4, rel=1e-9)
-    assert score.mean_squared_error == pytest.approx(
-        mean_squared_error(labels, found, **options), rel=1e-7
-    )
-    assert score.r2 == pytest.approx(r2_score(labels, found, **options), rel=1e-7)
-    assert WEIGHTS in release.assumptions
+    samples = opened({**columns, "w": weights}, tmp_path)
+    if weighted:
+        samples = replace(samples, weight=Numbers("w", 0.0, 4.0))
+    release = private_score(samples, BETA, budget=Budget.zcdp(1e18), rng=rng, threads=3)
+    counted = np.nan_to_num(np.clip(weights, 0, 4)) / 4 if weighted else np.ones(ROWS)
+    whole = ~np.isnan(columns["size"]) & ~np.isnan(columns["price"])
+    assert release.value.records == pytest.approx(counted[whole].sum(), rel=1e-9)
+    found = [release.value.mean_squared_error, release.value.r2]
+    assert found == pytest.approx(scored(columns, BETA, counted), rel=1e-7)
+    assert (WEIGHTS in release.assumptions) is weighted
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_a_weighted_record_adds_to_no_sum_more_than_its_weight(rng, kind):
-    for _ in range(300):
+    for _ in range(100):
         root = kind(np.sqrt(rng.choice([1e-30, 1e-9, 1.0, rng.uniform()])))
         row = (root * np.array([[1.0, *rng.choice([-1.0, 1.0, 0.3], 2)]])).astype(kind)
         label = np.array([root * rng.choice([-1.0, 1.0, 0.7])], dtype=kind)
@@ -107,7 +100,7 @@ def test_a_record_adds_to_no_sum_more_than_one(rng):
     Where bounds are narrow beside their size, rounding carries labels beyond -1 and 1.
     """
     largest = np.zeros(4)
-    for _ in range(300):
+    for _ in range(100):
         row = np.array([[1.0, *rng.uniform(-1, 1, 2)]])
         label = rng.choice([-1.0, 1.0, rng.uniform(-2, 2)], 1)
         parameters = rng.standard_normal(3) * 10.0 ** rng.integers(-3, 12)
@@ -134,7 +127,7 @@ def test_the_loss_is_that_of_the_budget_for_the_worst_neighbours_and_no_more(
     apart = record_sums(np.array([-5.0, 0.0, 0.0]), [top])
     assert np.sum((apart / stds) ** 2) / 2 == pytest.approx(budget.rho)
     losses = []
-    for _ in range(200):
+    for _ in range(100):
         parameters = 3 * rng.standard_normal(3)
         rows = np.column_stack([rng.integers(0, 2, 2), rng.uniform(-1, 1, (2, 2))])
         chunks = [Chunk(rows[[k]] * rows[k, 0], rng.uniform(-1, 1, 1), np.ones(1)) for k in (0, 1)]
@@ -206,53 +199,53 @@ def test_where_a_divisor_is_visible():
     # Without labels on average the noise of the spread is that of the squares alone.
     assert shown([10.0, 0.0, 4.5, 1.0], [0.0, 9.0, 1.0, 1.0])[1]
     assert not shown([10.0, 0.0, 4.0, 1.0], [0.0, 9.0, 1.0, 1.0])[1]
-
-
-def test_what_noise_hides_is_no_number():
-    stds = np.array([4.0, 3.0, 3.0, 2.0])
-    few = score_of([12.0, 5.0, 3.0, 1.0], stds, width=10)
-    assert np.isnan([few.mean_squared_error, few.r2]).all()
-    flat = score_of([2000.0, 1000.0, 501.0, 1.0], stds, width=10)
+    flat = score_of([2000.0, 1000.0, 501.0, 1.0], np.array([4.0, 3.0, 3.0, 2.0]), width=10)
     assert flat.mean_squared_error == pytest.approx(0.05)
     assert np.isnan(flat.r2)
 
 
 @pytest.fixture
-def files(columns, tmp_path):
-    table, bounds = tmp_path / "homes.parquet", tmp_path / "bounds.yaml"
-    parquet.write_table(pa.table(columns), table)
-    bounds.write_text("price: [0, 900]\nsize: [0, 250]\nplace: {categories: [town, coast]}\n")
-    return table, bounds, tmp_path / "fit.json"
+def command(columns, tmp_path, capsys, monkeypatch):
+    """Fit a table, and score it with the fit: status, what is printed, and the score's file."""
+    monkeypatch.chdir(tmp_path)
+    parquet.write_table(pa.table(columns), "homes.parquet")
+    Path("bounds.yaml").write_text(
+        "price: [0, 900]\nsize: [0, 250]\nplace: {categories: [town, coast]}\n"
+    )
+
+    def fit(*options):
+        words = ["--label=price", "--bounds=bounds.yaml", "--rho=100", "--output=fit"]
+        assert main(["fit", "homes.parquet", *words, *options]) == 0
+
+    def score(*options):
+        capsys.readouterr()
+        status = main(["score", "homes.parquet", "--fit=fit", *options, "--output=score"])
+        said = capsys.readouterr()
+        return status, said, json.loads(Path("score").read_text()) if status == 0 else None
+
+    return fit, score
 
 
 @pytest.mark.parametrize("options", [[], ["--no-intercept"]])
-def test_the_command_scores_what_the_command_fitted(files, columns, tmp_path, capsys, options):
-    table, bounds, fit = map(str, files)
-    words = ["--label", "price", "--bounds", bounds, "--rho", "100", "--output", fit]
-    assert main(["fit", table, *words, *options]) == 0
-    output = tmp_path / "score.json"
-    capsys.readouterr()
-    words = ["--fit", fit, "--epsilon", "20", "--output", str(output)]
-    assert main(["score", table, *words]) == 0
-    out = capsys.readouterr().out
+def test_the_command_scores_what_the_command_fitted(command, columns, options):
+    fit, score = command
+    fit(*options)
+    status, said, found = score("--epsilon=20")
+    assert status == 0
     for shown in ("mean squared error", "R²", "(20, 1e-06)-differentially private", "adds to what"):
-        assert shown in out
-    found = json.loads(output.read_text())
-    beta = [each["estimate"] for each in json.loads(files[2].read_text())["coefficients"]]
-    size, coast = np.clip(columns["size"], 0, 250), columns["place"] == "coast"
-    labels = np.clip(columns["price"], *LABEL_BOUNDS)
-    exact = np.clip(beta[0] * size + beta[1] * coast + (beta[2:] or [0.0])[0], *LABEL_BOUNDS)
-    score = found["score"]
-    for name, value in (
-        ("mean_squared_error", mean_squared_error(labels, exact)),
-        ("r2", r2_score(labels, exact)),
-        ("records", ROWS),
-    ):
-        assert abs(score[name] - value) < 6 * score[f"{name}_noise"]
+        assert shown in said.out
+    beta = [each["estimate"] for each in json.loads(Path("fit").read_text())["coefficients"]]
+    exact = [*scored(columns, (*beta, 0.0)[:3], np.ones(ROWS)), ROWS]
+    for name, value in zip(("mean_squared_error", "r2", "records"), exact, strict=True):
+        assert abs(found["score"][name] - value) < 6 * found["score"][f"{name}_noise"]
     odometer = Odometer()
-    odometer.add(files[2])
-    odometer.add(output)
+    odometer.add("fit")
+    odometer.add("score")
     assert odometer.total.rho == pytest.approx(100 + found["privacy"]["rho"])
+    Path("score").unlink()
+    _, said, found = score("--rho=1e-9")
+    assert "hidden by the noise" in said.out
+    assert found["score"]["r2"] is None
 
 
 @pytest.mark.parametrize("options", [[], ["--no-intercept"]])
@@ -270,33 +263,21 @@ def test_a_column_may_be_called_as_the_intercept_is(tmp_path, rng, options):
     assert json.loads(output.read_text())["score"]["r2"] > 0.99
 
 
-def test_the_command_weighs_by_the_columns_of_the_fit(files, columns, tmp_path, capsys, rng):
-    table, bounds, fit = map(str, files)
+def test_the_command_weighs_by_the_columns_of_the_fit(command, columns, rng):
+    fit, score = command
     weights = rng.uniform(0, 4, ROWS) * (columns["place"] == "town")
-    parquet.write_table(pa.table({**columns, "w": weights}), table)
-    words = ["--label", "price", "--bounds", bounds, "--rho", "100", "--output", fit]
-    assert main(["fit", table, *words, "--weight", "w", "--weight-bound", "4"]) == 0
-    output = tmp_path / "score.json"
-    capsys.readouterr()
-    assert main(["score", table, "--fit", fit, "--rho", "1e4", "--output", str(output)]) == 0
-    out = capsys.readouterr().out
-    assert "sum of weights" in out
-    assert "weights in 'w' as in the fit, clipped to [0, 4]; their sum is in units of 4." in out
-    score = json.loads(output.read_text())["score"]
-    assert abs(score["records"] - weights.sum() / 4) < 6 * score["records_noise"]
-    parquet.write_table(pa.table(columns), table)
-    assert main(["score", table, "--fit", fit, "--rho", "1"]) == 1
-    assert "weight must be" in capsys.readouterr().err
-
-
-def test_what_the_noise_hides_is_said(files, capsys, tmp_path):
-    table, bounds, fit = map(str, files)
-    words = ["--label", "price", "--bounds", bounds, "--rho", "100", "--output", fit]
-    assert main(["fit", table, *words]) == 0
-    output = tmp_path / "score.json"
-    assert main(["score", table, "--fit", fit, "--rho", "1e-9", "--output", str(output)]) == 0
-    assert "hidden by the noise" in capsys.readouterr().out
-    assert json.loads(output.read_text())["score"]["r2"] is None
+    parquet.write_table(pa.table({**columns, "w": weights}), "homes.parquet")
+    fit("--weight=w", "--weight-bound=4")
+    status, said, found = score("--rho=1e4")
+    assert status == 0
+    assert "sum of weights" in said.out
+    assert "weights in 'w' as in the fit, clipped to [0, 4]; their sum is in units of" in said.out
+    assert abs(found["score"]["records"] - weights.sum() / 4) < 6 * found["score"]["records_noise"]
+    Path("score").unlink()
+    parquet.write_table(pa.table(columns), "homes.parquet")
+    status, said, _ = score("--rho=1")
+    assert status == 1
+    assert "weight must be" in said.err
 
 
 @pytest.mark.parametrize(
@@ -308,15 +289,12 @@ def test_what_the_noise_hides_is_said(files, capsys, tmp_path):
         lambda found: found["coefficients"][0].update(estimate=None),
     ],
 )
-def test_files_that_are_no_fits_are_refused(files, capsys, change):
-    table, bounds, fit = map(str, files)
-    words = ["--label", "price", "--bounds", bounds, "--rho", "100", "--output", fit]
-    assert main(["fit", table, *words]) == 0
-    found = json.loads(files[2].read_text())
+def test_files_that_are_no_fits_are_refused(command, change):
+    fit, score = command
+    fit()
+    found = json.loads(Path("fit").read_text())
     change(found)
-    files[2].write_text(json.dumps(found))
-    capsys.readouterr()
-    assert main(["score", table, "--fit", fit, "--rho", "1"]) == 1
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("privreg score: --fit must ")
+    Path("fit").write_text(json.dumps(found))
+    status, said, _ = score("--rho=1")
+    assert (status, said.out) == (1, "")
+    assert said.err.startswith("privreg score: --fit must ")
