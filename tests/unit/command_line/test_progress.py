@@ -6,7 +6,6 @@ import io
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.command_line import progress
@@ -39,38 +38,29 @@ class Terminal(io.StringIO):
         return self.terminal
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    """What is written while the clock goes on by a second at each look."""
-
-    def write(*, terminal, step=1.0, passes=2):
-        times = iter(np.arange(1e4) * step)
-        monkeypatch.setattr(progress, "monotonic", lambda: next(times))
-        stream = Terminal(terminal=terminal)
-        monkeypatch.setattr("sys.stderr", stream)
-        with Watched(Batches(), "privreg fit") as table:
-            for _ in range(passes):
-                for part in table.parts(["x"]):
-                    for _ in part():
-                        pass
-        return stream.getvalue()
-
-    return write
+def shown(monkeypatch, *, terminal, step=1.0):
+    """What two passes write while the clock goes on by a second at each look."""
+    times = iter(np.arange(1e4) * step)
+    monkeypatch.setattr(progress, "monotonic", lambda: next(times))
+    stream = Terminal(terminal=terminal)
+    monkeypatch.setattr("sys.stderr", stream)
+    with Watched(Batches(), "privreg fit") as table:
+        for part in table.parts(["x"]) + table.parts(["x"]):
+            assert len(list(part())) == 2
+    return stream.getvalue()
 
 
-def test_a_terminal_sees_pass_and_share_after_some_seconds(shown):
-    lines = shown(terminal=True).split("\r")
+def test_a_terminal_sees_pass_and_share_after_some_seconds(monkeypatch):
+    lines = shown(monkeypatch, terminal=True).split("\r")
     # Four batches a pass, one second each: the first lines would be those of the first seconds.
     assert lines[1] == "privreg fit: pass 1 over the table, 75 %, 3 s"
     assert lines[2].rstrip() == "privreg fit: pass 2 over the table, 0 %, 4 s"
     # The last is taken away.
     assert lines[-2].strip() == lines[-1] == ""
     assert len(lines[-2]) >= max(map(len, lines))
-
-
-@pytest.mark.parametrize(("terminal", "step"), [(False, 1.0), (True, PATIENCE / 100)])
-def test_nothing_is_written_to_files_or_of_short_runs(shown, terminal, step):
-    assert shown(terminal=terminal, step=step) == ""
+    # Nothing is written to files, or of short runs.
+    assert shown(monkeypatch, terminal=False) == ""
+    assert shown(monkeypatch, terminal=True, step=PATIENCE / 100) == ""
 
 
 def test_a_watched_table_gives_the_same_fit(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -27,9 +26,7 @@ from weighted import (
 from privreg import AdaSSP, Budget, FullBatchDPGD, Harmonic, OnePassDPGD
 from privreg.algorithms import huber_sums
 from privreg.algorithms.records import Records
-from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
-from privreg.command_line.main import main
 from privreg.estimators import linear_regression
 from privreg.privacy.neighbouring_tables import Table
 from privreg.privacy.neighbours import Neighbours
@@ -157,19 +154,6 @@ def test_zero_out_takes_the_weight_with_the_record(rng, target):
         assert max(estimated(other, intercept=True, target=target)) <= ROUNDING
 
 
-def test_weights_beyond_their_bound_would_move_more(rng):
-    """What the bound is for: a row of twice the weight adds twice the curvature's trace."""
-    rows, labels = np.ones((3, 2)), np.ones(3)
-    records = partial(Records, feature_norm=2.0, label_bound=1.0, common_width=True)
-    once = huber_sums.gram_sum(records(ArraySamples(rows, labels)), np.eye(2), cap=2.0)
-    twice = huber_sums.gram_sum(
-        records(ArraySamples(np.sqrt(2) * rows, np.sqrt(2) * labels)), np.eye(2), cap=2.0
-    )
-    np.testing.assert_allclose(twice, 2 * once)
-    with pytest.raises(ValueError, match="roots must be at least 0 and at most 1"):
-        WeightedSamples(rows, labels, np.full(3, 1.5))
-
-
 def test_huber_clips_a_records_own_residual(rng):
     """The sum of w̃ u ψ(r), and the trace of its square, against the formulas."""
     features, labels = rng.standard_normal((40, 2)), 2 * rng.standard_normal(40)
@@ -188,6 +172,8 @@ def test_huber_clips_a_records_own_residual(rng):
     np.testing.assert_allclose(second, vectors.T @ vectors)
     _, square = huber_sums.traces(records, theta, np.eye(2), clip_norm=gamma, cap=9.0)
     assert square == pytest.approx(np.trace(second))
+    with pytest.raises(ValueError, match="roots must be at least 0 and at most 1"):
+        WeightedSamples(features, labels, np.full(40, 1.5))
 
 
 def table_of(folder, rng, weights=None):
@@ -247,21 +233,6 @@ def test_a_missing_weight_makes_its_own_record_absent(rng, tmp_path):
     kept = np.where(np.isnan(weights), 0, np.clip(weights, 0, BOUND))
     arrays = regression(Budget.zcdp(1e6)).fit(features, labels, sample_weight=kept)
     np.testing.assert_allclose(fit.coef_, arrays.coef_, atol=1e-3)
-
-
-def test_the_command_fits_with_weights(rng, tmp_path, capsys):
-    path, *_ = table_of(tmp_path, rng)
-    bounds, output = tmp_path / "bounds.json", tmp_path / "fit.json"
-    bounds.write_text(json.dumps({"y": [-5, 7], **{f"x{k}": [-1, 1] for k in range(3)}}))
-    command = ["fit", str(path), "--label", "y", "--bounds", str(bounds), "--rho", "1"]
-    command += ["--output", str(output)]
-    assert main([*command, "--weight", "w", "--weight-bound", "4"]) == 0
-    assert "Weighted least squares: of the population" in capsys.readouterr().out
-    declared = json.loads(output.read_text())["declared"]
-    assert declared["weight"] == {"column": "w", "bound": 4.0}
-    for alone in (["--weight", "w"], ["--weight-bound", "4"]):
-        assert main([*command, *alone]) != 0
-        assert "--weight must be given with --weight-bound" in capsys.readouterr().err
 
 
 def test_reports_say_that_weights_were_used(rng):

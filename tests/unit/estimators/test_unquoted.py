@@ -11,7 +11,6 @@ import pandas
 import pyarrow as pa
 import pytest
 from scipy import sparse
-from sklearn.model_selection import GroupKFold, cross_val_score
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms.samples import ArraySamples
@@ -31,12 +30,9 @@ def quotes(text: str) -> bool:
 
 def whole_text(error: BaseException) -> str:
     """All that a traceback shows, notes and causes included, and what the error carries."""
-    carried, chain = [], error
-    while chain is not None:
-        carried.append(str(chain))
-        chain = chain.__cause__ or chain.__context__
     lines = [line for line in traceback.format_exception(error) if not line.startswith("  File")]
-    return "\n".join(carried + lines)
+    hidden = error.__cause__ or error.__context__
+    return "\n".join([*lines, whole_text(hidden) if hidden else ""])
 
 
 def planted(value: Any, dtype: Any = object) -> np.ndarray:
@@ -57,7 +53,6 @@ FEATURES = {
     "lists inside": planted([NUMBER, 1.0]),
     "complex": planted(NUMBER + 1j, np.complex128),
     "one dimension": np.full(N, NUMBER),
-    "a number": NUMBER,
     "unequal": [[NUMBER, 1.0], [NUMBER]] * 15,
     "masked": np.ma.masked_equal(planted(NUMBER, np.float64), NUMBER),
     "sparse": sparse.csr_array(planted(NUMBER, np.float64)),
@@ -66,13 +61,11 @@ FEATURES = {
     "frame of text": pandas.DataFrame(planted(WORD), columns=["a", "b"]),
     "text extension": framed(pandas.array([WORD] * N, dtype="string")),
     "missing extension": framed(pandas.array([98765] * (N - 1) + [None], dtype="Int64")),
-    "categories": framed(pandas.Categorical([WORD] * N)),
 }
 LABELS = {
     "text": planted(WORD)[:, 1].astype(str),
     "two columns": np.full((N, 2), NUMBER),
     "not finite": [NUMBER, np.inf] * (N // 2),
-    "series": pandas.Series(pandas.array([WORD] * N, dtype="string")),
     "short": np.full(3, NUMBER),
 }
 GROUPS = {
@@ -106,8 +99,7 @@ def refusal(call, *arguments, **named) -> str:
     ],
 )
 def test_data_are_never_quoted(argument, value):
-    name = "groups" if argument == "groups" else argument
-    assert name in refusal(model().fit, **{"X": X, "y": Y, argument: value})
+    assert argument in refusal(model().fit, **{"X": X, "y": Y, argument: value})
     if argument == "X" and not hasattr(value, "columns"):
         refusal(ArraySamples, value, Y)
     if argument == "y":
@@ -128,7 +120,6 @@ def test_where_the_cells_are_is_said():
 
 NO_NUMBERS = {
     "datetime": np.full(N, "2020-01-01", "M8[D]"),
-    "timedelta": np.full(N, 1, "m8[D]"),
     "Complex": X[:, 0] + 1j,
     "str": np.full(N, "1"),
     "category": pandas.Categorical(["1", "2"] * (N // 2)),
@@ -147,12 +138,6 @@ def test_what_is_no_number_is_not_made_one(kind):
     for values in (NO_NUMBERS[kind], column.tolist()):
         refusal(model().fit, X, values)
         refusal(model(weight_bound=1.0).fit, X, Y, sample_weight=values)
-
-
-def test_truth_values_are_zeros_and_ones():
-    frame = pandas.DataFrame({"a": X[:, 0] > 0, "b": X[:, 1]})
-    found = model(random_state=1).fit(frame, Y).coef_
-    np.testing.assert_array_equal(found, model(random_state=1).fit(frame.astype(float), Y).coef_)
 
 
 def test_names_of_columns_are_the_cause():
@@ -191,18 +176,3 @@ def test_groups_and_weights_go_by_name():
         found.score(X, Y, persons)
     plain = found.score(X, Y)
     assert plain == pytest.approx(found.score(X, Y, sample_weight=np.full(N, 2.0)))
-    # Persons reach each fold's fit by scikit-learn's own `params`.
-    features = np.tile(X, (60, 1))
-    persons = np.arange(len(features)) // 2
-    units = []
-    with pytest.warns(UserWarning, match="clones of one estimator are fitted"):
-        cross_val_score(
-            found,
-            features,
-            features[:, 0],
-            groups=persons,
-            cv=GroupKFold(2),
-            params={"groups": persons},
-            scoring=lambda each, *_: units.append(each.privacy_.unit) or 0.0,
-        )
-    assert units == ["person", "person"]
