@@ -1,17 +1,12 @@
-"""Coverage of weighted intervals, and all pairs of weighted records before noise."""
+"""Coverage of weighted intervals."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from relations import ADD, REPLACE, ROUNDING
 from weighted import (
-    FITS,
-    RECORDS,
     SLOPES,
     UNWEIGHTED,
-    estimated,
-    neighbours_of,
     population,
     regression,
 )
@@ -54,19 +49,3 @@ def test_robust_intervals_cover_where_errors_are_symmetric():
     error = np.std(np.mean(covered, axis=1)) / np.sqrt(len(covered))
     # The range of docs/private-intervals.md for fits without weights.
     assert 0.926 - 3 * error < np.mean(covered) < 0.960 + 3 * error
-
-
-@pytest.mark.filterwarnings("ignore:.*than predicting the mean")
-@pytest.mark.long
-@pytest.mark.parametrize("persons", [False, True])
-@pytest.mark.parametrize("relation", [REPLACE, ADD])
-@pytest.mark.parametrize("target", FITS)
-def test_no_sum_moves_by_more_than_without_weights(rng, relation, target, persons):
-    """The records of `tests/unit/estimators/test_sample_weight.py`, and all others."""
-    pairs = neighbours_of(RECORDS, relation, rng, persons=persons)
-    moved = [
-        max(estimated(pair, intercept=intercept, target=target))
-        for pair in pairs
-        for intercept in (False, True)
-    ]
-    assert 0.7 < max(moved) <= ROUNDING

@@ -15,7 +15,6 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from privreg import Budget, Odometer, PrivateLinearRegression
-from privreg.algorithms import records
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.privacy.neighbours import Neighbours
 
@@ -70,12 +69,9 @@ TRUTH = [4.0, -0.1, 5.0]
 def test_intervals_cover_in_the_tables_own_units(rng, neighbours, fit_intercept):
     features, labels = table(rng)
     labels = labels if fit_intercept else labels - 5
-    model = PrivateLinearRegression(
-        Budget.zcdp(0.5, neighbours=neighbours),
-        **BOUNDS,
-        fit_intercept=fit_intercept,
-        random_state=1,
-    ).fit(features, labels)
+    budget = Budget.zcdp(0.5, neighbours=neighbours)
+    model = PrivateLinearRegression(budget, **BOUNDS, fit_intercept=fit_intercept, random_state=1)
+    model.fit(features, labels)
     intervals = model.confidence_intervals(0.9999)
     assert np.all(intervals.covers(TRUTH if fit_intercept else TRUTH[:2]))
     np.testing.assert_array_equal(intervals.centre[:2], model.coef_)
@@ -173,17 +169,6 @@ def test_release_all_keeps_the_iterates_and_costs_the_same(rng):
     np.testing.assert_array_equal(every.iterates_[-1, :2], every.coef_)
     np.testing.assert_array_equal(last.coef_, every.coef_)
     assert last.privacy_.with_secret_noise == every.privacy_.with_secret_noise
-
-
-def test_persons_are_looked_at_once(rng, monkeypatch):
-    """Names of a million persons take seconds to sort."""
-    looked = []
-    once = records.require_names
-    monkeypatch.setattr(records, "require_names", lambda *each: looked.append(each) or once(*each))
-    names = [f"person {row // 2}" for row in range(400)]
-    model = PrivateLinearRegression(BUDGET, **BOUNDS).fit(*table(rng, 400), groups=names)
-    assert len(looked) == 1
-    assert model._fitted.sample_size == 200
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])

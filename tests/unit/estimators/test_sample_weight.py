@@ -82,22 +82,6 @@ def test_without_noise_it_is_weighted_least_squares(rng):
     assert np.all(model.confidence_intervals(0.9999).covers([*UNWEIGHTED, 0.0]))
 
 
-def test_whole_weights_are_repeated_rows(rng):
-    """The same coefficients up to clip and noise; but repeated rows are taken for new records."""
-    features, labels, _ = population(rng, 4000, bounded=True)
-    weights = rng.integers(0, 4, 4000)
-    again = np.repeat(np.arange(4000), weights)
-    model = regression(Budget.zcdp(1e8), weight_bound=3)
-    weighted = model.fit(features, labels, sample_weight=weights).confidence_intervals()
-    repeated = model.fit(features[again], labels[again]).confidence_intervals()
-    allowed = sum(4 * each.privacy_error + each.bias for each in (weighted, repeated))
-    assert np.all(np.abs(weighted.centre - repeated.centre) < allowed)
-    assert np.all(allowed < 0.5 * weighted.standard_error)
-    # E w = 1.5 and E w² = 3.5: the sandwich has w² for each record, and w for each repeated row.
-    ratio = weighted.standard_error / repeated.standard_error
-    np.testing.assert_allclose(ratio, np.sqrt(3.5 / 1.5), rtol=0.06)
-
-
 def test_standard_errors_are_those_of_the_weighted_sandwich(rng):
     """Errors without a tail: the clip takes next to nothing from the sandwich's middle."""
     features, labels, weights = population(rng, 5000, bounded=True)
@@ -131,15 +115,16 @@ def test_weights_act_record_by_record(rng, target):
     assert not np.array_equal(fit(features, labels, weights), first)
 
 
+@pytest.mark.parametrize("records", [RECORDS[6::9], pytest.param(RECORDS, marks=pytest.mark.long)])
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("relation", [REPLACE, ADD])
 @pytest.mark.parametrize("target", FITS)
 @FEW_ROWS
-def test_no_sum_moves_by_more_than_without_weights(rng, relation, target, persons):
+def test_no_sum_moves_by_more_than_without_weights(rng, relation, target, persons, records):
     """Before noise, release by release; and a record at the bound attains what is declared."""
     moved = [
         max(estimated(pair, intercept=bool(k % 2), target=target))
-        for k, pair in enumerate(neighbours_of(RECORDS[6::9], relation, rng, persons=persons))
+        for k, pair in enumerate(neighbours_of(records, relation, rng, persons=persons))
     ]
     assert 0.7 < max(moved) <= ROUNDING
 
@@ -204,16 +189,21 @@ def test_a_table_gives_the_bits_of_its_arrays(rng, tmp_path, monkeypatch, target
     np.testing.assert_array_equal(one, three)
 
 
-@pytest.mark.parametrize("method", [AdaSSP(), FullBatchDPGD(20, 1.0, 10.0)])
-def test_other_methods_read_weighted_tables_by_parts(rng, tmp_path, monkeypatch, method):
-    path, *_ = table_of(tmp_path, rng)
-    model, options = of_table(settings=method), {"label": "y", "weight": "w", "quality_share": 0}
-    held = model.fit_table(path, **options).coef_
+@pytest.mark.parametrize("method", [AdaSSP(), FullBatchDPGD(400, 1.0, 10.0)])
+def test_other_methods_that_sum_over_records_take_weights(rng, tmp_path, monkeypatch, method):
+    path, features, labels, weights = table_of(tmp_path, rng)
+    settings = {"budget": Budget.zcdp(1e8), "settings": method}
+    arrays = {"sample_weight": weights, "quality_share": 0}
+    fit = regression(**settings).fit(features, labels, **arrays)
+    found = [*fit.coef_, fit.intercept_]
+    expected = weighted_least_squares(features, labels, weights)
+    np.testing.assert_allclose(found, expected, atol=0.01)
     monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
+    options = {"label": "y", "weight": "w", "quality_share": 0}
     with ThreadPoolExecutor(2) as executor:
         for given in (None, executor):
-            found = model.fit_table(path, executor=given, **options).coef_
-            np.testing.assert_allclose(found, held, rtol=1e-6)
+            fit = of_table(**settings).fit_table(path, executor=given, **options)
+            np.testing.assert_allclose([*fit.coef_, fit.intercept_], found, rtol=1e-6)
 
 
 def test_a_missing_weight_makes_its_own_record_absent(rng, tmp_path):
@@ -267,14 +257,6 @@ def test_no_rows_have_no_weights():
     budget = Budget.zcdp(0.5, neighbours="add-remove")
     model = regression(budget).fit(np.zeros((0, 3)), np.zeros(0), sample_weight=np.zeros(0))
     assert np.all(np.isfinite(model.coef_))
-
-
-@pytest.mark.parametrize("method", [AdaSSP(), FullBatchDPGD(400, 1.0, 10.0)])
-def test_other_methods_that_sum_over_records_take_weights(rng, method):
-    features, labels, weights = population(rng, 4000)
-    fit = regression(Budget.zcdp(1e8), settings=method).fit(features, labels, sample_weight=weights)
-    expected = weighted_least_squares(features, labels, weights)
-    np.testing.assert_allclose([*fit.coef_, fit.intercept_], expected, atol=0.01)
 
 
 ONE_PASS = OnePassDPGD(Harmonic(1.6, 0.1), 0.6)

@@ -72,17 +72,6 @@ def test_a_long_cell_is_read_up_to_the_longest_line(tmp_path):
         assert rows(path, {"x": (0, 1)}).any(axis=1).tolist() == [not absent, True]
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_an_undeclared_category_makes_its_record_absent(tmp_path, kind):
-    path = tmp_path / f"table.{kind}"
-    if kind == "csv":
-        path.write_text("y,x\n0.5,town\n0.5,twon\n0.5,coast\n0.5,Town\n0.5,\n")
-    else:
-        written(path, x=pa.array(["town", "twon", "coast", "Town", None]))
-    found = rows(path, {"x": {"categories": ["town", "coast"]}})
-    assert found.tolist() == [[1, -1], [0, 0], [1, 1], [0, 0], [0, 0]]
-
-
 NUMBERS, PLAIN = (0, 1), "write the column as numbers"
 TEXTS, ASTEXT = {"categories": ["1.0", "2.0"]}, "write the column as text"
 

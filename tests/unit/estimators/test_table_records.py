@@ -193,30 +193,6 @@ def test_blocks_do_not_enter(tmp_path, monkeypatch):
         assert absent.tolist() == [True, False, False, True, True]
 
 
-@pytest.mark.parametrize("change", ["other", "blank", "long", "open", "remove"])
-def test_changing_a_line_changes_its_row_alone(tmp_path, rng, monkeypatch, change):
-    path = tmp_path / "table.csv"
-    for _ in range(6):
-        resize(monkeypatch, block=int(rng.integers(50, 900)), batch=int(rng.integers(1, 50)))
-        lines = [a_line(rng) for _ in range(40)]
-        path.write_bytes(HEADER + b"\n".join(lines) + b"\n")
-        before = encoded(path, CSV_BOUNDS)
-        place = int(rng.integers(len(lines)))
-        instead = {
-            "other": [a_line(rng)],
-            "blank": [b""],
-            "long": [lines[place] + b"x" * int(rng.integers(3000))],
-            "open": [b'1,2,town,"'],
-            "remove": [],
-        }[change]
-        lines[place : place + 1] = instead
-        resize(monkeypatch, block=int(rng.integers(50, 900)), batch=int(rng.integers(1, 50)))
-        path.write_bytes(HEADER + b"\n".join(lines) + b"\n")
-        after = encoded(path, CSV_BOUNDS)
-        others = np.delete(after, place, axis=0) if instead else after
-        np.testing.assert_array_equal(np.delete(before, place, axis=0), others)
-
-
 # Parquet
 
 

@@ -27,7 +27,7 @@ from privreg.privacy.neighbours import Neighbours
 BOUNDS = {"size": (0, 250), "place": {"categories": ["town", "coast"]}}
 LABEL_BOUNDS = np.array([0.0, 900.0])
 BETA = [2.0, 80.0, 10.0]
-ROWS = 2000
+ROWS, TABLE = 2000, "homes.parquet"
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def samples(columns, tmp_path):
 
 
 def opened(columns, folder):
-    path = folder / "homes.parquet"
+    path = folder / TABLE
     parquet.write_table(pa.table(columns), path, row_group_size=300)
     used = table_columns(BOUNDS, "price", ("price", "size", "place"))
     frame = Frame(np.array([pair for each in used for pair in each.bounds]), LABEL_BOUNDS, True)
@@ -201,27 +201,34 @@ def test_where_a_divisor_is_visible():
 def command(columns, tmp_path, capsys, monkeypatch):
     """Fit a table, and score it with the fit: status, what is printed, and the score's file."""
     monkeypatch.chdir(tmp_path)
-    parquet.write_table(pa.table(columns), "homes.parquet")
+    parquet.write_table(pa.table(columns), TABLE)
     Path("bounds.yaml").write_text(
         "price: [0, 900]\nsize: [0, 250]\nplace: {categories: [town, coast]}\n"
     )
 
     def fit(*options):
         words = ["--label=price", "--bounds=bounds.yaml", "--rho=100", "--output=fit"]
-        assert main(["fit", "homes.parquet", *words, *options]) == 0
+        assert main(["fit", TABLE, *words, *options]) == 0
 
     def score(*options):
         capsys.readouterr()
-        status = main(["score", "homes.parquet", "--fit=fit", *options, "--output=score"])
+        status = main(["score", TABLE, "--fit=fit", *options, "--output=score"])
         said = capsys.readouterr()
         return status, said, json.loads(Path("score").read_text()) if status == 0 else None
 
     return fit, score
 
 
+@pytest.mark.parametrize("name", ["size", "(intercept)"])
 @pytest.mark.parametrize("options", [[], ["--no-intercept"]])
-def test_the_command_scores_what_the_command_fitted(command, columns, options):
+def test_the_command_scores_what_the_command_fitted(command, columns, options, name):
+    """A column may be called as the intercept is."""
     fit, score = command
+    bounds = Path("bounds.yaml")
+    bounds.write_text(bounds.read_text().replace("size", name))
+    parquet.write_table(
+        pa.table({name if k == "size" else k: v for k, v in columns.items()}), TABLE
+    )
     fit(*options)
     status, said, found = score("--epsilon=20")
     assert status == 0
@@ -241,25 +248,10 @@ def test_the_command_scores_what_the_command_fitted(command, columns, options):
     assert found["score"]["r2"] is None
 
 
-@pytest.mark.parametrize("options", [[], ["--no-intercept"]])
-def test_a_column_may_be_called_as_the_intercept_is(tmp_path, rng, options):
-    """Its slope was taken to be the intercept: R² was .82 of a prediction that misses nothing."""
-    x = rng.uniform(-1, 1, 2000)
-    path, bounds, fit, output = (tmp_path / f"{name}" for name in ("t.csv", "b.json", "f", "s"))
-    lines = [f"{each!r},{(0 if options else 3) + 2 * each!r}" for each in x.tolist()]
-    path.write_text("\n".join(["(intercept),y", *lines]) + "\n")
-    bounds.write_text(json.dumps({"(intercept)": [-1, 1], "y": [-5, 5]}))
-    command = ["fit", str(path), "--label", "y", "--bounds", str(bounds), "--rho", "1e6"]
-    assert main([*command, "--output", str(fit), *options]) == 0
-    command = ["score", str(path), "--fit", str(fit), "--rho", "1e6", "--output", str(output)]
-    assert main(command) == 0
-    assert json.loads(output.read_text())["score"]["r2"] > 0.99
-
-
 def test_the_command_weighs_by_the_columns_of_the_fit(command, columns, rng, capsys):
     fit, score = command
     weights = rng.uniform(0, 4, ROWS) * (columns["place"] == "town")
-    parquet.write_table(pa.table({**columns, "w": weights}), "homes.parquet")
+    parquet.write_table(pa.table({**columns, "w": weights}), TABLE)
     fit("--weight=w", "--weight-bound=4")
     declared = json.loads(Path("fit").read_text())["declared"]
     assert declared["weight"] == {"column": "w", "bound": 4.0}
@@ -269,11 +261,11 @@ def test_the_command_weighs_by_the_columns_of_the_fit(command, columns, rng, cap
     assert "weights in 'w' as in the fit, clipped to [0, 4]; their sum is in units of" in said.out
     assert abs(found["score"]["records"] - weights.sum() / 4) < 6 * found["score"]["records_noise"]
     Path("score").unlink()
-    parquet.write_table(pa.table(columns), "homes.parquet")
+    parquet.write_table(pa.table(columns), TABLE)
     status, said, _ = score("--rho=1")
     assert status == 1
     assert "weight must be" in said.err
-    words = ["homes.parquet", "--label=price", "--bounds=bounds.yaml", "--rho=100"]
+    words = [TABLE, "--label=price", "--bounds=bounds.yaml", "--rho=100"]
     for alone in ("--weight=w", "--weight-bound=4"):
         assert main(["fit", *words, alone]) != 0
         assert "--weight must be given with --weight-bound" in capsys.readouterr().err

@@ -10,11 +10,8 @@ import pytest
 from pyarrow import parquet
 
 from privreg import Budget, PrivateLinearRegression
-from privreg.algorithms import huber_sums
-from privreg.algorithms.records import Records
 from privreg.estimators import linear_regression
 from privreg.estimators.bounds import Frame
-from privreg.estimators.columns import Numbers
 from privreg.estimators.csv_table import CSVTable
 from privreg.estimators.tables import TableSamples
 
@@ -127,33 +124,3 @@ def test_no_rounding_leaves_the_clip(intercept, bounds):
     mapped = frame.rows_of([cells], np.zeros(50, dtype=bool))
     np.testing.assert_array_equal(frame.rows(cells[:, None]), mapped)
     assert np.abs(np.column_stack([mapped, frame.labels(cells)])).max() == 1
-
-
-class Parts:
-    """A table whose parts are single rows."""
-
-    schema = pa.schema([("size", pa.float32()), ("price", pa.float32())])
-    row_count = 50
-
-    def parts(self, names):
-        def read(row):
-            cells = pa.array([float(row)], pa.float32())
-            yield pa.record_batch([cells for _ in names], names=list(names))
-
-        return [lambda row=row: read(row) for row in range(50)]
-
-
-def test_parts_are_summed_whatever_the_threads():
-    frame = Frame(np.array([[0.0, 30.0]]), np.array([0.0, 100.0]), True)
-    samples = TableSamples(Parts(), (Numbers("size", 0, 30),), "price", frame)
-    sums = [
-        huber_sums.gram_sum(Records(samples, 9.0, 1.0, threads=threads), np.eye(2), cap=9.0)
-        for threads in (1, 4)
-    ]
-    np.testing.assert_array_equal(*sums)
-    assert {chunk.features.dtype for chunk in samples.chunks()} == {np.dtype(np.float64)}
-    rows = samples.hold(most=100)[0].features
-    np.testing.assert_allclose(sums[0], rows.T @ rows, rtol=1e-6)
-    # Row 40 lies outside its bounds, and counts as the bound.
-    assert rows[40].tolist() == [1, 1]
-    assert rows.dtype == np.float64

@@ -147,10 +147,11 @@ def test_names_of_columns_are_the_cause():
     with warnings.catch_warnings(action="ignore", category=PendingDeprecationWarning):
         matrix = np.matrix(X)
     assert "np.matrix is not supported" in refusal(model().fit, matrix, Y)
-    summary = model().fit(pandas.DataFrame(X, columns=["a\x1b[1m", "b"]), Y).summary()
-    for text in (str(summary), summary._repr_html_()):
-        assert "a\\x1b[1m" in text
+    fit = model().fit(pandas.DataFrame(X, columns=['<script>"&\x1b[1m', "b"]), Y)
+    for text in (str(fit.summary()), fit.summary()._repr_html_(), fit.report("html")):
+        assert "\\x1b[1m" in text
         assert "\x1b" not in text
+        assert ("&lt;script&gt;" in text) is ("<script" not in text) is ("<table" in text)
 
 
 def test_the_command_quotes_no_cell(tmp_path, capsys):
