@@ -21,8 +21,7 @@ from privreg.estimators.odometer import read_statement
 def words(tmp_path, rng, monkeypatch):
     """A fit, and a score of another one, without their outputs."""
     monkeypatch.chdir(tmp_path)
-    rows = rng.uniform(-1, 1, (2000, 2))
-    lines = [f"{x},{y}" for x, y in rows]
+    lines = [f"{x},{y}" for x, y in rng.uniform(-1, 1, (2000, 2))]
     Path("t.csv").write_text("\n".join(["x,y", *lines]))
     Path("b.yaml").write_text("x: [-1, 1]\ny: [-1, 1]\n")
     fit = ["fit", "t.csv", "--label=y", "--bounds=b.yaml", "--rho=0.5"]
@@ -72,6 +71,23 @@ class TestRecord:
         assert main([*words[command], "--output=out"]) == 1
         assert capsys.readouterr().err.endswith("got 'out': No space left on device\n")
         assert {each: each.lstat() for each in Path().iterdir()} == before
+
+
+def test_a_fit_that_fails_says_what_it_spent_and_looks_at_its_options_before(
+    words, monkeypatch, capsys
+):
+    monkeypatch.setattr(SplitBudget, "noise_std", broken)
+    capsys.readouterr()
+    for option in ("--level=nan", "--level=1.5"):
+        assert main([*words["fit"], option]) == 1
+        assert capsys.readouterr().err.startswith("privreg fit: --level must be")
+    assert main(words["fit"]) == 1
+    spent = "noise failed; the failed fit counts as spent, all of its rho = 0.5 (replace-one)\n"
+    assert capsys.readouterr().err.endswith(f"privreg fit: {spent}")
+
+
+def broken(*_):
+    raise ValueError("noise failed")
 
 
 def killed(*_):

@@ -67,9 +67,7 @@ def test_a_limit_lets_through_what_it_holds_and_draws_no_noise_beyond():
     assert odometer.left.rho == pytest.approx(0.2)
     model.set_params(budget=odometer.left).fit(X, Y)
     assert odometer.left is None
-
-
-def test_shares_of_a_limit_fill_it_whatever_their_rounding():
+    # Shares fill a limit whatever their rounding.
     for parts in (3, 7, 10, 49):
         odometer = Odometer(limit=Budget.zcdp(0.1))
         for _ in range(parts):
@@ -142,14 +140,11 @@ def test_a_grid_is_counted_through_its_clones():
     assert odometer.total.rho == 7 * 0.5
     assert grid.best_estimator_.odometer is odometer
     assert copy.deepcopy(odometer) is copy.copy(odometer) is clone(grid).estimator.odometer
-
-
-def test_a_limit_stops_a_grid():
-    odometer = Odometer(limit=Budget.zcdp(1.6))
+    limited = Odometer(limit=Budget.zcdp(1.6))
     with pytest.warns(FitFailedWarning, match="2 fits failed"):
-        scores = cross_val_score(regression(odometer=odometer, unit="row"), X, Y, cv=5)
+        scores = cross_val_score(regression(odometer=limited, unit="row"), X, Y, cv=5)
     assert np.isnan(scores).tolist() == [False] * 3 + [True] * 2
-    assert odometer.total.rho == 1.5
+    assert limited.total.rho == 1.5
 
 
 def test_threads_share_an_odometer_and_processes_are_refused():
@@ -229,12 +224,12 @@ def test_files_of_fits_add_up(files, capsys):
     last = capsys.readouterr().out.splitlines()[2]
     assert last.startswith("together")
     assert f"epsilon = {gaussian_epsilon(0.75, delta=1e-5):.4g} at delta = 1e-05" in last
-    assert main(["odometer", *map(str, [files[0], files[0]])]) == 1
-    assert "must be different files" in capsys.readouterr().err
-    copy = files[0].with_name("copy.json")
-    copy.write_bytes(files[0].read_bytes())
-    assert main(["odometer", *map(str, [files[0], copy])]) == 1
-    assert f"twice, as {str(files[0])!r} too" in capsys.readouterr().err
+    again = files[0].with_name("copy.json")
+    again.write_bytes(files[0].read_bytes())
+    says = (files[0], "must be different files"), (again, f"twice, as {str(files[0])!r} too")
+    for other, message in says:
+        assert main(["odometer", str(files[0]), str(other)]) == 1
+        assert message in capsys.readouterr().err
 
 
 SUMS = [[], [float("inf")], [1e308] * 2, [0.4], [0.5 + 1e-9]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 
 import numpy as np
@@ -13,7 +12,6 @@ from pyarrow import parquet
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms.split_budget import SplitBudget
-from privreg.command_line.main import main
 from privreg.methods.private_least_squares import PrivateLeastSquares
 
 BUDGET = Budget.zcdp(0.5)
@@ -131,42 +129,13 @@ def test_a_refit_keeps_nothing_of_the_first_fit():
     assert state(again) == state(new)
 
 
-@pytest.fixture
-def words(tmp_path):
-    table, bounds = tmp_path / "table.csv", tmp_path / "bounds.json"
-    rows = "\n".join(f"{a},{b},{y}" for (a, b), y in zip(X, Y, strict=True))
-    table.write_text(f"a,b,y\n{rows}\n")
-    bounds.write_text(json.dumps({"a": [-1, 1], "b": [-1, 1], "y": [-4, 4]}))
-    return ["fit", str(table), "--label=y", f"--bounds={bounds}", "--rho=0.5"]
-
-
-def test_a_failed_fit_of_a_table_changes_nothing(tmp_path, words):
-    found = model(feature_bounds={"a": (-1, 1), "b": (-1, 1)}).fit_table(words[1], label="y")
+def test_a_failed_fit_of_a_table_changes_nothing(tmp_path):
+    table, damaged = tmp_path / "table.parquet", tmp_path / "damaged.parquet"
+    parquet.write_table(pa.table({"a": X[:, 0], "y": Y}), table)
+    found = model(feature_bounds={"a": (-1, 1)}).fit_table(table, label="y")
     before = state(found)
-    damaged = tmp_path / "table.parquet"
-    parquet.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y}), damaged)
-    data = bytearray(damaged.read_bytes())
-    data[4:64] = bytes(60)
-    damaged.write_bytes(data)
+    data = table.read_bytes()
+    damaged.write_bytes(data[:4] + bytes(60) + data[64:])
     with pytest.raises(ValueError, match="sound Parquet file"):
         found.fit_table(damaged, label="y")
     assert state(found) == before
-
-
-def test_the_command_says_what_a_failed_fit_spent(words, capsys, monkeypatch):
-    broken_at(monkeypatch, 0, ValueError)
-    assert main(words) == 1
-    error = capsys.readouterr().err
-    assert error.endswith(f"privreg fit: in between; {SPENT} (replace-one)\n")
-
-
-@pytest.mark.parametrize(
-    "option", ["--level=nan", "--level=1.5", "--output={}/no/fit.json", "--report={}"]
-)
-def test_the_command_looks_at_its_options_before_it_spends(
-    tmp_path, words, capsys, monkeypatch, option
-):
-    monkeypatch.setattr(SplitBudget, "noise_std", lambda *_: pytest.fail("noise was drawn"))
-    assert main([*words, option.format(tmp_path)]) == 1
-    name = option.partition("=")[0]
-    assert capsys.readouterr().err.startswith(f"privreg fit: {name} must be")

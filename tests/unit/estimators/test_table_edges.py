@@ -55,16 +55,6 @@ def test_one_null_moves_the_gram_matrix_no_further_than_declared(tmp_path):
     assert 0 < np.linalg.norm(sums[0] - sums[1]) <= gram_sensitivity(cap**2)
 
 
-def test_an_open_quote_takes_its_own_line_alone(tmp_path):
-    path = tmp_path / "table.csv"
-    lines = ["0.5,1,note"] * 1000
-    lines[3] = '0.5,1,"note'
-    path.write_text("\n".join(["y,x,unused", *lines]) + "\n")
-    found = rows(path, {"x": (0, 1)})
-    assert len(found) == samples(path, {"x": (0, 1)}).sample_size == 1000
-    assert np.flatnonzero(~found.any(axis=1)).tolist() == [3]
-
-
 def test_a_long_cell_is_read_up_to_the_longest_line(tmp_path):
     path = tmp_path / "table.csv"
     for length, absent in ((131_073, False), (2**20 - 10, False), (2**20, True)):

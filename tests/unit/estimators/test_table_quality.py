@@ -126,17 +126,6 @@ def test_shares_can_be_left_out(table):
             model.fit_table(table, label="y", quality_share=share)
 
 
-def test_one_record_is_a_table():
-    one = private_quality(
-        np.zeros((3, 2)),
-        COLUMNS,
-        sample_size=1,
-        budget=Budget.zcdp(0.5),
-        rng=np.random.default_rng(0),
-    )
-    assert one.value.noise_std == pytest.approx(100 * quality(0).value.noise_std)
-
-
 @pytest.mark.parametrize("relation", EVERY)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_no_person_moves_the_counts_of_arrays_more_than_the_noise_is_for(rng, relation):

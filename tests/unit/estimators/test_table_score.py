@@ -83,31 +83,25 @@ def test_without_noise_it_is_that_of_scikit_learn(columns, tmp_path, rng, weight
     assert (WEIGHTS in release.assumptions) is weighted
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_a_weighted_record_adds_to_no_sum_more_than_its_weight(rng, kind):
-    for _ in range(100):
-        root = kind(np.sqrt(rng.choice([1e-30, 1e-9, 1.0, rng.uniform()])))
-        row = (root * np.array([[1.0, *rng.choice([-1.0, 1.0, 0.3], 2)]])).astype(kind)
-        label = np.array([root * rng.choice([-1.0, 1.0, 0.7])], dtype=kind)
-        parameters = rng.standard_normal(3) * 10.0 ** rng.integers(-3, 12)
-        sums = record_sums(parameters, [WeightedChunk(row, label, label, label)])
-        assert np.all((sums >= 0) & (sums <= float(root) ** 2))
-
-
-def test_a_record_adds_to_no_sum_more_than_one(rng):
-    """Whatever the fit says of it; an incomplete one adds nothing.
+def test_a_record_adds_to_no_sum_more_than_its_weight(rng):
+    """Whatever the fit says of it; without weights more than one, and an incomplete one nothing.
 
     Where bounds are narrow beside their size, rounding carries labels beyond -1 and 1.
     """
     largest = np.zeros(4)
     for _ in range(100):
-        row = np.array([[1.0, *rng.uniform(-1, 1, 2)]])
-        label = rng.choice([-1.0, 1.0, rng.uniform(-2, 2)], 1)
+        row, label = np.array([[1.0, *rng.uniform(-1, 1, 2)]]), rng.uniform(-2, 2, 1)
+        label = rng.choice([[-1.0], [1.0], label])
         parameters = rng.standard_normal(3) * 10.0 ** rng.integers(-3, 12)
         sums = record_sums(parameters, [Chunk(row, label, label)])
         assert np.all((sums >= 0) & (sums <= 1))
         largest = np.maximum(largest, sums)
         assert not np.any(record_sums(parameters, [Chunk(0 * row, 0 * label, label)]))
+        for kind in (np.float32, np.float64):
+            root = kind(np.sqrt(rng.choice([1e-30, 1e-9, 1.0, rng.uniform()])))
+            mine = [(root * np.clip(each, -1, 1)).astype(kind) for each in (row, *[label] * 3)]
+            sums = record_sums(parameters, [WeightedChunk(*mine)])
+            assert np.all((sums >= 0) & (sums <= float(root) ** 2))
     # The bounds are met.
     np.testing.assert_array_equal(largest, 1)
 
@@ -122,28 +116,23 @@ def test_the_loss_is_that_of_the_budget_for_the_worst_neighbours_and_no_more(
     the code's.
     """
     budget = Budget.zcdp(0.3, neighbours=relation)
-    stds = noise_stds(samples, budget, rng)
-    top = Chunk(np.array([[1.0, 0.0, 0.0]]), np.array([1.0]), np.ones(1))
-    apart = record_sums(np.array([-5.0, 0.0, 0.0]), [top])
-    assert np.sum((apart / stds) ** 2) / 2 == pytest.approx(budget.rho)
-    losses = []
-    for _ in range(100):
-        parameters = 3 * rng.standard_normal(3)
-        rows = np.column_stack([rng.integers(0, 2, 2), rng.uniform(-1, 1, (2, 2))])
-        chunks = [Chunk(rows[[k]] * rows[k, 0], rng.uniform(-1, 1, 1), np.ones(1)) for k in (0, 1)]
-        first, second = (record_sums(parameters, [each]) for each in chunks)
-        losses.append(np.sum(((first - second) / stds) ** 2) / 2)
-    assert max(losses) <= budget.rho * (1 + 1e-12)
-
-
-def noise_stds(samples, budget, rng):
     score = private_score(samples, BETA, budget=budget, rng=rng)
     assert score.budget == budget
     # Of the number of records it is stated; the others follow from their shares of the budget.
-    first = score.value.records_noise
     shares = np.array(list(SHARES.values()))
     assert shares.sum() == pytest.approx(1)
-    return first * np.sqrt(shares[0] / shares)
+    stds = score.value.records_noise * np.sqrt(shares[0] / shares)
+    top = Chunk(np.array([[1.0, 0.0, 0.0]]), np.array([1.0]), np.ones(1))
+    apart = record_sums(np.array([-5.0, 0.0, 0.0]), [top])
+    assert np.sum((apart / stds) ** 2) / 2 == pytest.approx(budget.rho)
+    for _ in range(100):
+        parameters = 3 * rng.standard_normal(3)
+        rows = np.column_stack([rng.integers(0, 2, 2), rng.uniform(-1, 1, (2, 2))])
+        first, second = (
+            record_sums(parameters, [Chunk(row[None] * row[0], rng.uniform(-1, 1, 1), np.ones(1))])
+            for row in rows
+        )
+        assert np.sum(((first - second) / stds) ** 2) / 2 <= budget.rho * (1 + 1e-12)
 
 
 def test_stated_noise_is_the_noise(samples, rng):
