@@ -25,9 +25,8 @@ def table(rng, n=5000):
 
 @pytest.fixture(params=["least_squares", "robust"])
 def model(request, rng):
-    return PrivateLinearRegression(BUDGET, **BOUNDS, target=request.param, random_state=4).fit(
-        *table(rng), quality_share=0
-    )
+    model = PrivateLinearRegression(BUDGET, **BOUNDS, target=request.param, random_state=4)
+    return model.fit(*table(rng), quality_share=0)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99, 0.9999])
@@ -61,23 +60,6 @@ def test_its_columns_are_the_fits(model):
     frame = found.to_frame()
     assert list(frame.index) == columns["name"]
     assert list(frame.columns) == [name for name in columns if name != "name"]
-
-
-def test_private_noise_is_more_of_the_error_where_the_budget_is_smaller(rng):
-    """Medians of fits: how much the direction of the constant feature counts is random."""
-    features, labels = table(rng)
-    shares = []
-    for epsilon in (1.0, 4.0, 64.0):
-        budget = Budget.approximate(epsilon, 1e-6)
-        drawn = [
-            PrivateLinearRegression(budget, **BOUNDS, random_state=seed)
-            .fit(features, labels)
-            .confidence_intervals()
-            .privacy_share[0]
-            for seed in range(9)
-        ]
-        shares.append(np.median(drawn))
-    assert 1 > shares[0] > 2 * shares[1] > 4 * shares[2] > 0
 
 
 def test_the_text_says_what_was_found_what_it_cost_and_why_not(model):

@@ -34,33 +34,25 @@ CELLS = [
 HEADER = b"y,x,c,unused\n"
 CSV_BOUNDS = {"x": (-3, 4), "c": {"categories": list(TEXTS)}}
 QUOTES = [b"", b"\r", b",,,", b'"","","",""', b'1,2,town,"a"b"', b'1,2,town,a"b,"c']
+WORDS, A_OR_B = ["1", "+2", "x", "", "nan", " 3"], {"categories": ["a", "b", ""]}
+LETTERS, ONE_OR_TWO = ["a", "b", "B", "", "c" * 400], {"categories": [1, 2, 300]}
 # An Arrow type, some values of it, and what is declared.
-KINDS = {
-    **{
-        f"{kind} as numbers": (kind, [-1, 0, 3, 7, 100], (-1, 8))
-        for kind in (pa.int8(), pa.int64())
-    },
-    "uint64 as numbers": (pa.uint64(), [0, 5, 2**53 + 1, 2**64 - 1], (0, 1e15)),
-    "int64 as numbers, long": (pa.int64(), [0, 5, 2**53 + 1, -(2**63)], (-9, 9)),
-    "halffloat": (pa.float16(), [np.float16(1.5), np.float16("nan"), np.float16("inf")], (0, 2)),
-    "float": (pa.float32(), [0.1, -4.0, math.nan, math.inf, 1e38], (-2, 2)),
-    "double": (pa.float64(), [0.1, -4.0, math.nan, -math.inf, 1e308], (-2, 2)),
-    "decimal": (pa.decimal128(38, 2), [Decimal("1.25"), Decimal("-9"), Decimal("9e30")], (-2, 2)),
-    **{
-        f"{kind} as numbers": (kind, ["1", "+2", "x", "", "nan", " 3"], (0, 3))
-        for kind in (pa.string(), pa.dictionary(pa.int8(), pa.string()))
-    },
-    "dictionary of floats": (pa.dictionary(pa.int8(), pa.float64()), [1.0, 9.0], (0, 3)),
-    **{
-        f"{kind}": (kind, ["a", "b", "B", "", "c" * 400], {"categories": ["a", "b", ""]})
-        for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()))
-    },
-    **{
-        f"{kind} as categories": (kind, [1, 2, 3, 100], {"categories": [1, 2, 300]})
-        for kind in (pa.int8(), pa.uint64(), pa.dictionary(pa.int32(), pa.int64()))
-    },
-    "bool": (pa.bool_(), [False, True], {"categories": [False, True]}),
-}
+KINDS = [
+    (pa.int8(), [-1, 0, 3, 7, 100], (-1, 8)),
+    (pa.uint64(), [0, 5, 2**53 + 1, 2**64 - 1], (0, 1e15)),
+    (pa.int64(), [0, 5, 2**53 + 1, -(2**63)], (-9, 9)),
+    (pa.float16(), [np.float16(1.5), np.float16("nan"), np.float16("inf")], (0, 2)),
+    (pa.float32(), [0.1, -4.0, math.nan, math.inf, 1e38], (-2, 2)),
+    (pa.float64(), [0.1, -4.0, math.nan, -math.inf, 1e308], (-2, 2)),
+    (pa.decimal128(38, 2), [Decimal("1.25"), Decimal("-9"), Decimal("9e30")], (-2, 2)),
+    (pa.dictionary(pa.int8(), pa.float64()), [1.0, 9.0], (0, 3)),
+    *((kind, WORDS, (0, 3)) for kind in (pa.string(), pa.dictionary(pa.int8(), pa.string()))),
+    *((kind, LETTERS, A_OR_B) for kind in (pa.string(), pa.large_string())),
+    (pa.dictionary(pa.int32(), pa.string()), LETTERS, A_OR_B),
+    *((kind, [1, 2, 3, 100], ONE_OR_TWO) for kind in (pa.int8(), pa.uint64())),
+    (pa.dictionary(pa.int32(), pa.int64()), [1, 2, 3, 100], ONE_OR_TWO),
+    (pa.bool_(), [False, True], {"categories": [False, True]}),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -207,10 +199,9 @@ def drawn(rng, values, count):
     ]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_row_is_read_as_alone(tmp_path, rng, monkeypatch, kind):
+@pytest.mark.parametrize(("kind", "values", "declared"), KINDS)
+def test_a_row_is_read_as_alone(tmp_path, rng, monkeypatch, kind, values, declared):
     """One row a file against row groups, files and batches of every size."""
-    kind, values, declared = KINDS[kind]
     cells = [*values, None, *drawn(rng, values, 24)]
     labels = drawn(rng, [0.5, -9.0, math.nan], len(cells))
     bounds, path = {"x": declared}, tmp_path / "table.parquet"
