@@ -15,7 +15,7 @@ from privreg.command_line.fit import as_json
 from privreg.estimators import linear_regression
 from privreg.estimators.bounds import Frame
 from privreg.estimators.columns import Categories, Numbers
-from privreg.estimators.table_quality import TableQuality, private_quality
+from privreg.estimators.table_quality import ABSENT, TableQuality, private_quality, require_share
 from privreg.estimators.tables import TableSamples, open_table
 from privreg.privacy.neighbours import Neighbours
 
@@ -65,6 +65,7 @@ def test_no_two_records_differ_more_than_the_noise_is_for(tmp_path, neighbours):
 
 def test_the_noise_is_as_said():
     found = ((5, 9), (40, 0), (0, 100))
+    assert ABSENT in quality(0, found=found).assumptions
     draws = [quality(seed, found=found).value for seed in range(4000)]
     assert list(draws[0].clipped) == ["x", "y"]
     shares = np.array([[*each.incomplete.values(), *each.clipped.values()] for each in draws])
@@ -121,6 +122,7 @@ def test_shares_can_be_left_out(table):
     x = np.linspace(0, 1, 300)
     model.set_params(feature_bounds=(0, 1)).fit(x[:, None], x, quality_share=0)
     assert model.quality_ is None
+    assert require_share(1e-10) == 1e-10
     for share, message in ((1.0, "at least 0 and less than 1"), (1e-20, "0 or at least 1e-10")):
         with pytest.raises(ValueError, match=f"quality_share must be {message}"):
             model.fit_table(table, label="y", quality_share=share)
