@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,7 +11,7 @@ import xarray as xr
 from reproduction.experiment.trials import Trials
 from reproduction.papers.bombari2025.experiments import (
     isotropic_heat_maps,
-    optimal_rates,
+    martingales,
     sample_sizes,
     table_sample_sizes,
 )
@@ -55,15 +57,6 @@ def test_tuned_runs_follow_the_prediction(tuned):
     assert np.all(np.abs(distance) < 4 * error + 2 / parameters.dimension)
     assert np.any(np.abs(distance + np.log(1.5)) > 4 * error + 2 / parameters.dimension)
     np.testing.assert_array_equal(summary.ratio.values[:, 0], 1.0)
-
-
-def test_shards_join_to_the_same_trials(tuned):
-    parameters, theory = tuned
-    whole, *parts = (
-        sample_sizes.simulate(parameters, part, theory)
-        for part in (trials(3), trials(1), trials(2, start=1))
-    )
-    np.testing.assert_array_equal(whole.risk, xr.concat(parts, dim="trial").risk)
 
 
 def test_schedules_that_share_draws_are_compared_by_their_differences(tuned):
@@ -176,8 +169,51 @@ def test_harmonic_excess_uses_a_rival_from_other_trials():
     assert excess == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 0.5, 2.0])
-def test_stated_growth(exponent):
-    growth = optimal_rates._growth(exponent, 1e-4)
-    assert growth == pytest.approx(max(exponent, 1) * np.log(1e4) ** (1 / (1 + exponent)))
-    assert optimal_rates._growth(optimal_rates.setting.HARMONIC, 1e-4) == 1
+PATHS: dict[str, Any] = {
+    "dimensions": [10, 20],
+    "aspect_ratio": 0.5,
+    "budget": {"half_square": 2.0},
+    "clip_constant": 0.3,
+    "label_noise_std": 0.3,
+    "initial_rate": 6.0,
+    "exponent": 0.5,
+}
+
+
+def followed_problem(dimension: int = 10, **changes: Any) -> martingales._Problem:
+    parameters = martingales.Parameters.model_validate(PATHS | changes)
+    return martingales._Problem.of(parameters, dimension)
+
+
+def followed(seed: int, **changes: Any) -> tuple[np.ndarray, dict[str, float]]:
+    generators = [np.random.Generator(np.random.SFC64(seed))]
+    forms, found = martingales._dpgd(followed_problem(**changes), generators)
+    return forms, {name: values.item() for name, values in found.items()}
+
+
+def test_a_rate_below_its_cap_has_no_error_of_the_step() -> None:
+    _, below = followed(1, initial_rate=0.1)
+    assert below["step"] == pytest.approx(0.0, abs=1e-15)
+    # With the rate at k / d half of the path has another rate.
+    assert below["step_as_printed"] > 1e-4
+    _, above = followed(1)
+    assert above["step"] > 1e-4
+
+
+def test_the_martingale_of_the_noise_is_as_large_as_the_noise() -> None:
+    quiet, small = followed(2, budget={"half_square": 2e4})
+    _, large = followed(2)
+    assert small["noise"] < 0.05 * large["noise"]
+    assert np.abs(quiet).max() < 10
+
+
+def test_forms_of_both_begin_alike_and_are_those_of_the_resolvent() -> None:
+    case = followed_problem(dimension=40)
+    generators = [np.random.Generator(np.random.SFC64(seed)) for seed in (3, 4)]
+    start = case.hessians @ case.start(1)[0] ** 2 / 2
+    for follow in (martingales._dpgd, martingales._diffusion):
+        path, _ = follow(case, generators)
+        assert path.shape == (case.samples - 1, 2, len(martingales.ANGLES))
+        np.testing.assert_allclose(path[0], np.array([start, start]), rtol=0.5)
+    # (C.2): on the circle of twice the largest eigenvalue a resolvent is at most its inverse.
+    assert np.abs(case.hessians).max() <= 1 / case.eigenvalues.max() * (1 + 1e-12)

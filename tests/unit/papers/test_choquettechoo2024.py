@@ -4,16 +4,13 @@ import numpy as np
 import pytest
 from scipy.linalg import circulant, sqrtm
 
-from reproduction.experiment.trials import shard_of
 from reproduction.papers.choquettechoo2024 import mechanisms
-from reproduction.papers.choquettechoo2024.experiments import mean_estimation, regression_scaling
 from reproduction.papers.choquettechoo2024.mechanisms import (
     MECHANISMS,
     Participation,
     prefix_errors,
     tuned_damping,
 )
-from reproduction.papers.choquettechoo2024.regression import Setting, damping, exact_risk, power_law
 
 EPOCHS = Participation(steps=24, participations=3, separation=8)
 ONCE = Participation(steps=24, participations=1, separation=1)
@@ -62,58 +59,3 @@ def test_restarts_help_a_baseline_or_are_not_made():
         assert best.stretches in (1, 3)
         assert best.errors.mean <= mechanisms._RESTARTED[name](EPOCHS, 1).errors.mean
         assert prefix_errors(name, ONCE).stretches == 1
-
-
-def scaling(**changes):
-    values = {
-        "varied": "dimension",
-        "values": [2, 4],
-        "dimension": 4,
-        "decay": 1.0,
-        "step_size": 0.1,
-        "rho": 1.0,
-        "burn_in_memories": 1,
-        "averaged_memories": 1,
-    }
-    return regression_scaling.Parameters(**(values | changes))
-
-
-def test_shards_change_nothing():
-    def run(index, count):
-        trials = shard_of(3, "choquettechoo2024/scaling", 4, index=index, count=count)
-        return regression_scaling.simulate(scaling(), trials).risk.values
-
-    np.testing.assert_array_equal(run(0, 1), np.concatenate([run(0, 2), run(1, 2)]))
-
-
-def test_slopes_are_those_of_the_exact_risk():
-    steps = [0.02, 0.04, 0.08]
-    found = regression_scaling.theory(scaling(varied="step_size", values=steps, dimension=16))
-    risk = [exact_risk(Setting(power_law(16, 1.0), eta), "noisy_ftrl", rho=1.0) for eta in steps]
-    slope = np.polyfit(np.log(steps), np.log(risk), 1)[0]
-    assert found.exact_slope.sel(algorithm="noisy_ftrl") == pytest.approx(slope, rel=1e-12)
-    assert damping(Setting(power_law(16, 1.0), 0.02)) == pytest.approx(0.02 / 16)
-
-
-def test_risk_is_in_proportion_to_the_noise_and_not_to_the_labels():
-    setting = Setting(power_law(8, 1.0), 0.05)
-    for name in ("noisy_sgd", "noisy_ftrl"):
-        full, quarter = (exact_risk(setting, name, rho=rho) for rho in (1.0, 4.0))
-        assert full == pytest.approx(4 * quarter, rel=1e-12)
-
-
-def test_a_damping_other_than_the_step_size_is_worse():
-    parameters = mean_estimation.Parameters(
-        step_sizes={"low": 0.1, "high": 1.0, "count": 3},
-        shown_step_sizes=[0.1],
-        coefficients=10,
-        frequencies=5,
-        rho=0.5,
-        sample_std=0.0,
-        damping_factors=[0.5, 2.0],
-        perturbations=3,
-        memories=20,
-    )
-    theory = mean_estimation.theory(parameters)
-    assert np.all(theory.other_over_optimal > 1)
-    assert np.all(theory.perturbed_over_optimal > 1)

@@ -89,10 +89,10 @@ def test_the_mean_over_the_private_noise_is_known(method):
     assert abs(means.mean()) < 4 * means.std(ddof=1) / np.sqrt(len(means))
 
 
-@pytest.mark.parametrize("noise_law", LABEL_NOISE_LAWS)
 @pytest.mark.parametrize("method", METHODS, ids=lambda each: each.name)
-def test_controls_rise_with_the_risk(method, noise_law):
+def test_controls_rise_with_the_risk(method):
     risks, controls = [], []
+    noise_law = LABEL_NOISE_LAWS[METHODS.index(method) % len(LABEL_NOISE_LAWS)]
     for k in range(60):
         own = sample(9, k, noise_law=noise_law)
         found, control = run_with_control(method, own, generator(10, k), runs=1)
@@ -112,12 +112,6 @@ def test_coefficients_of_the_other_trials_leave_no_bias_and_find_a_linear_part()
     errors = found.mean(axis=1) - 1.0
     assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(len(errors))
     assert np.median(np.abs(errors)) < 0.2 * np.median(np.abs(value.mean(axis=1) - 1.0))
-
-
-def test_a_control_that_never_varies_changes_nothing():
-    value = np.array([[1.0, 2.0]])
-    zero = np.zeros_like(value)
-    np.testing.assert_array_equal(controlled(value, zero, zero, zero), value)
 
 
 @pytest.mark.parametrize("law", LABEL_NOISE_LAWS)
