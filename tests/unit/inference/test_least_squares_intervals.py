@@ -95,8 +95,9 @@ def test_a_robust_fit_misses_what_least_squares_covers(rng):
     assert np.mean(hits["robust"]) < 0.8 < 0.9 < np.mean(hits["least_squares"])
 
 
-@pytest.mark.parametrize("errors", ["gaussian", "student_t5", "exponential"])
-@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize(
+    ("errors", "epsilon"), [("gaussian", 1.0), ("student_t5", 4.0), ("exponential", 1.0)]
+)
 def test_length_and_error_are_as_predicted(rng, errors, epsilon):
     """Within 10 %: 10 fits of 9 slopes know a length to 2 %, 40 an error to 12 %."""
     n, p, budget = 10_000, 10, Budget.approximate(epsilon, 1e-6).gaussian()
@@ -187,20 +188,6 @@ def test_a_direction_seen_to_be_thin_widens_intervals_of_all_that_lean_on_it(rng
     own, beside = intervals_of(thin, functionals=leaning).standard_error
     # Sampling alone: 1 + .4²/.06 times the variance, 1 + .4²/.2 at what steps take it for.
     assert beside > 1.5 * own
-
-
-def test_the_allowance_falls_on_the_slope_that_the_tail_leans_on(rng):
-    """Skewness that varies with the first feature alone: allowances of the others are small.
-
-    Relative to standard errors, since features are alike; means of 20 fits, each of which has its
-    largest allowance at the first slope but for noise.
-    """
-    found = []
-    for _ in range(20):
-        one = intervals_of(fitted(*draw(rng, 6000, "skewed by x"), rng, rho=0.3))
-        found.append((one.bias / one.standard_error)[1:])
-    first, *others = np.mean(found, axis=0)
-    assert first > 2 * max(others)
 
 
 def test_intervals_at_rows_and_at_the_mean(rng):

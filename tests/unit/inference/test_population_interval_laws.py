@@ -222,6 +222,8 @@ def test_moments_along_a_direction_are_used_for_it(fit, monkeypatch):
         ({"level": 1.0}, "level must be"),
         ({"functionals": np.full((1, 3), 1.1e100)}, "functionals must be"),
         ({"functionals": np.full((1, 3), -1.1e100)}, "functionals must be"),
+        ({"functionals": np.ones((1, 2))}, "functionals must have shape"),
+        ({"target": "populaton"}, "did you mean 'population'"),
         ({"functionals": np.ones((2, 3)), "offset": np.ones(3)}, "offset must have shape"),
         ({"offset": np.ones((3, 1))}, "offset must have shape"),
     ],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
-from privreg.inference.population_intervals import last_iterate_law, population_intervals
+from privreg.inference.population_intervals import population_intervals
 from privreg.inference.shrunk_moments import shrunk_moments
 from privreg.privacy.budget import Budget
 
@@ -118,15 +116,6 @@ def test_noise_that_hides_the_features_makes_an_interval_infinite(rng):
     assert np.isinf(half_width[3]) or half_width[3] > 10
 
 
-def test_more_noise_asks_for_fewer_degrees_of_freedom(rng):
-    samples = draw(rng)
-    degrees = [
-        population_intervals(fitted(samples, rng, rho)).degrees_of_freedom.min()
-        for rho in (0.05, 0.5, 50.0)
-    ]
-    assert degrees == sorted(degrees)
-
-
 def test_functionals_are_linear(rng):
     fit = fitted(draw(rng), rng)
     plain = population_intervals(fit)
@@ -137,23 +126,3 @@ def test_functionals_are_linear(rng):
     assert nothing.half_width.tolist() == [0.0]
     difference = population_intervals(fit, functionals=[[0, 1, -1, 0]])
     assert difference.length[0] < plain.length[1] + plain.length[2]
-
-
-def test_the_law_knows_the_path_that_was_released(rng):
-    """Of the last iterate alone as of all: the law reads the steps, not the iterates."""
-    fit = fitted(draw(rng), rng)
-    last = replace(fit, iterates=fit.iterates[-1:])
-    np.testing.assert_array_equal(last_iterate_law(fit).privacy, last_iterate_law(last).privacy)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"level": 1.0}, "level must be"),
-        ({"target": "populaton"}, "did you mean 'population'"),
-        ({"functionals": [[1.0]]}, "functionals must have shape"),
-    ],
-)
-def test_arguments_are_refused_by_name(rng, change, message):
-    with pytest.raises(ValueError, match=message):
-        population_intervals(fitted(draw(rng, n=500), rng), **change)
