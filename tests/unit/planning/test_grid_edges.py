@@ -26,7 +26,3 @@ def test_a_ladder_goes_on_as_it_ended(ladder, value, expected):
 def test_the_way_out_ends_where_nothing_is_gained(worthless):
     found = beyond(0, 1.0, further=lambda x: x + 1, value=lambda _: worthless)
     assert found == (0, 1.0)
-
-
-def test_the_way_out_ends_somewhere():
-    assert beyond(0, 1.0, further=lambda x: x + 1, value=lambda x: 0.5**x)[0] == 40

@@ -140,12 +140,6 @@ def test_least_squares_is_planned_where_clipping_moves_the_target():
     assert plan_run(problem(**stated), budget, methods=methods).best.name == methods[0]
 
 
-def test_intervals_can_be_the_objective():
-    plan = plan_run(problem(), Budget.zcdp(0.2), methods=QUICK, objective="interval_length")
-    lengths = [each.predictions[0].interval_length for each in plan.alternatives]
-    assert lengths == sorted(lengths)
-
-
 def test_relations_leave_methods_out():
     budget = Budget.zcdp(0.2, neighbours="add-remove")
     plan = plan_run(problem(), budget)

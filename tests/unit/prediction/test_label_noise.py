@@ -6,7 +6,7 @@ from scipy import integrate, stats
 
 from privreg.prediction.clipping import noise_moments
 from privreg.prediction.label_noise import DEGREES, squared_scales
-from privreg.prediction.problem import LABEL_NOISE_LAWS, Problem
+from privreg.prediction.problem import LABEL_NOISE_LAWS
 
 
 @pytest.mark.parametrize("law", LABEL_NOISE_LAWS)
@@ -35,18 +35,3 @@ def test_what_clipping_leaves_is_that_of_the_law(law, width):
 def test_an_error_of_the_prediction_adds_its_variance():
     found = noise_moments(np.array(1.3), label_noise_std=0.6, other_variance=0.64)
     assert found == pytest.approx(noise_moments(np.array(1.3), label_noise_std=1.0), rel=1e-12)
-
-
-def test_a_range_has_every_combination():
-    problem = Problem(2_000, np.ones(3), signal=1.0, label_noise_std=1.0)
-    shapes = [("gaussian", 0.0), ("student_t3", 0.2)]
-    found = problem.over(signal=(0.5, 2.0), label_noise_std=(1.0, 3.0), noise_shapes=shapes)
-    assert len({(p.null_risk, p.label_noise_std, p.label_noise_law, p.misfit) for p in found}) == 8
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("label_noise_law", "cauchy"), ("misfit", -0.1), ("misfit", np.nan)]
-)
-def test_a_shape_out_of_range_is_refused(name, value):
-    with pytest.raises(ValueError, match=f"{name} must be"):
-        Problem(2_000, np.ones(3), signal=1.0, label_noise_std=1.0, **{name: value})
