@@ -111,16 +111,6 @@ def test_noise_that_hides_the_tail_leaves_the_labels_bounds(rng, model):
     assert found.reason
 
 
-def test_more_noise_in_the_counts_makes_no_interval_shorter(model):
-    fit = model._fitted
-    last = 0.0
-    for std in (0.0, 5.0, 20.0, 80.0):
-        tail = ProductTail(fit.tail.edges, replace(fit.tail.counts, noise_std=std), 5000.0)
-        half = new_observations(replace(fit, tail=tail), np.ones((1, 4))).half_width[0]
-        assert half > last
-        last = half
-
-
 def test_what_releases_no_law_of_residuals_is_refused(rng):
     features, labels = draw(rng, "normal", 4000)
     robust = PrivateLinearRegression(BUDGET, **BOUNDS, target="robust", random_state=0)

@@ -11,7 +11,6 @@ from privreg.algorithms.huber_settings import HuberSettings, default_settings
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.inference.population_intervals import population_intervals
-from privreg.inference.shrunk_moments import shrunk_moments
 from privreg.privacy.budget import Budget
 
 # Nothing is clipped, and no row is shortened.
@@ -91,29 +90,6 @@ def test_with_a_large_budget_intervals_are_those_of_the_sandwich(rng):
     np.testing.assert_allclose(intervals.centre, estimate, atol=0.02 * robust.min())
     np.testing.assert_allclose(intervals.standard_error, robust, rtol=0.02)
     np.testing.assert_allclose(intervals.half_width, 1.96 * robust, rtol=0.02)
-
-
-def test_without_moments_errors_are_taken_to_be_independent(rng):
-    samples = draw(rng, n=20_000)
-    plain = fitted(samples, rng, rho=1e4, settings=HuberSettings(moment_share=0.0))
-    moments = shrunk_moments(plain)
-    ratio = moments.second_moment / moments.mean_curvature - moments.curvature * (
-        np.trace(moments.second_moment) / np.trace(moments.curvature) / moments.mean_curvature
-    )
-    np.testing.assert_allclose(ratio, 0, atol=1e-12)
-    full = population_intervals(fitted(samples, rng, rho=1e4, settings=HuberSettings()))
-    np.testing.assert_allclose(
-        population_intervals(plain).standard_error, full.standard_error, rtol=0.05
-    )
-
-
-def test_noise_that_hides_the_features_makes_an_interval_infinite(rng):
-    """A column a hundredth as wide as the others, at a budget whose noise is wider."""
-    samples = draw(rng, n=1000)
-    narrow = ArraySamples(samples.features * [1, 1, 1, 0.001], samples.labels)
-    fit = fitted(narrow, rng, rho=0.02, settings=HuberSettings(moment_share=0.0))
-    half_width = population_intervals(fit).half_width
-    assert np.isinf(half_width[3]) or half_width[3] > 10
 
 
 def test_functionals_are_linear(rng):

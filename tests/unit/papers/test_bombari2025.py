@@ -13,7 +13,6 @@ from reproduction.papers.bombari2025.experiments import (
     isotropic_heat_maps,
     martingales,
     sample_sizes,
-    table_sample_sizes,
 )
 
 SIZES = {
@@ -109,29 +108,6 @@ def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
     )
 
 
-def test_least_noisy_setting_is_chosen_and_refitted():
-    parameters = table_sample_sizes.Parameters.model_validate(
-        {
-            "dataset": "california_housing",
-            "train": [50, 300],
-            "normalisation": 100,
-            "validation": 200,
-            "budget": {"half_square": 5.0},
-            "clip_constant": 0.5,
-            "exponents": [0.0, 0.5],
-            "initial_rates": {"low": 1e-4, "high": 10.0, "count": 6},
-            "offsets": [0.1, 10.0],
-        }
-    )
-    simulation = table_sample_sizes.simulate(parameters, trials(4), table())
-    simulation = simulation.assign_coords(trial=np.arange(4))
-    assert np.all(simulation.loss.isel(sample_size=1).mean("trial") < 0.1)
-    assert np.all(simulation.initial_rate.values > 1e-3)
-    assert set(np.unique(simulation.offset.sel(schedule="harmonic"))) <= {0.1, 10.0}
-    summary = table_sample_sizes.summarise(parameters, simulation)
-    assert summary.excluded.max() <= 1
-
-
 def test_features_that_are_always_zero_cost_nothing_and_count():
     from privreg.data import splits
     from reproduction.experiment.tables import from_dataset
@@ -159,14 +135,6 @@ def test_features_that_are_always_zero_cost_nothing_and_count():
     np.testing.assert_array_equal(
         ready.validation_features, every.validation_features[:, [0, 2, 4]]
     )
-
-
-def test_harmonic_excess_uses_a_rival_from_other_trials():
-    loss = np.ones((3, 4))
-    loss[0] = [0.1, 2, 2, 2]
-    excess, _ = table_sample_sizes._harmonic_excess(loss)
-    # Only in the first trial do the others prefer the second schedule.
-    assert excess == pytest.approx(0.0, abs=1e-12)
 
 
 PATHS: dict[str, Any] = {

@@ -17,7 +17,6 @@ from reproduction.papers.brown2024 import (
 from reproduction.papers.brown2024.experiments import (
     clipping_tradeoff,
     coverage,
-    main_theorem,
     sample_sizes,
 )
 
@@ -192,43 +191,3 @@ def test_minimiser_of_the_clipped_loss_is_least_squares_without_clipping_and_not
         data, clip_norm=1.0, step_size=0.5, gradient_noise_std=0.0, steps=600, rng=stream()
     )
     assert descent.iterates[0, -1] == pytest.approx(found, abs=1e-9)
-
-
-def main(**changes):
-    values = {
-        "budget": {"zcdp": 0.05},
-        "failure": 0.05,
-        "steps_factor": 10.0,
-        "dimensions": {"low": 10, "high": 1e6, "count": 6},
-        "samples_per_feature": 1000,
-        "dimension": 10,
-        "sample_sizes": {"low": 1e4, "high": 1e8, "count": 5},
-    }
-    return main_theorem.Parameters(**(values | changes))
-
-
-def test_main_theorem_takes_the_laws_distance():
-    parameters = main()
-    found = main_theorem.theory(parameters)
-    size, logarithm = 10_000.0, np.log(10_000 * 0.05 / (0.05 * 10))
-    steps = 10 * np.log(size * 0.05 / 10)
-    noise = np.sqrt(2 * steps / 0.05) * 576 * np.log(20 * size * steps / 0.05) ** 3
-    noise *= np.sqrt(10) / size
-    variance = sum((0.25 * noise * 0.75**j) ** 2 for j in range(200))
-    bias = 0.75 ** (2 * steps) * (1 + 10 / size)
-    rate = logarithm**4 * 10 / (np.sqrt(0.05) * size)
-    exact = np.sqrt(10 * variance + bias) / rate
-    assert found.over_printed_rate.values[0] == pytest.approx(exact, rel=1e-8)
-    assert found.over_printed_rate_fixed_ratio.values[0] == pytest.approx(exact, rel=1e-8)
-
-
-def test_least_sample_size_solves_the_second_inequality():
-    parameters = main()
-    dimensions = np.array([10.0, 1e4])
-    size = main_theorem._least_sample_size(parameters, dimensions)
-    steps = 10 * np.log(size * 0.05 / dimensions)
-    # γ / (ηλ) with the noise of the whole budget, whatever γ, and the c_0² of Lemma 2.6.
-    left = 4 * np.sqrt(0.05 / (2 * steps)) * size
-    square = 144 * np.log(20 * size * steps / 0.05) ** 3
-    right = 64 * square * dimensions * np.sqrt(np.log(2 * size * steps / 0.05))
-    assert left == pytest.approx(right, rel=1e-9)

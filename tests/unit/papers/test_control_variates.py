@@ -11,7 +11,6 @@ from privreg.methods.full_batch_dpgd import FullBatchDPGD
 from privreg.methods.one_pass_dpgd import OnePassDPGD
 from privreg.methods.private_regression import PrivateRegression
 from privreg.methods.runs import Declared
-from privreg.prediction.clipping import noise_moments
 from privreg.prediction.problem import LABEL_NOISE_LAWS
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
@@ -112,15 +111,3 @@ def test_coefficients_of_the_other_trials_leave_no_bias_and_find_a_linear_part()
     errors = found.mean(axis=1) - 1.0
     assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(len(errors))
     assert np.median(np.abs(errors)) < 0.2 * np.median(np.abs(value.mean(axis=1) - 1.0))
-
-
-@pytest.mark.parametrize("law", LABEL_NOISE_LAWS)
-def test_label_noise_has_the_stated_mean_variance_and_law(law):
-    own = sample(12, rows=40_000, noise_law=law)
-    errors = own.errors / own.problem.label_noise_std
-    shares = [np.mean(np.abs(errors) < width) for width in (0.5, 1.0, 2.0)]
-    widths = np.array([0.5, 1.0, 2.0])
-    expected, _ = noise_moments(widths, label_noise_std=1.0, law=law)
-    # The mixture is within 1 % of the law, and a share of 40,000 has an error of 0.25 %.
-    np.testing.assert_allclose(shares, expected, atol=0.01 + 4 * 0.0025)
-    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))

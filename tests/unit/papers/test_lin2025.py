@@ -13,7 +13,7 @@ from privreg.theory.noisy_sgd.pair_proxies import candidate_records
 from privreg.theory.noisy_sgd.second_moment import second_moment_basis
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 from reproduction.papers.lin2025.dense_laws import evolved_laws, small_case, stacked_law
-from reproduction.papers.lin2025.experiments import design, joint_law, martingales
+from reproduction.papers.lin2025.experiments import joint_law, martingales
 from reproduction.papers.lin2025.experiments.risk_paths import noise_increments
 from reproduction.papers.lin2025.setting import READINGS, Design, Reading
 
@@ -188,21 +188,6 @@ def test_the_martingales_of_appendix_b_scale_with_the_ground_truths_squared_norm
     assert sizes[1] == pytest.approx(9.0 * sizes[0], rel=1e-9)
 
 
-def test_martingales_without_any_noise_have_nothing_to_add() -> None:
-    """Held by records alone: no label noise and no error leave the path where it is."""
-    parameters = martingales.Parameters.model_validate(
-        PATHS | {"ridge": 0.0, "scaled_label_noise_std": 0.0}
-    )
-    problem = parameters.problem(20)
-    still = type(problem)(
-        problem.eigenvalues, problem.target, problem.target, label_noise_std=0.0, ridge=0.0
-    )
-    risk, terms = martingales._noisy_sgd(still, parameters, 30, generators(2))
-    assert np.all(risk[:, 0] == 0)
-    assert np.all(risk[:, 1] > 0)
-    assert terms["linear"] == terms["quadratic"] == terms["predictable"] == 0
-
-
 def test_the_diffusion_has_its_law_s_mean_risk() -> None:
     parameters = martingales.Parameters.model_validate(PATHS)
     problem, steps = parameters.problem(20), parameters.steps(20)
@@ -231,9 +216,3 @@ def test_iterates_have_the_joint_law_and_not_that_of_independent_times() -> None
     assert np.all(np.abs(ratio - 1) < 4 * spread)
     # Independent iterates would not correlate at all.
     assert np.all(ratio > 4 * spread)
-
-
-def test_sub_gaussian_norm_of_a_normal() -> None:
-    """E exp(w^2 / t^2) = (1 - 2 / t^2)^(-1/2) is 2 at t^2 = 8/3; clipping lowers it."""
-    assert design._sub_gaussian_norm(8.0) == pytest.approx(np.sqrt(8 / 3), rel=1e-3)
-    assert design._sub_gaussian_norm(3.0) < np.sqrt(8 / 3)

@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-import xarray as xr
 
-from privreg.noise.tree import tree_shared_nodes
 from privreg.theory.shaped_noise.second_moments import private_risk
-from reproduction.papers.anon2024 import gaussian_moments, public_features
+from reproduction.papers.anon2024 import gaussian_moments
 from reproduction.papers.anon2024.experiments import (
     gradient_bounds,
     privacy_steps,
-    residual_estimates,
 )
 from reproduction.papers.choquettechoo2024.experiments import (
     finite_time_steps,
@@ -21,13 +18,6 @@ LAM = np.array([1.0, 0.4, 0.1])
 
 def generator(seed=0):
     return np.random.Generator(np.random.SFC64(seed))
-
-
-def test_without_features_the_tree_s_moments_are_the_law_of_shared_nodes():
-    size, eta, shape = 13, 0.3, np.array([1.0, 2.0])
-    found = gaussian_moments.tree_moments(np.zeros(2), shape, eta, size)
-    ones = tree_shared_nodes(np.arange(size), np.arange(size))
-    np.testing.assert_allclose(found, eta**2 * ones[:, None] * shape, rtol=1e-12)
 
 
 def test_moments_of_the_tree_are_those_of_drawn_runs():
@@ -86,24 +76,6 @@ def test_leave_one_out_forms_by_leaving_one_out():
     place = next(k for k in range(7) if (lam[k] if k < 6 else 0) * 5 <= ridge + lam[k:].sum())
     bound = ridge * 5 / (ridge + lam[place:].sum())
     assert found == pytest.approx(min(forms) / bound, rel=1e-10)
-
-
-def test_traces_by_leave_one_out_forms():
-    rng, lam, ridge = generator(3), np.array([1.0, 0.3, 0.05, 0.01]), 0.025
-    normals = rng.standard_normal((3, 4))
-    forms = public_features.forms(lam, normals, ridge)
-    features = normals * np.sqrt(lam)
-    shape = (ridge * np.eye(4) + features.T @ features) / 3
-    exact = np.trace(np.linalg.solve(shape, np.diag(lam)))
-    assert 3 * np.sum(lam / (ridge + lam * forms)) == pytest.approx(exact, rel=1e-10)
-    assert public_features.cutoff(lam, 3, ridge) == (3, 0.01)
-
-
-def test_an_estimate_on_the_edge_of_a_bin_is_exactly_twice_the_truth():
-    estimates = [[[np.sqrt(2.0) ** 2], [2.001]]]
-    private = xr.DataArray(estimates, dims=("reading", "truth", "trial"))
-    found = residual_estimates.private_at_most_twice(xr.Dataset({"private": private}))
-    assert found.ravel().tolist() == [1.0, 0.0]
 
 
 def test_chances_of_two_noisy_counts():

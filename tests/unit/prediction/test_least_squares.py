@@ -1,7 +1,5 @@
 """Predicted error and length of private least squares: identities, limits, simulations."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -131,10 +129,3 @@ def test_it_says_where_noise_is_taken_for_a_tail_or_hides_it():
     assert reason(500, 10, 0.3) != ""
     lost = predicted_length(problem(300), approximate(0.1))
     assert lost.length == np.inf
-
-
-def test_a_misfit_moves_it_less_than_a_robust_fit():
-    case, budget = problem(n=100_000, label_noise_law="student_t3"), Budget.zcdp(0.5)
-    method = PrivateLeastSquares.default(sample_size=100_000, dimension=10, budget=budget)
-    moved = method.predict(replace(case, misfit=0.3), budget)
-    assert moved.excess_risk > method.predict(case, budget).excess_risk

@@ -8,8 +8,7 @@ from privreg.algorithms.huber_scales import residual_scale, scale_edges
 from privreg.algorithms.warm_up import EXCURSION
 from privreg.methods import private_regression
 from privreg.prediction.huber import TALLEST_BIN
-from privreg.prediction.problem import Problem
-from privreg.prediction.regimes import MOST_RATIO, MOST_RATIO_WHOLE, too_few_rows
+from privreg.prediction.regimes import MOST_RATIO, MOST_RATIO_WHOLE
 
 
 def test_a_full_step_is_stable_along_the_largest_curvature_of_a_sample(rng):
@@ -23,15 +22,6 @@ def test_a_full_step_is_stable_along_the_largest_curvature_of_a_sample(rng):
     # Johnstone (2001): Tracy and Widom's law of mean -1.21 and deviation 1.27 on this scale.
     scale = (n**0.5 + p**0.5) * (n**-0.5 + p**-0.5) ** (1 / 3) / n
     assert largest == pytest.approx(edge - 1.21 * scale, abs=4 * 1.27 * scale)
-
-
-def test_too_few_rows_are_told_from_enough():
-    many, few = (Problem(n, np.ones(15), signal=1.0, label_noise_std=1.0) for n in (100, 99))
-    assert too_few_rows(many, 1.0) is not None
-    enough = Problem(137, np.ones(15), signal=1.0, label_noise_std=1.0)
-    assert too_few_rows(enough, 1.0) is None
-    assert too_few_rows(enough, 0.99).startswith("too few rows: 137 for 15 features")
-    assert too_few_rows(few, 1.0) is not None
 
 
 def test_noise_of_a_scale_alone_takes_few_steps_back(rng):
