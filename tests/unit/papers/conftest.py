@@ -26,13 +26,27 @@ TINY: dict[str, dict[str, dict[str, Any]]] = yaml.safe_load(
 )
 
 
-def _cheap_plans(patch: pytest.MonkeyPatch) -> None:
-    """Plans among two quick methods, a sixth of the runs: whole ones have tests of their own."""
+def _cheap_searches(patch: pytest.MonkeyPatch) -> None:
+    """Coarse best rates, few runs, two quick methods: whole ones have tests of their own."""
     from privreg.planning import plan
+    from privreg.theory.one_pass_dpgd import rate_search
+    from reproduction.papers.choquettechoo2024.experiments import finite_time_steps
     from reproduction.studies import regret
 
+    def few_runs(*given: Any, **settings: Any) -> Any:
+        return largest(*given, **settings | {"runs": 4})
+
+    def small_grid(*given: Any) -> Any:
+        return grid(*given)[::9]
+
+    largest, grid = finite_time_steps._largest_gradient, regret.grid
+    patch.setattr(finite_time_steps, "_largest_gradient", few_runs)
+    patch.setattr(regret, "grid", small_grid)
+
+    for name, value in {"FIRST_POINTS": 11, "ZOOMS": 0, "LAST_RTOL": 1e-2}.items():
+        patch.setattr(rate_search, name, value)
     patch.setattr(plan, "plan_run", partial(plan.plan_run, methods=["full_batch", "adassp"]))
-    patch.setattr(regret, "ROUNDS", ((106, 1), (2, 1)))
+    patch.setattr(regret, "ROUNDS", ((12, 1), (2, 1)))
 
 
 class Built:
@@ -72,8 +86,7 @@ class Built:
         stage = STAGE_THAT_WRITES[kind]
         reads = self._reads(stage, paper, name)
         with pytest.MonkeyPatch.context() as patch:
-            if paper == "studies":
-                _cheap_plans(patch)
+            _cheap_searches(patch)
             getattr(stages, stage)(f"{paper}/{name}", **options, artifacts=reads, output=path)
 
     def shard(self, paper: str, name: str, index: int, count: int) -> Path:
