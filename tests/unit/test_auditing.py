@@ -26,7 +26,8 @@ def test_error_rates_are_bounded_by_clopper_pearson(counts, runs):
     upper = _upper(np.array(counts), runs, 0.98)
     for count, found in zip(counts, upper, strict=True):
         interval = stats.binomtest(count, runs).proportion_ci(0.98, method="exact")
-        assert found == pytest.approx(interval.high, rel=1e-10)
+        # SciPy's search for its root ends at 2e-12.
+        assert found == pytest.approx(interval.high, abs=1e-11)
 
 
 @pytest.mark.parametrize("truth", [0.0, 1.0])

@@ -64,24 +64,6 @@ def test_simulated_coverage_and_length_agree_with_the_exact_ones(construction):
         assert abs(result.half_width.mean() - factor * half_width) > 4 * error
 
 
-def test_independent_runs_follow_the_noncentral_t_law():
-    law = isotropic_law(offset=3.0)
-    repetitions, m, steps, burn_in = 10_000, 10, 12, 8
-    path = simulate(law, runs=repetitions * m, steps=steps, seed=2)
-    path = path.reshape(repetitions, m, steps, 1)
-    result = intervals.independent_runs(path, level=LEVEL, burn_in=burn_in)
-    bias, variance = law.functionals(intervals.average_weights(steps, burn_in=burn_in))
-    exact = float(
-        coverage.independent_coverage(
-            bias[0, 0], np.sqrt(variance[0, 0, 0]), replicates=m, level=LEVEL
-        )
-    )
-    observed = float(np.mean(result.covers(3.0)))
-    error = np.sqrt(exact * (1 - exact) / repetitions)
-    assert abs(observed - exact) < 4 * error
-    assert LEVEL - exact > 10 * error
-
-
 @pytest.mark.parametrize(("m", "level"), [(2, 0.999), (3, 0.5), (40, 0.95)])
 def test_independent_unbiased_replicates_are_covered_at_the_level(m, level):
     exact = coverage.t_interval_coverage(0.0, 3.0 * np.eye(m), level=level)

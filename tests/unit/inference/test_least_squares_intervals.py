@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from privreg import Budget, PrivateLinearRegression
+from privreg.algorithms.huber_descent import huber_descent
+from privreg.algorithms.huber_settings import default_settings
 from privreg.algorithms.least_squares_descent import least_squares_descent
 from privreg.algorithms.least_squares_settings import default_least_squares_settings
 from privreg.algorithms.samples import ArraySamples
@@ -17,6 +19,7 @@ from privreg.inference.least_squares_intervals import (
     least_squares_intervals as intervals_of,
 )
 from privreg.inference.least_squares_intervals import least_squares_law, robust_difference
+from privreg.inference.robust_gain import robust_gain
 from privreg.prediction.least_squares import predicted_length
 from privreg.prediction.problem import Problem
 
@@ -194,3 +197,44 @@ def test_intervals_at_rows_and_at_the_mean(rng):
     assert bare.intervals_at(features[:2, 1:]).centre.shape == (2,)
     with pytest.raises(ValueError, match="X must be given for a fit without intercept"):
         bare.intervals_at()
+
+
+ROWS, BETA = 4_000, np.array([0.2, 0.3, -0.2, 0.1])
+
+
+def both(budget, seed):
+    """A least-squares and a robust fit of the same records."""
+    rng = np.random.default_rng(seed)
+    features = np.column_stack([np.ones(ROWS), rng.uniform(-1, 1, (ROWS, 3))])
+    labels = features @ BETA + 0.1 * rng.standard_normal(ROWS)
+    drawn = ArraySamples(features, labels.clip(-1, 1))
+    options = {"feature_norm": 2.0, "label_bound": 1.0, "budget": budget, "intercept": True}
+    size = {"sample_size": ROWS, "dimension": 4, "budget": budget}
+    least, robust = default_least_squares_settings(**size), default_settings(**size)
+    return (
+        least_squares_descent(drawn, settings=least, rng=rng, **options).value,
+        huber_descent(drawn, settings=robust, rng=rng, **options).value,
+    )
+
+
+def test_the_gain_is_that_of_simulated_errors():
+    """Of a typical fit: one least-squares fit in fifty has an error far beyond the others."""
+    gram = np.diag([1, 1 / 3, 1 / 3, 1 / 3])
+    ratios, gains = [], []
+    for seed in range(100):
+        fits = both(Budget.zcdp(0.01), seed)
+        least, robust = (
+            (fit.iterates[-1] - BETA) @ gram @ (fit.iterates[-1] - BETA) for fit in fits
+        )
+        ratios.append(np.log(least / robust))
+        gains.append(robust_gain(fits[0]))
+    # Logarithms of χ² of 4 degrees of freedom: a standard error of .11.
+    error = np.std(ratios) / np.sqrt(100)
+    assert error < 0.15
+    assert abs(np.log(np.median(gains)) - np.mean(ratios)) < 3 * error
+    assert np.median(gains) > 1.3
+
+
+def test_nothing_is_gained_where_the_budget_is_large():
+    fit, _ = both(Budget.zcdp(1e6), 0)
+    assert robust_gain(fit) == pytest.approx(1, abs=1e-3)

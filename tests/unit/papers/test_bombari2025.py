@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import xarray as xr
 
 from reproduction.experiment.trials import Trials
 from reproduction.papers.bombari2025.experiments import (
-    isotropic_heat_maps,
-    martingales,
     sample_sizes,
 )
 
@@ -23,15 +19,6 @@ SIZES = {
     "label_noise_std": 0.3,
     "exponents": [0.0, 0.5],
     "spectra": ["uniform"],
-}
-MAPS = {
-    "dimension": 50,
-    "sample_sizes": [500, 2000],
-    "budget": {"half_square": 0.5},
-    "label_noise_std": 0.3,
-    "exponents": [0.0, 0.5],
-    "clip_constants": {"low": 0.01, "high": 10.0, "count": 7},
-    "initial_rates": {"low": 0.1, "high": 1000.0, "count": 9},
 }
 
 
@@ -75,18 +62,6 @@ def test_schedules_that_share_draws_are_compared_by_their_differences(tuned):
     np.testing.assert_allclose(
         summary.largest_step_standard_error[0], np.full(3, np.hypot(*relative)), rtol=1e-12
     )
-
-
-def test_heat_map_follows_the_deterministic_equivalent():
-    parameters = isotropic_heat_maps.Parameters.model_validate(MAPS)
-    theory = isotropic_heat_maps.theory(parameters)
-    assert np.all(theory.lowest_risk <= theory.risk.min(("clip_constant", "initial_rate")))
-    assert np.all(theory.large_clip_excess >= 0)
-    simulation = isotropic_heat_maps.simulate(parameters, trials(20))
-    simulation = simulation.assign_coords(trial=np.arange(20))
-    summary = isotropic_heat_maps.summarise(parameters, simulation, theory)
-    assert summary.median_distance.max() < 0.05
-    assert np.all(np.abs(np.log(simulation.risk.mean("trial") * 1.5 / theory.risk)).median() > 0.3)
 
 
 def table(rows: int = 600, dimension: int = 5) -> xr.Dataset:
@@ -135,53 +110,3 @@ def test_features_that_are_always_zero_cost_nothing_and_count():
     np.testing.assert_array_equal(
         ready.validation_features, every.validation_features[:, [0, 2, 4]]
     )
-
-
-PATHS: dict[str, Any] = {
-    "dimensions": [10, 20],
-    "aspect_ratio": 0.5,
-    "budget": {"half_square": 2.0},
-    "clip_constant": 0.3,
-    "label_noise_std": 0.3,
-    "initial_rate": 6.0,
-    "exponent": 0.5,
-}
-
-
-def followed_problem(dimension: int = 10, **changes: Any) -> martingales._Problem:
-    parameters = martingales.Parameters.model_validate(PATHS | changes)
-    return martingales._Problem.of(parameters, dimension)
-
-
-def followed(seed: int, **changes: Any) -> tuple[np.ndarray, dict[str, float]]:
-    generators = [np.random.Generator(np.random.SFC64(seed))]
-    forms, found = martingales._dpgd(followed_problem(**changes), generators)
-    return forms, {name: values.item() for name, values in found.items()}
-
-
-def test_a_rate_below_its_cap_has_no_error_of_the_step() -> None:
-    _, below = followed(1, initial_rate=0.1)
-    assert below["step"] == pytest.approx(0.0, abs=1e-15)
-    # With the rate at k / d half of the path has another rate.
-    assert below["step_as_printed"] > 1e-4
-    _, above = followed(1)
-    assert above["step"] > 1e-4
-
-
-def test_the_martingale_of_the_noise_is_as_large_as_the_noise() -> None:
-    quiet, small = followed(2, budget={"half_square": 2e4})
-    _, large = followed(2)
-    assert small["noise"] < 0.05 * large["noise"]
-    assert np.abs(quiet).max() < 10
-
-
-def test_forms_of_both_begin_alike_and_are_those_of_the_resolvent() -> None:
-    case = followed_problem(dimension=40)
-    generators = [np.random.Generator(np.random.SFC64(seed)) for seed in (3, 4)]
-    start = case.hessians @ case.start(1)[0] ** 2 / 2
-    for follow in (martingales._dpgd, martingales._diffusion):
-        path, _ = follow(case, generators)
-        assert path.shape == (case.samples - 1, 2, len(martingales.ANGLES))
-        np.testing.assert_allclose(path[0], np.array([start, start]), rtol=0.5)
-    # (C.2): on the circle of twice the largest eigenvalue a resolvent is at most its inverse.
-    assert np.abs(case.hessians).max() <= 1 / case.eigenvalues.max() * (1 + 1e-12)

@@ -135,21 +135,6 @@ def test_intervals_agree_with_their_exact_coverage_and_length():
     assert short + 4 * found.batch_means_coverage_standard_error[0] < parameters.level
 
 
-def test_divergence_of_replicates_is_the_textbook_formula():
-    rng = stream()
-    bias, root = rng.standard_normal(6), rng.standard_normal((6, 6))
-    covariance = root @ root.T + np.eye(6)
-    found = literal_constructions._gaussian_divergence(bias, covariance, 1.7)
-    textbook = 0.5 * (
-        np.trace(covariance) / 1.7
-        + bias @ bias / 1.7
-        - 6
-        + 6 * np.log(1.7)
-        - np.linalg.slogdet(covariance)[1]
-    )
-    assert found == pytest.approx(textbook)
-
-
 def test_literal_coverage_of_final_iterates_is_a_noncentral_t():
     parameters = intervals(dimension=1, sample_size=1000, literal_steps=[5, 12, 15])
     found = literal_constructions.exact_law(parameters, "independent_runs")["literal_coverage"]

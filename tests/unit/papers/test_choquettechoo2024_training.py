@@ -21,7 +21,6 @@ from reproduction.papers.choquettechoo2024.private_runs import TRAINED, Runs, co
 from reproduction.papers.choquettechoo2024.training import (
     Schedule,
     Settings,
-    accuracy,
     clipped_mean_gradient,
     train,
 )
@@ -178,9 +177,3 @@ def test_training_without_noise_learns(theory, table):
     # Ten classes and 256 images: chance is 0.1, with a standard error of 0.02.
     assert np.all(found.noiseless_accuracy > 0.3)
     assert found.attrs["images"] == "MNIST in place of CIFAR-10"
-
-
-def test_accuracy_counts_the_largest_scores():
-    theta = np.eye(2, dtype=np.float32)[:, None]
-    features = np.array([[2, 1], [0, 3], [5, 4]], np.float32)
-    assert accuracy(features, np.array([0, 1, 1]), theta) == pytest.approx(2 / 3)

@@ -14,7 +14,6 @@ from privreg.methods.runs import Declared
 from privreg.prediction.problem import LABEL_NOISE_LAWS
 from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial
-from reproduction.studies import control_variates
 from reproduction.studies.control_samples import Sample
 from reproduction.studies.control_variates import run_with_control
 from reproduction.studies.controlled import controlled
@@ -50,13 +49,6 @@ def test_runs_and_the_generator_are_those_of_the_method(method):
     expected = method.simulate(own.samples, BUDGET, other, declared=declared, runs=2)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     assert one.random() == other.random()
-
-
-def test_a_method_that_draws_other_noise_is_refused(monkeypatch):
-    monkeypatch.setattr(control_variates, "CHUNK", 30)
-    silent = OnePassDPGD(Polynomial(3.0, 0.0), 0.8)
-    with pytest.raises(RuntimeError, match="other noise"):
-        run_with_control(silent, sample(3), generator(4), runs=1)
 
 
 def test_the_mean_over_all_signs_of_the_errors_is_zero(monkeypatch):

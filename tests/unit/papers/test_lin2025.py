@@ -8,25 +8,14 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from privreg.theory.noisy_sgd.diffusion import RidgeRegression
 from privreg.theory.noisy_sgd.pair_proxies import candidate_records
 from privreg.theory.noisy_sgd.second_moment import second_moment_basis
 from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 from reproduction.papers.lin2025.dense_laws import evolved_laws, small_case, stacked_law
-from reproduction.papers.lin2025.experiments import joint_law, martingales
+from reproduction.papers.lin2025.experiments import joint_law
 from reproduction.papers.lin2025.experiments.risk_paths import noise_increments
 from reproduction.papers.lin2025.setting import READINGS, Design, Reading
 
-PATHS = {
-    "dimensions": [20, 40],
-    "horizon": 2.0,
-    "rate": 0.8,
-    "gradient_noise_std": 0.5,
-    "ridge": 0.1,
-    "scaled_label_noise_std": 0.5,
-    "lowest": 0.2,
-    "highest": 1.8,
-}
 DESIGN = {
     "dimension": 100,
     "sample_size": 150,
@@ -162,41 +151,6 @@ class Trials(list[Any]):
 
     def __init__(self, count: int) -> None:
         super().__init__(Trial(np.random.Generator(np.random.SFC64(k))) for k in range(count))
-
-
-def generators(*seeds: int) -> list[np.random.Generator]:
-    return [np.random.Generator(np.random.SFC64(seed)) for seed in seeds]
-
-
-def test_the_martingales_of_appendix_b_scale_with_the_ground_truths_squared_norm() -> None:
-    """Without noise and from a start at zero the diffusion is linear in the ground truth."""
-    parameters = martingales.Parameters.model_validate(PATHS).model_copy(
-        update={"gradient_noise_std": 0.0}
-    )
-    sizes = []
-    for norm in (1.0, 3.0):
-        problem = RidgeRegression(
-            np.linspace(0.2, 1.8, 40),
-            np.full(40, norm / np.sqrt(40)),
-            np.zeros(40),
-            label_noise_std=0.0,
-            ridge=0.1,
-        )
-        sizes.append(
-            martingales._diffusion(problem, parameters, 80, generators(2))[1]["expansion"].item()
-        )
-    assert sizes[1] == pytest.approx(9.0 * sizes[0], rel=1e-9)
-
-
-def test_the_diffusion_has_its_law_s_mean_risk() -> None:
-    parameters = martingales.Parameters.model_validate(PATHS)
-    problem, steps = parameters.problem(20), parameters.steps(20)
-    ends = martingales._diffusion(problem, parameters, steps, generators(*range(100)))[0][-1, 1]
-    expected = float(parameters.law(problem).risk(parameters.horizon))
-    error = np.std(ends, ddof=1) / np.sqrt(len(ends))
-    # Steps of 1/d hold the risk, which changes by a few percent in each.
-    assert abs(np.mean(ends) - expected) < 4 * error + 0.01 * expected
-    assert abs(np.mean(ends) - 1.5 * expected) > 4 * error + 0.01 * expected
 
 
 def test_iterates_have_the_joint_law_and_not_that_of_independent_times() -> None:

@@ -5,10 +5,6 @@ import pytest
 
 from privreg.theory.shaped_noise.second_moments import private_risk
 from reproduction.papers.anon2024 import gaussian_moments
-from reproduction.papers.anon2024.experiments import (
-    gradient_bounds,
-    privacy_steps,
-)
 from reproduction.papers.choquettechoo2024.experiments import (
     finite_time_steps,
 )
@@ -52,38 +48,6 @@ def test_lemma_b6_is_attained_by_noise_that_is_new_in_every_step():
         decoder=np.append(1.0, np.zeros(size - 1)),
     )  # fmt: skip
     assert by_lemma - diagonal == pytest.approx(exact, rel=1e-12)
-
-
-def test_leave_one_out_forms_by_leaving_one_out():
-    parameters = gradient_bounds.Parameters(
-        decay=2.0,
-        dimension=6,
-        sample_size=4,
-        label_noise_std=1.0,
-        estimating_rows=3,
-        degrees=[1],
-        failures={"low": 1e-3, "high": 0.5, "count": 3},
-        public_rows=[5],
-        horizon=8.0,
-    )
-    found = gradient_bounds._least_form(parameters, 5, generator(2))
-    normals, lam, ridge = generator(2).standard_normal((5, 6)), parameters.eigenvalues, 5 / 8.0
-    forms = []
-    for i in range(6):
-        others = [j for j in range(6) if j != i]
-        matrix = np.eye(5) + (normals[:, others] * lam[others] / ridge) @ normals[:, others].T
-        forms.append(normals[:, i] @ np.linalg.solve(matrix, normals[:, i]))
-    place = next(k for k in range(7) if (lam[k] if k < 6 else 0) * 5 <= ridge + lam[k:].sum())
-    bound = ridge * 5 / (ridge + lam[place:].sum())
-    assert found == pytest.approx(min(forms) / bound, rel=1e-10)
-
-
-def test_chances_of_two_noisy_counts():
-    first, second = generator().laplace(0, 2, (2, 200000))
-    for gap in (-3, 0, 4):
-        share = np.mean(first + gap > second)
-        exact = privacy_steps._chance(gap, 0, 1.0)
-        assert abs(share - exact) < 5 * np.sqrt(exact * (1 - exact) / first.size)
 
 
 def test_exact_covariances_are_those_of_drawn_features():

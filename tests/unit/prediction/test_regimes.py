@@ -40,14 +40,3 @@ def test_noise_of_a_scale_alone_takes_few_steps_back(rng):
     # 0.005 with a standard error of 0.001.
     assert often == pytest.approx(0.005, abs=0.004)
     assert taken_back(2 * private_regression.MOST_SCALE_NOISE)[1] == pytest.approx(0.11, abs=0.02)
-
-
-def test_the_lowest_eigenvalue_of_a_noisy_gram_matrix_stays_positive(rng):
-    variance, p = private_regression.MOST_WHITENING_NOISE, 400
-    noise = np.triu(rng.standard_normal((p, p)) * np.sqrt(variance / p))
-    noise += np.triu(noise, 1).T
-    lowest = np.linalg.eigvalsh(np.eye(p) + noise)[0]
-    assert 1 - 2 * np.sqrt(variance) == pytest.approx(0.11, abs=0.005)
-    # Tracy and Widom's law about the edge.
-    scale = np.sqrt(variance) * p ** (-2 / 3)
-    assert lowest == pytest.approx(1 - 2 * np.sqrt(variance) + 1.21 * scale, abs=4 * 1.27 * scale)
