@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -122,3 +124,6 @@ def test_intervals_test_any_value_and_split_their_error():
     assert mirrored[0] == found.p_values([3.0, 1.0, 3.0])[0]
     np.testing.assert_allclose(found.sampling_error, [0.4, np.nan, np.nan])
     np.testing.assert_allclose(found.privacy_share, [0.36, np.nan, np.nan])
+    # Of rounding alone, more than the whole.
+    more = replace(found, privacy_error=1.1 * found.standard_error)
+    assert (more.privacy_share[0], more.sampling_error[0]) == (1.0, 0.0)

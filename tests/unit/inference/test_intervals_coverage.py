@@ -174,6 +174,9 @@ def test_the_smallest_cases_are_answered():
     for name in intervals.CONSTRUCTIONS:
         weights = intervals.replicate_weights(name, gradients=2, replicates=2, burn_in=0)
         np.testing.assert_allclose(weights.sum(axis=-1), 1)
+    # Half a difference of 2, times t with one degree of freedom.
+    two = intervals.replicate_interval([[0.0], [2.0]], level=0.95)
+    assert two.half_width[0] == pytest.approx(np.tan(0.475 * np.pi), rel=1e-9)
     with pytest.raises(ValueError, match="m >= 2"):
         intervals.replicate_interval(path[:1], level=LEVEL)
 

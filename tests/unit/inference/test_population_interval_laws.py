@@ -165,6 +165,8 @@ def test_half_widths_are_students(fit, target, level):
         noise = common.relative_noise(direction, law.sampling, law.privacy, target)
         assert common.along(fit, direction) is common
         assert found.standard_error[k] == pytest.approx(error, rel=1e-12)
+        private = np.sqrt(direction @ law.privacy @ direction)
+        assert found.privacy_error[k] == pytest.approx(private, rel=1e-12)
         assert found.degrees_of_freedom[k] == pytest.approx(2 / noise**2, rel=1e-12)
         quantile = student.ppf((1 + level) / 2, 2 / noise**2)
         assert found.half_width[k] == pytest.approx(quantile * error, rel=1e-9)
