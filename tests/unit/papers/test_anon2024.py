@@ -1,4 +1,4 @@
-"""The recipes of anon2024: shards change nothing, arms are runs of the library."""
+"""The recipes of anon2024: arms are runs of the library and keep their budgets."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The recipes of the heat-maps, sample sizes and lower bounds, at a small scale."""
+"""The recipes of the sample sizes and of tables, at a small scale."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import pytest
 import xarray as xr
 
 from reproduction.experiment.trials import Trials
-from reproduction.papers.bombari2025.experiments import (
-    sample_sizes,
-)
+from reproduction.papers.bombari2025.experiments import sample_sizes
 
 SIZES = {
     "dimension": 10,
@@ -22,8 +20,8 @@ SIZES = {
 }
 
 
-def trials(count: int, start: int = 0) -> Trials:
-    return Trials(5, "bombari2025/test", start, start + count)
+def trials(count: int) -> Trials:
+    return Trials(5, "bombari2025/test", 0, count)
 
 
 @pytest.fixture(scope="module")

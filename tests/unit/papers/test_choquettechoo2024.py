@@ -1,4 +1,4 @@
-"""The recipes of choquettechoo2024: mechanisms by dense matrices, shards, the drawn slopes."""
+"""The recipes of choquettechoo2024: mechanisms by dense matrices, responses by one draw."""
 
 import numpy as np
 import pytest

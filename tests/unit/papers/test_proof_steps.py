@@ -5,9 +5,7 @@ import pytest
 
 from privreg.theory.shaped_noise.second_moments import private_risk
 from reproduction.papers.anon2024 import gaussian_moments
-from reproduction.papers.choquettechoo2024.experiments import (
-    finite_time_steps,
-)
+from reproduction.papers.choquettechoo2024.experiments import finite_time_steps
 
 LAM = np.array([1.0, 0.4, 0.1])
 
