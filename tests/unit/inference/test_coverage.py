@@ -107,7 +107,6 @@ SKEW = np.array([[1.0, 0.1], [0.2, 1.0]])
     ("bias", "covariance", "message"),
     [
         (0.0, np.ones((2, 3)), r"shape \(..., m, m\), m >= 2"),
-        (0.0, np.ones((2, 3, 4)), r"shape \(..., m, m\), m >= 2"),
         (0.0, np.ones((1, 1)), r"shape \(..., m, m\), m >= 2"),
         (0.0, SKEW, "covariance must be symmetric"),
         (0.0, np.stack([np.eye(2), SKEW]), "covariance must be symmetric"),
