@@ -237,6 +237,8 @@ INTERNALS = {
     "grid_edges.next_on",
     "panels.resolved_panels",
     "records.Records.white_total",
+    "sector_multiplier.Sector.response",
+    "sector_multiplier.Sector.slack",
     "sector_multiplier.least_multiplier",
     *(
         f"columns.{kind}.{name}"
