@@ -91,10 +91,6 @@ def _pair_power(w: np.ndarray, *, radius: float, angle: float) -> np.ndarray:
     return _square(w - angle, 1 - radius) * _square(w + angle, 1 - radius)
 
 
-def _power(beta: list[float], w: np.ndarray) -> np.ndarray:
-    return np.abs(np.polyval(beta[::-1], np.exp(1j * w))) ** 2
-
-
 def _pair(rng: np.random.Generator) -> tuple[float, float, np.ndarray]:
     """Two conjugate zeros at a distance of 1e-7 and more from the circle, anywhere around it."""
     radius = 1 - 10.0 ** rng.uniform(-7, -0.1)

@@ -98,17 +98,3 @@ def test_one_mode_without_noise_is_an_exponential():
         label_noise_std=0.1,
     )
     np.testing.assert_allclose(risk, 0.5 * np.exp(-4 * times), rtol=1e-6)
-
-
-def test_arguments_out_of_range_are_named():
-    with pytest.raises(ValueError, match="times"):
-        volterra.solve(volterra.power_law_kernels(0.0), Polynomial(1.0, 0.0), [0.1, 0.5], **SETTING)
-    with pytest.raises(ValueError, match=r"signal_power must.*2\.5"):
-        volterra.power_law_kernels(0.0, 2.5)
-    with pytest.raises(ValueError, match=r"clip_constant must.*inf"):
-        volterra.solve(
-            volterra.power_law_kernels(0.0),
-            Polynomial(1.0, 0.0),
-            [0.0, 1.0],
-            **SETTING | {"clip_constant": np.inf},
-        )
