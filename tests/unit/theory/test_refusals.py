@@ -17,6 +17,7 @@ from privreg.theory.correlated_noise.linear_regression import stability_limit, s
 from privreg.theory.full_batch_dpgd.law import gradient_descent_law
 from privreg.theory.huber_descent import known_noise, last_iterate
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression
+from privreg.theory.noisy_sgd.fixed_order_loss import fixed_order_divergence
 from privreg.theory.noisy_sgd.hidden_state import hidden_state_divergence
 from privreg.theory.noisy_sgd.pair_proxies import largest_pairs
 from privreg.theory.noisy_sgd.population import Population, estimated_population
@@ -204,6 +205,24 @@ class Rising:
         (
             partial(RELEASE, population=Population(np.eye(3), np.zeros(3), 0.0)),
             "population must have dimension",
+        ),
+        # The second step projects on a line: rounding is all that is left across it.
+        (
+            partial(
+                fixed_order_divergence,
+                [[1.0, 0.2], [0.3, 0.7]],
+                [0.0, 0.0],
+                initial=[0.0, 0.0],
+                positions=[0],
+                replacement_features=[[0.0, 1.0]],
+                replacement_labels=[1.0],
+                release_steps=[2],
+                step_sizes=[1e10, 1 / 0.58],
+                gradient_noise_std=1.0,
+                ridge=0.0,
+                order=2.0,
+            ),
+            "double precision",
         ),
         (partial(Population, np.triu(np.ones((2, 2))), np.zeros(2), 0.0), "must be symmetric"),
         (Population(-np.eye(2), np.zeros(2), 0.0).regression, "must be positive semidefinite"),

@@ -38,7 +38,8 @@ def test_best_exponent_is_the_largest_smallest_one(seed):
         # No slope in the rate exceeds that of the signal's or the private noise's term.
         steepest = max(2 - powers[0] - powers[1], 2.0)
         assert 0 <= found.risk - smallest.max() <= steepest * 0.25e-3 + 1e-12
-        assert found.learning_rate == pytest.approx(rates[np.argmax(smallest)], abs=2.6e-4)
+        # The terms are concave in the rate: the grid's best is within one spacing of 2.5e-4.
+        assert found.learning_rate == pytest.approx(rates[np.argmax(smallest)], abs=2.5e-4 + 1e-9)
         assert -1 < found.learning_rate < 0
     assert cases == {1, 2, 3, 4}
 

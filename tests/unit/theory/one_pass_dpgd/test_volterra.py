@@ -57,7 +57,8 @@ def test_kernels_of_a_spectrum_equal_the_closed_forms(name):
     sums = volterra.spectrum_kernels(spectrum, 0.5 * spectrum.eigenvalues**-0.5)
     x = np.geomspace(1e-6, 1e4, 40)
     closed = getattr(volterra.power_law_kernels(0.25, 0.5), name)(x)
-    np.testing.assert_allclose(getattr(sums, name)(x), closed, rtol=1e-7)
+    # The spectrum's rule promises 1e-5.
+    np.testing.assert_allclose(getattr(sums, name)(x), closed, rtol=1e-5)
 
 
 def test_kernels_decay_with_the_powers_of_the_spectrum():
