@@ -57,12 +57,12 @@ def test_sampling_limit_is_least_squares_without_clipping_and_signs_with_little(
     assert tight == pytest.approx(np.pi * NOISE**2 / 4, rel=1e-4)
 
 
-@pytest.mark.parametrize("clip_constant", [0.1, 1.0])
+@pytest.mark.parametrize("clip_constant", [1.0, 3.0])
 def test_private_noise_alone_is_least_at_three_halves(clip_constant):
     gamma = 1e-12
-    rho = gamma**0.75
+    rho = gamma**0.7
     scale = 1 / float(descent_factor(0.0, clip_constant=clip_constant, label_noise_std=NOISE))
-    offset = 1e-5
+    offset = 1e-3
     risk = harmonic_risk(
         np.array([1.2, 1.5, 2.0]) * scale, offset, gamma=gamma, rho=rho, clip_constant=clip_constant
     )
