@@ -101,6 +101,8 @@ lint: setup
 	ruff check .
 	ruff format --check .
 	mypy
+	codespell
+	lint-imports --no-logo
 	snakefmt --check --compact-diff workflow
 	snakemake --lint
 

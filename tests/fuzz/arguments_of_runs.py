@@ -297,6 +297,7 @@ EXCEPTIONS: dict[str, dict[str, Any]] = {
         "sample_size": 20.0,
         "budget": BUDGET,
     },
+    "tables.TableSamples.hold": {"most": 100},
     "tables.FolderTable": {
         "names": ("first", "second"),
         "tables": Made(lambda: (table(), table())),

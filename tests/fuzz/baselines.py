@@ -245,6 +245,7 @@ INTERNALS = {
         for kind in ("Categories", "Numbers")
         for name in ("clipped", "encode")
     ),
+    "columns.is_text",
     "columns.value_type",
     "inverse.forward_substitution",
     *(

@@ -146,9 +146,9 @@ def critical_increment(earlier: Dataset, offset: float) -> dict:
 
 
 @per(
-    lower_modes_printed="least risk of the lower modes (E.13) over the form (E.14), along time",
-    lower_modes_as_typed="that with lambda in the place of 2 lambda in (E.12) and (E.13)",
-    lower_modes_corrected="that over the form with the descent factor of the lower modes' own risk",
+    lower_modes_least="least risk of the lower modes (E.13) over the form (E.14), along time",
+    lower_modes_printed="that with four times the least C_2",
+    lower_modes_corrected="the first over the form along the lower modes' own risk",
 )
 def lower_modes(parameters: Parameters) -> dict:
     """With the least C_1 of (E.12) and (E.13) and the least C_2 that (B.15) allows."""
@@ -182,14 +182,14 @@ def lower_modes(parameters: Parameters) -> dict:
     def source(t: float) -> np.ndarray:
         return values * (product * (1 - t)) ** 2 * ratio + private * (1 - t)
 
-    def quotients(descent: float) -> tuple[float, float]:
-        """Of (E.13) with so many lambda over both forms."""
+    def quotients(enlarged: float) -> tuple[float, float]:
+        """Of (E.13) over both forms, with so many times the least C_2."""
 
         def simple(t: float, modes: np.ndarray) -> np.ndarray:
-            return source(t) - descent * values * product * (1 - t) * modes
+            return source(t) - 2 * values * product * (1 - t) * modes
 
         root = np.sqrt(2 * risks(simple, 1).max() + noise**2)
-        third = root * c / noise / float(clipping.descent_factor(0.0, **setting))
+        third = enlarged * root * c / noise / float(clipping.descent_factor(0.0, **setting))
 
         def slope(t: float, modes: np.ndarray) -> np.ndarray:
             """The risk itself, (E.13), and the form along the risk and along (E.13)."""
@@ -197,7 +197,7 @@ def lower_modes(parameters: Parameters) -> dict:
             level = clipping.variance_factor(risk, **setting) * (risk + noise**2 / 2)
             true, own = (float(clipping.descent_factor(each, **setting)) for each in (risk, lower))
             rate = product / c * (1 - t)
-            simpler = descent / 2 * root * c / np.sqrt(2 * lower + noise**2)
+            simpler = root * c / np.sqrt(2 * lower + noise**2)
             falls = np.array([true, simpler, third * true, third * own])
             sources = np.tile(source(t), (4, 1))
             sources[0] = values * rate**2 * level * ratio + 2 * private * (1 - t)
@@ -206,10 +206,10 @@ def lower_modes(parameters: Parameters) -> dict:
         _, lower, printed, own = risks(slope, 4)
         return (lower / printed).min(), (lower / own).min()
 
-    printed, corrected = quotients(2.0)
+    least, corrected = quotients(1.0)
     return {
-        "lower_modes_printed": printed,
-        "lower_modes_as_typed": quotients(1.0)[0],
+        "lower_modes_least": least,
+        "lower_modes_printed": quotients(4.0)[0],
         "lower_modes_corrected": corrected,
     }
 

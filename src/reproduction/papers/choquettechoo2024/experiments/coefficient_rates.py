@@ -103,6 +103,13 @@ def vanishing_risk(parameters: Parameters, damped_family: str, damping: float) -
     return parameters.risk(damped_family, parameters.step_sizes.values()[0], damping)
 
 
+@per("damped_family", "damping", vanishing_response="that risk over the squared sensitivity")
+def vanishing_response(parameters: Parameters, damped_family: str, damping: float) -> float:
+    """What is left at a given noise multiplier."""
+    found = vanishing_risk(parameters, damped_family, damping)
+    return found / _noise(damped_family, damping).squared_sensitivity
+
+
 @per("damping", vanishing_constant="risk of nu-Noisy-FTRL over eta^2 tr H log^2(1/nu) / rho")
 def vanishing_constant(parameters: Parameters, damping: float) -> float:
     """At the least step size, for dampings as small as they are tried."""

@@ -120,16 +120,21 @@ def laws(parameters: Parameters) -> dict:
 @per(
     "algorithm",
     exact_slope="log-log slope of the risk over what varies",
+    eighth_step_slope="log-log slope of the risk over what varies, all step sizes an eighth",
     small_step_slope="log-log slope of the risk over what varies, all step sizes a hundredth",
     scaling_slope="log-log slope of the scaling",
     plain_slope="log-log slope of eta d and of eta^2 d_eff, without the logarithm",
 )
 def exact_slopes(parameters: Parameters) -> dict:
-    hundredths = [at._replace(step_size=at.step_size / 100) for at in parameters.settings]
+    def divided(by: int) -> list[list[float]]:
+        settings = [at._replace(step_size=at.step_size / by) for at in parameters.settings]
+        return [regression.exact_risks(at, rho=parameters.rho) for at in settings]
+
     found = laws(parameters)
     values = {
         "exact_slope": found["exact_risk"],
-        "small_step_slope": [regression.exact_risks(at, rho=parameters.rho) for at in hundredths],
+        "eighth_step_slope": divided(8),
+        "small_step_slope": divided(100),
         "scaling_slope": found["scaling"],
         "plain_slope": [_plain(at) for at in parameters.settings],
     }
