@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 
 from privreg.command_line.main import main
 
@@ -25,6 +26,9 @@ def kept_modules() -> Iterator[None]:
 
 def run() -> int:
     """Run one command; returns the exit status."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A report with letters that a terminal does not have is paid for, too.
+        sys.stdout.reconfigure(errors="backslashreplace")
     with kept_modules():
         return main()
 

@@ -21,7 +21,9 @@ from privreg.audit_statistics import statistics
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.validation import (
+    require_callable,
     require_count,
+    require_instance,
     require_number,
     require_rng,
     require_unmasked,
@@ -94,8 +96,7 @@ class PrivacyLoss:
         promised : Budget
             What the mechanism is said to spend, for the relation that the two data sets are in.
         """
-        if not isinstance(promised, Budget):
-            raise ValueError(f"promised must be a Budget, got {promised!r}")
+        require_instance("promised", promised, Budget)
         if self.neighbours not in (None, promised.neighbours):
             raise ValueError(
                 f"promised must be for {self.neighbours.value} neighbours, as the two data sets "
@@ -241,8 +242,7 @@ def audit_mechanism(
     >>> 0.9 < loss.mu < 1
     True
     """
-    if not callable(mechanism):
-        raise ValueError(f"mechanism must be callable, got {mechanism!r}")
+    require_callable("mechanism", mechanism)
     runs, rng = require_count("runs", runs, least=LEAST_RUNS), require_rng("rng", rng)
     outputs, others = (
         np.asarray(require_unmasked("mechanism", mechanism(each, runs, rng)))

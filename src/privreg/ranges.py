@@ -126,16 +126,31 @@ def places(wrong: NDArray[np.bool_]) -> str:
     return f"{found}, columns {listed}{', ...' if columns.size > MOST_COLUMNS else ''}"
 
 
+def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+    """A wrong number; where there are several, none of them: a misplaced array may be data."""
+    return places(wrong) if array.ndim else str(array)
+
+
 def short(value: Any) -> str:
     """A number or a text; of anything that holds others its type and size, since it may be data."""
+    if isinstance(value, np.generic):
+        # A record of a structured array is such a scalar.
+        value = value.item()
     if isinstance(value, int) and value.bit_length() > 128:
         # Python writes none of more than 4,300 digits.
         return f"one of {value.bit_length()} bits"
     if not isinstance(value, PLAIN):
-        kind = type(value).__name__
-        shape = getattr(value, "shape", None)
-        size = f" of shape {shape}" if isinstance(shape, tuple) else ""
-        size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
-        return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}{size}"
+        return sort(value)
     text = repr(value)
     return text if len(text) < 60 else f"{text[:57]}..."
+
+
+def sort(value: Any) -> str:
+    """Type and size, where what was expected is no number and no text."""
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    size = f" of shape {shape}" if isinstance(shape, tuple) and shape else ""
+    size = f" of {len(value)}" if isinstance(value, (list, tuple, dict, set)) else size
+    return f"{'an' if kind[0] in 'aeioAEIO' else 'a'} {kind}{size}"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Immutable, frozen
-from privreg.validation import require_array, require_count, require_number, require_real
+from privreg.validation import require_array, require_count, require_number, require_real, short
 
 # Rates up to here stay far from overflow in every sum and square.
 LARGEST = 1e50
@@ -263,7 +263,7 @@ def require_schedule(schedule: Schedule) -> Schedule:
 def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
     """The schedule, or an error for what is no rate with integral."""
     if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
-        raise ValueError(f"schedule must be a rate with integral, got {schedule!r}")
+        raise ValueError(f"schedule must be a rate with integral, got {short(schedule)}")
     return schedule
 
 

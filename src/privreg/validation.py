@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import frozen
-from privreg.ranges import between, inside, outside, places, range, short
+from privreg.ranges import between, entry, inside, outside, range, short, sort
 
 FloatArray = NDArray[np.float64]
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def require_real(
     Raises
     ------
     ValueError
-        "name must be ..., got ...", with the first entry that is out of range.
+        "name must be ..., got ...", with the number, or where in an array others are.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def require_real(
     array = _floats(name, value)
     if inside(array, above, least, below, most, infinite):
         return array
-    found = array[outside(array, above, least, below, most, infinite)].flat[0]
+    found = entry(array, outside(array, above, least, below, most, infinite))
     expected = range(above, least, below, most, infinite)
     raise ValueError(f"{name} must be {expected}, got {found}")
 
@@ -130,6 +130,9 @@ def require_array(
     >>> require_array("weights", [[0.5, 0.5]], shape=(..., 3))
     Traceback (most recent call last):
     ValueError: weights must have shape (..., 3), got (1, 2)
+    >>> require_array("features", [[1.0, 2.0], [3.0, np.inf]], shape=(None, 2))
+    Traceback (most recent call last):
+    ValueError: features must be finite, got others in 1 of 2 rows, columns 1
     """
     array = _with_shape(name, value, shape)
     if not inside(array, **bounds):
@@ -137,26 +140,8 @@ def require_array(
     return _contiguous(array)
 
 
-def require_records(
-    name: str, value: ArrayLike, *, shape: tuple[int | EllipsisType | None, ...], **bounds: Any
-) -> FloatArray:
-    """Data of records, as `require_array`, in errors that quote none of them.
-
-    Examples
-    --------
-    >>> require_records("features", [[1.0, 2.0], [3.0, np.inf]], shape=(None, 2))
-    Traceback (most recent call last):
-    ValueError: features must be finite, got others in 1 of 2 rows, columns 1
-    """
-    array = _with_shape(name, value, shape)
-    if not inside(array, **bounds):
-        found = places(outside(array, **bounds))
-        raise ValueError(f"{name} must be {range(**bounds)}, got {found}")
-    return _contiguous(array)
-
-
 def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -> FloatArray:
-    """As `require_records` of shape (n, dimension), where a table of no rows is one like others.
+    """As `require_array` of shape (n, dimension), where a table of no rows is one like others.
 
     Under add-remove it is a neighbour of a table with one row: refusing it would tell them apart.
 
@@ -166,7 +151,7 @@ def require_rows(name: str, value: ArrayLike, *, dimension: int | None = None) -
     (0, 3)
     """
     rows = 0 if getattr(value, "shape", ())[:1] == (0,) else None
-    return require_records(name, value, shape=(rows, dimension))
+    return require_array(name, value, shape=(rows, dimension))
 
 
 def require_frozen(
@@ -192,16 +177,15 @@ def require_counts(
     --------
     >>> require_counts("times", [1, 2.5])
     Traceback (most recent call last):
-    ValueError: times must be whole numbers, got 2.5
+    ValueError: times must be whole numbers, got others in 1 of 2 rows
     """
     # Without a bound, what 64 bits hold.
     array = require_real(
         name, value, least=least, most=most, below=2.0**63 if most is None else None
     )
-    if not np.all(array == np.floor(array)):
-        raise ValueError(
-            f"{name} must be whole numbers, got {array[array != np.floor(array)].flat[0]}"
-        )
+    broken = array != np.floor(array)
+    if np.any(broken):
+        raise ValueError(f"{name} must be whole numbers, got {entry(array, broken)}")
     # From the value itself, since doubles do not hold every whole number beyond 2^53.
     return np.asarray(value).astype(np.int64)
 
@@ -224,7 +208,7 @@ def require_instance(name: str, value: Any, kind: type[T]) -> T:
     """
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIO" else "a"
-        raise ValueError(f"{name} must be {article} {kind.__name__}, got {short(value)}")
+        raise ValueError(f"{name} must be {article} {kind.__name__}, got {sort(value)}")
     return value
 
 
@@ -328,7 +312,8 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
     listed = ", ".join(map(repr, names)) or "nothing"
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"one of {listed}, got {short(value)}{hint}"
+    found = short(value) if isinstance(value, str) else sort(value)
+    return f"one of {listed}, got {found}{hint}"
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:

@@ -1,6 +1,7 @@
-"""The whole quick DAG through a real SLURM, with accidents, equals a local build byte for byte."""
+"""A paper's quick DAG through a real SLURM, with accidents, equals a local build byte for byte."""
 
 import filecmp
+import json
 import os
 import shutil
 import subprocess
@@ -26,10 +27,11 @@ from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 RemoteExecutor.next_seconds_between_status_checks = property(lambda self: 1, lambda self, _: None)
 main()
 """
-QUICK = "config/quick.yaml"
+# The paper with the most jobs of every kind that SLURM gets: 31, in seven groups.
+PAPER = {"papers": ["brown2024"]}
+CONFIGS = ["config/quick.yaml", "paper.json"]
 TARGETS = ["all"]
-# Enough in a group that its submission does not count.
-GROUPS = ["theory=10", "trials=19", "intervals=4"]
+GROUPS = ["theory=4", "trials=7", "intervals=2"]
 
 pytestmark = [
     pytest.mark.long,
@@ -42,13 +44,14 @@ pytestmark = [
 
 def test_slurm_with_accidents_gives_the_bytes_of_a_local_build(tmp_path):
     there, here = checkout.whole_checkout(tmp_path / "there"), tmp_path / "here"
+    (there / "paper.json").write_text(json.dumps(PAPER))
     with one_node(tmp_path / "slurm") as cluster:
-        run = submit(there, cluster, *TARGETS, "--configfile", QUICK)
+        run = submit(there, cluster, *TARGETS, "--configfile", *CONFIGS)
         cancelled = cancel_one(cluster, run)
         restarted = restart_node(cluster, run)
         output, _ = run.communicate(timeout=3000)
         ended = cluster.ended()
-        refused = submit(there, cluster, *TARGETS, "--configfile", QUICK, partition="shrot")
+        refused = submit(there, cluster, *TARGETS, "--configfile", *CONFIGS, partition="shrot")
         said, _ = refused.communicate(timeout=300)
     assert refused.returncode == 1
     assert said.splitlines()[-1].startswith("error: slurm_partition must be one of 'short', got")
@@ -57,7 +60,7 @@ def test_slurm_with_accidents_gives_the_bytes_of_a_local_build(tmp_path):
     assert restarted is not None
     # Times of files are kept, so that what is compiled already counts.
     shutil.copytree(there, here, ignore=shutil.ignore_patterns("results", ".snakemake"))
-    twice.run(here, TARGETS, cores=2, configs=[QUICK])
+    twice.run(here, TARGETS, cores=2, configs=CONFIGS)
     left, right = twice.artifacts(here / "results"), twice.artifacts(there / "results")
     assert left == right
     differ = [

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,23 @@ PLAIN = [sys.executable, "-m", "snakemake"]
 # What tells when and how long, and what a reader of results does not open.
 TIMES = {"logs", "benchmarks"}
 PAGE = "index.html"
+# What may be taken away, from the last artifacts to all: a level goes with those before it.
+LEVELS = (
+    ["gate.txt", "ro-crate-metadata.json", "index.html"],
+    ["claims.csv", "claims.json", "findings.csv", "tables/chain2026/table1.csv"],
+    ["verdicts/chain2026.json"],
+    ["intervals/chain2026/slope.nc", "figures/chain2026/fig1.pdf", "figures/chain2026/fig1.png"],
+    ["simulation/chain2026/slope.nc", "theory/chain2026/slope.nc"],
+    ["simulation/chain2026/slope/0.nc", "simulation/chain2026/slope/1.nc"],
+    ["data/california_housing.nc", "data/california_housing.json"],
+)
+
+
+def take_away(folder: Path, levels: int) -> None:
+    """Remove artifacts of the last levels."""
+    for level in LEVELS[:levels]:
+        for path in level:
+            (folder / "results" / path).unlink(missing_ok=True)
 
 
 def chain_checkout(folder: Path) -> Path:
@@ -52,14 +69,7 @@ def chain_checkout(folder: Path) -> Path:
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
     # The chain's own parameters are the paper's.
     subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "reproduction",
-            "scales",
-            "--output",
-            "workflow/scale.lock",
-        ],
+        [sys.executable, "-m", "reproduction", "scales", "--output", "workflow/scale.lock"],
         cwd=folder,
         env=environment(folder, PYTHONPATH="src"),
         check=True,
@@ -117,17 +127,17 @@ class Ran:
         self.lines = [line for line in self.output.splitlines() if line.strip()]
 
 
-def run(folder: Path, *arguments: str, limit: int = 900, **changed: str | None) -> Ran:
+def run(folder: Path, *arguments: str, before: Sequence[str] = (), **changed: str | None) -> Ran:
     """The plain command, to its end."""
     ran = subprocess.run(
-        [*PLAIN, "--cores", "2", *arguments],
+        [*before, *PLAIN, "--cores", "2", *arguments],
         cwd=folder,
         env=environment(folder, **changed),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        timeout=limit,
+        timeout=900,
         check=False,
     )
     return Ran(ran.returncode, ran.stdout)
@@ -147,26 +157,17 @@ class Started:
         with contextlib.suppress(ProcessLookupError):
             (os.killpg if group else os.kill)(self.process.pid, number)
 
-    def wait_for(self, text: str, count: int = 1, limit: float = 600) -> bool:
-        """Whether a text came so often on the terminal, before the run ended."""
-        return self._wait(lambda: [self.log], text, count, limit)
-
     def wait_for_launches(self, count: int = 1, limit: float = 600) -> bool:
-        """Whether jobs were launched so often; Snakemake's own file of the run says it alone."""
-        return self._wait(
-            lambda: [path for path in logs(self.folder) if path not in self.logs_before],
-            LAUNCHED, count, limit,
-        )  # fmt: skip
-
-    def _wait(self, read: Callable[[], list[Path]], text: str, count: int, limit: float) -> bool:
+        """Whether jobs were launched so often before the run ended, by Snakemake's own log."""
         ends = time.monotonic() + limit
         while time.monotonic() < ends:
-            if sum(path.read_text(errors="replace").count(text) for path in read()) >= count:
+            new = logs(self.folder) - self.logs_before
+            if sum(path.read_text(errors="replace").count(LAUNCHED) for path in new) >= count:
                 return True
             if self.process.poll() is not None:
                 return False
             time.sleep(0.01)
-        raise TimeoutError(f"{text!r} did not come {count} times in {limit} s")
+        raise TimeoutError(f"not {count} launches in {limit} s")
 
     def end(self, limit: float = 600) -> Ran:
         """The run's end."""
@@ -203,8 +204,3 @@ def artifacts(folder: Path) -> dict[str, str]:
         if path.is_file() and inside.parts[0] not in TIMES and PAGE not in path.name:
             found[inside.as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
-
-
-def visible(folder: Path) -> list[str]:
-    """Artifacts without their checksums."""
-    return [path for path in artifacts(folder) if not Path(path).name.startswith(".")]

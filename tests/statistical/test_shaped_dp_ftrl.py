@@ -52,15 +52,15 @@ def excess_risks(correlation, scale, *, runs, zeta, target=TARGET, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("correlation", "decoder"),
+    ("correlation", "decoder", "shape"),
     [
-        (TreeCorrelation(), None),
-        (IndependentCorrelation(), np.eye(SIZE)[0]),
-        (SquareRootCorrelation(0.05), damped_square_root(SIZE, damping=0.05)),
+        (TreeCorrelation(), None, "identity"),
+        (TreeCorrelation(), None, "population"),
+        (IndependentCorrelation(), np.eye(SIZE)[0], "identity"),
+        (SquareRootCorrelation(0.05), damped_square_root(SIZE, damping=0.05), "population"),
     ],
-    ids=["tree", "independent", "square root"],
+    ids=["tree", "shaped tree", "independent", "shaped square root"],
 )
-@pytest.mark.parametrize("shape", ["identity", "population"])
 def test_error_is_the_exact_second_moment(correlation, decoder, shape):
     covariance = (
         identity_covariance(DIMENSION)

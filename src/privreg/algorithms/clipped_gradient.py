@@ -26,7 +26,7 @@ from privreg.algorithms.samples import (
     rescaled,
     row_norms,
 )
-from privreg.validation import require_answer, require_array, require_instance, require_real
+from privreg.validation import require_answer, require_array, require_instance, require_real, short
 
 FloatArray = NDArray[np.float64]
 # Beyond, the fitted values of rescaled rows would no longer be small beside rescaled labels.
@@ -173,7 +173,7 @@ def require_clip_norm(clip_norm: ArrayLike, *, name: str = "clip_norm") -> Float
     bounds = require_real(name, clip_norm, least=SHORTEST, infinite=True)
     beyond = bounds[bounds > LONGEST]
     if beyond.size and not np.all(np.isinf(beyond)):
-        raise ValueError(f"{name} must be at most {LONGEST:g}, or infinite, got {bounds}")
+        raise ValueError(f"{name} must be at most {LONGEST:g}, or infinite, got {short(bounds)}")
     return bounds
 
 

@@ -32,6 +32,7 @@ from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours, sum_sensitivity
 from privreg.privacy.release import Diagnostic, Release
+from privreg.ranges import short
 from privreg.validation import (
     require_array,
     require_count,
@@ -351,8 +352,7 @@ def dp_ftrl(
             )
     if not (np.all(np.isfinite(theta)) and np.all(np.isfinite(released))):
         raise ValueError(
-            f"step_size must be small enough for the iterates to stay finite, got "
-            f"{float(sizes.max())}"
+            f"step_size must be small enough for iterates to stay finite, got {short(step_size)}"
         )
     clipped = int(progress[3]) / (mechanism.epochs * mechanism.sample_size)
     share = Diagnostic(clipped, "share of clipped gradients")
@@ -389,6 +389,6 @@ def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
         or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1)
     ):
         raise ValueError(
-            f"times must be whole numbers that increase within 1..{steps}, got {times}"
+            f"times must be whole numbers that increase within 1..{steps}, got {short(times)}"
         )
     return wanted

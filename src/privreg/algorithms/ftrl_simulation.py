@@ -15,6 +15,7 @@ from privreg.algorithms.clipped_gradient import LARGEST_PARAMETER, require_clip_
 from privreg.algorithms.dp_ftrl_kernels import draw_and_step
 from privreg.noise.normals import standard_normal
 from privreg.noise.streams import correlate_noise
+from privreg.ranges import short
 from privreg.validation import (
     require_array,
     require_count,
@@ -154,6 +155,6 @@ def _record(record: ArrayLike | None, steps: int) -> NDArray[np.int64]:
         or np.any(np.diff(wanted, prepend=-1, append=steps + 1) < 1)
     ):
         raise ValueError(
-            f"record must be whole numbers that increase within 0..{steps}, got {record}"
+            f"record must be whole numbers that increase within 0..{steps}, got {short(record)}"
         )
     return wanted

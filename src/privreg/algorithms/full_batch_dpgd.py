@@ -24,9 +24,11 @@ from privreg.privacy.neighbours import Neighbours, shared_sample_size, sum_sensi
 from privreg.privacy.one_of_many import OneOfMany
 from privreg.privacy.release import Diagnostic, Release
 from privreg.privacy.zcdp import gaussian_noise_std
+from privreg.ranges import short
 from privreg.validation import (
     require_array,
     require_broadcast,
+    require_callable,
     require_count,
     require_counts,
     require_number,
@@ -277,9 +279,11 @@ def full_batch_dpgd(
     origin = np.zeros(p) if start is None else require_array("start", start, shape=(p,), **limits)
     wanted = _checked_times(times, steps)
     if not isinstance(screening, (bool, np.bool_, ScreenedSamples)):
-        raise ValueError(f"screening must be a truth value or ScreenedSamples, got {screening!r}")
-    if progress is not None and not callable(progress):
-        raise ValueError(f"progress must be callable, got {progress!r}")
+        raise ValueError(
+            f"screening must be a truth value or ScreenedSamples, got {short(screening)}"
+        )
+    if progress is not None:
+        require_callable("progress", progress)
 
     settings, lanes = bounds.size, bounds.size * runs
     lane_clip_norm = bounds.repeat(runs)
@@ -357,5 +361,5 @@ def _checked_times(times: ArrayLike | None, steps: int) -> NDArray[np.int64]:
         return np.arange(1, steps + 1)
     wanted = require_counts("times", times)
     if wanted.ndim != 1 or np.any(np.diff(wanted, prepend=0, append=steps + 1) < 1):
-        raise ValueError(f"times must be increasing within 1..{steps}, got {times}")
+        raise ValueError(f"times must be increasing within 1..{steps}, got {short(times)}")
     return wanted

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from privreg.immutable import frozen
-from privreg.validation import require_array, require_count, require_number
+from privreg.validation import require_array, require_count, require_number, short
 
 FloatArray = NDArray[np.float64]
 SCALE_BINS = 34
@@ -147,7 +147,7 @@ def require_edges(edges: FloatArray) -> FloatArray:
     """Upper ends of bins, increasing and in [1e-100, 1e101]."""
     ends = require_array("edges", edges, shape=(None,), least=1e-100, most=1e101)
     if not np.all(ends[1:] > ends[:-1]):
-        raise ValueError(f"edges must be increasing, got {ends}")
+        raise ValueError(f"edges must be increasing, got {short(ends)}")
     return ends
 
 

@@ -18,6 +18,7 @@ from privreg.algorithms.one_pass_mechanism import LARGEST, Mechanism
 from privreg.algorithms.samples import Chunk, checked_data, rescaled, row_norms
 from privreg.models import LinearModel
 from privreg.noise.normals import FEWEST, standard_normal
+from privreg.ranges import short
 from privreg.validation import (
     require_count,
     require_counts,
@@ -223,7 +224,7 @@ class _Runs:
         if not isinstance(mechanisms, (list, tuple)) or not all(
             isinstance(each, Mechanism) for each in mechanisms
         ):
-            raise ValueError(f"mechanisms must be a list of Mechanism, got {mechanisms!r:.80}")
+            raise ValueError(f"mechanisms must be a list of Mechanism, got {short(mechanisms)}")
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
             raise ValueError(f"mechanisms must be at least one, of one sample size, got {sizes}")
@@ -300,5 +301,5 @@ def _recorded(runs: _Runs, rng: np.random.Generator, record: ArrayLike | None) -
         return np.array([runs.sample_size])
     steps = require_counts("record", record, least=0, most=runs.sample_size)
     if steps.ndim != 1 or np.any(np.diff(steps) < 0):
-        raise ValueError(f"record must be increasing steps, got {record!r}")
+        raise ValueError(f"record must be increasing steps, got {short(record)}")
     return steps

@@ -11,7 +11,6 @@ from privreg.validation import (
     require_array,
     require_count,
     require_number,
-    require_records,
     require_rng,
 )
 
@@ -184,8 +183,8 @@ def _group_means(values: FloatArray, groups: int) -> FloatArray:
 
 
 def _squared_residuals(features: ArrayLike, labels: ArrayLike, parameters: ArrayLike) -> FloatArray:
-    rows = require_records("features", features, shape=(None, None))
-    values = require_records("labels", labels, shape=(len(rows),))
+    rows = require_array("features", features, shape=(None, None))
+    values = require_array("labels", labels, shape=(len(rows),))
     weights = require_array("parameters", parameters, shape=(rows.shape[1],))
     with np.errstate(over="ignore", invalid="ignore"):
         residuals = values - rows @ weights

@@ -19,11 +19,11 @@ from privreg.immutable import Immutable, Rebuilt, frozen
 from privreg.noise.normals import standard_normal
 from privreg.validation import (
     require_answer,
+    require_array,
     require_count,
     require_frozen,
     require_instance,
     require_number,
-    require_records,
     require_rows,
 )
 
@@ -220,8 +220,8 @@ class _CheckedSamples:
 
     def _checked(self, chunk: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
         shape = (None, self.dimension)
-        features = require_records("samples: features", chunk[0], shape=shape)
-        labels = require_records("samples: labels", chunk[1], shape=features.shape[:1])
+        features = require_array("samples: features", chunk[0], shape=shape)
+        labels = require_array("samples: labels", chunk[1], shape=features.shape[:1])
         # Others may use the memory of one chunk for the next.
         return features.copy(), labels.copy()
 
@@ -284,8 +284,8 @@ def checked_data(
     if sample_size is None:
         rows = require_rows("features", features, dimension=dimension)
     else:
-        rows = require_records("features", features, shape=(sample_size, dimension))
-    return rows, require_records("labels", labels, shape=rows.shape[:1])
+        rows = require_array("features", features, shape=(sample_size, dimension))
+    return rows, require_array("labels", labels, shape=rows.shape[:1])
 
 
 def row_norms(features: FloatArray) -> FloatArray:

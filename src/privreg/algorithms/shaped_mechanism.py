@@ -14,6 +14,7 @@ from privreg.noise.correlations import Correlation
 from privreg.noise.covariance import NoiseCovariance
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
+from privreg.ranges import short
 from privreg.validation import (
     FloatArray,
     require_array,
@@ -21,7 +22,6 @@ from privreg.validation import (
     require_frozen,
     require_instance,
     require_number,
-    require_records,
 )
 
 # Steps, norms and noise up to here stay far from overflow in every product.
@@ -73,8 +73,8 @@ class ResidualClip(Immutable):
     def __post_init__(self) -> None:
         within = {"least": -LARGEST, "most": LARGEST}
         require_number("per_residual", self.per_residual, least=1 / LARGEST, most=LARGEST)
-        features = require_records("features", self.features, shape=(None, None), **within)
-        labels = require_records("labels", self.labels, shape=(len(features),), **within)
+        features = require_array("features", self.features, shape=(None, None), **within)
+        labels = require_array("labels", self.labels, shape=(len(features),), **within)
         for name, array in {"features": features, "labels": labels}.items():
             object.__setattr__(self, name, require_frozen(name, array, shape=array.shape))
 
@@ -149,7 +149,7 @@ class ShapedMechanism(Rebuilt):
         object.__setattr__(self, "noise_multiplier", multiplier)
         if not isinstance(self.clipping, (FixedClip, ResidualClip)):
             raise ValueError(
-                f"clipping must be a FixedClip or a ResidualClip, got {self.clipping!r}"
+                f"clipping must be a FixedClip or a ResidualClip, got {short(self.clipping)}"
             )
         if isinstance(self.clipping, FixedClip):
             if isinf(self.clipping.clip_norm) and multiplier > 0:

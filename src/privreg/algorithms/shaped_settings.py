@@ -14,7 +14,6 @@ from privreg.validation import (
     require_array,
     require_count,
     require_real,
-    require_records,
 )
 
 
@@ -64,11 +63,11 @@ def run_settings(
         All `inf` for a setting that overflowed.
     clipped_fraction : Diagnostic of ndarray, shape (settings,)
     """
-    rows = require_records("features", features, shape=(None, None))
+    rows = require_array("features", features, shape=(None, None))
     size, dimension = rows.shape
     if size < 2:
         raise ValueError(f"features must have at least two rows, got {size}")
-    values = require_records("labels", labels, shape=(size,))
+    values = require_array("labels", labels, shape=(size,))
     norms = require_array("inverse_norms", inverse_norms, shape=(None, size), least=0)
     count = len(norms)
     increments = require_array("noise", noise, shape=(size - 1, dimension))

@@ -16,10 +16,10 @@ from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.theory.huber_descent.known_noise import symmetric_noise
 from privreg.validation import (
+    require_array,
     require_count,
     require_instance,
     require_number,
-    require_records,
     require_rng,
 )
 
@@ -155,7 +155,7 @@ class SplitBudget(Uncopied):
 
 
 def _sum(name: str, value: Any, *, shape: tuple[Any, ...]) -> FloatArray:
-    return require_records(name, value, shape=shape, least=-1e250, most=1e250)
+    return require_array(name, value, shape=shape, least=-1e250, most=1e250)
 
 
 def _bound(value: float) -> float:

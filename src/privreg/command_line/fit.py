@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from privreg.command_line.options import add_budget, budget_of, require_writable
+from privreg.command_line.main import shown
+from privreg.command_line.options import add_budget, add_table, budget_of, open_stated
 from privreg.command_line.progress import Watched
 from privreg.validation import require_choice, require_number
 
@@ -16,16 +16,16 @@ SUMMARY = "fit a table in a file under a privacy budget, with intervals"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("table", type=Path, help="a .csv or .parquet file, or a folder of them")
+    add_table(parser)
     parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
     parser.add_argument(
         "--bounds",
         type=Path,
         required=True,
         metavar="FILE",
-        help="YAML or JSON: for the label and each feature [low, high] or a list of categories, "
-        "from public knowledge. Numbers outside are clipped; a record of an undeclared category "
-        "counts as absent",
+        help="YAML or JSON: for the label and each feature [low, high], or of a feature "
+        "{categories: [first, second]}, from public knowledge. Numbers outside are clipped; a "
+        "record of an undeclared category counts as absent. `privreg bounds` writes a template",
     )
     parser.add_argument(
         "--target",
@@ -55,33 +55,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--level", type=float, default=0.95, help="coverage of the intervals (default 0.95)"
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the fit as JSON")
     parser.add_argument(
-        "--report", type=Path, metavar="FILE", help="write the report and its pictures as HTML"
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="new file for the fit as JSON; its budget is written before noise is drawn",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="new file for the report with pictures, as HTML"
     )
     parser.add_argument(
         "--threads", type=int, default=2, help="threads that read the table (default 2)"
     )
 
 
-def run(options: argparse.Namespace) -> str:
-    """The report as text."""
+def run(options: argparse.Namespace) -> None:
+    """Print the report."""
     from privreg.command_line.bounds_file import read_bounds
+    from privreg.command_line.record import Record, as_text
     from privreg.estimators.linear_regression import PrivateLinearRegression
     from privreg.estimators.outlook import FIT_TARGETS
-    from privreg.estimators.tables import open_table
 
     # All of it before the fit: what fails after it has spent the budget for nothing.
     require_number("--level", options.level, above=0, below=1)
     require_choice("--target", options.target, FIT_TARGETS)
-    for name, path in (("--output", options.output), ("--report", options.report)):
-        require_writable(name, path)
-    bounds = read_bounds(options.bounds)
-    require_choice("--label", options.label, bounds)
     if (options.weight is None) != (options.weight_bound is None):
         raise ValueError(
             "--weight must be given with --weight-bound, and neither without the other"
         )
+    record = Record(options)
+    bounds = read_bounds(options.bounds)
+    require_choice("--label", options.label, bounds)
+    if isinstance(bounds[options.label], dict):
+        raise ValueError(f"bounds of the label {options.label!r} must be [low, high]")
     model = PrivateLinearRegression(
         budget_of(options),
         feature_bounds={name: each for name, each in bounds.items() if name != options.label},
@@ -89,25 +95,31 @@ def run(options: argparse.Namespace) -> str:
         weight_bound=options.weight_bound,
         fit_intercept=not options.no_intercept,
         target=options.target,
+        odometer=record,
     )
-    with Watched(open_table(options.table), "privreg fit") as table:
-        model.fit_table(
-            table,
-            label=options.label,
-            weight=options.weight,
-            quality_share=options.quality_share,
-            threads=options.threads,
+    declared = {"label": options.label, "bounds": bounds}
+    if options.weight is not None:
+        declared["weight"] = {"column": options.weight, "bound": options.weight_bound}
+    with record:
+        with Watched(open_stated(options), "privreg fit") as table:
+            model.fit_table(
+                table,
+                label=options.label,
+                weight=options.weight,
+                quality_share=options.quality_share,
+                threads=options.threads,
+            )
+        said = model.report(level=options.level).rstrip()
+        for name in (*model.feature_names_in_, *bounds):
+            # A line break in a name begins no line.
+            said = said.replace(name, shown(name))
+        record.finish(
+            said,
+            output=lambda: as_text(
+                as_json(model, level=options.level, delta=options.delta) | {"declared": declared}
+            ),
+            report=lambda: model.report("html", level=options.level),
         )
-    if options.output is not None:
-        written = as_json(model, level=options.level, delta=options.delta)
-        written["declared"] = {"label": options.label, "bounds": bounds}
-        if options.weight is not None:
-            weighing = {"column": options.weight, "bound": options.weight_bound}
-            written["declared"]["weight"] = weighing
-        options.output.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    if options.report is not None:
-        options.report.write_text(model.report("html", level=options.level), encoding="utf-8")
-    return model.report(level=options.level).rstrip()
 
 
 def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
@@ -115,7 +127,12 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
 
     Where an interval is infinite, its ends are null and `reason` says why.
     """
+    from privreg.command_line.record import finite, privacy_as_json
     from privreg.estimators.summary import coefficient_columns
+
+    def plain(value: str | float) -> str | float | None:
+        # An empty reason is none.
+        return value or None if isinstance(value, str) else finite(value)
 
     intervals, privacy, quality = model.confidence_intervals(level), model.privacy_, model.quality_
     names = [*map(str, model.feature_names_in_), *(["(intercept)"] if model.fit_intercept else [])]
@@ -123,14 +140,15 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
     covariance = model.covariance()
     return {
         "coefficients": [
-            {name: _plain(value) for name, value in zip(columns, row, strict=True)}
+            {name: plain(value) for name, value in zip(columns, row, strict=True)}
             for row in zip(*columns.values(), strict=True)
         ],
         "covariance": {
-            part: [[_finite(each) for each in row] for row in getattr(covariance, part)]
+            part: [[finite(each) for each in row] for row in getattr(covariance, part)]
             for part in ("sampling", "privacy")
         },
         "estimates": model.target,
+        "warnings": model.warnings_,
         "level": level,
         "target": intervals.target,
         "records": None
@@ -142,28 +160,3 @@ def as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
         },
         "privacy": privacy_as_json(privacy, delta=delta),
     }
-
-
-def privacy_as_json(privacy: Any, *, delta: float) -> dict[str, Any]:
-    """What was spent, in plain types, as `privreg odometer` reads it."""
-    return {
-        "seeded": privacy.seeded,
-        "epsilon": _finite(privacy.epsilon(delta)),
-        "delta": delta,
-        "rho": _finite(privacy.rho),
-        "mu": _finite(privacy.mu),
-        "unit": privacy.unit,
-        "neighbours": privacy.with_secret_noise.neighbours.value,
-        "spent": [{"on": what, "rho": budget.rho} for what, budget in privacy.spending],
-        "assumptions": list(privacy.assumptions),
-    }
-
-
-def _plain(value: str | float) -> str | float | None:
-    """An empty reason is none."""
-    return value or None if isinstance(value, str) else _finite(value)
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity."""
-    return float(value) if abs(value) < float("inf") else None

@@ -1,7 +1,7 @@
 """`privreg COMMAND …`: what a user asks on the command line.
 
 A command is a module beside this one with `SUMMARY`, `add_arguments(parser)` and `run(options)`,
-which returns the text to print.
+which returns the text to print, or prints it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Any
 
 from privreg.version import __version__
 
-COMMANDS = ("predict", "plan", "fit", "score", "odometer")
+COMMANDS = ("predict", "plan", "bounds", "fit", "score", "odometer")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,14 +46,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         module.add_arguments(added)
         added.set_defaults(run=module.run)
     options = parser.parse_args(words)
-    try:
-        print(options.run(options))
-    except (ValueError, OSError, ImportError) as error:
-        # Notes say what a fit that failed has spent.
-        text = "; ".join([str(error), *getattr(error, "__notes__", ())])
-        print(f"privreg {options.command}: {text}", file=sys.stderr)
-        return 1
+
+    def say(text: Any, *_: object, **__: object) -> None:
+        print(f"privreg {options.command}: {shown(str(text))}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        # A warning that a shell makes an error would end a fit that is paid for.
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+        try:
+            if text := options.run(options):
+                print(shown(text, "\n"), flush=True)
+        except (ValueError, OSError, ImportError) as error:
+            # Notes say what a fit that failed has spent.
+            say("; ".join([str(error), *getattr(error, "__notes__", ())]))
+            return 1
     return 0
+
+
+def shown(text: str, kept: str = "") -> str:
+    """A text in which characters that a terminal obeys are escaped, but those that are kept."""
+    return "".join(
+        each if each.isprintable() or each in kept else repr(each)[1:-1] for each in text
+    )
 
 
 if __name__ == "__main__":

@@ -25,17 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> str:
     """The total as text."""
+    from privreg.command_line.main import shown
     from privreg.estimators.odometer import Odometer, read_statement
 
     delta = require_number("--delta", options.delta, above=0, below=1)
-    odometer = Odometer()
+    odometer, known = Odometer(), dict[bytes, Path]()
     for path in options.fits:
-        if sum(path.resolve() == other.resolve() for other in options.fits) > 1:
-            raise ValueError(f"fits must be different files, got {str(path)!r} twice")
         odometer.add(path)
+        # Noise is never drawn twice alike: two files of the same bytes are copies, or linked.
+        first = known.setdefault(path.read_bytes(), path)
+        if first is not path:
+            raise ValueError(
+                f"fits must be different files, got {str(path)!r} twice"
+                f"{'' if first == path else f', as {str(first)!r} too'}"
+            )
     each = [(path, read_statement(path)) for path in options.fits]
     total = odometer.total
-    rows = [(str(path), found) for path, found in each] + [("together", total)]
+    rows = [(shown(str(path)), found) for path, found in each] + [("together", total)]
     width = max(len(name) for name, _ in rows)
     lines = [
         f"{name.ljust(width)}  rho = {found.rho:.4g}, mu = {found.mu:.4g}, "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from math import isinf
 from pathlib import Path
 from typing import Any
@@ -126,20 +125,23 @@ def budget_of(options: argparse.Namespace) -> Budget:
     return Budget.approximate(options.epsilon, options.delta, neighbours=options.neighbours)
 
 
-def require_writable(name: str, path: Path | None) -> None:
-    """An error for a file that could not be written after the budget is spent.
+def add_table(parser: argparse.ArgumentParser) -> None:
+    """A table in files."""
+    parser.add_argument("table", type=Path, help="a .csv or .parquet file, or a folder of them")
+    parser.add_argument(
+        "--separator",
+        type=lambda text: text.replace("\\t", "\t"),
+        metavar="CHARACTER",
+        help=r"character between the cells of a CSV file, \t for a tab (a comma if none is given)",
+    )
 
-    Parameters
-    ----------
-    name : str
-        Of the option.
-    path : Path, optional
-    """
-    if path is None:
-        return
-    allowed = os.access(path if path.exists() else path.parent, os.W_OK)
-    if path.is_dir() or not path.parent.is_dir() or not allowed:
-        raise ValueError(f"{name} must be a file that can be written, got {str(path)!r}")
+
+def open_stated(options: argparse.Namespace) -> Any:
+    """The table of `add_table`."""
+    from privreg.estimators.tables import open_table
+
+    stated = {} if options.separator is None else {"separator": options.separator}
+    return open_table(options.table, **stated)
 
 
 def _shape(text: str) -> tuple[str, float]:

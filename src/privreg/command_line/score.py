@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privreg.command_line.options import add_budget, budget_of, require_writable
+from privreg.command_line.options import add_budget, add_table, budget_of, open_stated
 from privreg.command_line.progress import Watched
 
 SUMMARY = "score a fit on a table under a privacy budget: mean squared error and R²"
@@ -16,7 +18,7 @@ SUMMARY = "score a fit on a table under a privacy budget: mean squared error and
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("table", type=Path, help="a .csv or .parquet file, or a folder of them")
+    add_table(parser)
     parser.add_argument(
         "--fit",
         type=Path,
@@ -27,32 +29,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_budget(parser)
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="write the score and its privacy as JSON"
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="new file for the score as JSON; its budget is written before noise is drawn",
     )
     parser.add_argument(
         "--threads", type=int, default=2, help="threads that read the table (default 2)"
     )
 
 
-def run(options: argparse.Namespace) -> str:
-    """The score as text."""
-    from privreg.command_line.fit import privacy_as_json
+def run(options: argparse.Namespace) -> None:
+    """Print the score."""
+    from privreg.command_line.record import Record, as_text, privacy_as_json
     from privreg.estimators.report import PrivacyStatement
     from privreg.estimators.table_score import SHARES
-    from privreg.estimators.tables import open_table
+    from privreg.privacy.assumptions import SECRET_STREAM
 
-    require_writable("--output", options.output)
+    record = Record(options)
     budget = budget_of(options).gaussian()
     fit = _declared(options.fit)
-    with Watched(open_table(options.table), "privreg score") as table:
-        found = _score(table, options, fit, budget)
     spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
-    privacy = PrivacyStatement(budget, "row", spent, found.assumptions)
-    score = found.value
-    if options.output is not None:
-        numbers = {name: None if isnan(value) else value for name, value in vars(score).items()}
+    privacy = PrivacyStatement(budget, "row", spent, (SECRET_STREAM,))
+    with record:
+        with Watched(open_stated(options), "privreg score") as table:
+            found = _score(table, options, fit, budget, lambda: record.add(privacy))
+        privacy = replace(privacy, assumptions=found.assumptions)
+        numbers = {k: None if isnan(value) else value for k, value in vars(found.value).items()}
         written = {"score": numbers, "privacy": privacy_as_json(privacy, delta=options.delta)}
-        options.output.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+        record.finish(_text(found.value, fit, privacy), output=lambda: as_text(written))
+
+
+def _text(score: Any, fit: _Fit, privacy: Any) -> str:
     lines = [
         _line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),
         _line("R²", score.r2, score.r2_noise),
@@ -77,7 +85,9 @@ class _Fit(NamedTuple):
     estimates: list[tuple[str, float]]
 
 
-def _score(table: Any, options: argparse.Namespace, fit: _Fit, budget: Any) -> Any:
+def _score(
+    table: Any, options: argparse.Namespace, fit: _Fit, budget: Any, reserve: Callable[[], None]
+) -> Any:
     import numpy as np
 
     from privreg.estimators.bounds import Frame, declared
@@ -85,6 +95,13 @@ def _score(table: Any, options: argparse.Namespace, fit: _Fit, budget: Any) -> A
     from privreg.estimators.table_score import private_score
     from privreg.estimators.tables import TableSamples
     from privreg.noise.source import SECRET
+
+    class Counted(TableSamples):
+        """Reserves the budget between what is refused and noise, and between rows and noise."""
+
+        def each_part(self, task: Any, *, threads: int = 1) -> Iterator[Any]:
+            yield from super().each_part(task, threads=threads)
+            reserve()
 
     label, bounds, weight, estimates = fit
     columns = table_columns(
@@ -104,7 +121,7 @@ def _score(table: Any, options: argparse.Namespace, fit: _Fit, budget: Any) -> A
         True,
     )
     return private_score(
-        TableSamples(
+        Counted(
             table,
             columns,
             label,
@@ -120,17 +137,20 @@ def _score(table: Any, options: argparse.Namespace, fit: _Fit, budget: Any) -> A
 
 def _declared(path: Path) -> _Fit:
     """A fit that was written."""
+    found = None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_bytes())
         label, bounds = found["declared"]["label"], found["declared"]["bounds"]
         estimates = [(each["name"], float(each["estimate"])) for each in found["coefficients"]]
         if not isinstance(bounds, dict) or label not in bounds:
             raise KeyError("label")
         weighing = found["declared"].get("weight")
         weight = None if weighing is None else (str(weighing["column"]), float(weighing["bound"]))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+        unfinished = isinstance(found, dict) and "unfinished" in found
         raise ValueError(
             f"--fit must be a file of `privreg fit --output` of this version, got {str(path)!r}"
+            f"{', whose fit did not finish' if unfinished else ''}"
         ) from None
     return _Fit(label, bounds, weight, estimates)
 

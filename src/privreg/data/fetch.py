@@ -12,6 +12,7 @@ from typing import Any
 
 from privreg.data.receive import AnswerError, HangingError, TooLargeError, receive
 from privreg.data.tables import DataError
+from privreg.ranges import short
 
 logger = logging.getLogger(__name__)
 
@@ -230,10 +231,10 @@ def download(
 def check_mirrors(mirrors: Sequence[str]) -> None:
     """Refuse a list of mirrors that is empty or holds something that is no web address."""
     if isinstance(mirrors, str) or not mirrors:
-        raise ValueError(f"mirrors must be a list of at least one address, got {mirrors!r}")
+        raise ValueError(f"mirrors must be a list of at least one address, got {short(mirrors)}")
     for mirror in mirrors:
         if not mirror.startswith(("https://", "http://")):
-            raise ValueError(f"mirrors must begin with https:// or http://, got {mirror!r}")
+            raise ValueError(f"mirrors must begin with https:// or http://, got {short(mirror)}")
 
 
 def sha256(content: bytes) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privreg.immutable import Immutable
+from privreg.ranges import places, short
 from privreg.validation import (
     require_array,
     require_count,
@@ -31,6 +32,8 @@ class Frame(Immutable):
     .. math::
         x' = (\mathrm{clip}(x, a, b) - c)/h, \qquad
         c = (a + b)/2,\ h = (b - a)/2 \text{ with an intercept, else } c = 0,\ h = \max(|a|, |b|)
+
+    Where bounds are narrow beside their size rounding leads out of [-1, 1], and is clipped to it.
 
     Parameters
     ----------
@@ -67,7 +70,7 @@ class Frame(Immutable):
         return float(np.sqrt(self.dimension))
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Mapped rows (n, dimension) in the precision of the features.
+        """Mapped rows (n, dimension).
 
         Parameters
         ----------
@@ -79,17 +82,17 @@ class Frame(Immutable):
             raise ValueError(
                 f"features must have shape (any, {len(self.features)}), got {features.shape}"
             )
-        kind = features.dtype
-        low, high = self.features.astype(kind).T
-        centre, half = (each.astype(kind) for each in _scale(self.features, self.intercept))
+        low, high = self.features.T
+        centre, half = _scale(self.features, self.intercept)
         # In the order of the features, whichever it is: a column at a time is contiguous in a file.
         order: Literal["C", "F"] = "F" if features.flags.f_contiguous else "C"
-        mapped = np.empty((len(features), self.dimension), dtype=kind, order=order)
+        mapped = np.empty((len(features), self.dimension), order=order)
         inside = mapped[:, int(self.intercept) :]
         np.clip(features, low, high, out=inside)
         _require_present("features", inside)
         inside -= centre
         inside *= 1 / half
+        np.clip(inside, -1, 1, out=inside)
         if self.intercept:
             mapped[:, 0] = 1
         return mapped
@@ -109,7 +112,7 @@ class Frame(Immutable):
         Returns
         -------
         ndarray, shape (n, dimension)
-            Column by column in memory, in single precision if all columns are.
+            Column by column in memory.
         """
         require_instance("absent", absent, np.ndarray)
         if absent.dtype != np.bool_ or absent.ndim != 1:
@@ -119,17 +122,18 @@ class Frame(Immutable):
         features = [_real("columns", each) for each in columns]
         if any(each.shape != absent.shape for each in features):
             raise ValueError(f"columns must have shape {absent.shape} each")
-        kind, some = np.result_type(*features), bool(np.any(absent))
-        mapped = np.empty((len(absent), self.dimension), dtype=kind, order="F")
+        some = bool(np.any(absent))
+        mapped = np.empty((len(absent), self.dimension), order="F")
         if self.intercept:
             mapped[:, 0] = ~absent
-        low, high = self.features.astype(kind).T
-        centre, half = (each.astype(kind) for each in _scale(self.features, self.intercept))
+        low, high = self.features.T
+        centre, half = _scale(self.features, self.intercept)
         for k, values in enumerate(features):
             inside = mapped[:, k + self.intercept]
             np.clip(values, low[k], high[k], out=inside)
             inside -= centre[k]
             inside *= 1 / half[k]
+            np.clip(inside, -1, 1, out=inside)
             if some:
                 inside[absent] = 0
             _require_present("columns", inside)
@@ -149,7 +153,7 @@ class Frame(Immutable):
         centre, half = _scale(self.label, self.intercept)
         clipped = np.clip(labels, *self.label)
         _require_present("labels", clipped)
-        return np.asarray((clipped - centre) / half, dtype=labels.dtype)
+        return np.clip((clipped - centre) / half, -1, 1)
 
     def features_of(self, rows: FloatArray) -> FloatArray:
         """Features (n, p) of mapped rows (n, p), without the column of ones."""
@@ -196,27 +200,38 @@ def declared(
     columns = require_count("columns", columns)
     listed = isinstance(names, (list, tuple, np.ndarray)) and len(names) > 0
     if names is not None and not (listed and all(isinstance(each, str) for each in names)):
-        raise ValueError(f"names must be a list of columns or None, got {names!r}")
-    if isinstance(bounds, Mapping):
+        raise ValueError(f"names must be a list of columns or None, got {short(names)}")
+    if isinstance(bounds, Mapping) and bounds:
         if names is None:
-            raise ValueError(f"{name} must be a pair, got a mapping but columns without names")
+            raise ValueError(
+                f"{name} must be (low, high) for columns without names in text, got {short(bounds)}"
+            )
+        for column in bounds:
+            require_column(f"{name}: a name", column, names)
         missing = [column for column in names if column not in bounds]
         if missing:
             raise ValueError(f"{name} must name every column, got none for {missing[0]!r}")
-        unknown = [column for column in bounds if column not in set(names)]
-        if unknown:
-            raise ValueError(f"{name} must name columns of the table, got {unknown[0]!r}")
         pairs = [_pair(f"{name}[{column!r}]", bounds[column], 1)[0] for column in names]
         return np.array(pairs)
     return _pair(name, bounds, columns)
 
 
+def require_column(name: str, value: Any, available: Sequence[str]) -> str:
+    """One of a table's columns; an error lists none, for a first line without names is a record."""
+    count = list(available).count(value) if isinstance(value, str) else 0
+    if count != 1:
+        twice = " that it has once" if count else ""
+        has = f"({len(available)} columns){twice}"
+        raise ValueError(f"{name} must be a column of the table {has}, got {short(value)}")
+    return str(value)
+
+
 def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
-    listed = isinstance(bounds, (Sequence, np.ndarray)) and not isinstance(bounds, (str, bytes))
-    if not listed or len(bounds) != 2:
+    listed = isinstance(bounds, Sequence) and not isinstance(bounds, (str, bytes))
+    if not (listed or (isinstance(bounds, np.ndarray) and bounds.ndim)) or len(bounds) != 2:
         raise ValueError(
-            f"{name} must be declared as (low, high), got {bounds!r}: bounds are never read from "
-            "the data in silence"
+            f"{name} must be declared as (low, high), got {short(bounds)}: bounds are never read "
+            "from the data in silence"
         )
     require_unmasked(name, bounds)
     if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
@@ -233,12 +248,12 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
 def _require_width(name: str, pairs: FloatArray) -> None:
     narrow = pairs[:, 1] - pairs[:, 0] < NARROWEST
     if np.any(narrow):
-        low, high = pairs[narrow][0]
-        raise ValueError(f"{name} must have low less than high, got ({low:g}, {high:g})")
+        found = "({:g}, {:g})".format(*pairs[0]) if len(pairs) == 1 else places(narrow)
+        raise ValueError(f"{name} must have low less than high, got {found}")
 
 
 def _real(name: str, values: Any) -> NDArray[Any]:
-    """Numbers in single precision where they come so, else in double."""
+    """Numbers in double precision."""
     require_unmasked(name, values)
     try:
         found = np.asarray(values)
@@ -246,9 +261,8 @@ def _real(name: str, values: Any) -> NDArray[Any]:
         raise ValueError(f"{name} must be numbers, got rows of unequal length") from None
     if found.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be numbers, got {found.dtype}")
-    kind = np.float32 if found.dtype == np.float32 else np.float64
     with np.errstate(over="ignore"):
-        return found.astype(kind, copy=False)
+        return found.astype(np.float64, copy=False)
 
 
 def _require_present(name: str, values: NDArray[Any]) -> None:

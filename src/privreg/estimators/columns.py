@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.estimators.bounds import LARGEST, declared
-from privreg.validation import require_choice, require_instance, require_number
+from privreg.estimators.bounds import LARGEST, declared, require_column
+from privreg.ranges import short
+from privreg.validation import require_instance, require_number
 
 # Texts that every version of Arrow reads alike, far from the ends of double precision.
 SHORT_NUMBER = r"^-?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?$"
@@ -24,6 +26,7 @@ MOST_BYTES = 100
 NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE
 )
+INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 MISSING = -1
 
 
@@ -33,7 +36,7 @@ class Cells(NamedTuple):
     Attributes
     ----------
     features : list of ndarray, shape (rows,)
-        Numbers; NaN where a number is missing, 0 where a category is.
+        Numbers in double precision; NaN where a number is missing, 0 where a category is.
     missing : ndarray of bool, shape (rows,)
     """
 
@@ -88,13 +91,13 @@ class Numbers:
 
         value = value_type(kind)
         number = types.is_integer(value) or types.is_floating(value) or types.is_decimal(value)
-        if not number and not _is_text(value):
+        if not number and not is_text(value):
             raise ValueError(
                 f"column {self.name!r} must hold numbers, got {value}: {self._advice(value)}"
             )
 
     def encode(self, cells: Any) -> Cells:
-        """The feature of an Arrow array of cells, in single precision where they come so."""
+        """The feature of an Arrow array of cells."""
         values = _looked_up(cells, _numbers, np.nan)
         return Cells([values], np.isnan(values))
 
@@ -110,7 +113,7 @@ class Numbers:
         if types.is_temporal(kind):
             return "write it as a number, such as days or seconds since a date of your choice"
         if types.is_boolean(kind):
-            return "declare the categories [false, true]"
+            return "declare {'categories': [False, True]} for a feature, or write 0 and 1"
         return "write the column as numbers"
 
 
@@ -139,7 +142,7 @@ class Categories:
         if not texts or len(set(self.categories)) < max(2, len(self.categories)):
             raise ValueError(
                 f"categories of {self.name!r} must be two or more different texts, "
-                f"got {self.categories!r}"
+                f"got {short(self.categories)}"
             )
 
     @property
@@ -158,21 +161,29 @@ class Categories:
         return False
 
     def require_type(self, kind: Any) -> None:
-        """An error unless cells of the Arrow type can be categories."""
+        """An error unless cells of the Arrow type can be the categories, each of them."""
         from pyarrow import types
 
         value = value_type(kind)
-        if not (_is_text(value) or types.is_integer(value) or types.is_boolean(value)):
-            advice = "declare (low, high), or write" if types.is_floating(value) else "write"
+        if types.is_boolean(value):
+            sound = set(self.categories) == {"false", "true"}
+            advice = "declare {'categories': [False, True]}"
+        elif types.is_integer(value):
+            sound = all(INTEGER.fullmatch(each) for each in self.categories)
+            advice = "declare integers such as {'categories': [0, 1]}"
+        else:
+            number = types.is_floating(value) or types.is_decimal(value)
+            sound, advice = is_text(value), "declare (low, high), or write" if number else "write"
+            advice += " the column as text or as integers"
+        if not sound:
             raise ValueError(
-                f"column {self.name!r} must hold categories, got {value}: {advice} the column as "
-                "text or as integers"
+                f"column {self.name!r} must hold the declared categories, got {value}: {advice}"
             )
 
     def encode(self, cells: Any) -> Cells:
         """The features of an Arrow array of cells, each an array of zeros and ones."""
         codes = _looked_up(cells, self._codes, MISSING)
-        features = [(codes == k).astype(np.float32) for k in range(1, len(self.categories))]
+        features = [(codes == k).astype(np.float64) for k in range(1, len(self.categories))]
         return Cells(features, codes == MISSING)
 
     def clipped(self, cells: Cells) -> int:
@@ -183,7 +194,7 @@ class Categories:
         import pyarrow as pa
         from pyarrow import compute
 
-        texts = cells if _is_text(cells.type) else compute.cast(cells, pa.string())
+        texts = cells if is_text(cells.type) else compute.cast(cells, pa.string())
         found = compute.index_in(texts, value_set=pa.array(self.categories, type=texts.type))
         return found.fill_null(MISSING).to_numpy(zero_copy_only=False)
 
@@ -196,8 +207,8 @@ def table_columns(
     Parameters
     ----------
     feature_bounds : mapping
-        {column: (low, high)}, {column: [category, ...]}, or {column: {"categories": [...]}}, which
-        may be integers alone; categories are texts, integers and truth values.
+        {column: (low, high)} of two numbers, or {column: {"categories": [...]}} of texts, integers
+        and truth values.
     label : str
         Column of the label, none of the features.
     available : tuple of str
@@ -207,11 +218,11 @@ def table_columns(
     if not isinstance(feature_bounds, Mapping) or not feature_bounds:
         raise ValueError(
             "feature_bounds must be a mapping from columns to (low, high) or to categories, "
-            f"got {feature_bounds!r}"
+            f"got {short(feature_bounds)}"
         )
-    require_choice("label", label, available)
+    require_column("label", label, available)
     for column in feature_bounds:
-        require_choice("feature_bounds: a column", column, available)
+        require_column("feature_bounds: a name", column, available)
     if label in feature_bounds:
         raise ValueError(f"label must be none of the features, got {label!r}")
     columns = tuple(_column(name, declaration) for name, declaration in feature_bounds.items())
@@ -229,41 +240,45 @@ def value_type(kind: Any) -> Any:
     import pyarrow as pa
 
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.string() if _is_text(value) else value
+    return pa.string() if is_text(value) else value
 
 
 def require_file(path: Any) -> Path:
     """The path of a file that is there."""
     if not isinstance(path, Path) or not path.is_file():
-        raise ValueError(f"path must be that of a file, got {path!r}")
+        raise ValueError(f"path must be that of a file, got {short(path)}")
     return path
 
 
 def require_columns(names: Any, available: Sequence[str]) -> tuple[str, ...]:
     """Names of different columns, each of which a table has once."""
     if not isinstance(names, (list, tuple)) or not names:
-        raise ValueError(f"names must be a list of columns, got {names!r}")
+        raise ValueError(f"names must be a list of columns, got {short(names)}")
     for name in names:
-        require_choice("names: a column", name, available)
-        if list(names).count(name) > 1 or list(available).count(name) > 1:
+        require_column("names: a column", name, available)
+        if list(names).count(name) > 1:
             raise ValueError(f"names must be those of different columns, got {name!r} twice")
     return tuple(names)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     # Quicker to look up, at each batch, than a name from the package.
     import pyarrow as pa
 
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def _looked_up(cells: Any, look: Callable[[Any], NDArray[Any]], missing: float) -> NDArray[Any]:
     """What `look` finds in an array; in a dictionary it looks at each entry once."""
     import pyarrow as pa
 
-    if not pa.types.is_dictionary(cells.type):
-        return look(cells)
-    found = look(cells.dictionary)
+    coded = pa.types.is_dictionary(cells.type)
+    each = cells.dictionary if coded else cells
+    # Arrow has no function that looks into views.
+    found = look(each.cast(pa.large_string()) if pa.types.is_string_view(each.type) else each)
+    if not coded:
+        return found
     places = cells.indices.cast(pa.int64()).fill_null(len(found))
     return np.append(found, found.dtype.type(missing))[places.to_numpy()]
 
@@ -274,11 +289,10 @@ def _numbers(cells: Any) -> NDArray[Any]:
 
     if cells.type == pa.float64():
         return _filled(cells)
-    if _is_text(cells.type):
+    if is_text(cells.type):
         return _read_numbers(cells)
-    single = cells.type in (pa.float16(), pa.float32())
     # A checked cast fails for all cells where an integer has more digits than a double.
-    return _filled(cells.cast(pa.float32() if single else pa.float64(), safe=False))
+    return _filled(cells.cast(pa.float64(), safe=False))
 
 
 def _read_numbers(texts: Any) -> NDArray[np.float64]:
@@ -311,14 +325,19 @@ def _number(text: str) -> float:
 
 
 def _column(name: str, declaration: Any) -> Numbers | Categories:
-    listed = isinstance(declaration, (list, tuple))
+    listed = None
     if isinstance(declaration, Mapping) and set(declaration) == {"categories"}:
-        declaration = declaration["categories"]
-        if not isinstance(declaration, (list, tuple)):
-            raise ValueError(f"categories of {name!r} must be a list, got {declaration!r}")
-        return Categories(name, tuple(_category(name, each) for each in declaration))
-    if listed and any(isinstance(each, (str, bool, np.bool_)) for each in declaration):
-        return Categories(name, tuple(_category(name, each) for each in declaration))
+        listed = declaration["categories"]
+    if isinstance(listed, (list, tuple)):
+        return Categories(name, tuple(_category(name, each) for each in listed))
+    plain = declaration.tolist() if isinstance(declaration, np.ndarray) else declaration
+    pair = isinstance(plain, (list, tuple)) and len(plain) == 2
+    if not pair or any(isinstance(end, bool) or not isinstance(end, Real) for end in plain):
+        kinds = f": {type(plain[0]).__name__} and {type(plain[1]).__name__}" if pair else ""
+        raise ValueError(
+            f"feature_bounds[{name!r}] must be two numbers (low, high), or {{'categories': [...]}} "
+            f"with texts, integers or truth values, got {short(declaration)}{kinds}"
+        )
     low, high = declared(f"feature_bounds[{name!r}]", declaration, columns=1)[0]
     return Numbers(name, float(low), float(high))
 
@@ -329,5 +348,6 @@ def _category(name: str, value: Any) -> str:
     if isinstance(value, (str, int, np.integer)):
         return str(value)
     raise ValueError(
-        f"categories of {name!r} must be texts, integers or truth values, got {value!r}"
+        f"categories of {name!r} must be texts, integers or truth values, got a "
+        f"{type(value).__name__}"
     )

@@ -2,11 +2,15 @@
 
 A line of the wrong number of cells, of open quotes, of more than a megabyte or of bytes that are no
 UTF-8 is an incomplete record: it is taken out before Arrow parses the rest, and keeps its number.
+Files in gzip, and in UTF-16 with its mark, are decoded as they are read, before lines are found.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
+import gzip
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,14 +22,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from privreg.estimators.columns import require_columns, require_file
+from privreg.validation import require_choice
 
 # Bytes that are read at once, and those of the longest line.
 BLOCK = 4 * 2**20
 LONGEST = 2**20
-MARK = b"\xef\xbb\xbf"
+MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
+WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+SEPARATORS = (",", ";", "\t", "|")
 # Where in a cell a byte stands.
 START, PLAIN, QUOTED, CLOSED = range(4)
-NEWLINE, RETURN, QUOTE, COMMA = 10, 13, 34, 44
+NEWLINE, RETURN, QUOTE = 10, 13, 34
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,12 @@ class CSVTable:
     cell holds a line break. A cell that begins with `"` is quoted up to the next single `"`, and
     nothing may follow that; elsewhere `"` is a character like others.
 
+    Parameters
+    ----------
+    path : Path
+    separator : {",", ";", tab, "|"}
+        Of the cells.
+
     Attributes
     ----------
     schema : pyarrow.Schema
@@ -45,19 +58,22 @@ class CSVTable:
     """
 
     path: Path
+    separator: str = ","
     schema: Any = field(init=False, repr=False)
     row_count: int = field(init=False)
-    _start: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         import pyarrow as pa
 
         require_file(self.path)
-        with self.path.open("rb") as file:
-            names = _header(file.readline(LONGEST + 1), self.path.name)
-            object.__setattr__(self, "schema", pa.schema([(name, pa.string()) for name in names]))
-            object.__setattr__(self, "_start", file.tell())
-            object.__setattr__(self, "row_count", _count_lines(file))
+        require_choice("separator", self.separator, SEPARATORS)
+        blocks = _blocks(self.path)
+        first = next(blocks, b"")
+        header = first[: first.find(b"\n") + 1]
+        names = _header(header, self.separator, self.path.name)
+        object.__setattr__(self, "schema", pa.schema([(name, pa.string()) for name in names]))
+        count = first.count(b"\n") - 1 + sum(each.count(b"\n") for each in blocks)
+        object.__setattr__(self, "row_count", count)
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
         """One reader, of record batches of the named columns."""
@@ -67,16 +83,16 @@ class CSVTable:
     def _read(self, names: tuple[str, ...]) -> Iterator[Any]:
         width = len(self.schema.names)
         # Columns by their numbers: names can hold anything.
-        head = np.frombuffer(",".join(map(str, range(width))).encode() + b"\n", dtype=np.uint8)
-        with self.path.open("rb") as file:
-            file.seek(self._start)
-            for lines in _blocks(file):
-                data = np.frombuffer(lines, dtype=np.uint8)
-                kept = np.empty(len(head) + len(data), dtype=np.uint8)
-                kept[: len(head)] = head
-                whole = np.empty(lines.count(b"\n"), dtype=np.bool_)
-                size = _keep_whole(data, width, LONGEST, kept[len(head) :], whole)
-                yield self._parse(kept[: len(head) + size], whole, names)
+        head = self.separator.join(map(str, range(width))).encode() + b"\n"
+        start = len(head)
+        for number, lines in enumerate(_blocks(self.path)):
+            if not number:
+                lines = lines[lines.find(b"\n") + 1 :]
+            kept = np.empty(start + len(lines), dtype=np.uint8)
+            kept[:start] = np.frombuffer(head, dtype=np.uint8)
+            data, whole = np.frombuffer(lines, np.uint8), np.empty(lines.count(b"\n"), np.bool_)
+            size = _keep_whole(data, ord(self.separator), width, LONGEST, kept[start:], whole)
+            yield self._parse(kept[: start + size], whole, names)
 
     def _parse(self, lines: NDArray[np.uint8], whole: NDArray[np.bool_], names: Any) -> Any:
         import pyarrow as pa
@@ -87,7 +103,9 @@ class CSVTable:
             pa.py_buffer(lines),
             arrow.ReadOptions(use_threads=False, block_size=len(lines) + 1),
             # A blank line is a record where there is one column.
-            arrow.ParseOptions(newlines_in_values=False, ignore_empty_lines=False),
+            arrow.ParseOptions(
+                delimiter=self.separator, newlines_in_values=False, ignore_empty_lines=False
+            ),
             arrow.ConvertOptions(
                 include_columns=places,
                 column_types=dict.fromkeys(places, pa.string()),
@@ -103,28 +121,51 @@ class CSVTable:
         )
 
 
-def _header(line: bytes, name: str) -> list[str]:
+def _header(line: bytes, separator: str, name: str) -> list[str]:
+    """Names of the columns, or an error that names what is there instead and quotes none of it."""
+    line = line.removeprefix(MARK)
     try:
-        names = next(csv.reader([line.removeprefix(MARK).decode("utf-8")], strict=True), [])
+        text = line.decode("utf-8").rstrip("\r\n")
+        names = next(csv.reader([text], delimiter=separator, strict=True), [])
     except (UnicodeDecodeError, csv.Error):
-        names = []
-    if not names or len(line) > LONGEST:
-        raise ValueError(f"table must have a header line in UTF-8, got none in {name!r}")
+        text, names = "", []
+    other = next((each for each in SEPARATORS if each in text and len(names) == 1), "")
+    causes = {
+        "an empty file": not line,
+        "a blank first line": not line.strip(),
+        "a longer first line than a megabyte": len(line) > LONGEST,
+        "NUL characters: save it as UTF-8": b"\0" in line,
+        r"lines that end in \r alone": b"\r" in line.rstrip(b"\r\n"),
+        f"one with {other!r} and no {separator!r}: name it as the separator": bool(other),
+        "another first line": not names,
+    }
+    for cause in (each for each, found in causes.items() if found):
+        raise ValueError(f"table must have a header line in UTF-8, got {cause} in {name!r}")
     return [each.strip() for each in names]
 
 
-def _count_lines(file: Any) -> int:
-    count, last = 0, b"\n"
-    while block := file.read(BLOCK):
-        count += block.count(b"\n")
-        last = block[-1:]
-    return count + (last != b"\n")
+def _decoded(path: Path) -> Iterator[bytes]:
+    """A file in UTF-8 block by block; what is no UTF-16 comes as bytes that are no UTF-8."""
+    with path.open("rb") as plain:
+        zipped = plain.peek(2).startswith(GZIP)
+        file: Any = gzip.GzipFile(fileobj=plain) if zipped else plain
+        try:
+            wide = file.peek(2).startswith(WIDE_MARKS)
+            decoder = codecs.getincrementaldecoder("utf-16")("surrogatepass")
+            while block := file.read(BLOCK):
+                if wide:
+                    block = decoder.decode(block).encode("utf-8", "surrogatepass")
+                yield block
+            if decoder.getstate()[0]:
+                yield b"\xff"
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            raise ValueError(f"table must be sound gzip, got {path.name!r}") from None
 
 
-def _blocks(file: Any) -> Iterator[bytes]:
-    """The rest of a file in blocks of whole lines, of each line a byte more than may be."""
+def _blocks(path: Path) -> Iterator[bytes]:
+    """A file in blocks of whole lines, of each line a byte more than may be."""
     rest = b""
-    while block := file.read(BLOCK):
+    for block in _decoded(path):
         block = rest + block
         end = block.rfind(b"\n") + 1
         rest = block[end : end + LONGEST + 1]
@@ -137,6 +178,7 @@ def _blocks(file: Any) -> Iterator[bytes]:
 @njit(nogil=True, cache=True)
 def _keep_whole(
     data: NDArray[np.uint8],
+    separator: int,
     cells: int,
     longest: int,
     kept: NDArray[np.uint8],
@@ -182,7 +224,7 @@ def _keep_whole(
         elif place == QUOTED:
             if byte == QUOTE:
                 place = CLOSED
-        elif byte == COMMA:
+        elif byte == separator:
             found += 1
             place = START
         elif place == CLOSED:

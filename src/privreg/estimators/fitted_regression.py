@@ -44,6 +44,7 @@ class FittedRegression(RegressorMixin, BaseEstimator):
     quality_: TableQuality | None
     weight_bound_: float | None
     settings_: Method
+    warnings_: list[str]
     _fitted: Fitted
 
     def predict(self, X: Any) -> FloatArray:
@@ -327,9 +328,10 @@ class FittedRegression(RegressorMixin, BaseEstimator):
     def _target_sentences(self, intervals: CoefficientIntervals, names: list[str]) -> list[str]:
         weighted = self.weight_bound_ is not None
         found = target_sentences(self.settings_, self._fitted, intervals, names, weighted=weighted)
+        said = [f"Warning: {each}." for each in self.warnings_]
         if self.weight_bound_ is None:
-            return found
-        return [*weight_sentences(self._fitted, self.weight_bound_), *found]
+            return [*said, *found]
+        return [*said, *weight_sentences(self._fitted, self.weight_bound_), *found]
 
     def _rows(self, X: Any) -> FloatArray:
         require_unmasked("X", X)

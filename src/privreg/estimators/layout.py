@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
-from html import escape
+
+from privreg.ranges import short
 
 # Title, head of a table, its rows, and sentences.
 Part = tuple[str, tuple[str, ...] | None, list[tuple[str, ...]], list[str]]
@@ -23,13 +25,22 @@ def require_names(names: Sequence[str], *, size: int) -> Sequence[str]:
     """A text for each coefficient."""
     listed = isinstance(names, (list, tuple)) and len(names) == size
     if not listed or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"names must be {size} texts, got {names!r}")
+        raise ValueError(f"names must be {size} texts, got {short(names)}")
     return names
+
+
+def printable(text: str) -> str:
+    """A text in which control characters, as a column's name may hold them, are written out."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def escape(text: str) -> str:
+    return html.escape(printable(text))
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of a table, the first column to the left and all others to the right."""
-    table = [head, *rows]
+    table = [[printable(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[k]) for row in table) for k in range(len(head))]
     return [
         "  ".join(
@@ -61,7 +72,7 @@ def as_text(parts: Sequence[Part]) -> str:
         lines.extend([title, "-" * len(title)])
         if head is not None:
             lines.extend(text_table(head, rows))
-        lines.extend([f"- {sentence}" for sentence in sentences])
+        lines.extend([f"- {printable(sentence)}" for sentence in sentences])
         lines.append("")
     return "\n".join(lines)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from privreg.algorithms.records import require_groups
+from privreg.algorithms.records import Persons, require_groups
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.split_budget import require_budget
 from privreg.algorithms.weighted_samples import WeightedSamples, weight_roots
@@ -24,13 +24,20 @@ from privreg.estimators.fitted_regression import FittedRegression
 from privreg.estimators.odometer import Odometer
 from privreg.estimators.outlook import FIT_TARGETS, FitTarget
 from privreg.estimators.private_fit import Job, Quality, fit_privately
-from privreg.estimators.refits import CLONES, clones_of, is_clone_of, related, whole
-from privreg.estimators.table_quality import TableQuality, private_quality
+from privreg.estimators.refits import (
+    CLONES,
+    ROWS_OF_CLONES,
+    clones_of,
+    is_clone_of,
+    related,
+    whole,
+)
+from privreg.estimators.table_quality import TableQuality, private_quality, require_share
 from privreg.estimators.tables import Table, TableSamples, open_table
 from privreg.estimators.unquoted import unquoted
 from privreg.estimators.weights import require_weighting, require_weights
 from privreg.methods.method import Method, require_method
-from privreg.noise.source import SECRET, Secret, Seeded
+from privreg.noise.source import NOT_PRIVATE, SECRET, Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.validation import (
@@ -38,7 +45,6 @@ from privreg.validation import (
     require_count,
     require_flag,
     require_instance,
-    require_number,
     require_unmasked,
 )
 
@@ -60,6 +66,11 @@ class PrivateLinearRegression(FittedRegression):
     ----------
     budget : Budget
         What the fit may spend, with its neighbouring relation: `Budget.approximate(1.0, 1e-6)`.
+    epsilon, delta : float, optional
+        In place of a budget: `Budget.approximate(epsilon, delta)`, δ = 1e-6 by default.
+    unit : {"row", "person"}, optional
+        What privacy is meant for: a fit without groups is refused with "person", and one with
+        groups with "row". By default groups decide, which cross-validation does not hand over.
     feature_bounds : (low, high) or mapping
         Bounds of the features from public knowledge: two numbers for all, two arrays, or
         {column: (low, high)} for a DataFrame or a table in a file.
@@ -104,20 +115,21 @@ class PrivateLinearRegression(FittedRegression):
     weight_bound_ : float or None
         W, where weights were given.
     quality_ : TableQuality or None
-        Shares of incomplete and clipped records, with noise, where a table in a file was fitted.
+        Shares of clipped records and, of a table in a file, incomplete ones, with noise.
+    warnings_ : list of str
+        What is doubtful, as far as it shows in what is released or public; also raised.
     iterates_ : ndarray, shape (T, p)
         Coefficients after each step that the method releases, if all are kept.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
-    Guarantee
-    ---------
-    The fitted object, all of its attributes together, keeps the budget under its relation, of rows,
-    or of persons with all their rows where `groups` are given: ρ-zCDP with the ρ of `privacy_`, and
-    √(2ρ)-Gaussian DP where its μ is finite. All noise is Gaussian then, its shares fixed
-    beforehand: a stated (ε, δ) is met exactly, by more ρ than zCDP alone would allow
-    (`Budget.gaussian`). Under replace-one and zero-out
-    neighbours the number of records is public; the blank record of zero-out is a row of zeros in
+    Notes
+    -----
+    **Guarantee.** The fitted object, all of its attributes together, keeps the budget under its
+    relation, of rows, or of persons with all their rows where `groups` are given: ρ-zCDP with the ρ
+    of `privacy_`, and √(2ρ)-Gaussian DP where its μ is finite. All noise is Gaussian then, its
+    shares fixed beforehand: a stated (ε, δ) is met exactly, by more ρ than zCDP alone would allow
+    (`Budget.gaussian`). Under replace-one and zero-out neighbours the number of records is public; the blank record of zero-out is a row of zeros in
     the units of the bounds, its entry for the intercept included, and no row of zeros of the table.
     Under add-remove the number of rows is private, from none on. An exception depends on the data
     where they hold what is no finite number; one that comes after noise was drawn says that its
@@ -149,6 +161,9 @@ class PrivateLinearRegression(FittedRegression):
         self,
         budget: Budget | None = None,
         *,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        unit: Literal["row", "person"] | None = None,
         feature_bounds: Any = None,
         label_bounds: Any = None,
         weight_bound: float | None = None,
@@ -160,6 +175,9 @@ class PrivateLinearRegression(FittedRegression):
         odometer: Odometer | None = None,
     ) -> None:
         self.budget = budget
+        self.epsilon = epsilon
+        self.delta = delta
+        self.unit = unit
         self.feature_bounds = feature_bounds
         self.label_bounds = label_bounds
         self.weight_bound = weight_bound
@@ -178,6 +196,7 @@ class PrivateLinearRegression(FittedRegression):
         *,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        quality_share: float = 0.01,
     ) -> Self:
         """Fit, spending the whole budget; a fit that fails leaves the object as it was.
 
@@ -197,6 +216,8 @@ class PrivateLinearRegression(FittedRegression):
             sum do. The number of records counts those of weight 0, too.
         groups : array_like, shape (n,), optional
             The person whose row it is. Privacy then covers all rows of a person together.
+        quality_share : float
+            As for `fit_table`, of clipped records alone; a person is one where any row is clipped.
 
         Returns
         -------
@@ -217,6 +238,7 @@ class PrivateLinearRegression(FittedRegression):
         [True, True]
         """
         self.weight_bound_ = self._require_settings(groups, sample_weight)
+        share = require_share(quality_share)
         require_unmasked("X", X)
         require_unmasked("y", y)
         features, labels = unquoted(lambda: self._numbers(X, y), X=X, y=y)
@@ -229,14 +251,26 @@ class PrivateLinearRegression(FittedRegression):
         frame = self._frame()
         rows, values = frame.rows(features), frame.labels(labels)
         samples: ArraySamples
+        columns, bounds = [*features.T, labels], [*self.feature_bounds_, self.label_bounds_]
         if self.weight_bound_ is None:
             samples = ArraySamples(rows, values)
         else:
             weights = require_weights(sample_weight, len(values))
+            columns, bounds = [*columns, weights], [*bounds, (0.0, self.weight_bound_)]
             roots = weight_roots(weights, self.weight_bound_)
             samples = WeightedSamples(rows * roots[:, None], values * roots, roots)
         records = len(labels) if persons is None else persons.count
-        return self._fit(Job(samples, frame, records, persons))
+        quality = None
+        if share > 0:
+            own = self._names()[: features.shape[1]]
+            names = [*own, "(label)", "(weight)"][: len(columns)]
+            if len(set(names)) < len(names):
+                raise ValueError(
+                    "X must have columns of different names, none of them '(label)' or '(weight)'"
+                )
+            counts = _clipped_counts(columns, bounds, persons)
+            quality = Quality(partial(private_quality, counts, dict.fromkeys(names, True)), share)
+        return self._fit(Job(samples, frame, records, persons, quality=quality))
 
     @whole
     def fit_table(
@@ -275,7 +309,7 @@ class PrivateLinearRegression(FittedRegression):
         -------
         self
             The features are the columns that `feature_bounds` names, a mapping from each to
-            (low, high), or to a list of declared categories: one feature for each but the first.
+            (low, high) or to {"categories": [...]}: one feature for each but the first.
             A record with a missing, unreadable or undeclared value in one of them or in the label
             counts as absent; `inf` and numbers outside their bounds are clipped to them.
 
@@ -289,9 +323,7 @@ class PrivateLinearRegression(FittedRegression):
             require_instance("weight", weight, str)
         self.weight_bound_ = self._require_settings(weights=weight)
         require_count("threads", threads)
-        share = require_number("quality_share", quality_share, least=0, below=1)
-        if 0 < share < 1e-10:
-            raise ValueError(f"quality_share must be 0 or at least 1e-10, got {share:g}")
+        share = require_share(quality_share)
         source = table if isinstance(table, Table) else open_table(table)
         columns = table_columns(self.feature_bounds, label, tuple(source.schema.names))
         names = [name for column in columns for name in column.names]
@@ -304,8 +336,8 @@ class PrivateLinearRegression(FittedRegression):
         samples = TableSamples(source, columns, label, frame, executor, weighing)
         if not source.row_count and self._require_budget().neighbours is not Neighbours.ADD_REMOVE:
             raise ValueError("table must have rows, got none")
-        held = executor is None and source.row_count * frame.dimension <= HELD_NUMBERS
-        rows, counts = samples.hold() if held else (samples, None)
+        here = executor is None
+        rows, counts = samples.hold(most=HELD_NUMBERS) if here else (samples, None)
         quality = None
         if share > 0:
             counts = samples.counts(threads=threads) if counts is None else counts
@@ -326,8 +358,10 @@ class PrivateLinearRegression(FittedRegression):
 
     def _fit(self, job: Job) -> Self:
         """Draw noise, and set all attributes that depend on it."""
-        if self.odometer is None and self.random_state is None and clones_of(self) > 1:
-            warnings.warn(CLONES, UserWarning, stacklevel=4)
+        if self.random_state is None and clones_of(self) > 1:
+            ungrouped = self.unit is None and job.persons is None
+            for text in [CLONES] * (self.odometer is None) + [ROWS_OF_CLONES] * ungrouped:
+                warnings.warn(text, UserWarning, stacklevel=4)
         done = fit_privately(
             job,
             budget=self._require_budget(),
@@ -341,6 +375,10 @@ class PrivateLinearRegression(FittedRegression):
         self._fitted = fit if every else replace(fit, iterates=fit.iterates[-1:])
         self.settings_, self.outlook_ = done.method, done.outlook
         self.quality_, self.privacy_ = done.quality, done.privacy
+        self.warnings_ = done.warnings
+        if self.random_state is not None:
+            why = "since random_state is given, as bagging and AdaBoost do to all of their members"
+            self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")
         matrix, offset = job.frame.functionals()
         iterates = fit.iterates @ matrix.T + offset
         p = len(job.frame.features)
@@ -351,11 +389,14 @@ class PrivateLinearRegression(FittedRegression):
         return self
 
     def _require_budget(self) -> Budget:
-        if self.budget is None:
+        if (self.budget is None) == (self.epsilon is None):
             raise ValueError(
-                "budget must be declared, such as Budget.approximate(1.0, 1e-6), got None"
+                "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
+                f"delta, got {'neither' if self.budget is None else 'both'}"
             )
-        return require_budget(self.budget)
+        if self.epsilon is not None:
+            return require_budget(Budget.approximate(self.epsilon, self.delta))
+        return require_budget(self.budget)  # type: ignore[arg-type]
 
     def _require_settings(
         self, groups: ArrayLike | None = None, weights: ArrayLike | str | None = None
@@ -365,6 +406,16 @@ class PrivateLinearRegression(FittedRegression):
         require_flag("fit_intercept", self.fit_intercept)
         require_choice("release", self.release, ("last", "all"))
         require_choice("target", self.target, FIT_TARGETS)
+        if self.unit is not None:
+            person = require_choice("unit", self.unit, ("row", "person")) == "person"
+            if person and groups is None:
+                raise ValueError(
+                    "groups must be given with unit='person', got none: files have none, and "
+                    "cross-validation hands them over after sklearn.set_config("
+                    "enable_metadata_routing=True) and then set_fit_request(groups=True)"
+                )
+            if groups is not None and not person:
+                raise ValueError("groups must be None with unit='row'")
         if self.settings is not None:
             require_method("settings", self.settings)
             self.settings.require_relation(self._require_budget())
@@ -397,3 +448,14 @@ class PrivateLinearRegression(FittedRegression):
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _clipped_counts(
+    columns: list[FloatArray], bounds: ArrayLike, persons: Persons | None
+) -> NDArray[np.int64]:
+    """Records that each column's bounds clip, persons in any of their rows. Not private."""
+    counts = []
+    for values, (low, high) in zip(columns, np.asarray(bounds), strict=True):
+        outside = (values < low) | (values > high)
+        counts.append(outside if persons is None else np.bincount(persons.codes, outside))
+    return np.array([[np.count_nonzero(each)] for each in counts], dtype=np.int64)

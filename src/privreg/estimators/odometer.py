@@ -186,14 +186,17 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
     if not isinstance(fit, (str, Path)):
         raise ValueError(f"fit must be a path, got {fit!r}")
     try:
-        found = json.loads(Path(fit).read_text(encoding="utf-8"))["privacy"]
+        # As bytes, of which JSON tells the encoding, with a mark or without.
+        found = json.loads(Path(fit).read_bytes())["privacy"]
         relation = {"neighbours": found["neighbours"]}
         spent = tuple(
             (str(each["on"]), Budget.zcdp(each["rho"], **relation)) for each in found["spent"]
         )
         seeded = bool(found["seeded"])
-        rho = fsum(budget.rho for _, budget in spent) if seeded else found["rho"]
-        return PrivacyStatement(
+        total = fsum(budget.rho for _, budget in spent)
+        rho = require_number("rho", total if seeded else found["rho"], above=0)
+        whole = abs(total - rho) <= ROUNDING * rho
+        statement = PrivacyStatement(
             with_secret_noise=Budget.zcdp(rho, **relation),
             # Where none is stated, a table in a file was fitted, which has no persons.
             unit=require_choice("unit", found.get("unit", "row"), ("row", "person")),
@@ -202,10 +205,23 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
             seeded=seeded,
             gaussian_dp=seeded or found["mu"] is not None,
         )
-    except (OSError, KeyError, TypeError, AttributeError, ValueError):
+    except (
+        OSError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ):
         raise ValueError(
             f"fit must be a file of `privreg fit --output`, got {str(fit)!r}"
         ) from None
+    if not whole:
+        raise ValueError(
+            f"fit must be a file in which rho is the sum of what was spent, got {str(fit)!r}"
+        )
+    return statement
 
 
 def _sum(costs: tuple[PrivacyStatement, ...] | list[PrivacyStatement]) -> float:

@@ -8,17 +8,16 @@ units of the label at features of 0, is left to the table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from privreg.estimators.layout import require_names
+from privreg.estimators.layout import escape, require_names
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.privacy.budget import Budget
-from privreg.validation import require_array, require_instance
+from privreg.validation import require_array, require_instance, sort
 
 FloatArray = NDArray[np.float64]
 SAMPLING, WHOLE, MARK = "#2166ac", "#f4a582", "#222222"
@@ -211,7 +210,7 @@ def draw_budget(spending: Sequence[tuple[str, Budget]], axes: Any) -> None:
 def require_axes(axes: Any) -> Any:
     """Axes that can be drawn on."""
     if not hasattr(axes, "plot") or not hasattr(axes, "barh"):
-        raise ValueError(f"axes must be Matplotlib's, got {axes!r}")
+        raise ValueError(f"axes must be Matplotlib's, got {sort(axes)}")
     return axes
 
 

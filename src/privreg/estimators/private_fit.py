@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from privreg.algorithms.adassp import Bounds
+from privreg.algorithms.huber_fit import HuberFit
+from privreg.algorithms.least_squares_fit import LeastSquaresFit
 from privreg.algorithms.records import Persons
 from privreg.algorithms.samples import Samples
 from privreg.algorithms.split_budget import private_count
@@ -18,15 +21,26 @@ from privreg.estimators.refits import counted
 from privreg.estimators.report import PrivacyStatement
 from privreg.estimators.table_quality import TableQuality
 from privreg.estimators.weights import WEIGHTS
+from privreg.inference.least_squares_intervals import least_squares_law
+from privreg.inference.population_intervals import last_iterate_law
 from privreg.methods.method import Method
 from privreg.methods.runs import Declared, Fitted
-from privreg.noise.source import NOT_PRIVATE, Ongoing, Secret, Seeded
+from privreg.noise.source import Ongoing, Secret, Seeded
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 
 COUNT_SHARE = 0.01
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
+INPUTS = (
+    "inputs are functions of one record and of public values, which what a scaler learns from the "
+    "table is not"
+)
+FEW = "there are no more records than coefficients"
+HOPELESS = (
+    "what was released does not tell the fit from noise, and it is likely worse than predicting "
+    "the mean: take more records, a larger budget, fewer features or narrower bounds"
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +84,7 @@ class Done:
     outlook: Outlook
     quality: TableQuality | None
     privacy: PrivacyStatement
+    warnings: list[str]
 
 
 def fit_privately(
@@ -104,8 +119,6 @@ def fit_privately(
         odometer.add(PrivacyStatement(budget, unit, whole, source.assumptions, seeded, gaussian))
     rng, count = source.generator(), float(job.records)
     spent: dict[str, Release[Any]] = {}
-    if seeded:
-        warnings.warn(f"{NOT_PRIVATE}, since random_state is given", UserWarning, stacklevel=5)
     with counted(budget, seeded=seeded):
         if budget.neighbours is Neighbours.ADD_REMOVE:
             counting = private_count(job.records, budget=left.share(COUNT_SHARE), rng=rng)
@@ -117,7 +130,7 @@ def fit_privately(
             found = job.quality.release(sample_size=count, budget=left.share(share), rng=rng)
             quality, left = found.value, left.share(1 - share)
             spent["incomplete and clipped records"] = found
-        foreseen = _foreseen(max(1, round(count)), job.frame, left, target, settings)
+        foreseen, doubts = _foreseen(max(1, round(count)), job.frame, left, target, settings)
         declared = Declared(
             Bounds(job.frame.feature_norm, 1.0),
             sample_size=count,
@@ -133,11 +146,14 @@ def fit_privately(
         with_secret_noise=budget,
         unit=unit,
         spending=(*((what, each.budget) for what, each in spent.items()), *release.value.spending),
-        assumptions=tuple(dict.fromkeys((CLIPPED, *own, *texts, *source.assumptions))),
+        assumptions=tuple(dict.fromkeys((CLIPPED, INPUTS, *own, *texts, *source.assumptions))),
         seeded=seeded,
         gaussian_dp=method.gaussian_dp,
     )
-    return Done(release.value, method, foreseen, quality, statement)
+    # A user who reads one of them needs no second warning of the same.
+    doubts += _hopeless(release.value, count)
+    said = [*([] if quality is None else quality.warnings), *filter(None, ["; ".join(doubts)])]
+    return Done(release.value, method, foreseen, quality, statement, said)
 
 
 def _foreseen(
@@ -146,13 +162,38 @@ def _foreseen(
     budget: Budget,
     target: FitTarget,
     settings: Method | None,
-) -> Outlook:
+) -> tuple[Outlook, list[str]]:
     if budget.neighbours is Neighbours.ADD_REMOVE:
         # A noisy number: a plan for two digits of it serves many fits.
         sample_size = max(1, int(float(f"{sample_size:.2g}")))
     size = sample_size, frame.dimension, budget
     found = outlook(*size, intercept=frame.intercept, target=target, settings=settings)
-    if found.predictions and not found.worthwhile:
-        what_to_do = advice(*size, intercept=frame.intercept, target=target)
-        warnings.warn(f"{found.doubt}; {what_to_do}", UserWarning, stacklevel=6)
-    return found
+    if not found.predictions or found.worthwhile:
+        return found, []
+    what_to_do = advice(*size, intercept=frame.intercept, target=target)
+    return found, [f"{found.doubt}; {what_to_do}"]
+
+
+def _hopeless(fit: Fitted, records: float) -> list[str]:
+    r"""Whether a fit is likely worse than predicting the mean, from what it released.
+
+    .. math:: \operatorname{tr} V \ge \|(I - m m^\top)\hat\varphi\|^2
+
+    with V the covariance of φ̂ = W⁻¹θ̂, where the rows' second moment is near the identity, and m the
+    direction of the intercept. Simulated (n of 50 to 10⁵, 1 to 30 features, ε of .1 to 4) it holds
+    for 99 % of the fits that are worse than predicting the mean, and for 2 % of those that miss
+    less than a tenth of what the features explain.
+    """
+    found = [FEW] if records <= fit.parameters.size else []
+    if isinstance(fit, LeastSquaresFit):
+        law = least_squares_law(fit).last_iterate(fit.sample_size)
+    elif isinstance(fit, HuberFit):
+        law = last_iterate_law(fit)
+    else:
+        return found
+    estimate = np.linalg.solve(fit.whitening, fit.parameters)
+    if fit.centre is not None:
+        constant = np.linalg.solve(fit.whitening, np.eye(estimate.size)[0])
+        estimate = estimate - constant * (constant @ estimate) / (constant @ constant)
+    seen = float(np.trace(law.sampling + law.privacy)) < float(estimate @ estimate)
+    return found if seen else [*found, HOPELESS]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
+from warnings import warn
 from weakref import WeakKeyDictionary
 
 from privreg.privacy.budget import Budget
@@ -15,6 +16,11 @@ CLONES = (
     "clones of one estimator are fitted, as cross-validation and grids do: each fit spends the "
     "whole budget, and budgets of fits of one table add up; `odometer=Odometer(limit=...)` counts "
     "them and keeps a limit"
+)
+ROWS_OF_CLONES = (
+    "clones of one estimator are fitted without groups, and privacy is that of rows: "
+    "cross-validation hands groups to its splitter alone. Declare unit='row', or unit='person' "
+    "where persons have several rows"
 )
 
 
@@ -73,7 +79,7 @@ def whole(fit: Fit) -> Fit:
 
     It runs on a copy that has the settings and no fitted attribute, which scikit-learn's convention
     tells by the underscore at the end. The object takes the copy's attributes over in one
-    assignment, so that not even an interrupt leaves some of them old and some new.
+    assignment, so that not even an interrupt leaves some of them old and some new. Then it warns.
 
     Parameters
     ----------
@@ -90,6 +96,10 @@ def whole(fit: Fit) -> Fit:
         is_clone_of(attempt, clones_of(self))
         fit(attempt, *arguments, **named)
         self.__dict__ = attempt.__dict__
+        # A filter that makes errors of them finds the object fitted.
+        with counted(self.privacy_.with_secret_noise, seeded=self.privacy_.seeded):
+            for text in self.warnings_:
+                warn(text, UserWarning, stacklevel=2)
         return self
 
     return fitted_whole  # type: ignore[return-value]

@@ -126,7 +126,7 @@ def write_report(
     bounds : ndarray, shape (p, 2)
     label_bounds : ndarray, shape (2,)
     quality : TableQuality, optional
-        Where a table in a file was fitted.
+        Shares of incomplete and clipped records, where they were bought.
     """
     require_choice("format", format, ("text", "html"))
     require_instance("intervals", intervals, CoefficientIntervals)
@@ -176,20 +176,31 @@ def write_report(
 
 
 def _quality(quality: TableQuality) -> Part:
-    sentences = [
-        "A record with a missing, unreadable or undeclared value in a used column is incomplete "
-        "and counts as absent."
-    ]
-    if not quality.incomplete:
-        return "Records of the table", None, [], sentences
+    sentences = []
+    if quality.incomplete or not quality.clipped:
+        sentences.append(
+            "A record with a missing, unreadable or undeclared value in a used column is "
+            "incomplete and counts as absent."
+        )
+    kinds = {"incomplete": quality.incomplete, "clipped": quality.clipped}
+    bought = {kind: shares for kind, shares in kinds.items() if shares}
+    if not bought:
+        return "Records", None, [], sentences
     sentences += [
         "A clipped number lies outside its bounds and counts as the nearer of them.",
-        "Shares are of all records, and have noise of standard deviation "
-        f"{100 * quality.noise_std:.2g} %, which can take them below 0.",
+        "Shares are of all records, with the standard deviation of their noise.",
     ]
-    shares = (quality.incomplete, quality.clipped)
     rows = [
-        (name, *(f"{100 * each[name]:.2f} %" if name in each else "" for each in shares))
-        for name in quality.incomplete
+        (name, *(_share(each.get(name), quality.noise_std) for each in bought.values()))
+        for name in quality.incomplete or quality.clipped
     ]
-    return "Records of the table", ("", "incomplete", "clipped"), rows, sentences
+    return "Records", ("", *bought), rows, sentences
+
+
+def _share(share: float | None, noise_std: float) -> str:
+    """A noisy share as what it is, from 0 to 100 %."""
+    if share is None:
+        return ""
+    if noise_std > 0.5:
+        return "hidden by the noise"
+    return f"{100 * min(max(share, 0.0), 1.0):.2f} ± {100 * noise_std:.2g} %"

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from privreg.estimators.frames import data_frame
-from privreg.estimators.layout import NUMBER, Part, html_table, require_names, text_table
+from privreg.estimators.layout import (
+    NUMBER,
+    Part,
+    escape,
+    html_table,
+    printable,
+    require_names,
+    text_table,
+)
 from privreg.inference.population_intervals import CoefficientIntervals
 from privreg.validation import require_instance
 
@@ -60,7 +67,7 @@ class Summary:
             cells = [f"{name + ':' if name else '':<14}{value}" for name, value in (left, right)]
             lines.append(f"{cells[0]:<{width // 2}}{cells[1]}".rstrip())
         lines += ["=" * width, table[0], "-" * width, *table[1:], "=" * width]
-        return "\n".join([*lines, *(f"- {note}" for note in self.notes)])
+        return "\n".join([*lines, *(f"- {printable(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         head, rows = coefficient_rows(self.names, self.intervals)

@@ -1,4 +1,4 @@
-"""How many records of a table were incomplete or clipped: shares with noise, by column."""
+"""How many records were incomplete or clipped: shares with noise, by column."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
 from privreg.privacy.zcdp import gaussian_noise_std
 from privreg.validation import (
+    require_array,
     require_flag,
     require_instance,
     require_number,
-    require_records,
     require_rng,
 )
 
@@ -24,6 +24,8 @@ ABSENT = (
     "a record with a missing, unreadable or undeclared value in a used column counts as absent, "
     "record by record"
 )
+# Shares that a warning is worth, by convention, and by how many deviations of noise beyond them.
+WORTH_A_WARNING, MOST, SURE = 0.05, 0.5, 4.0
 
 
 @dataclass(frozen=True)
@@ -34,9 +36,10 @@ class TableQuality:
     ----------
     incomplete : dict from str to float
         Of the records, those that are incomplete because of the column; empty where nothing was
-        spent on the shares. Noise can take a share below 0.
+        spent on the shares, and of arrays, which have no missing values. Noise can take a share
+        below 0 or above 1.
     clipped : dict from str to float
-        Those that the column's bounds clip, for columns that have some.
+        Those that the column's bounds clip, for columns that have some; a person in any row.
     noise_std : float
         Standard deviation of the noise of each.
     """
@@ -44,6 +47,38 @@ class TableQuality:
     incomplete: dict[str, float]
     clipped: dict[str, float]
     noise_std: float
+
+    @property
+    def warnings(self) -> list[str]:
+        """What shares that are large beyond their noise mean for a fit."""
+        lost = self._beyond(self.incomplete, MOST)
+        absent = "" if lost else self._beyond(self.incomplete, WORTH_A_WARNING)
+        clipped = self._beyond(self.clipped, WORTH_A_WARNING)
+        said = {
+            f"most records are incomplete because of {lost}, and the estimates are noise: look "
+            "at the separator, quotes, decimal and thousands marks, blanks and categories": lost,
+            f"records are left out as incomplete because of {absent}: where that goes with their "
+            "values, as thousands separators do, the estimates are biased": absent,
+            f"bounds clip many values of {clipped}: they are too narrow or of another unit, and "
+            "the estimates are those for clipped values": clipped,
+        }
+        return [text for text, columns in said.items() if columns]
+
+    def _beyond(self, shares: dict[str, float], least: float) -> str:
+        """Columns whose share is beyond doubt more, with their shares; an empty text for none."""
+        return ", ".join(
+            f"{name!r} ({100 * min(share, 1.0):.0f} %)"
+            for name, share in shares.items()
+            if share - SURE * self.noise_std > least
+        )
+
+
+def require_share(quality_share: float) -> float:
+    """Share of a budget for shares of records: 0, or at least 1e-10 and less than 1."""
+    share = require_number("quality_share", quality_share, least=0, below=1)
+    if 0 < share < 1e-10:
+        raise ValueError(f"quality_share must be 0 or at least 1e-10, got {share:g}")
+    return share
 
 
 def private_quality(
@@ -60,8 +95,9 @@ def private_quality(
 
     Parameters
     ----------
-    counts : array_like, shape (columns, 2)
+    counts : array_like, shape (columns, 2) or (columns, 1)
         Missing and clipped cells, at most 1e15: a record adds 1 to at most one of a column's two.
+        Of arrays, which have no missing cells, the clipped ones alone.
     columns : dict from str to bool
         Whether each has bounds.
     sample_size : float
@@ -77,17 +113,21 @@ def private_quality(
     record's counts have norm at most √(m + c), which is Δ under add-remove. Two records differ
     most where one is incomplete in every column and the other is clipped in all that have bounds:
     Δ = √(2m + c) under replace-one. So it is under zero-out, where the blank record of a file is
-    one that is incomplete in every column.
+    one that is incomplete in every column. Without missing cells a record's counts are m zeros and
+    ones, whether it is a row or a person, so that two records, or one and none, differ by at most
+    Δ = √m under every relation.
     """
     if not require_instance("columns", columns, dict):
         raise ValueError("columns must be one or more, got none")
     bounded = np.array([require_flag(f"columns[{name!r}]", each) for name, each in columns.items()])
-    exact = require_records("counts", counts, shape=(len(columns), 2), least=0, most=1e15)
+    kinds = 1 if np.shape(counts)[1:] == (1,) else 2
+    exact = require_array("counts", counts, shape=(len(columns), kinds), least=0, most=1e15)
     n = require_number("sample_size", sample_size, least=1, most=1e15)
-    twice = require_budget(budget).neighbours is not Neighbours.ADD_REMOVE
+    twice = require_budget(budget).neighbours is not Neighbours.ADD_REMOVE and kinds == 2
     sensitivity = float(np.sqrt(np.sum(1 + bounded * twice)))
     std = float(gaussian_noise_std(sensitivity=sensitivity, rho=budget.rho))
     shares = (exact + std * require_rng("rng", rng).standard_normal(exact.shape)) / n
-    incomplete, clipped = (dict(zip(columns, each, strict=True)) for each in shares.T.tolist())
+    *incomplete, clipped = (dict(zip(columns, each, strict=True)) for each in shares.T.tolist())
     kept = {name: share for name, share in clipped.items() if columns[name]}
-    return Release(TableQuality(incomplete, kept, std / n), budget, (ABSENT,))
+    found = TableQuality(incomplete[0] if incomplete else {}, kept, std / n)
+    return Release(found, budget, (ABSENT,) if incomplete else ())

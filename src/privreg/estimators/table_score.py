@@ -24,7 +24,6 @@ from privreg.validation import (
     require_count,
     require_instance,
     require_number,
-    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -146,7 +145,7 @@ def score_of(sums: ArrayLike, noise_stds: ArrayLike, *, width: float) -> TableSc
         Distance of the label's bounds, more than 0 and at most 1e16.
     """
     distance = require_number("width", width, above=0, most=1e16)
-    records, first, second, errors = require_records(
+    records, first, second, errors = require_array(
         "sums", sums, shape=(4,), least=-1e30, most=1e30
     ).tolist()
     noise = require_array("noise_stds", noise_stds, shape=(4,), least=0, most=1e30)
@@ -175,14 +174,14 @@ def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> FloatArray
     chunks : iterable of Chunk
         Their first feature is the root of a record's weight over the bound, 1 where there are no
         weights, and 0 for incomplete records; it multiplies the other features and the label, which
-        lie in [-1, 1].
+        lie in [-1, 1] up to rounding.
     """
     total = np.zeros(len(SHARES))
     for rows, labels, *_ in chunks:
         present = rows[:, 0] > 0
         root = rows[present, 0].astype(np.float64)
-        # No more than 1: a label in [-1, 1] times a root is rounded to the root at most.
-        place = (labels[present] / root + 1) / 2
+        # Clipped again: where bounds are narrow beside their size the frame's rounding leaves them.
+        place = (np.clip(labels[present] / root, -1, 1) + 1) / 2
         predicted = (np.clip(rows[present] @ parameters / root, -1, 1) + 1) / 2
         parts = (np.ones_like(place), place, place**2, (place - predicted) ** 2)
         total += [np.sum(root**2 * part) for part in parts]

@@ -1,17 +1,19 @@
 """Tables in files, read in parts as often as needed: a Parquet or CSV file, or a folder of them.
 
-A part is read from the file at each pass, mapped into the declared bounds, and forgotten: memory
-does not grow with the number of rows. Each record is mapped by itself.
+A part is read at each pass, mapped into the declared bounds, and forgotten: memory does not grow
+with the number of rows. Each record is mapped by itself.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,10 +22,11 @@ from numpy.typing import NDArray
 
 from privreg.algorithms.samples import ArraySamples, Chunk
 from privreg.algorithms.weighted_samples import WeightedChunk, WeightedSamples, weight_roots
-from privreg.estimators.bounds import Frame
+from privreg.estimators.bounds import Frame, require_column
 from privreg.estimators.columns import Categories, Cells, Numbers, require_columns, value_type
-from privreg.estimators.csv_table import CSVTable
+from privreg.estimators.csv_table import SEPARATORS, CSVTable
 from privreg.estimators.parquet_table import BATCH, ParquetTable
+from privreg.ranges import short
 from privreg.validation import require_choice, require_count, require_instance
 
 Counts = NDArray[np.int64]
@@ -65,9 +68,9 @@ class FolderTable:
         require_instance("names", self.names, tuple)
         require_instance("tables", self.tables, tuple)
         if not self.tables or not all(isinstance(each, Table) for each in self.tables):
-            raise ValueError(f"tables must be one Table or more, got {self.tables!r}")
+            raise ValueError(f"tables must be one Table or more, got {short(self.tables)}")
         if len(self.names) != len(self.tables):
-            raise ValueError(f"names must be {len(self.tables)} texts, got {self.names!r}")
+            raise ValueError(f"names must be {len(self.tables)} texts, got {short(self.names)}")
 
     @property
     def schema(self) -> Any:
@@ -109,41 +112,80 @@ class Unread:
         return []
 
 
-def open_table(table: str | Path) -> Table:
-    """A Parquet (`.parquet`) or CSV (`.csv`) file, or a folder of files of one kind, as a table.
+def open_table(table: str | Path, *, separator: str = ",") -> Table:
+    """A Parquet or CSV file, or a folder of files of one kind, as a table.
 
     Parameters
     ----------
     table : str or Path
-        Files of a folder are taken in the order of their names. Other endings, and names that begin
-        with a dot or an underscore, are passed over.
+        Ending in `.parquet`, `.csv` or `.csv.gz`. Files of a folder are taken in the order of their
+        names. Other endings, and names that begin with a dot or an underscore, are passed over.
+    separator : {",", ";", tab, "|"}
+        Of the cells of a CSV file.
     """
     if not isinstance(table, (str, Path)):
-        raise ValueError(f"table must be a path or a Table, got {table!r}")
+        raise ValueError(f"table must be a path or a Table, got {short(table)}")
+    if "\n" in str(table):
+        raise ValueError("table must be a path or a Table, got a text of several lines")
+    require_choice("separator", separator, SEPARATORS)
     # Workers, and a caller between two passes, may be in another folder.
     path = Path(table).absolute()
     if path.is_dir():
         files = [each for each in sorted(path.rglob("*")) if each.name[0] not in "._"]
-        found = [each for each in files if each.suffix.lower() in READERS]
+        found = [each for each in files if _ending(each) in ENDINGS]
         nested = [each.name for each in found if each.parent != path]
-        if not found or nested or len({each.suffix.lower() for each in found}) > 1:
+        if not found or nested or len({_ending(each) == ".parquet" for each in found}) > 1:
             raise ValueError(
                 "table must be a folder of .parquet or of .csv files, not both and in no "
                 f"subfolders, got {str(path)!r}"
             )
         names = tuple(each.name for each in found)
-        return FolderTable(names, tuple(open_table(each) for each in found))
+        return FolderTable(names, tuple(open_table(each, separator=separator) for each in found))
     if not path.is_file():
         raise ValueError(f"table must be a file or a folder, got {str(path)!r}")
-    return READERS[require_choice("table's ending", path.suffix.lower(), READERS)](path)
+    ending = require_choice("table's ending", _ending(path), ENDINGS)
+    return ParquetTable(path) if ending == ".parquet" else CSVTable(path, separator)
 
 
-READERS: dict[str, Callable[[Path], Table]] = {".csv": CSVTable, ".parquet": ParquetTable}
+ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+
+def _ending(path: Path) -> str:
+    ending = path.suffix.lower()
+    return f"{Path(path.stem).suffix.lower()}.gz" if ending == ".gz" else ending
+
+
+class _ParsedTable:
+    """Columns of numbers in a temporary file without a name, batch by batch; `Table` by numbers."""
+
+    def __init__(self, width: int, batches: Iterable[list[NDArray[Any]]]) -> None:
+        import pyarrow as pa
+
+        self.schema = pa.schema([(str(k), pa.float64()) for k in range(width)])
+        self.row_count, self._file = 0, TemporaryFile()  # noqa: SIM115
+        self._blocks: list[tuple[int, tuple[int, int]]] = []
+        for columns in batches:
+            block = np.stack(columns)
+            self._blocks.append((self._file.tell(), block.shape))
+            self._file.write(block.tobytes())
+            self.row_count += block.shape[1]
+        self._file.flush()
+
+    def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
+        """Readers of about a million rows each."""
+        return [partial(self._read, names, first) for first in range(0, len(self._blocks), 64)]
+
+    def _read(self, names: Sequence[str], first: int) -> Iterator[Any]:
+        import pyarrow as pa
+
+        for offset, shape in self._blocks[first : first + 64]:
+            block = np.memmap(self._file, np.float64, "r", offset, shape)
+            yield pa.record_batch([pa.array(block[int(each)]) for each in names], names=list(names))
 
 
 @dataclass(frozen=True)
 class TableSamples:
-    """Rows of a table in a frame, as `Samples` that are never held.
+    """Rows of a table in a frame, as `Samples` that are read at each pass.
 
     A record with a missing value in a used column is incomplete. It is mapped to a row of zeros
     with label 0, in the column of the intercept as well, and so counts as absent.
@@ -182,14 +224,14 @@ class TableSamples:
             raise ValueError(f"table must be a Table, got {type(self.table).__name__}")
         require_instance("features", self.features, tuple)
         if not all(isinstance(each, (Numbers, Categories)) for each in self.features):
-            raise ValueError(f"features must be Numbers and Categories, got {self.features!r}")
-        require_choice("label", self.label, self.table.schema.names)
+            raise ValueError(f"features must be Numbers and Categories, got {short(self.features)}")
+        require_column("label", self.label, self.table.schema.names)
         require_instance("frame", self.frame, Frame)
         if self.executor is not None:
             require_instance("executor", self.executor, Executor)
         if self.weight is not None:
             name = require_instance("weight", self.weight, Numbers).name
-            require_choice("weight", name, self.table.schema.names)
+            require_column("weight", name, self.table.schema.names)
             if name in (self.label, *(each.name for each in self.features)):
                 raise ValueError(f"weight must be no feature and not the label, got {name!r}")
         count = sum(len(each.names) for each in self.features)
@@ -264,21 +306,46 @@ class TableSamples:
 
         return sum(self._each(total, self._encoders(), threads), start=self._no_counts())
 
-    def hold(self) -> tuple[ArraySamples, Counts]:
-        """The rows in memory, and what `counts` gives, in one pass. The counts are not private."""
-        rows, labels, counts = [np.zeros((0, self.dimension))], [np.zeros(0)], self._no_counts()
-        roots = [np.zeros(0)]
-        for part in self._encoders():
-            for cells in part():
-                chunk = self._mapped(cells)
-                rows.append(chunk.features)
-                labels.append(chunk.labels)
-                roots.extend(chunk[3:])
-                counts += self._count(cells)
-        held = np.concatenate(rows), np.concatenate(labels)
-        if self.weighted:
-            return WeightedSamples(*held, np.concatenate(roots)), counts
-        return ArraySamples(*held), counts
+    def hold(self, *, most: int) -> tuple[ArraySamples | TableSamples, Counts | None]:
+        """Rows that later passes need not parse, and what `counts` gives; neither is private.
+
+        Beyond `most` numbers a table of texts is parsed into a temporary file, and another stays as
+        it is, uncounted.
+        """
+        size, counts, begin = self.sample_size, self._no_counts(), 0
+        if size * self.dimension > require_count("most", most, least=0):
+            kinds = {value_type(self.table.schema.field(each.name).type) for each in self.columns}
+            return self._parsed(counts) if set(map(str, kinds)) == {"string"} else (self, None)
+        held = [np.empty((size, self.dimension)), np.empty(size), np.empty(size)]
+        for cells in self._counted(counts):
+            features, labels, _, *roots = self._mapped(cells)
+            end = begin + len(labels)
+            for whole, some in zip(held, (features, labels, *roots), strict=False):
+                whole[begin:end] = some
+            begin = end
+        return (WeightedSamples(*held) if self.weighted else ArraySamples(*held[:2])), counts
+
+    def _parsed(self, counts: Counts) -> tuple[TableSamples, Counts]:
+        pairs = [pair for column in self.columns for pair in column.bounds]
+        columns = [Numbers(str(k), low, high) for k, (low, high) in enumerate(pairs)]
+        parsed = (
+            [np.where(each.missing, np.nan, values) for each in cells for values in each.features]
+            for cells in self._counted(counts)
+        )
+        table, p = _ParsedTable(len(columns), parsed), len(self.frame.features)
+        weight = columns[-1] if self.weighted else None
+        return TableSamples(table, tuple(columns[:p]), str(p), self.frame, weight=weight), counts
+
+    def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
+        """Cells of all rows, of which there must be as many as the table says."""
+        left = self.sample_size
+        for cells in chain.from_iterable(part() for part in self._encoders()):
+            left -= len(cells[0].missing)
+            counts += self._count(cells)
+            if left >= 0:
+                yield cells
+        if left:
+            raise ValueError(f"table must have {self.sample_size} rows in its parts, got others")
 
     def _each(
         self, task: Callable[[Any], Any], readers: list[Callable[[], Any]], threads: int
@@ -341,14 +408,12 @@ class TableSamples:
         for each in columns:
             absent |= each.missing
         if some := bool(np.any(absent)):
-            label = np.where(absent, label.dtype.type(0), label)
-        rows = self.frame.rows_of(features, absent)
-        labels = self.frame.labels(label).astype(rows.dtype, copy=False)
+            label = np.where(absent, 0.0, label)
+        rows, labels = self.frame.rows_of(features, absent), self.frame.labels(label)
         if some:
             labels[absent] = 0
         if self.weight is not None and weights is not None:
-            present = np.where(absent, 0, weights) if some else weights
-            roots = weight_roots(present, self.weight.high).astype(rows.dtype, copy=False)
+            roots = weight_roots(np.where(absent, 0, weights), self.weight.high)
             rows *= roots[:, None]
             labels = labels * roots
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))

@@ -169,7 +169,7 @@ def _replicates(
         raise ValueError(f"covariance must have shape (..., m, m), m >= 2, got {matrix.shape}")
     largest = np.max(np.diagonal(matrix, axis1=-2, axis2=-1), axis=-1)
     if not np.all(largest > 0):
-        raise ValueError(f"covariance must be positive definite, got a diagonal of {largest}")
+        raise ValueError("covariance must be positive definite, got a diagonal that is not")
     if np.max(np.abs(matrix - np.swapaxes(matrix, -1, -2))) > 1e-9 * np.max(largest):
         raise ValueError("covariance must be symmetric, got another matrix")
     matrix = matrix / largest[..., None, None]

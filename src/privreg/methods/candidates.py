@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.ranges import short
 from privreg.validation import require_array, require_callable, require_count, require_instance
 
 Settings = TypeVar("Settings")
@@ -56,11 +57,11 @@ class Candidates(Generic[Settings]):
     def __post_init__(self) -> None:
         require_instance("name", self.name, str)
         if not isinstance(self.starts, (list, tuple)) or not self.starts:
-            raise ValueError(f"starts must be a list of points, got {self.starts!r}")
+            raise ValueError(f"starts must be a list of points, got {short(self.starts)}")
         if any(isinstance(point, list) for point in self.starts):
             raise ValueError("starts must hold points, none of them a list")
         if not isinstance(self.moves, (list, tuple)):
-            raise ValueError(f"moves must be a list of functions, got {self.moves!r}")
+            raise ValueError(f"moves must be a list of functions, got {short(self.moves)}")
         for move in self.moves:
             require_callable("moves", move)
         require_callable("settings", self.settings)
@@ -90,7 +91,7 @@ class Candidates(Generic[Settings]):
         """
         require_count("zooms", zooms, least=0)
         if not isinstance(grids, (list, tuple)):
-            raise ValueError(f"grids must be a list of arrays, got {grids!r}")
+            raise ValueError(f"grids must be a list of arrays, got {short(grids)}")
         for grid in grids:
             require_instance("grids", grid, np.ndarray)
         axes = [require_array("grids", grid, shape=(None,)) for grid in grids]

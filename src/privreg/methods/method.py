@@ -25,6 +25,7 @@ from privreg.privacy import assumptions
 from privreg.privacy.budget import Budget
 from privreg.privacy.neighbours import Neighbours
 from privreg.privacy.release import Release
+from privreg.ranges import short
 from privreg.validation import (
     require_array,
     require_choice,
@@ -390,10 +391,11 @@ def require_names(
     values: Mapping[str, float], known: Iterable[str], *, needed: Iterable[str]
 ) -> None:
     """Names of settings, all that are needed and none that is unknown."""
+    require_instance("settings", values, Mapping)  # type: ignore[type-abstract]
     known, needed = list(known), list(needed)
     for name in values:
         if name not in known:
-            raise ValueError(f"settings must name one of {', '.join(known)}, got {name}")
+            raise ValueError(f"settings must name one of {', '.join(known)}, got {short(name)}")
     for name in needed:
         if name not in values:
             raise ValueError(f"settings must give {', '.join(needed)}, got no {name}")

@@ -9,7 +9,7 @@ from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
 from privreg.prediction.rows import Rows, rows_of
 from privreg.privacy.budget import Budget
-from privreg.validation import require_array, require_instance
+from privreg.validation import require_array, require_instance, short
 
 
 def predict_over(
@@ -38,7 +38,7 @@ def predict_over(
     """
     require_instance("problem", problem, Problem)
     if not isinstance(methods, (list, tuple)):
-        raise ValueError(f"methods must be a list of methods, got {methods!r}")
+        raise ValueError(f"methods must be a list of methods, got {short(methods)}")
     for each in methods:
         require_method("methods", each)
     require_instance("budget", budget, Budget)

@@ -69,8 +69,7 @@ class BufferedToeplitz(Immutable):
         require_number("excess_error", self.excess_error, least=0)
         if np.any(weights < 0) or weights @ decays > 1:
             raise ValueError(
-                "weights must be at least 0 with a sum of weights times decays of at most 1, "
-                f"got {weights} with the sum {weights @ decays:g}"
+                "weights must be at least 0 with a sum of weights times decays of at most 1"
             )
         object.__setattr__(self, "decays", decays)
         object.__setattr__(self, "weights", weights)

@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from privreg.validation import require_count, require_rng
+from privreg.validation import require_count, require_rng, short
 
 # What is said of every result whose noise comes from a seed.
 NOT_PRIVATE = "not private: seeded"
@@ -103,7 +103,7 @@ class Ongoing:
     def __post_init__(self) -> None:
         require_rng("rng", self.rng)
         if not isinstance(self.source, (Secret, Seeded)):
-            raise ValueError(f"source must be Secret() or Seeded(seed), got {self.source!r}")
+            raise ValueError(f"source must be Secret() or Seeded(seed), got {short(self.source)}")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -122,5 +122,5 @@ SECRET = Secret()
 def require_source(name: str, value: object) -> NoiseSource:
     """A source of noise, and neither a seed nor a generator of unknown origin."""
     if not isinstance(value, (Secret, Seeded, Ongoing)):
-        raise ValueError(f"{name} must be Secret() or Seeded(seed), got {value!r}")
+        raise ValueError(f"{name} must be Secret() or Seeded(seed), got {short(value)}")
     return value

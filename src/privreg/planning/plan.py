@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -17,7 +18,7 @@ from privreg.planning.search import search
 from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
 from privreg.privacy.budget import Budget
-from privreg.validation import require_choice, require_flag, require_instance
+from privreg.validation import require_choice, require_flag, require_instance, short
 
 Objective = Literal["excess_risk", "parameter_error", "interval_length"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
@@ -73,7 +74,7 @@ def plan_run(
     """
     stated: Any = (problems,) if isinstance(problems, Problem) else problems
     if not isinstance(stated, Sequence) or not stated:
-        raise ValueError(f"problems must have at least one entry of a list, got {problems!r}")
+        raise ValueError(f"problems must have at least one entry of a list, got {short(problems)}")
     stated = tuple(stated)
     for problem in stated:
         require_instance("problems", problem, Problem)
@@ -163,9 +164,11 @@ def names_of(methods: Any) -> list[str]:
     known = registry.searched()
     if methods is None:
         return list(known)
-    if not isinstance(methods, Iterable) or isinstance(methods, (str, bytes)):
-        raise ValueError(f"methods must be a list of names, got {methods!r}")
-    names = list(methods)
+    listable = isinstance(methods, Iterable) and not isinstance(methods, (str, bytes))
+    names: list[Any] = list(methods) if listable else [None]
+    if not all(isinstance(each, str) and get_close_matches(each, known) for each in names):
+        listed = ", ".join(known)
+        raise ValueError(f"methods must be a list of names, {listed}, got {short(methods)}")
     if not names:
         raise ValueError("methods must name at least one, got none")
     for name in names:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from privreg.planning.result import Plan
-from privreg.validation import require_instance
+from privreg.validation import require_instance, sort
 
 
 def plain(plan: Plan) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def draw(plan: Plan, axes: Any) -> None:
     """
     require_instance("plan", plan, Plan)
     if not hasattr(axes, "errorbar"):
-        raise ValueError(f"axes must be Matplotlib's, got {axes!r}")
+        raise ValueError(f"axes must be Matplotlib's, got {sort(axes)}")
     names = [each.name.replace("_", " ") for each in plan.alternatives]
     places = np.arange(len(names))[::-1]
     for place, each in zip(places, plan.alternatives, strict=True):

@@ -14,6 +14,7 @@ from privreg.prediction.problem import Problem
 from privreg.prediction.result import Prediction
 from privreg.prediction.rows import rows_of
 from privreg.privacy.budget import Budget
+from privreg.ranges import short
 from privreg.validation import require_callable, require_choice, require_flag, require_instance
 
 Objective = Callable[[Prediction], float]
@@ -86,10 +87,10 @@ def search(
 
 def _require_goals(goals: Sequence[tuple[Problem, float]]) -> None:
     if not isinstance(goals, (list, tuple)):
-        raise ValueError(f"goals must be a list of pairs, got {goals!r}")
+        raise ValueError(f"goals must be a list of pairs, got {short(goals)}")
     for goal in goals:
         if not isinstance(goal, tuple) or len(goal) != 2 or not isinstance(goal[0], Problem):
-            raise ValueError(f"goals must be pairs of a Problem and a number, got {goal!r}")
+            raise ValueError(f"goals must be pairs of a Problem and a number, got {short(goal)}")
 
 
 def _widened(best: Any, clip: str | None, values: Callable[..., list[float]]) -> Any:

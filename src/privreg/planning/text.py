@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from privreg.ranges import short
+
 
 def table(alternatives: Sequence[Any]) -> str:
     """The alternatives as lines of text, the best first.
@@ -15,7 +17,7 @@ def table(alternatives: Sequence[Any]) -> str:
     """
     listed = isinstance(alternatives, (list, tuple)) and len(alternatives) > 0
     if not listed or not all(hasattr(each, "worst") for each in alternatives):
-        raise ValueError(f"alternatives must be a list of Alternative, got {alternatives!r}")
+        raise ValueError(f"alternatives must be a list of Alternative, got {short(alternatives)}")
     header = ("method", "excess risk", "± run", "interval", "regret", "theory", "settings")
     lines = [
         (

@@ -66,7 +66,7 @@ def sampling_inflation(
     settings, rows = widths.shape
     weights = require_array("weights", weights, shape=(rows,), least=0, most=1 + 1e-9)
     if not abs(weights.sum() - 1) <= 1e-9:
-        raise ValueError(f"weights must have sum 1, got {weights.sum()}")
+        raise ValueError("weights must have sum 1, got another sum")
     ratio = require_number("ratio", ratio, least=0, most=1e12)
     label_noise_std = require_number("label_noise_std", label_noise_std, least=1e-9, most=1e9)
     require_choice("law", law, LABEL_NOISE_LAWS)

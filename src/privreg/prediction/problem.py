@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from privreg.immutable import Immutable
+from privreg.ranges import short
 from privreg.spectra import Spectrum
 from privreg.validation import (
     require_array,
@@ -106,7 +107,7 @@ class Problem(Immutable):
         if one_hot and not np.isclose(values.sum(), 1.0, rtol=1e-6):
             raise ValueError(
                 "eigenvalues must be the categories' probabilities of sum 1 with one-hot rows, "
-                f"got a sum of {values.sum():g}"
+                "got another sum"
             )
         coefficients = require_real("signal", signal)
         if coefficients.ndim == 0:
@@ -201,10 +202,10 @@ class Problem(Immutable):
         if noise_shapes is None:
             noise_shapes = [(self.label_noise_law, self.misfit)]
         if not isinstance(noise_shapes, (list, tuple)) or not noise_shapes:
-            raise ValueError(f"noise_shapes must be a list of pairs, got {noise_shapes!r}")
+            raise ValueError(f"noise_shapes must be a list of pairs, got {short(noise_shapes)}")
         if not all(isinstance(each, (list, tuple)) and len(each) == 2 for each in noise_shapes):
             raise ValueError(
-                f"noise_shapes must be pairs of a law and a misfit, got {noise_shapes!r}"
+                f"noise_shapes must be pairs of a law and a misfit, got {short(noise_shapes)}"
             )
         shapes = [(require_noise_law("noise_shapes", law), misfit) for law, misfit in noise_shapes]
         return tuple(

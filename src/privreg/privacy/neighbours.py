@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from privreg.validation import require_count, require_number, require_real
+from privreg.validation import require_count, require_number, require_real, short
 
 
 class Neighbours(Enum):
@@ -31,7 +31,7 @@ class Neighbours(Enum):
     @classmethod
     def _missing_(cls, value: object) -> None:
         listed = ", ".join(repr(member.value) for member in cls)
-        raise ValueError(f"neighbours must be one of {listed}, got {value!r}")
+        raise ValueError(f"neighbours must be one of {listed}, got {short(value)}")
 
 
 def shared_sample_size(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from privreg.validation import require_count
+from privreg.validation import require_count, short
 
 
 class OneOfMany:
@@ -35,7 +35,7 @@ class OneOfMany:
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         if not isinstance(shape, tuple):
-            raise ValueError(f"shape must be a tuple of whole numbers, got {shape!r}")
+            raise ValueError(f"shape must be a tuple of whole numbers, got {short(shape)}")
         self.shape = tuple(require_count("shape", length) for length in shape)
         self._taken: tuple[int, ...] | None = None
         self._from_pickle = False
@@ -68,7 +68,9 @@ class OneOfMany:
         if len(index) != len(self.shape) or any(
             part >= length for part, length in zip(index, self.shape, strict=True)
         ):
-            raise ValueError(f"setting must be an index into shape {self.shape}, got {setting!r}")
+            raise ValueError(
+                f"setting must be an index into shape {self.shape}, got {short(setting)}"
+            )
         if self._from_pickle:
             raise ValueError(
                 f"setting must be taken before the settings are pickled, got {index}: they share "

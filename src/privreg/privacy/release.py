@@ -102,8 +102,7 @@ class Release(Generic[T]):
         require_instance("budget", self.budget, Budget)
         if isinf(self.budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
-        if not isinstance(self.assumptions, tuple):
-            raise ValueError(f"assumptions must be a tuple of texts, got {self.assumptions!r}")
+        require_instance("assumptions", self.assumptions, tuple)
         for text in self.assumptions:
             require_instance("assumptions", text, str)
         hidden = _diagnostic(self.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import yaml
 
 from reproduction.experiment.parameters import ConfigError
 
+# Aliases in aliases make few lines more values than any run would finish to read.
+MOST_VALUES = 100_000
 MERGE = "tag:yaml.org,2002:merge"
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -30,6 +33,7 @@ def read_mapping(path: str | Path) -> dict[Any, Any]:
     path = Path(path)
     try:
         found = yaml.load(path.read_bytes().decode("utf-8"), Loader=_OneOfEachKey)
+        size = _written_out(found, {})
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -46,7 +50,21 @@ def read_mapping(path: str | Path) -> dict[Any, Any]:
     if not isinstance(found, dict):
         shown = "nothing" if found is None else f"a {type(found).__name__}"
         raise ConfigError(f"{path} must hold keys and their values, got {shown}")
+    if size > MOST_VALUES:
+        raise ConfigError(
+            f"{path} must hold at most {MOST_VALUES:,} values, its aliases written out, got more"
+        )
     return found
+
+
+def _written_out(value: Any, known: dict[int, float]) -> float:
+    """Number of values for a reader who follows each alias; infinite for one inside its anchor."""
+    if id(value) not in known:
+        known[id(value)] = inf
+        inner = value.values() if isinstance(value, dict) else value
+        parts = inner if isinstance(value, (dict, list)) else ()
+        known[id(value)] = 1 + sum(_written_out(each, known) for each in parts)
+    return known[id(value)]
 
 
 def _problem(error: yaml.YAMLError) -> str:

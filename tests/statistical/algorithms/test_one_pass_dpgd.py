@@ -174,16 +174,6 @@ def test_a_mechanism_over_its_budget_is_refused():
         )
 
 
-def test_steps_contract_whatever_the_rate():
-    # With the cap 2 / |x|^2 two runs on the same data never move apart.
-    mechanism = mechanism_for(
-        Polynomial(1e4, 0.0), 80, 4, clip_constant=1e6, budget=Budget.half_square(np.inf)
-    )
-    model = LinearModel.even_target(np.ones(4), label_noise_std=0.3)
-    path = one_pass_dpgd.risk_path(mechanism, model, generator(5), record=np.arange(81))
-    assert np.isfinite(path).all()
-
-
 def test_wrong_number_of_samples_is_named():
     with pytest.raises(ValueError, match=r"features must have shape \(50, any\)"):
         one_pass_dpgd.fit(

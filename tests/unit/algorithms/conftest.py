@@ -1,7 +1,5 @@
 """Routes of one-pass DP-GD, which a test of what they compute takes one after the other."""
 
-from __future__ import annotations
-
 import pytest
 
 from privreg.algorithms import one_pass_together

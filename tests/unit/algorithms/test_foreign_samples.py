@@ -4,26 +4,24 @@ Each case is a data set whose norms could be made to lie. A row's influence is m
 of 1 a step of size n moves the iterate by at most n, and sums are within the declared bounds.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from privreg.algorithms.adassp import Bounds, ClippedSums, bounds_from_data, clipped_sums
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl
 from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
 from privreg.algorithms.ols import ols
-from privreg.algorithms.records import Persons, Records
+from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples, Chunk, GaussianSamples, moments
 from privreg.algorithms.screening import ScreenedSamples, screen
 from privreg.algorithms.split_budget import SplitBudget
 from privreg.noise.streams import WhiteNoise
 from privreg.privacy.budget import Budget
-from privreg.theory.noisy_sgd.collocation import integration_matrix, radau_nodes
 
 N, P = 40, 2
 HUGE = 1e20
@@ -66,34 +64,12 @@ class LyingArrays(ArraySamples):
         return Lying().chunks()
 
 
-def opened(samples):
-    """Write a huge row wherever samples or their owners let themselves be written to."""
-    array = samples.features
-    while isinstance(array, np.ndarray):
-        try:
-            array.flags.writeable = True
-            array[0] = HUGE
-        except ValueError:
-            pass
-        array = array.base
-    return samples
-
-
 def read_only_view():
     owner, labels = data()
     features = owner[:]
     features.flags.writeable = False
     samples = ArraySamples(features, labels)
     owner[0] = HUGE
-    return samples
-
-
-def reopened_owner():
-    features, labels = data()
-    features.flags.writeable = False
-    samples = ArraySamples(features, labels)
-    features.flags.writeable = True
-    features[0] = HUGE
     return samples
 
 
@@ -109,15 +85,8 @@ def unpickled_array():
 
 
 CASES = {
-    "copied": lambda: opened(copy.copy(ArraySamples(*data()))),
-    "deep copy": lambda: opened(copy.deepcopy(ArraySamples(*data()))),
-    "pickled": lambda: opened(pickle.loads(pickle.dumps(ArraySamples(*data())))),
-    "replaced": lambda: opened(dataclasses.replace(ArraySamples(*data()))),
-    "held": lambda: opened(ArraySamples(*data())),
     "a read-only view": read_only_view,
-    "a reopened owner": reopened_owner,
     "an unpickled array": unpickled_array,
-    "norms of 1": Lying,
     "norms of 0": lambda: Lying(0.0),
     "norms of NaN": lambda: Lying(np.nan),
     "in parts": LyingInParts,
@@ -130,21 +99,11 @@ def samples(request):
     return CASES[request.param]()
 
 
-@pytest.mark.parametrize("screening", [True, False])
-def test_a_step_is_no_longer_than_its_clips(samples, screening):
-    run = full_batch_dpgd(
-        samples,
-        clip_norm=1.0,
-        step_size=1.0,
-        gradient_noise_std=0.0,
-        steps=1,
-        rng=rng(),
-        screening=screening,
-    )
-    assert np.linalg.norm(run.iterates[0, 0]) <= 1 + 1e-12
-
-
-def test_a_run_in_order_is_no_longer_than_its_clips(samples):
+def test_a_step_is_no_longer_than_its_clips(samples):
+    options = {"clip_norm": 1.0, "step_size": 1.0, "gradient_noise_std": 0.0, "steps": 1}
+    for screening in (True, False):
+        run = full_batch_dpgd(samples, **options, rng=rng(), screening=screening)
+        assert np.linalg.norm(run.iterates[0, 0]) <= 1 + 1e-12
     n = samples.sample_size
     mechanism = FTRLMechanism(np.append(1.0, np.zeros(n - 1)), 0.0, 1.0, n)
     run = dp_ftrl(samples, mechanism=mechanism, step_size=1.0, rng=rng(), times=np.arange(1, n + 1))
@@ -157,15 +116,9 @@ def test_sums_are_within_their_bounds(samples):
     sums = clipped_sums(samples, bounds=Bounds(2.0, 1.0))
     assert np.trace(sums.gram) <= 4 * n * (1 + 1e-12)
     assert np.linalg.norm(sums.moment) <= 2 * n * (1 + 1e-12)
-
-
-def test_records_are_within_their_bounds(samples):
     records = Records(samples, 2.0, 1.0, threads=2)
     square = records.total(lambda rows, _, __: rows.T @ rows, (P, P))
     assert np.trace(square) <= 4 * records.count * (1 + 1e-12)
-
-
-def test_the_largest_norm_is_that_of_the_rows(samples):
     found = bounds_from_data(samples).non_private.feature_norm
     rows = np.concatenate([chunk.features for chunk in samples.chunks()])
     assert found == pytest.approx(np.max(np.linalg.norm(rows, axis=1)), rel=1e-12)
@@ -224,24 +177,24 @@ def epochs(samples):
     dp_ftrl(samples, mechanism=mechanism, step_size=0.05, rng=rng())
 
 
+USES = [
+    descend,
+    epochs,
+    ols,
+    moments,
+    bounds_from_data,
+    lambda each: clipped_sums(each, bounds=Bounds(2.0, 1.0)),
+    lambda each: Records(each, 2.0, 1.0).total(lambda x, _, __: x.T @ x, (P, P)),
+]
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize(
-    "use",
-    [
-        descend,
-        epochs,
-        ols,
-        moments,
-        bounds_from_data,
-        lambda each: clipped_sums(each, bounds=Bounds(2.0, 1.0)),
-        lambda each: Records(each, 2.0, 1.0).total(lambda x, _, __: x.T @ x, (P, P)),
-    ],
-)
-def test_wrong_rows_are_refused(fault, use):
-    with pytest.raises(ValueError, match=r"samples.* must have|samples: .* must be") as caught:
-        use(Foreign(**FAULTS[fault]))
-    # A record is never quoted.
-    assert not any(str(number) in str(caught.value) for number in data()[0].ravel())
+def test_wrong_rows_are_refused(fault):
+    for use in USES:
+        with pytest.raises(ValueError, match=r"samples.* must have|samples: .* must be") as caught:
+            use(Foreign(**FAULTS[fault]))
+        # A record is never quoted.
+        assert not any(str(number) in str(caught.value) for number in data()[0].ravel())
 
 
 @pytest.mark.parametrize("fault", LATER)
@@ -262,9 +215,9 @@ def test_a_size_that_is_none_is_refused(size):
 def test_rows_of_others_are_answered_as_those_of_arrays():
     foreign, own = Foreign(), ArraySamples(*data())
     for first, second in zip(moments(foreign), moments(own), strict=True):
-        np.testing.assert_array_equal(first, second)
+        assert_array_equal(first, second)
     sums = [clipped_sums(each, bounds=Bounds(1.0, 0.5)).gram for each in (foreign, own)]
-    np.testing.assert_array_equal(*sums)
+    assert_array_equal(*sums)
     reused = np.empty((8, P))
 
     class Buffered(Foreign):
@@ -274,51 +227,32 @@ def test_rows_of_others_are_answered_as_those_of_arrays():
                 yield Chunk(reused, self.labels[first : first + 8], np.zeros(8))
 
     rows = [chunk for chunk, _, _ in Records(Buffered(), 9.0, 9.0).chunks()]
-    np.testing.assert_array_equal(np.concatenate(rows), own.features)
+    assert_array_equal(np.concatenate(rows), own.features)
+
+
+SCREENED = {"step_size": 0.1, "gradient_noise_std": 0.01, "steps": 3}
 
 
 def test_screened_sums_are_of_the_rows():
     """They are computed by the constructor, and no copy of them can be set apart from the rows."""
     samples = ArraySamples(*data())
-    found = screen(
-        samples,
-        clip_norm=50.0,
-        step_size=0.1,
-        gradient_noise_std=0.01,
-        steps=3,
-        lanes=1,
-        start=np.zeros(P),
-    )
+    found = screen(samples, clip_norm=50.0, lanes=1, start=np.zeros(P), **SCREENED)
     with pytest.raises((TypeError, ValueError)):
         dataclasses.replace(found, gram=1e20 * np.eye(P))
-    for other in (copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
-        for array in (other.gram, other.moment, other.centres, *other.kept):
-            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
-                array.flags.writeable = True
-        np.testing.assert_array_equal(other.gram, found.gram)
-    same = copy.deepcopy(found)
-    assert same.is_of(samples)
+    other = pickle.loads(pickle.dumps(found))
+    for array in (other.gram, other.moment, other.centres, *other.kept):
+        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+            array.flags.writeable = True
+    assert_array_equal(other.gram, found.gram)
+    assert copy.deepcopy(found).is_of(samples)
     # Linear rows at one bound are not at a smaller one.
     assert len(dataclasses.replace(found, radius=found.radius).kept.labels) == 0
-    foreign = Foreign()
-    screened = ScreenedSamples(foreign, np.zeros((1, P)), 1.0, 50.0)
-    assert screened.is_of(foreign)
-    assert not screened.is_of(Foreign())
-
-
-def test_rows_that_changed_since_they_were_screened_are_refused():
     foreign = Foreign(features=lambda x: changed(x, 0.5), first=1)
     screened = ScreenedSamples(foreign, np.full((1, P), 30.0), 1e-9, np.inf)
+    assert screened.is_of(foreign)
+    assert not screened.is_of(Foreign())
     with pytest.raises(ValueError, match="samples must have the same rows in every pass"):
-        full_batch_dpgd(
-            foreign,
-            clip_norm=np.inf,
-            step_size=0.1,
-            gradient_noise_std=0.1,
-            steps=2,
-            rng=rng(),
-            screening=screened,
-        )
+        full_batch_dpgd(foreign, clip_norm=np.inf, rng=rng(), screening=screened, **SCREENED)
 
 
 def test_clipped_sums_are_of_their_bounds():
@@ -329,40 +263,29 @@ def test_clipped_sums_are_of_their_bounds():
     with pytest.raises(TypeError):
         ClippedSums(Bounds(1.0, 0.5), np.eye(P), np.ones(P))
     wide = sums.within(Bounds(2.0, 0.5))
-    np.testing.assert_array_equal(wide.gram, sums.gram)
+    assert_array_equal(wide.gram, sums.gram)
     assert wide.bounds == Bounds(2.0, 0.5)
     with pytest.raises(ValueError, match="bounds must be at least those of the sums"):
         sums.within(Bounds(2.0, 0.4))
 
 
-@pytest.mark.parametrize("changed", [False, True])
-@pytest.mark.parametrize("route", [copy.copy, copy.deepcopy, dataclasses.replace, "pickle"])
-def test_rebuilt_records_keep_their_persons(route, changed):
+@pytest.mark.parametrize(
+    "route", [copy.deepcopy, dataclasses.replace, lambda each: pickle.loads(pickle.dumps(each))]
+)
+def test_rebuilt_records_keep_their_persons(route):
     """Rows lie sorted by person: persons must not be looked up again in the unsorted order."""
-    features, labels = data()
     groups = np.arange(N) % 7
-    records = Records(ArraySamples(features, labels), 0.5, 0.5, groups=groups)
-    if changed:
-        groups[:] = 0
-    other = pickle.loads(pickle.dumps(records)) if route == "pickle" else route(records)
+    records = Records(ArraySamples(*data()), 0.5, 0.5, groups=groups)
+    groups[:] = 0
+    other = route(records)
 
     def persons(each):
         return each.total(
             lambda x, _, starts: np.outer(*(2 * [np.add.reduceat(x, starts).sum(1)])), (7, 7)
         )
 
-    np.testing.assert_array_equal(persons(records), persons(other))
+    assert_array_equal(persons(records), persons(other))
     assert other.count == 7
-
-
-def test_persons_stay_who_they_were():
-    persons = Persons(["b", "a", "b"], 3)
-    for other in (copy.deepcopy(persons), pickle.loads(pickle.dumps(persons))):
-        assert other.codes.tolist() == [1, 0, 1]
-        with pytest.raises(ValueError, match="cannot set WRITEABLE"):
-            other.codes.flags.writeable = True
-    with pytest.raises(AttributeError):
-        persons.codes = np.zeros(3, dtype=int)
 
 
 def test_what_draws_noise_is_not_copied():
@@ -372,16 +295,10 @@ def test_what_draws_noise_is_not_copied():
                 route(once)
 
 
-def test_what_a_cache_hands_out_cannot_be_written_to():
-    for array in (radau_nodes(3), integration_matrix(3)):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 7
-
-
 def test_a_seeded_data_set_is_the_same_after_its_seed_was_used():
     seed = np.random.SeedSequence(5)
     samples = GaussianSamples(N, np.ones(P), 0.1, seed)
-    before = moments(copy.deepcopy(samples))
+    before = moments(samples)
     seed.spawn(3)
     for other in (samples, pickle.loads(pickle.dumps(samples))):
-        np.testing.assert_array_equal(moments(other)[0], before[0])
+        assert_array_equal(moments(other)[0], before[0])

@@ -1,13 +1,14 @@
 """Private least squares: shares, sums against loops, and where it ends without noise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.stats import lognorm
 
-from privreg.algorithms import least_squares_sums
+from privreg.algorithms import least_squares_sums, product_tail
 from privreg.algorithms.huber_settings import HuberSettings
 from privreg.algorithms.least_squares_descent import least_squares_descent, product_edges
 from privreg.algorithms.least_squares_settings import (
@@ -15,11 +16,13 @@ from privreg.algorithms.least_squares_settings import (
     default_least_squares_settings,
     with_start_of,
 )
+from privreg.algorithms.product_tail import CONCAVE, CONVEX, ProductTail
 from privreg.algorithms.records import Records
 from privreg.algorithms.samples import ArraySamples
 from privreg.algorithms.split_budget import NoisyValue
 from privreg.algorithms.whitening import raised, shrunk_curvature
 from privreg.privacy.budget import Budget
+from privreg.theory.bias_aware import bias_aware_quantile
 
 
 def table(rng, n=3000):
@@ -120,18 +123,18 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
     options = {"clip_norm": clip_norm, "cap": cap}
     arguments = (records, theta, whitening)
     close = {"rtol": 1e-10, "atol": 1e-12}
-    np.testing.assert_allclose(
+    assert_allclose(
         least_squares_sums.product_gradient_sum(*arguments, **options), gradient, **close
     )
     first = least_squares_sums.first_sums(*arguments, **options, short_cap=short)
-    np.testing.assert_allclose(first[:2], curvatures, **close)
-    np.testing.assert_allclose(first.gradient, gradient, **close)
+    assert_allclose(first[:2], curvatures, **close)
+    assert_allclose(first.gradient, gradient, **close)
     last = least_squares_sums.last_sums(*arguments, **options, short_cap=short)
-    np.testing.assert_allclose(last.second_moment, second, **close)
-    np.testing.assert_allclose([last.curvature, last.square], traces, **close)
+    assert_allclose(last.second_moment, second, **close)
+    assert_allclose([last.curvature, last.square], traces, **close)
     edges = np.array([0.1, 0.4, 0.9, 2.0])
     counts = least_squares_sums.product_histogram(*arguments, edges, cap=cap)
-    np.testing.assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))
+    assert_array_equal(counts, np.bincount(np.searchsorted(edges, lengths), minlength=5))
 
 
 def test_settings_follow_a_planned_start():
@@ -150,12 +153,12 @@ def test_settings_follow_a_planned_start():
 def test_curvature_is_raised_where_long_rows_are_seen_to_have_more():
     first = np.diag([1.0, 1.0, 0.5])
     longer = NoisyValue(np.diag([1.0, 2.0, 0.55]), 0.05)
-    np.testing.assert_allclose(raised(first, longer), np.diag([1.0, 2.0, 0.5]), atol=1e-12)
+    assert_allclose(raised(first, longer), np.diag([1.0, 2.0, 0.5]), atol=1e-12)
     cautious = raised(first, longer, caution=1.0)
-    np.testing.assert_allclose(cautious, np.diag([1.0, 1.95, 0.5]), atol=1e-12)
-    np.testing.assert_allclose(raised(first, replace(longer, noise_std=3.0)), first)
+    assert_allclose(cautious, np.diag([1.0, 1.95, 0.5]), atol=1e-12)
+    assert_allclose(raised(first, replace(longer, noise_std=3.0)), first)
     # A curvature that is noise is its mean, and no direction is far below that.
-    np.testing.assert_allclose(shrunk_curvature(NoisyValue(first, 9.0)), np.eye(3) * 2.5 / 3)
+    assert_allclose(shrunk_curvature(NoisyValue(first, 9.0)), np.eye(3) * 2.5 / 3)
 
 
 def test_the_grid_reaches_what_labels_and_rows_allow():
@@ -163,3 +166,71 @@ def test_the_grid_reaches_what_labels_and_rows_allow():
     assert edges[0] == pytest.approx(0.05)
     assert edges[-2] < 12.0 <= edges[-1] * (1 + 1e-12)
     assert product_edges(3.0, 0.1, cap=1.0, dimension=4)[-1] >= 24.0
+
+
+N = 100_000.0
+EDGES = 0.25 * 2.0 ** (np.arange(17) / 2)
+LAW = lognorm(s=0.8, scale=0.8)
+
+
+def exact_counts():
+    below = LAW.cdf(EDGES)
+    return N * np.diff(below, prepend=0.0, append=1.0)
+
+
+def tail(noise_std, rng=None):
+    counts = exact_counts()
+    if rng is not None:
+        counts = counts + noise_std * rng.standard_normal(counts.size)
+    return ProductTail(EDGES, NoisyValue(counts, noise_std), N)
+
+
+@pytest.mark.parametrize("width", [0.7, 1.5, 3.0, 6.0])
+def test_without_noise_the_moments_are_those_of_the_law(width):
+    """By quadrature of the law; bins of a factor √2 with log-linear masses leave some 1 %."""
+    points = LAW.ppf((np.arange(400_000) + 0.5) / 400_000)
+    found = tail(1e-3)
+    assert found.share_beyond(width) == pytest.approx(np.mean(points > width), rel=0.12)
+    assert found.excess(width) == pytest.approx(np.mean(np.maximum(points - width, 0)), rel=0.04)
+    square = np.mean(np.minimum(points, width) ** 2)
+    assert found.mean_square(width) == pytest.approx(square, rel=0.03)
+
+
+def test_smoothing_solves_the_penalised_problem(rng):
+    """A general minimiser, from the same start, finds no lower value."""
+    noise, counts = 60.0, exact_counts()[1:]
+    counts = counts + 60.0 * rng.standard_normal(counts.size)
+    found, _ = product_tail._smooth(counts, noise_std=noise, sample_size=N)
+
+    def value(eta):
+        bends = np.diff(eta, 2)
+        width = np.where(bends > 0, CONVEX, CONCAVE)
+        misfit = np.sum((counts - np.exp(eta)) ** 2) / (2 * (noise**2 + 1))
+        return misfit + np.sum((bends / width) ** 2) / 2
+
+    other = minimize(value, found + 0.01 * rng.standard_normal(found.size), method="BFGS")
+    assert value(found) <= other.fun + 1e-4
+    assert_allclose(found, other.x, atol=0.02)
+
+
+def test_noise_is_taken_for_records_as_often_as_said(rng):
+    """Of 17 counts of noise the largest is beyond the threshold in 1 - (1 - .01/17)^17 of draws."""
+    draws = 20_000
+    counts = 5.0 * rng.standard_normal((draws, 17))
+    seen = np.mean([product_tail._last_seen(each, noise_std=5.0) >= 0 for each in counts])
+    expected = 1 - (1 - product_tail.FALSE_ALARM / 17) ** 17
+    assert abs(seen - expected) < 4 * np.sqrt(expected / draws)
+
+
+def test_the_best_width_minimises_what_it_says():
+    found, noise = tail(30.0), 4e-3
+    grid = np.geomspace(0.3, 60, 200)
+    lengths = []
+    for width in grid:
+        std = np.sqrt(found.mean_square(width) / N + (noise * width) ** 2)
+        bias = product_tail.LEAN * found.excess(width)
+        lengths.append(float(bias_aware_quantile(bias / std)) * std)
+    width = found.best_width(noise=noise)
+    at = np.interp(width, grid, lengths)
+    assert at <= 1.01 * min(lengths)
+    assert found.best_width(noise=100 * noise) < width < found.best_width(noise=noise / 100)

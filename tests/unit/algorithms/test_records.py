@@ -1,35 +1,40 @@
-"""Records: bounded rows, rows of persons kept together, and sums that parts and threads share."""
+"""Records: bounded rows, rows of persons together, whitened rows kept between passes, counts."""
 
-from __future__ import annotations
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
+from privreg.algorithms import huber_sums, least_squares_sums, record_gradients, records
+from privreg.algorithms.record_gradients import MANY, bin_counts
 from privreg.algorithms.records import Persons, Records, require_groups
 from privreg.algorithms.samples import ArraySamples, Chunk, row_norms
+from privreg.algorithms.white_rows import white_rows
 
 ROWS = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0], [-6.0, 8.0], [1e300, 1e300]])
 LABELS = np.array([1.0, 9.0, -9.0, -20.0, 1e300])
 
 
 class Streamed:
-    """Samples that are read in chunks of two, and in two parts."""
+    """Rows that are read in chunks, again in every pass."""
 
-    sample_size, dimension = 5, 2
+    def __init__(self, features, labels, size):
+        self.features, self.labels, self.size = features, labels, size
+        self.sample_size, self.dimension = features.shape
 
-    def chunks(self):
-        for first in (0, 2, 4):
-            rows = ROWS[first : first + 2]
-            yield Chunk(rows, LABELS[first : first + 2], row_norms(rows))
+    def chunks(self, first=0, last=None):
+        for at in range(first, last or self.sample_size, self.size):
+            rows = slice(at, min(at + self.size, last or self.sample_size))
+            yield Chunk(self.features[rows], self.labels[rows], row_norms(self.features[rows]))
 
 
 class Parted(Streamed):
     def parts(self):
-        def reader(first, last):
-            rows = ROWS[first:last]
-            return lambda: iter([Chunk(rows, LABELS[first:last], row_norms(rows))])
+        return [lambda: self.chunks(0, 2), lambda: self.chunks(2)]
 
-        return [reader(0, 2), reader(2, 5)]
+
+SAMPLES = [ArraySamples(ROWS, LABELS), Streamed(ROWS, LABELS, 2), Parted(ROWS, LABELS, 2)]
 
 
 def bounded():
@@ -40,28 +45,28 @@ def bounded():
     return features, np.array([1.0, 4.0, -4.0, -4.0, 5 / np.sqrt(2)])
 
 
-@pytest.mark.parametrize("samples", [ArraySamples(ROWS, LABELS), Streamed(), Parted()])
+@pytest.mark.parametrize("samples", SAMPLES)
 def test_rows_and_labels_are_bounded_one_by_one(samples):
-    chunks = list(Records(samples, 5.0, 4.0).chunks())
+    records = Records(samples, 5.0, 4.0)
+    assert not records.common_width
+    chunks = list(records.chunks())
     assert all(starts is None for _, _, starts in chunks)
     features, labels = (np.concatenate([each[k] for each in chunks]) for k in (0, 1))
-    np.testing.assert_allclose(features, bounded()[0], rtol=1e-14)
-    np.testing.assert_allclose(labels, bounded()[1], rtol=1e-14)
-    np.testing.assert_array_equal(features[:3], ROWS[:3])
-
-
-def test_rows_are_records_of_their_own_widths_unless_told_otherwise():
-    samples = ArraySamples(ROWS, LABELS)
-    assert not Records(samples, 5.0, 4.0).common_width
-    with pytest.raises(TypeError):
-        Records(samples, 5.0, 4.0, _starts=np.zeros(1, dtype=int))
+    assert_allclose(features, bounded()[0], rtol=1e-14)
+    assert_allclose(labels, bounded()[1], rtol=1e-14)
+    assert_array_equal(features[:3], ROWS[:3])
+    if isinstance(samples, ArraySamples):
+        # What one pass changed the next would see.
+        assert not any(each.flags.writeable for chunk in chunks for each in chunk[:2])
 
 
 def test_a_long_row_takes_its_label_along():
     records = Records(ArraySamples([[6.0, 8.0], [0.1, 0.0]], [3.0, 50.0]), 5.0, 100.0)
     ((features, labels, _),) = records.chunks()
-    np.testing.assert_allclose(features[0], [3.0, 4.0], rtol=1e-14)
-    np.testing.assert_allclose(labels, [1.5, 50.0], rtol=1e-14)
+    assert_allclose(features[0], [3.0, 4.0], rtol=1e-14)
+    assert_allclose(labels, [1.5, 50.0], rtol=1e-14)
+    with pytest.raises(TypeError):
+        Records(ArraySamples(ROWS, LABELS), 5.0, 4.0, _starts=np.zeros(1, dtype=int))
 
 
 def test_data_within_the_bounds_stay_the_same_object():
@@ -75,26 +80,22 @@ def test_data_within_the_bounds_stay_the_same_object():
     ):
         ((_, labels, _),) = Records(held, *bounds).chunks()
         assert np.shares_memory(labels, held.labels) == same
-
-
-def test_norms_of_bounded_chunks_are_the_bound_where_rows_were_longer():
-    records = Records(Streamed(), 5.0, 4.0)
-    for chunk in Streamed().chunks():
-        kept = records._bounded(chunk)
-        np.testing.assert_allclose(kept.norms, row_norms(kept.features), rtol=1e-14)
+    for chunk in SAMPLES[1].chunks():
+        kept = Records(SAMPLES[1], 5.0, 4.0)._bounded(chunk)
+        assert_allclose(kept.norms, row_norms(kept.features), rtol=1e-14)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("samples", [ArraySamples(ROWS, LABELS), Streamed(), Parted()])
+@pytest.mark.parametrize("samples", SAMPLES)
 def test_totals_do_not_depend_on_how_samples_come(samples, threads):
     records = Records(samples, 5.0, 4.0, threads=threads)
     assert records.count == 5
     features, labels = bounded()
     found = records.total(lambda rows, targets, _: rows.T @ targets, (2,))
-    np.testing.assert_allclose(found, features.T @ labels, rtol=1e-13)
+    assert_allclose(found, features.T @ labels, rtol=1e-13)
 
 
-@pytest.mark.parametrize("persons", [1, 1023, 1024, 1025, 2500])
+@pytest.mark.parametrize("persons", [1, 1024, 1025, 2500])
 def test_rows_of_a_person_stay_together(rng, persons):
     groups = rng.permutation(np.append(np.arange(persons), rng.integers(0, persons, 700)))
     rows = len(groups)
@@ -109,20 +110,20 @@ def test_rows_of_a_person_stay_together(rng, persons):
     expected = np.column_stack(
         [np.bincount(groups, x * labels, minlength=persons) for x in features.T]
     )
-    np.testing.assert_allclose(np.concatenate(sums), expected, atol=1e-13)
+    assert_allclose(np.concatenate(sums), expected, atol=1e-13)
     # So few at a time that a matrix of each fits in memory.
     assert max(sizes) <= 1024
     total = records.total(lambda x, y, _: x.T @ y, (2,))
-    np.testing.assert_allclose(total, features.T @ labels, atol=1e-12)
+    assert_allclose(total, features.T @ labels, atol=1e-12)
 
 
 @pytest.mark.parametrize(
     ("samples", "change", "message"),
     [
         (ArraySamples(ROWS, LABELS), {"groups": [1, 2]}, r"groups must have shape \(5,\)"),
-        (Streamed(), {"groups": np.zeros(5)}, "groups must be None for data sets"),
-        (ArraySamples(ROWS, LABELS), {"feature_norm": 9e-51}, "feature_norm must be"),
-        (ArraySamples(ROWS, LABELS), {"label_bound": 1.1e50}, "label_bound must be"),
+        (SAMPLES[1], {"groups": np.zeros(5)}, "groups must be None for data sets"),
+        (ArraySamples(ROWS, LABELS), {"feature_norm": 0.0}, "feature_norm must be"),
+        (ArraySamples(ROWS, LABELS), {"label_bound": np.inf}, "label_bound must be"),
         ([[1.0]], {}, "samples must"),
     ],
 )
@@ -131,7 +132,7 @@ def test_refuses(samples, change, message):
         Records(**{"samples": samples, "feature_norm": 5.0, "label_bound": 4.0, **change})
 
 
-@pytest.mark.parametrize("bound", [1e-50, 1e50])
+@pytest.mark.parametrize("bound", [1e-12, 1e12])
 def test_takes_the_ends_of_its_ranges(bound):
     records = Records(ArraySamples(ROWS[:2], LABELS[:2]), bound, bound)
     ((features, labels, _),) = records.chunks()
@@ -149,35 +150,142 @@ def test_persons_are_kept_as_they_were_looked_at():
         persons.codes.flags.writeable = True
     with pytest.raises(ValueError, match=r"groups must have shape \(4,\), got \(3,\)"):
         require_groups(persons, 4)
+    assert (Persons([], 0).count, Persons(["a"], 1).count) == (0, 1)
 
 
-def test_a_table_without_rows_has_no_persons():
-    assert Persons([], 0).count == 0
-    assert Persons(["a"], 1).count == 1
+N, P = 12_000, 5
+EDGES = np.geomspace(1e-2, 10.0, 12)
 
 
-def test_rows_that_were_bounded_cannot_be_written_to():
-    """They are walked several times; what one pass changed the next would see."""
-    records = Records(ArraySamples([[3.0, 4.0], [0.1, 0.0]], [1.0, 2.0]), 1.0, 1.0)
-    for features, labels, _ in records.chunks():
-        assert not features.flags.writeable
-        assert not labels.flags.writeable
+@pytest.fixture
+def samples(rng):
+    features = rng.standard_normal((N, P)) * rng.gamma(1.0, 1.0, N)[:, None]
+    # Absent records, and values on an edge.
+    features[:3], features[3] = 0.0, EDGES[5] * np.eye(P)[0]
+    return ArraySamples(features, features @ np.ones(P) + rng.standard_normal(N))
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_parts_add_up_to_the_whole(threads):
-    whole = ArraySamples(np.arange(12.0).reshape(6, 2) / 20, np.ones(6))
+def sums(held, whitening, theta):
+    clip = {"clip_norm": 1.1}
+    caps = clip | {"cap": 4.0}
+    at = (held, theta, whitening)
+    return [
+        huber_sums.length_histogram(held, whitening, EDGES),
+        huber_sums.gram_sum(held, whitening, cap=4.0),
+        huber_sums.gram_sum(held, whitening, cap=1e9),
+        huber_sums.residual_histogram(*at, EDGES),
+        huber_sums.gradient_sum(*at, **clip),
+        huber_sums.curvature_sum(*at, **caps),
+        np.array(huber_sums.traces(*at, **caps)),
+        huber_sums.second_moment_sum(*at, **clip),
+        least_squares_sums.product_histogram(*at, EDGES, cap=4.0),
+        least_squares_sums.product_gradient_sum(*at, **caps),
+        *least_squares_sums.first_sums(*at, **caps, short_cap=2.0),
+        *least_squares_sums.last_sums(*at, **caps, short_cap=2.0),
+    ]
 
-    class Parted(ArraySamples):
-        _norms_are_own = True
 
-        def parts(self):
-            chunk = next(self.chunks())
-            rows = [slice(0, 1), slice(1, 4), slice(4, 6)]
-            return [lambda r=r: iter([Chunk(*(each[r] for each in chunk))]) for r in rows]
-
-    parted = Parted(whole.features, whole.labels)
-    found = Records(parted, 1.0, 1.0, threads=threads).total(
-        lambda features, labels, starts: features.T @ labels, (2,)
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 27])
+@pytest.mark.parametrize("common_width", [False, True])
+def test_sums_over_kept_rows_are_those_of_a_stream(
+    samples, rng, monkeypatch, kept_bytes, common_width
+):
+    """Sums of 12,000 terms in two orders differ by roundings: far less than 1e-12 of them."""
+    monkeypatch.setattr(records, "KEPT_BYTES", kept_bytes)
+    held = Records(samples, 9.0, 9.0, common_width=common_width)
+    stream = Records(
+        Streamed(samples.features, samples.labels, 700), 9.0, 9.0, common_width=common_width
     )
-    np.testing.assert_allclose(found, whole.features.sum(axis=0), rtol=1e-14)
+    for _ in range(2):
+        # The rows kept for one map are not taken for another.
+        whitening, theta = np.eye(P) + 0.2 * rng.standard_normal((P, P)), rng.standard_normal(P)
+        for found, expected in zip(
+            sums(held, whitening, theta), sums(stream, whitening, theta), strict=True
+        ):
+            assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * N)
+
+
+@pytest.mark.parametrize("persons", [None, 1500])
+@pytest.mark.parametrize("common_width", [False, True])
+def test_one_pass_has_the_sums_of_every_clip(samples, rng, common_width, persons):
+    """Clips below, among and above the lengths, and one that is the length of a record."""
+    groups = None if persons is None else rng.integers(0, persons, N)
+    records = Records(samples, 9.0, 9.0, groups, common_width=common_width)
+    at = (records, rng.standard_normal(P), np.eye(P) + 0.2 * rng.standard_normal((P, P)))
+    lengths = []
+    records.white_total(
+        lambda *given: (
+            lengths.append(record_gradients.record_gradients(records, *given, at[1]).lengths)
+            or np.zeros(1)
+        ),
+        at[2],
+        (1,),
+    )
+    clips = np.sort(np.r_[1e-9, np.geomspace(0.1, 20.0, 9), lengths[0][5:7], 1e9])
+    found = huber_sums.residual_sums(*at, EDGES, clip_norms=clips)
+    assert_array_equal(found.counts, huber_sums.residual_histogram(*at, EDGES))
+    for clip, gradient in zip(clips, found.gradients, strict=True):
+        expected = huber_sums.gradient_sum(*at, clip_norm=clip)
+        assert_allclose(gradient, expected, rtol=1e-10, atol=1e-13 * N * min(clip, 20))
+
+
+def test_a_map_that_is_changed_in_place_is_another_one(samples, rng):
+    """And an identity leaves rows as they are."""
+    held, whitening, theta = Records(samples, 9.0, 9.0), np.eye(P), rng.standard_normal(P)
+    before = huber_sums.gradient_sum(held, theta, whitening, clip_norm=1.0)
+    whitening *= 2.0
+    after = huber_sums.gradient_sum(held, theta, whitening, clip_norm=1.0)
+    other = huber_sums.gradient_sum(Records(samples, 9.0, 9.0), theta, whitening, clip_norm=1.0)
+    assert_array_equal(after, other)
+    assert not np.allclose(before, after)
+    rows = samples.features
+    assert white_rows(rows, np.eye(P)).rows is rows
+    assert white_rows(rows, 2 * np.eye(P)).rows is not rows
+
+
+@pytest.mark.parametrize("common_width", [False, True])
+def test_compiled_passes_give_the_numbers_of_numpy(samples, rng, monkeypatch, common_width):
+    held = Records(samples, 9.0, 9.0, common_width=common_width)
+    at = np.eye(P) + 0.2 * rng.standard_normal((P, P)), rng.standard_normal(P)
+    found = sums(held, *at)
+    monkeypatch.setattr(record_gradients, "MANY", N)
+    for each, expected in zip(found, sums(held, *at), strict=True):
+        assert_array_equal(each, expected)
+
+
+@pytest.mark.parametrize("persons", [None, 1500])
+def test_rows_are_whitened_once_and_have_their_own_norms(samples, rng, monkeypatch, persons):
+    """The guarantee is one about the numbers that are summed: their lengths, not others'."""
+    calls = []
+    whiten = records.white_rows
+    monkeypatch.setattr(records, "white_rows", lambda *given: calls.append(given) or whiten(*given))
+    groups = None if persons is None else rng.integers(0, persons, N)
+    held, whitening = Records(samples, 9.0, 9.0, groups), rng.standard_normal((P, P))
+    seen = []
+
+    def part(white, features, labels, starts):
+        seen.append(len(labels))
+        assert_array_equal(white.norms, np.sqrt(np.einsum("ij,ij->i", white.rows, white.rows)))
+        assert_allclose(white.rows, features @ whitening, rtol=1e-12, atol=1e-12)
+        assert not white.rows.flags.writeable
+        assert not white.norms.flags.writeable
+        assert (starts is None) == (persons is None)
+        return np.zeros(1)
+
+    for _ in range(3):
+        held.white_total(part, whitening, (1,))
+    assert sum(seen) == 3 * N
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("count", [0, 1, MANY, MANY + 1, 5000])
+def test_counts_of_many_values_are_those_of_a_search(rng, count):
+    values = np.exp(rng.normal(-1.0, 3.0, count))
+    # Values at an edge, and next to it, belong below and above.
+    near = np.concatenate([EDGES, np.nextafter(EDGES, 0.0), np.nextafter(EDGES, 99.0)])[:count]
+    values[: len(near)] = near
+    expected = [np.sum(values <= EDGES[0])]
+    for low, high in pairwise(EDGES):
+        expected.append(np.sum((values > low) & (values <= high)))
+    expected.append(np.sum(values > EDGES[-1]))
+    assert_array_equal(bin_counts(values, EDGES), expected)

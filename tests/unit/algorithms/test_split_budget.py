@@ -1,11 +1,11 @@
-"""Sums that share a budget: the noise that a share buys, replayed, and what was spent on what."""
-
-from __future__ import annotations
+"""Sums that share a budget, the noise that a share buys, and what is made of noisy matrices."""
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
-from privreg.algorithms.split_budget import SplitBudget, private_count
+from privreg.algorithms.split_budget import NoisyValue, SplitBudget, private_count
+from privreg.algorithms.whitening import newton_matrix, shrunk_curvature, whiten
 from privreg.privacy.budget import Budget
 
 N, BOUND, SHARE, RHO = 20.0, 3.0, 0.25, 0.5
@@ -28,24 +28,20 @@ def generator() -> np.random.Generator:
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove", "zero-out"])
 def test_a_share_buys_noise_of_its_sensitivity(name: str, neighbours: str) -> None:
     shares = SplitBudget(Budget.zcdp(RHO, neighbours=neighbours), generator())
-    exact = np.arange(6.0) if name == "histogram" else np.arange(4.0)
-    if name == "semidefinite":
-        exact = np.arange(9.0).reshape(3, 3)
-    if name == "number":
-        exact = np.array(7.0)
+    exact = {"semidefinite": np.arange(9.0).reshape(3, 3), "number": np.array(7.0)}.get(
+        name, np.arange(4.0)
+    )
+    more, mean = (BOUND, N), (exact + exact.T) / (2 * N)
     if name == "histogram":
-        found = shares.histogram("it", SHARE, exact)
-        mean = exact
-    else:
-        found = getattr(shares, name)("it", SHARE, exact, BOUND, N)
-        mean = (exact + exact.T) / (2 * N)
+        more, mean = (), exact
+    found = getattr(shares, name)("it", SHARE, exact, *more)
     sensitivity = SENSITIVITIES[name][neighbours != "replace-one"]
     assert found.noise_std == pytest.approx(sensitivity / np.sqrt(2 * SHARE * RHO), rel=1e-12)
     normals = generator().standard_normal(exact.shape)
     if name == "semidefinite":
         # Isotropic in the Frobenius norm.
         normals = (normals + normals.T) / 2
-    np.testing.assert_allclose((found.value - mean) / found.noise_std, normals, atol=1e-12)
+    assert_allclose((found.value - mean) / found.noise_std, normals, atol=1e-12)
 
 
 def test_shares_add_up_under_their_names() -> None:
@@ -60,6 +56,8 @@ def test_shares_add_up_under_their_names() -> None:
     # Rounding may leave a sum of shares a little above the whole.
     shares.spent = {"all": 1.0 + 1e-16 + 2e-16}
     assert shares.spending() == (("all", Budget.zcdp(RHO)),)
+    with pytest.raises(TypeError, match="spent"):
+        SplitBudget(Budget.zcdp(RHO), generator(), spent={"it": 0.5})
 
 
 def test_a_private_count_is_the_count_and_noise_but_at_least_one() -> None:
@@ -77,26 +75,127 @@ def test_a_private_count_is_the_count_and_noise_but_at_least_one() -> None:
 
 
 def test_ranges_are_those_that_are_said() -> None:
-    """The ends are taken, what is beyond them is refused by name."""
-    for rho in (1e-20, 1e20):
-        shares = SplitBudget(Budget.zcdp(rho), generator())
-        assert shares.number("it", 1.0, 0.5, 0.5, 0.5).noise_std == pytest.approx(
-            1 / np.sqrt(2 * rho)
-        )
-    for rho in (0.9e-20, 1.1e20):
-        with pytest.raises(ValueError, match="budget must be finite"):
-            SplitBudget(Budget.zcdp(rho), generator())
+    for rho in (1e-12, 1e12):
+        found = SplitBudget(Budget.zcdp(rho), generator()).number("it", 1.0, 0.5, 0.5, 0.5)
+        assert found.noise_std == pytest.approx(1 / np.sqrt(2 * rho))
     shares = SplitBudget(Budget.zcdp(RHO), generator())
     assert shares.number("it", 1e-12, 0.0, 0.0, 1e-9).noise_std == 0
-    for share in (0.9e-12, 1.5):
-        with pytest.raises(ValueError, match="share must be"):
-            shares.number("it", share, 0.0, 1.0, 1.0)
-    with pytest.raises(ValueError, match="bound must be"):
-        shares.number("it", SHARE, 0.0, -1e-9, 1.0)
-    with pytest.raises(ValueError, match="n must be"):
-        shares.number("it", SHARE, 0.0, 1.0, 0.9e-9)
+    with pytest.raises(ValueError, match="budget must be finite"):
+        SplitBudget(Budget(np.inf), generator())
+    for share, bound, n, name in (
+        (1.5, 1, 1, "share"),
+        (SHARE, -1e-9, 1, "bound"),
+        (SHARE, 1, 0, "n"),
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            shares.number("it", share, 0.0, bound, n)
 
 
-def test_nothing_is_spent_before_the_start() -> None:
-    with pytest.raises(TypeError, match="spent"):
-        SplitBudget(Budget.zcdp(RHO), generator(), spent={"it": 0.5})
+TURN = np.linalg.qr(np.random.default_rng(1).standard_normal((2, 2)))[0]
+
+
+def turned(first: float, second: float) -> np.ndarray:
+    """A matrix with these eigenvalues."""
+    return TURN @ np.diag([first, second]) @ TURN.T
+
+
+def eigenvalues_of_root(gram: np.ndarray, noise_std: float) -> np.ndarray:
+    """Of the second moment whose inverse root was taken, along the matrix's own directions."""
+    root = whiten(NoisyValue(gram, noise_std)).root
+    back = TURN.T @ np.linalg.inv(root @ root) @ TURN
+    assert abs(back[0, 1]) <= 1e-6 * np.max(back)
+    return np.diag(back)
+
+
+def weight(first: float, second: float, noise_std: float) -> float:
+    """1 - s² p(p+1)/2 over the squared distance to the mean, for two dimensions."""
+    return 1 - 3 * noise_std**2 / ((first - second) ** 2 / 2)
+
+
+def test_without_noise_rows_become_white() -> None:
+    rng = np.random.default_rng(2)
+    gram = np.cov(rng.standard_normal((4, 30)))
+    found = whiten(NoisyValue(gram, 0.0))
+    assert found.weight == 1.0
+    assert_allclose(found.root.T @ gram @ found.root, np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pair", "noise_std", "expected"),
+    [
+        # A billionth of the mean is the floor where noise leaves none.
+        ((20.0, 1e-12), 0.0, (20.0, 1e-8)),
+        # Noise alone: the mean, or what noise leaves of a mean that is no length.
+        ((3.0, 3.0), 0.0, (3.0, 3.0)),
+        ((3.0, 1.0), 5.0, (5.0 / np.sqrt(2), 5.0 / np.sqrt(2))),
+        ((30.0, 26.0), 5.0, (28.0, 28.0)),
+        ((-3.0, -1.0), 5.0, (5.0 / np.sqrt(2), 5.0 / np.sqrt(2))),
+    ],
+)
+def test_floors(pair: tuple, noise_std: float, expected: tuple) -> None:
+    found = eigenvalues_of_root(turned(*pair), noise_std)
+    assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_a_share_of_the_noise_is_the_floor() -> None:
+    """At a weight ω the spectrum of the noise ends at ω s √(2p); it is never above the mean."""
+    kept = weight(10.0, 0.1, 0.5)
+    found = eigenvalues_of_root(turned(10.0, 0.1), 0.5)
+    assert_allclose(found, [5.05 + kept * 4.95, kept * 0.5 * 2], rtol=1e-9)
+    assert whiten(NoisyValue(turned(10.0, 0.1), 0.5)).weight == pytest.approx(kept)
+    kept, centre = weight(1.5, -1.4, 0.5), 0.5 / np.sqrt(2)
+    assert kept * 0.5 * 2 > centre
+    found = eigenvalues_of_root(turned(1.5, -1.4), 0.5)
+    assert_allclose(found, [0.05 + kept * 1.45, centre], rtol=1e-9)
+
+
+def test_newton_matrices_invert_the_symmetric_part() -> None:
+    matrix = np.array([[1.0, 0.2], [0.0, 0.8]])
+    found = newton_matrix(NoisyValue(matrix, 0.0), 0.5)
+    assert_allclose(found, np.linalg.inv((matrix + matrix.T) / 2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pair", "noise_std", "slope", "expected"),
+    [
+        # Below three tenths of the mean is the floor.
+        ((1.0, 0.01), 0.0, 0.5, (1.0, 0.3 * 0.505)),
+        ((1.0, 0.16), 0.0, 0.5, (1.0, 0.3 * 0.58)),
+        # Noise alone: the mean, between a quarter of the slope and 1.5.
+        ((1.1, 1.0), 9.0, 0.5, (1.05, 1.05)),
+        ((6.0, 4.0), 9.0, 0.5, (1.5, 1.5)),
+        ((0.1, -0.2), 9.0, 0.8, (0.2, 0.2)),
+        ((-6.0, -4.0), 9.0, 0.5, (0.125, 0.125)),
+    ],
+)
+def test_newton_matrices_stay_within_reach(
+    pair: tuple, noise_std: float, slope: float, expected: tuple
+) -> None:
+    found = newton_matrix(NoisyValue(turned(*pair), noise_std), slope)
+    assert_allclose(np.diag(TURN.T @ np.linalg.inv(found) @ TURN), expected, rtol=1e-9)
+
+
+def test_a_slope_is_a_share() -> None:
+    curvature = NoisyValue(np.eye(2), 0.0)
+    for wrong in (0.0, 1.5, np.nan):
+        with pytest.raises(ValueError, match="slope must be"):
+            newton_matrix(curvature, wrong)
+    assert_allclose(newton_matrix(curvature, 1.0), np.eye(2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("seen", "noise_std", "for_steps", "for_intervals"),
+    [(0.05, 0.04, 0.2, 0.07), (-0.03, 0.04, 0.2, 0.02), (0.05, 0.8, 0.2, 0.2), (0.0, 0.0, 0.2, 0)],
+)
+def test_a_thin_direction_bounds_steps_and_widens_intervals(
+    seen: float, noise_std: float, for_steps: float, for_intervals: float
+) -> None:
+    """Steps take it for a fifth of the mean; intervals for what is seen and half a deviation."""
+    noisy = NoisyValue(turned(2.0 - seen, seen), noise_std)
+    for thin, expected in ((False, for_steps), (True, for_intervals)):
+        found = TURN.T @ shrunk_curvature(noisy, thin=thin) @ TURN
+        apart = noise_std**2 * 3 / (2 * (1.0 - seen) ** 2)
+        shrunk = 1.0 - max(1.0 - apart, 0.0) * (1.0 - seen)
+        assert found[1, 1] == pytest.approx(max(expected, shrunk), abs=2e-9)
+        assert found[1, 1] > 0
+        assert abs(found[0, 1]) < 1e-9

@@ -22,7 +22,7 @@ def _named():
         sys.modules.pop(name, None)
 
 
-NAMES = ("protocol", "judge", "page", "recipes")
+NAMES = ("protocol", "judge", "recipes")
 
 
 def module(name):
@@ -33,7 +33,7 @@ def module(name):
     return found
 
 
-protocol, judge, page, recipes = map(module, NAMES)
+protocol, judge, recipes = map(module, NAMES)
 PAGE = (ROOT / "docs/comparison.md").read_text()
 NOBODY = protocol.Promise(1e12, np.inf, np.zeros(3, dtype=bool))
 
@@ -46,57 +46,6 @@ def rows(table):
     """Cells of a Markdown table without its head."""
     lines = [line for line in table.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
-
-
-@pytest.fixture
-def measured():
-    """A summary of two tables at two budgets, in one of which a peer is better than ours."""
-    tables = {}
-    for sampled, table in enumerate(("first", "second")):
-        budgets = {}
-        for epsilon in ("0.5", "8"):
-            budgets[epsilon] = {"rho": 0.1} | {
-                name: {
-                    "error": [1.0 + number, 0.1],
-                    "less_ours": [float(number), 0.1],
-                    "ratio": [2.0 + number, 0.1],
-                    "seconds": 0.1,
-                    "setting": None,
-                    "length_ratio": 1.4,
-                    "infinite": 0.0,
-                    "coverage": [0.95, 0.01],
-                }
-                for number, name in enumerate(judge.PEERS)
-            }
-        tables[table] = {
-            "sampled": bool(sampled),
-            "training_rows": 1000,
-            "features": 4,
-            "budgets": budgets,
-        }
-    tables["second"]["budgets"]["8"]["AdaSSP"] |= {"error": [0.5, 0.1]}
-    return {"versions": {"opendp": {"opendp": "0.16.0"}}, "tables": tables}
-
-
-def test_a_page_says_what_was_measured(measured):
-    text = page.page(PAGE, measured)
-    assert page.page(text, measured) == text
-    tables = page.all_tables(measured)
-    for name in page.PARTS:
-        assert part(text, name) in tables + "\n"
-        assert part(text, name) != part(PAGE, name)
-    outside = [
-        re.sub(r"<!-- (\w+) -->.*?<!-- end of \1 -->", "", each, flags=re.S)
-        for each in (text, PAGE)
-    ]
-    assert outside[0] == outside[1]
-
-
-def test_every_exception_is_listed(measured):
-    listed = part(page.page(PAGE, measured), "exceptions")
-    (row,) = rows(listed)
-    assert (*row[:2], row[4]) == ("second", "8", "AdaSSP")
-    assert "in 3 of 4 cells" in listed
 
 
 def number(cell):
@@ -116,13 +65,6 @@ def test_the_committed_exceptions_are_those_of_the_committed_errors():
             if means[peer] < means[judge.OURS]:
                 assert peer in listed[table, epsilon]
     assert len(found) == 30 + 57
-
-
-def test_bold_is_the_least_of_a_row():
-    for _, _, *cells in rows(part(PAGE, "ratios")):
-        values = [number(cell) for cell in cells]
-        (bold,) = [number(cell) for cell in cells if cell.startswith("**")]
-        assert bold == min(values)
 
 
 def test_the_locks_pin_what_was_measured():
@@ -156,21 +98,6 @@ def test_a_distance_is_the_held_out_error_beyond_the_best():
     errors = [np.mean((labels - design @ each) ** 2) for each in (other, best)]
     (found,) = judge.distances([other.tolist()], held_out)
     assert found == pytest.approx(errors[0] - errors[1])
-
-
-def test_an_infinite_interval_covers_and_is_counted():
-    fit = {"half_widths": [[-1.0, 0.5], [1.0, 0.5]], "coefficients": [[0, 0, 0], [0, 3.0, 0]]}
-    plain = {"half_widths": [[0.5, 0.5], [0.5, 0.5]]}
-    found = judge.intervals(fit, plain, np.zeros(2))
-    assert found["infinite"] == 0.25
-    assert found["coverage"][0] == 0.75
-
-
-def test_an_error_has_the_digits_that_its_own_error_leaves():
-    assert page.plus_minus([0.123456, 0.0123]) == "0.123 ± 0.012"
-    assert page.plus_minus([12.3456, 4.4]) == "12.3 ± 4.4"
-    assert page.plus_minus([123.456, 44.0]) == "123 ± 44"
-    assert page.plus_minus([123456.0, 44.0]) == "1.2e+05 ± 4e+01"
 
 
 def population(rng, n):
@@ -209,14 +136,6 @@ def test_intervals_of_bins_cover(rng):
     assert np.mean(finite) > 0.9
 
 
-def test_leaves_of_a_tree_hold_their_rows(rng):
-    features, _ = population(rng, 3_000)
-    leaf, centres, halves, counts = recipes.tree(features, recipes.Binning(30.0, 7), 1e12, rng)
-    assert np.all(np.abs(features - centres[leaf]) <= halves[leaf] + 1e-12)
-    assert counts == pytest.approx(np.bincount(leaf, minlength=len(counts)), abs=0.01)
-    assert np.prod(2 * halves, axis=1).sum() == pytest.approx(8.0)
-
-
 def test_short_rows_are_short_and_have_the_same_predictions(rng):
     promise = protocol.Promise(1.0, 1.0, np.array([False, True, True]))
     levels = np.eye(3)[rng.integers(3, size=50)][:, 1:]
@@ -226,21 +145,6 @@ def test_short_rows_are_short_and_have_the_same_predictions(rng):
     theta = rng.standard_normal(4)
     found = promise.fit_of(theta).coefficients
     assert table @ found[:-1] + found[-1] == pytest.approx(short @ theta)
-
-
-def test_the_setting_of_least_error_on_other_draws_is_taken():
-    table = {
-        "rows": np.zeros((40, 3)),
-        "labels": np.r_[np.full(20, 0.9), np.full(20, 0.3)],
-        "train": np.arange(20)[None],
-        "tuning": np.arange(20, 30)[None],
-        "tuning_held": np.arange(30, 40)[None],
-    }
-    constant = protocol.Method(
-        lambda rows, labels, promise, rng, setting: protocol.Fit(np.r_[0, 0, 0, setting]),
-        (0.9, 0.31, 0.1),
-    )
-    assert protocol.tuned(constant, table, NOBODY) == 0.31
 
 
 def test_runners_of_others_import_nothing_of_this_library():

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 import math
-from pathlib import Path
 from typing import Any
 
 import xarray as xr
-import yaml
 from PIL import Image
 
 from reproduction.claims.ledger import Ledger, parse_topic
 from reproduction.claims.records import Book, join
-from reproduction.claims.verdicts import CheckResult, Judgement, RunResult, case, judge
-from reproduction.pipeline.ledgers import read_ledger
+from reproduction.claims.verdicts import case, judge
 
 PAPERS = {
     "bombari2025": {
@@ -95,7 +92,7 @@ def topics(**changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-def book(**changes: Any) -> Book:
+def book(scale: Any = "paper", attributes: dict[str, Any] | None = None, **changes: Any) -> Book:
     """Two papers' entries with their verdicts; changes are to the first one's topic."""
     ledgers = [
         Ledger("bombari2025", (parse_topic(topics(**changes), "theorem-1", "x"),)),
@@ -108,75 +105,12 @@ def book(**changes: Any) -> Book:
             "value_standard_error": ("of", [0.1, 0.2, 0.1, 0.1, 0.3]),
         },
         {"of": [1.0, 2.0, -1.0, 9.0, 0.1]},
-        {"trials": 10},
+        {"trials": 10} | (attributes or {}),
     )
     judgements = [
         judge(case(entry), {"theory/numbers": dataset}, paper=ledger.paper,
-              digests={"theory/numbers": "ab" * 32})
+              digests={"theory/numbers": "ab" * 32}, scale=scale)
         for ledger in ledgers
         for entry in ledger.entries.values()
     ]  # fmt: skip
     return join(ledgers, judgements)
-
-
-ROOT = Path(__file__).parents[3]
-WHOLE = sorted(path.name for path in (ROOT / "config/claims").iterdir())
-
-
-def whole_book() -> Book:
-    """All papers' ledgers as they are; of every check four made-up values, as many as most have."""
-    ledgers = [read_ledger(ROOT / "config/claims" / paper, paper) for paper in WHOLE]
-    judged = [
-        Judgement(
-            paper=ledger.paper,
-            id=entry.id,
-            outcome="passed",
-            reason="",
-            runs=tuple(
-                RunResult(label=run.label, outcome="passed", checks=tuple(map(seen, run.checks)))
-                for run in entry.runs
-            ),
-            stand_in=False,
-            scale="paper",
-        )
-        for ledger in ledgers
-        for entry in ledger.entries.values()
-    ]
-    return join(ledgers, judged)
-
-
-def seen(check: Any) -> CheckResult:
-    """What a check might say of four values with their errors."""
-    evidence = check.evidence
-    return CheckResult(
-        label=check.label, outcome="passed", reason="", observed=(0.9, 1.0, 1.1, 1.2),
-        standard_error=(0.1, 0.1, 0.1, 0.1), labels=("first", "second", "third", "fourth"),
-        expected="all at least 0.5", low=(0.5,) * 4, high=(math.inf,) * 4, rejected=(0.3, 0.4),
-        margin=0.4, margin_standard_error=0.1, z=1.5, at="first", trials=40,
-        artifact=evidence.artifact, variable=evidence.variable, select="dimension=1000",
-        digests={evidence.artifact: "ab" * 32},
-    )  # fmt: skip
-
-
-def whole_drawings() -> dict[str, Any]:
-    """Figures of all papers with their captions and parameters, from the configuration."""
-    found: dict[str, Any] = {}
-    for paper in WHOLE:
-        name = paper if paper == "studies" else f"papers/{paper}"
-        path = ROOT / f"config/{name}.yaml"
-        block = yaml.safe_load(path.read_text(encoding="utf-8"))[paper]
-        found[paper] = {
-            name: {
-                "kind": "figure",
-                "caption": drawing["caption"],
-                "alt": drawing.get("alt"),
-                "beside": drawing.get("beside"),
-                "artifacts": list(drawing["artifacts"].values()),
-                "parameters": {
-                    experiment: block["experiments"][experiment]["parameters"]
-                    for experiment in {path.split("/")[1] for path in drawing["artifacts"].values()}
-                },
-            }
-            for name, drawing in block["figures"].items()
-        }
-    return found

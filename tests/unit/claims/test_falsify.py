@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xarray as xr
 import yaml
 
 from reproduction.claims.falsify import (
@@ -94,18 +95,11 @@ def test_the_papers_mistakes_name_what_there_is(paper: str) -> None:
 
 
 def test_a_wrong_statement_changes_what_it_names_alone() -> None:
-    import xarray as xr
-
     held = xr.Dataset(
-        {"ratio": ("n", [0.5, 0.9]), "gap": ("n", [0.0, 0.1])}, coords={"n": [1.0, 4.0]}
+        {"ratio": ("n", [0.5, 0.9], {"units": "1"}), "gap": ("n", [0.0, 0.1])}, {"n": [1.0, 4.0]}
     )
-    held.ratio.attrs["units"] = "1"
-    wrong = WrongStatement(
-        name="half",
-        says="Half of the bound.",
-        observes={"theory/x": {"ratio": times(2.0)}, "theory/y": {"gap": plus(1.0)}},
-        turns=("bound",),
-    )
+    observes = {"theory/x": {"ratio": times(2.0)}, "theory/y": {"gap": plus(1.0)}}
+    wrong = WrongStatement(name="half", says="Half.", observes=observes, turns=("bound",))
     found = wrong.evidence("theory/x", held)
     assert found.ratio.values.tolist() == [1.0, 1.8]
     assert found.ratio.attrs == {"units": "1"}
@@ -113,12 +107,6 @@ def test_a_wrong_statement_changes_what_it_names_alone() -> None:
     assert wrong.evidence("theory/y", held).gap.values.tolist() == [1.0, 1.1]
     assert wrong.evidence("theory/z", held).equals(held)
     assert power("n", 0.5)(held.ratio).values.tolist() == [0.5, 1.8]
-    with pytest.raises(ValueError, match="half must name evidence"):
-        WrongStatement(name="half", says="Nothing.", observes={}, turns=("bound",))
-
-
-def test_there_are_at_least_a_dozen_mistakes() -> None:
-    assert sum(len(wrong_versions(paper)) for paper in PAPERS) >= 12
 
 
 @pytest.mark.parametrize("paper", PAPERS)

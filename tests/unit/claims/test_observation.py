@@ -62,22 +62,13 @@ def test_labels_select_one_number_and_its_error(dataset: xr.Dataset) -> None:
     assert found.labels == ("",)
 
 
-def test_text_that_is_a_number_matches_one(dataset: xr.Dataset) -> None:
-    found = look(dataset, {"schedule": "constant", "dimension": "1e1", "clip": 1}, BELOW)
-    assert float(found.values) == 2.0
-
-
 def test_a_list_keeps_its_own_order_and_names_its_elements(dataset: xr.Dataset) -> None:
     select = {"spectrum": "isotropic", "clip": 0.1, "dimension": [1000, 10]}
     found = look(dataset, select, {"kind": "monotone", "direction": "decreasing"})
     assert found.values.tolist() == [6.0, 0.0]
     assert found.labels == ("dimension=1000", "dimension=10")
-
-
-def test_ordered_brings_its_own_labels(dataset: xr.Dataset) -> None:
     check = {"kind": "ordered", "dimension": "spectrum", "labels": ["uniform", "isotropic"]}
-    found = look(dataset, {"dimension": 10, "clip": 1.0}, check)
-    assert found.values.tolist() == [11.0, 2.0]
+    assert look(dataset, {"dimension": 10, "clip": 1.0}, check).values.tolist() == [11.0, 2.0]
 
 
 def test_coordinates_that_share_a_dimension_meet(dataset: xr.Dataset) -> None:
@@ -91,19 +82,9 @@ def test_without_a_selection_every_element_is_there(dataset: xr.Dataset) -> None
     found = look(dataset, {}, EVERY)
     assert found.values.shape == (2, 3, 3)
     assert found.labels[-1] == "spectrum=uniform, schedule=square-root, dimension=1000, clip=1"
-
-
-def test_a_shared_standard_error_spreads(dataset: xr.Dataset) -> None:
-    found = look(dataset, {}, EVERY, "shared")
-    assert found.standard_error is not None
-    assert found.standard_error.tolist() == [0.5, 0.5]
-
-
-def test_trials_come_from_the_attribute_or_the_dimension(dataset: xr.Dataset) -> None:
-    del dataset.attrs["trials"]
-    assert look(dataset, {}, EVERY).trials is None
-    with_trials = dataset.assign(sample=("trial", np.zeros(7)))
-    assert look(with_trials, {}, EVERY).trials == 7
+    shared = look(dataset, {}, EVERY, "shared")
+    assert shared.standard_error is not None
+    assert shared.standard_error.tolist() == [0.5, 0.5]
 
 
 def test_what_the_store_writes_is_found_again(tmp_path: Any) -> None:
@@ -127,10 +108,7 @@ def test_what_the_store_writes_is_found_again(tmp_path: Any) -> None:
         ({}, "rsik", "got 'rsik'; did you mean 'risk'"),
         ({"dimenson": 10}, "risk", "got 'dimenson'; did you mean 'dimension'"),
         ({"dimension": 99}, "risk", "dimension = 99: expected one of 10, 100, 1000; .* is 100"),
-        ({"dimension": "ten"}, "risk", "dimension = 'ten': expected one of 10"),
-        ({"clip": 0.1000001}, "risk", "clip = 0.1000001"),
         ({"spectrum": "isotropc"}, "risk", "'isotropc'.*did you mean 'isotropic'"),
-        ({"clip": [0.1, 7.0]}, "risk", "clip = 7.0"),
         ({}, "name", "expected numbers"),
     ],
 )
@@ -141,8 +119,3 @@ def test_a_wrong_name_is_an_error_that_lists_the_valid_ones(
         look(dataset, select, EVERY, variable)
     assert "simulation/trajectories" in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_missing_ancillary_variable_is_an_error(dataset: xr.Dataset) -> None:
-    with pytest.raises(ValueError, match="no ancillary variable 'risk_standard_error'"):
-        look(dataset.drop_vars("risk_standard_error"), {}, EVERY)

@@ -95,12 +95,14 @@ def test_plan_prints_a_table_and_a_verdict(capsys, tmp_path):
 def test_fit_takes_a_target_and_says_why_intervals_are_infinite(capsys, tmp_path):
     rng = np.random.default_rng(1)
     lines = [f"{a:.3f},{b:.3f},{a - b:.3f}" for a, b in rng.uniform(-1, 1, (400, 2))]
-    table, bounds, output = (tmp_path / name for name in ("t.csv", "b.yaml", "fit.json"))
+    table, bounds = tmp_path / "t.csv", tmp_path / "b.yaml"
     table.write_text("a,b,y\n" + "\n".join(lines) + "\n")
     bounds.write_text("a: [-1, 1]\nb: [-1, 1]\ny: [-3, 3]\n")
-    words = ["fit", str(table), "--label", "y", "--bounds", str(bounds), "--output", str(output)]
-    with pytest.warns(UserWarning, match="not predicted to be better"):
-        status, out, _ = asked(capsys, *words, "--epsilon", "0.1")
+    words = ["fit", str(table), "--label", "y", "--bounds", str(bounds), "--output"]
+    output = tmp_path / "fit.json"
+    status, out, err = asked(capsys, *words, str(output), "--epsilon", "0.1")
+    assert err.startswith("privreg fit: warning: the fit is not predicted to be better")
+    assert err.count("\n") == 1
     found = json.loads(output.read_text())
     assert status == 0
     assert found["estimates"] == "least_squares"
@@ -112,13 +114,14 @@ def test_fit_takes_a_target_and_says_why_intervals_are_infinite(capsys, tmp_path
         )
     assert "Target: least squares" in out
     for rho in ("1e4", "1e5"):
-        status, out, _ = asked(capsys, *words, "--rho", rho, "--target", "robust")
+        output = tmp_path / rho
+        status, out, _ = asked(capsys, *words, str(output), "--rho", rho, "--target", "robust")
         found = json.loads(output.read_text())
         assert status == 0
         assert "Target: a robust fit" in out
         assert found["estimates"] == "robust"
         assert {each["reason"] for each in found["coefficients"]} == {None}
-    status, _, err = asked(capsys, *words, "--rho", "1", "--target", "median")
+    status, _, err = asked(capsys, *words, "new", "--rho", "1", "--target", "median")
     assert status == 1
     assert "--target must be one of 'least_squares', 'robust'" in err
 

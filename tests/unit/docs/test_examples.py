@@ -9,14 +9,11 @@ import pytest
 
 from reproduction.pipeline.closure import SOURCE, module_of
 
-
-def modules():
-    for path in sorted((SOURCE / "privreg").rglob("*.py")):
-        if ">>> " in path.read_text():
-            yield module_of(path)
+FILES = sorted((SOURCE / "privreg").rglob("*.py"))
+MODULES = [module_of(path) for path in FILES if ">>> " in path.read_text()]
 
 
-@pytest.mark.parametrize("name", modules())
+@pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted
@@ -24,12 +21,5 @@ def test_examples_run(name):
 
 
 def test_every_part_that_users_call_has_examples():
-    parts = {name.split(".")[1] for name in modules()}
+    parts = {name.split(".")[1] for name in MODULES}
     assert {"algorithms", "theory", "inference", "privacy", "noise", "schedules"} <= parts
-
-
-def test_the_page_on_predictions_says_what_is_so():
-    page = SOURCE.parent / "docs" / "prediction.md"
-    found = doctest.testfile(str(page), module_relative=False)
-    assert found.attempted
-    assert not found.failed

@@ -15,7 +15,9 @@ from privreg.command_line.main import main
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.mark.parametrize("name", ["names.md", "your-own-table.md", "private-intervals.md"])
+@pytest.mark.parametrize(
+    "name", ["names.md", "prediction.md", "your-own-table.md", "private-intervals.md"]
+)
 def test_the_page_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = doctest.testfile(str(DOCS / name), module_relative=False, encoding="utf-8")
@@ -31,7 +33,8 @@ def test_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     (declared,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     Path("bounds.yaml").write_text(declared)
     commands = re.findall(r"^    privreg (.*)$", text, re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["plan", "fit", "score", "odometer"]
+    names = [command.split()[0] for command in commands]
+    assert names == ["plan", "bounds", "fit", "score", "odometer"]
     for command in commands:
         assert not main(shlex.split(command))
     assert "huber" in capsys.readouterr().out

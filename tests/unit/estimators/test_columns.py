@@ -25,6 +25,8 @@ from privreg.estimators.columns import (
         (pa.int64(), [2**53 + 1, -(2**63), None, 3]),
         (pa.uint64(), [2**64 - 1, None, 0]),
         (pa.float64(), [0.1, None, -1e308, 5e-324]),
+        (pa.float32(), [float(np.float32(0.1)), None, -3.0]),
+        (pa.string_view(), ["0.1", None, "1_0"]),
         (pa.decimal128(38, 2), [Decimal("1.25"), None, Decimal("-9e30")]),
         (pa.string(), ["0.1", None, "", "1e-5", "0" * 120 + "1.5", "1_0", "+7"]),
     ],
@@ -35,15 +37,6 @@ def test_numbers_are_those_of_python_in_double_precision(kind, values):
     assert cells.features[0].dtype == np.float64
     np.testing.assert_array_equal(cells.features[0], wanted)
     np.testing.assert_array_equal(cells.missing, np.isnan(wanted))
-
-
-@pytest.mark.parametrize("kind", [pa.float16(), pa.float32()])
-def test_single_precision_stays(kind):
-    """Twice the memory would hold no more digits."""
-    values = np.array([0.1, -3.0], kind.to_pandas_dtype())
-    found = Numbers("x", -1.0, 1.0).encode(pa.array(values, kind)).features[0]
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, values.astype(np.float32))
 
 
 def test_a_number_on_its_bound_is_not_clipped():
@@ -70,7 +63,9 @@ def test_categories_are_found_in_their_order():
         lambda: Categories("c", ("a",)),
         lambda: table_columns({"x": {"categories": [1, 2], "more": 1}}, "y", ("x", "y")),
         lambda: table_columns({"x": ([0, 1], [2, 3])}, "y", ("x", "y")),
-        lambda: table_columns({"x": ["a", "b"], "x=b": (0, 1)}, "y", ("x", "x=b", "y")),
+        lambda: table_columns(
+            {"x": {"categories": ["a", "b"]}, "x=b": (0, 1)}, "y", ("x", "x=b", "y")
+        ),
         lambda: require_columns(["x", "x"], ("x", "y")),
         lambda: require_columns(["x"], ("x", "x")),
         lambda: require_columns("x", ("x", "y")),

@@ -56,7 +56,7 @@ def model(monkeypatch):
     monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
     return PrivateLinearRegression(
         Budget.zcdp(5.0),
-        feature_bounds={"size": (0, 250), "place": ["town", "coast"]},
+        feature_bounds={"size": (0, 250), "place": {"categories": ["town", "coast"]}},
         label_bounds=(0, 900),
         random_state=1,
     )

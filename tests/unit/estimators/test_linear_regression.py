@@ -8,15 +8,16 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privreg import Budget, PrivateLinearRegression
+from privreg import Budget, Odometer, PrivateLinearRegression
 from privreg.algorithms import records
 from privreg.methods.private_least_squares import PrivateLeastSquares
 from privreg.privacy.neighbours import Neighbours
@@ -114,6 +115,9 @@ def test_bounds_are_enforced(rng):
         ({"feature_bounds": "privat"}, "feature_bounds must be declared as"),
         ({"budget": None}, "budget must be declared"),
         ({"budget": 1.0}, "budget must be a Budget"),
+        ({"epsilon": 1.0}, "budget must be declared.*got both"),
+        ({"unit": "house"}, "unit must be one of 'person', 'row'"),
+        ({"unit": "person"}, r"groups must be given.*set_fit_request\(groups=True\)"),
         ({"release": "first"}, "release must be one of"),
         ({"feature_bounds": "private"}, "feature_bounds must be declared as"),
         ({"label_bounds": "private"}, "label_bounds must be declared as"),
@@ -269,3 +273,40 @@ def test_no_row_is_absent_but_one_of_zeros_without_intercept(rng, fit_intercept)
     features[0], labels[0] = np.nan, 0.0
     with pytest.raises(ValueError, match="NaN"):
         model.fit(features, labels)
+
+
+def test_epsilon_is_a_budget(rng):
+    model = clone(PrivateLinearRegression(epsilon=1, **BOUNDS)).set_params(delta=1e-5)
+    assert model.fit(*table(rng)).privacy_.budget == Budget.approximate(1.0, 1e-5).gaussian()
+
+
+def test_cross_validation_protects_the_unit_that_was_declared(rng):
+    features, labels = table(rng, 900)
+    persons, odometer = np.arange(900) // 3, Odometer()
+    model = PrivateLinearRegression(BUDGET, **BOUNDS, odometer=odometer)
+    split = {"cv": GroupKFold(3), "error_score": "raise"}
+    with pytest.warns(UserWarning, match="fitted without groups, and privacy is that of rows"):
+        cross_val_score(model, features, labels, groups=persons, **split)
+    odometer = Odometer()
+    model.set_params(unit="person", odometer=odometer)
+    with pytest.raises(ValueError, match="groups must be given with unit='person'"):
+        cross_val_score(model, features, labels, groups=persons, **split)
+    with config_context(enable_metadata_routing=True):
+        model.set_fit_request(groups=True)
+        cross_val_score(model, features, labels, params={"groups": persons}, **split)
+    assert (odometer.total.unit, odometer.total.rho) == ("person", pytest.approx(3.0))
+    with pytest.raises(ValueError, match="groups must be None with unit='row'"):
+        model.set_params(unit="row").fit(features, labels, groups=persons)
+
+
+@pytest.mark.parametrize("target", ["least_squares", "robust"])
+def test_a_fit_that_is_worse_than_the_mean_says_so(rng, target):
+    """One record, one person, hardly a budget; and none that is good."""
+    features, labels = table(rng)
+    model = PrivateLinearRegression(BUDGET, **BOUNDS, target=target)
+    assert model.fit(features, labels).warnings_ == []
+    small = clone(model).set_params(budget=Budget.zcdp(1e-5))
+    for fit, rows, groups in ((model, 1, None), (model, 6000, np.zeros(6000)), (small, 6000, None)):
+        with pytest.warns(UserWarning, match="is likely worse than predicting the mean") as warned:
+            fit.fit(features[:rows], labels[:rows], groups=groups)
+        assert [str(each.message) for each in warned] == fit.warnings_

@@ -145,7 +145,7 @@ def test_what_cannot_be_added_is_refused():
 def test_a_grid_is_counted_through_its_clones():
     odometer = Odometer()
     grid = GridSearchCV(
-        regression(odometer=odometer), {"target": ["robust", "least_squares"]}, cv=3
+        regression(odometer=odometer, unit="row"), {"target": ["robust", "least_squares"]}, cv=3
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -241,23 +241,34 @@ def test_files_of_fits_add_up(files, capsys):
     assert f"epsilon = {gaussian_epsilon(0.75, delta=1e-5):.4g} at delta = 1e-05" in last
     assert main(["odometer", *map(str, [files[0], files[0]])]) == 1
     assert "must be different files" in capsys.readouterr().err
+    copy = files[0].with_name("copy.json")
+    copy.write_bytes(files[0].read_bytes())
+    assert main(["odometer", *map(str, [files[0], copy])]) == 1
+    assert f"twice, as {str(files[0])!r} too" in capsys.readouterr().err
 
 
 def test_files_say_the_unit_and_old_ones_are_of_rows(files):
     found = json.loads(files[0].read_text())
     assert found["privacy"].pop("unit") == "row"
-    files[0].write_text(json.dumps(found))
+    # With a mark, as some editors write it.
+    files[0].write_text(json.dumps(found), encoding="utf-8-sig")
     odometer = Odometer()
     odometer.add(str(files[0]))
     assert odometer.total.unit == "row"
 
 
-@pytest.mark.parametrize("change", [{"seeded": True}, {"rho": None}, {"rho": -1}, {"unit": "cell"}])
+SUMS = [[], [float("inf")], [1e308] * 2, [0.4], [0.5 + 1e-9]]
+CHANGES = [{"spent": [{"on": "all", "rho": rho} for rho in sums]} for sums in SUMS]
+CHANGES += [{"seeded": True}, {"unit": "cell"}, {"rho": None}, {"rho": -1}, {"rho": float("inf")}]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_files_without_a_finite_cost_are_refused(files, change):
     found = json.loads(files[0].read_text())
     files[0].write_text(json.dumps({"privacy": {**found["privacy"], **change}}))
-    with pytest.raises(ValueError, match=r"not private: seeded|must be a file of"):
+    with pytest.raises(ValueError, match=r"not private: seeded|must be a file "):
         Odometer().add(files[0])
-    files[0].write_text("[]")
-    with pytest.raises(ValueError, match="must be a file of"):
-        Odometer().add(files[0])
+    for text in ("[]", "[" * 100_000):
+        files[0].write_text(text)
+        with pytest.raises(ValueError, match="must be a file of"):
+            Odometer().add(files[0])

@@ -60,13 +60,13 @@ def test_weights_at_the_bound_change_no_bit(rng, neighbours, settings):
     }.get(settings, {})
     groups = np.arange(2000) // 2 if settings == "persons" else None
     model = regression(Budget.zcdp(0.5, neighbours=neighbours), **options)
-    plain = released(model.fit(features, labels, groups=groups))
+    # Weights are one more column of which a share is bought.
+    given = {"groups": groups, "quality_share": 0}
+    plain = released(model.fit(features, labels, **given))
     assert model.weight_bound_ is None
-    at_bound = released(
-        model.fit(features, labels, groups=groups, sample_weight=np.full(2000, BOUND))
-    )
+    at_bound = released(model.fit(features, labels, sample_weight=np.full(2000, BOUND), **given))
     np.testing.assert_array_equal(at_bound, plain)
-    less = released(model.fit(features, labels, groups=groups, sample_weight=np.ones(2000)))
+    less = released(model.fit(features, labels, sample_weight=np.ones(2000), **given))
     assert not np.array_equal(less, plain)
 
 
@@ -226,7 +226,8 @@ def of_table(**settings):
 @pytest.mark.parametrize("target", FITS)
 def test_a_table_gives_the_bits_of_its_arrays(rng, tmp_path, monkeypatch, target):
     path, features, labels, weights = table_of(tmp_path, rng)
-    from_arrays = released(regression(target=target).fit(features, labels, sample_weight=weights))
+    fit = regression(target=target).fit(features, labels, sample_weight=weights, quality_share=0)
+    from_arrays = released(fit)
     model, options = of_table(target=target), {"label": "y", "weight": "w", "quality_share": 0}
     np.testing.assert_array_equal(released(model.fit_table(path, **options)), from_arrays)
     monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
@@ -364,7 +365,7 @@ def test_a_column_of_weights_is_of_its_own(rng, tmp_path):
     for column in ("y", "x1"):
         with pytest.raises(ValueError, match="weight must be no feature and not the label"):
             of_table().fit_table(path, label="y", weight=column)
-    with pytest.raises(ValueError, match="weight must be one of"):
+    with pytest.raises(ValueError, match="weight must be a column of the table"):
         of_table().fit_table(path, label="y", weight="none")
     with pytest.raises(ValueError, match="weight_bound must be declared with weights"):
         of_table(weight_bound=None).fit_table(path, label="y", weight="w")

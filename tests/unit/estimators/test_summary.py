@@ -27,7 +27,7 @@ def table(rng, n=5000):
 @pytest.fixture(params=["least_squares", "robust"])
 def model(request, rng):
     return PrivateLinearRegression(BUDGET, **BOUNDS, target=request.param, random_state=4).fit(
-        *table(rng)
+        *table(rng), quality_share=0
     )
 
 

@@ -6,6 +6,7 @@ import tracemalloc
 from datetime import date, datetime
 
 import numpy as np
+import pandas
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -13,8 +14,8 @@ from pyarrow import parquet
 from privreg import Budget, PrivateLinearRegression
 from privreg.algorithms import huber_sums
 from privreg.algorithms.records import Records
-from privreg.estimators import csv_table
-from privreg.estimators.bounds import Frame
+from privreg.estimators import csv_table, parquet_table
+from privreg.estimators.bounds import Frame, declared
 from privreg.estimators.columns import table_columns
 from privreg.estimators.tables import TableSamples, open_table
 from privreg.privacy.neighbours import gram_sensitivity
@@ -43,7 +44,9 @@ def test_one_null_moves_the_gram_matrix_no_further_than_declared(tmp_path):
     categories, cap = ["0", "1", "2"], 2.0
     cells = [int(each) for each in np.arange(20_000) % 3]
     sums = [
-        huber_sums.gram_sum(Records(samples(path, {"x": categories}), cap, 1.0), np.eye(3), cap=cap)
+        huber_sums.gram_sum(
+            Records(samples(path, {"x": {"categories": categories}}), cap, 1.0), np.eye(3), cap=cap
+        )
         for path in (
             written(tmp_path / "whole.parquet", x=pa.array(cells)),
             written(tmp_path / "null.parquet", x=pa.array([None, *cells[1:]])),
@@ -76,14 +79,14 @@ def test_an_undeclared_category_makes_its_record_absent(tmp_path, kind):
         path.write_text("y,x\n0.5,town\n0.5,twon\n0.5,coast\n0.5,Town\n0.5,\n")
     else:
         written(path, x=pa.array(["town", "twon", "coast", "Town", None]))
-    found = rows(path, {"x": ["town", "coast"]})
+    found = rows(path, {"x": {"categories": ["town", "coast"]}})
     assert found.tolist() == [[1, -1], [0, 0], [1, 1], [0, 0], [0, 0]]
 
 
 REFUSED = {
     "timestamp": (pa.array([datetime(2020, 1, 1)] * 2), "got timestamp.*days or seconds"),
     "date": (pa.array([date(2020, 1, 1)] * 2), "got date32.*days or seconds"),
-    "bool": (pa.array([True, False]), r"got bool: declare the categories \[false, true\]"),
+    "bool": (pa.array([True, False]), r"got bool: declare {'categories': \[False, True\]} for a"),
     "binary": (pa.array([b"1", b"2"]), "got binary: write the column as numbers"),
     "list": (pa.array([[1.0], [2.0]]), "got list.*: write the column as numbers"),
     "struct": (pa.array([{"a": 1}, {"a": 2}]), "got struct.*: write the column as numbers"),
@@ -104,21 +107,45 @@ def test_a_type_that_holds_no_numbers_is_refused_by_name(tmp_path, kind):
         ([1.0, None], r"got double: declare \(low, high\), or write the column as text"),
         ([date(2020, 1, 1)] * 2, "got date32.*: write the column as text or as integers"),
         ([b"a", b"b"], "got binary: write the column as text"),
+        ([True, False], r"got bool: declare {'categories': \[False, True\]}"),
+        ([1, 2], r"got int64: declare integers such as {'categories': \[0, 1\]}"),
     ],
 )
 def test_a_type_that_holds_no_categories_is_refused_by_name(tmp_path, cells, message):
     path = written(tmp_path / "table.parquet", x=pa.array(cells))
-    with pytest.raises(ValueError, match=f"column 'x' must hold categories, {message}"):
-        samples(path, {"x": ["1.0", "2.0"]})
+    with pytest.raises(
+        ValueError, match=f"column 'x' must hold the declared categories, {message}"
+    ):
+        samples(path, {"x": {"categories": ["1.0", "2.0"]}})
+
+
+def test_data_in_the_place_of_another_argument_is_not_quoted():
+    frame = pandas.DataFrame({"y": [0.123, 0.5], "x": [-0.123, 0.1]})
+    array, model = frame.to_numpy(), PrivateLinearRegression(Budget.zcdp(1.0))
+    for cells in (frame, frame["y"], array, array[::-1], array.tolist(), pa.table(frame)):
+        for call in (
+            lambda given: model.fit_table(given, label="y"),
+            lambda given: table_columns(given, "y", ("x", "y")),
+            lambda given: table_columns({"x": {"categories": given}}, "y", ("x", "y")),
+            lambda given: declared("bounds", given, columns=3),
+        ):
+            with pytest.raises(ValueError, match="must") as caught:
+                call(cells)
+            assert "123" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("declaration", "message"),
     [
-        ({"categories": ["a", 1.0]}, "must be texts, integers or truth values, got 1.0"),
-        ({"categories": "ab"}, "categories of 'x' must be a list, got 'ab'"),
-        ([date(2020, 1, 1), "a"], "must be texts, integers or truth values"),
-        ([1, 2, 3], r"must be declared as \(low, high\)"),
+        ({"categories": ["a", 1.0]}, "must be texts, integers or truth values, got a float"),
+        ({"categories": "ab"}, "must be two numbers .*, got a dict of 1"),
+        ([date(2020, 1, 1), "a"], "got a list of 2: date and str"),
+        ([1, 2, 3], r"must be two numbers \(low, high\), or .*, got a list of 3"),
+        (["10", "300"], "got a list of 2: str and str"),
+        ([10, None], "got a list of 2: int and NoneType"),
+        ([False, True], "got a list of 2: bool and bool"),
+        ({"low": 10, "high": 300}, "got a dict of 2"),
+        (np.array(["10", "300"]), r"got a ndarray of shape \(2,\)"),
     ],
 )
 def test_a_declaration_that_is_no_text_is_refused(declaration, message):
@@ -129,7 +156,7 @@ def test_a_declaration_that_is_no_text_is_refused(declaration, message):
 def test_integers_are_categories_where_they_are_called_so():
     (column,) = table_columns({"x": {"categories": [0, 1]}}, "y", ("x", "y"))
     assert column.categories == ("0", "1")
-    (column,) = table_columns({"x": [False, True]}, "y", ("x", "y"))
+    (column,) = table_columns({"x": {"categories": [False, True]}}, "y", ("x", "y"))
     assert column.categories == ("false", "true")
 
 
@@ -156,16 +183,50 @@ def test_a_broken_file_is_refused_without_its_cells(tmp_path):
     data[4:400] = b"secret" * 66
     path.write_bytes(bytes(data))
     model = PrivateLinearRegression(
-        Budget.zcdp(1.0), feature_bounds={"x": ["a", "b"]}, label_bounds=(0, 1)
+        Budget.zcdp(1.0), feature_bounds={"x": {"categories": ["a", "b"]}}, label_bounds=(0, 1)
     )
     with pytest.raises(ValueError, match=r"sound Parquet file, got 'table.parquet'") as caught:
         model.fit_table(path, label="y")
     assert "secret" not in str(caught.value)
     assert caught.value.__suppress_context__
-    for text in (b"\xff,x\n", b'"y,x\n', b"\n", b"y" * 2**20 + b",x\n", b"y,x\r0,1\r"):
+    for text, cause in (
+        (b"\xff,x\n", "another first line"),
+        (b'"y,x\n', "another first line"),
+        (b"", "an empty file"),
+        (b"\ny,x\n0,1\n", "a blank first line"),
+        (b"y" * 2**20 + b",x\n", "a longer first line"),
+        (b"y,x\r0,1\r", "lines that end in .r alone"),
+        ("y,x\n0,1\n".encode("utf-16-le"), "NUL characters: save it as UTF-8"),
+        ("y,x\n0,1\n".encode("utf-32"), "NUL characters"),
+    ):
         (tmp_path / "table.csv").write_bytes(text)
-        with pytest.raises(ValueError, match="table must have a header line in UTF-8"):
+        with pytest.raises(ValueError, match=f"a header line in UTF-8, got {cause}"):
             open_table(tmp_path / "table.csv")
+
+
+def test_a_damaged_page_and_a_small_file_of_much_memory_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_table, "MOST_BYTES", 2**19)
+    path, texts, options = (
+        tmp_path / "table.parquet",
+        ["x" * 1000] * 1000,
+        {"use_dictionary": False},
+    )
+    table = pa.table({"y": pa.array([0.5] * 1000), "x": texts, "z": np.arange(1000.0)})
+    for encoding, message in (
+        ("PLAIN", r"at most 0 MiB in the used columns, .* got 0 MiB in 'table.parquet'"),
+        ("DELTA_BYTE_ARRAY", "column 'x' must not be encoded as DELTA_BYTE_ARRAY"),
+    ):
+        parquet.write_table(
+            table, path, compression="zstd", column_encoding={"x": encoding}, **options
+        )
+        with pytest.raises(ValueError, match=message):
+            samples(path, {"x": {"categories": ["a", "b"]}})
+        assert len(rows(path, {"z": (0, 1)})) == 1000
+    parquet.write_table(table, path, compression="none", write_page_checksum=True, **options)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(np.float64(500.0).tobytes(), np.float64(501.0).tobytes()))
+    with pytest.raises(ValueError, match="must be a sound Parquet file"):
+        rows(path, {"z": (0, 1)})
 
 
 def peak(path, bounds):
@@ -190,7 +251,7 @@ def test_a_long_category_costs_about_its_own_size(tmp_path):
     path, peaks = tmp_path / "table.csv", []
     for length in (4, 20_000):
         path.write_text("y,x\n" + "0.5,town\n" * 20_000 + f"0.5,{'x' * length}\n")
-        peaks.append(peak(path, {"x": ["town", "coast"]}))
+        peaks.append(peak(path, {"x": {"categories": ["town", "coast"]}}))
     assert peaks[1] - peaks[0] < 10 * 20_000
 
 
@@ -210,7 +271,7 @@ def test_a_cell_that_is_there_often_is_held_once(tmp_path):
     table = pa.table({"y": np.full(5000, 0.5), "x": cells})
     parquet.write_table(table, path, store_schema=False)
     assert pa.types.is_string(open_table(path).schema.field("x").type)
-    assert peak(path, {"x": ["town", "coast"]}) < 5_000_000
+    assert peak(path, {"x": {"categories": ["town", "coast"]}}) < 5_000_000
 
 
 @pytest.mark.filterwarnings("ignore:.*better than predicting the mean")

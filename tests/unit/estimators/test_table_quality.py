@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from itertools import product
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+from relations import EVERY, REPLACE
 
 from privreg import Budget, PrivateLinearRegression
 from privreg.command_line.fit import as_json
+from privreg.estimators import linear_regression
 from privreg.estimators.bounds import Frame
 from privreg.estimators.columns import Categories, Numbers
-from privreg.estimators.table_quality import private_quality
+from privreg.estimators.table_quality import TableQuality, private_quality
 from privreg.estimators.tables import TableSamples, open_table
 from privreg.privacy.neighbours import Neighbours
 
@@ -87,7 +92,10 @@ def table(tmp_path, rng):
 def test_a_fit_says_what_could_not_be_used(table, neighbours):
     budget = Budget.zcdp(50.0, neighbours=neighbours)
     model = PrivateLinearRegression(
-        budget, feature_bounds={"x": (0, 1), "c": ["a", "b"]}, label_bounds=(-1, 2), random_state=3
+        budget,
+        feature_bounds={"x": (0, 1), "c": {"categories": ["a", "b"]}},
+        label_bounds=(-1, 2),
+        random_state=3,
     ).fit_table(table, label="y")
     found = model.quality_
     wanted = {"x": 0.1, "c": 0.025, "y": 0}
@@ -100,7 +108,9 @@ def test_a_fit_says_what_could_not_be_used(table, neighbours):
     assert spending["incomplete and clipped records"].rho == pytest.approx(0.01 * left)
     for form in ("text", "html"):
         assert "counts as absent" in model.report(form)
-    assert "incomplete  clipped\nx" in model.report()
+    shown = re.search(r"\nx +(\d+\.\d+) ± (\S+) % +(\d+\.\d+) ± ", model.report())
+    wanted = [100 * each for each in (found.incomplete["x"], found.noise_std, found.clipped["x"])]
+    assert [float(each) for each in shown.groups()] == pytest.approx(wanted, abs=0.005)
     said = as_json(model, level=0.9, delta=1e-6)["records"]
     assert (said["incomplete"], said["clipped"]) == (found.incomplete, found.clipped)
 
@@ -108,7 +118,7 @@ def test_a_fit_says_what_could_not_be_used(table, neighbours):
 def test_shares_can_be_left_out(table):
     model = PrivateLinearRegression(
         Budget.zcdp(1.0),
-        feature_bounds={"x": (0, 1), "c": ["a", "b"]},
+        feature_bounds={"x": (0, 1), "c": {"categories": ["a", "b"]}},
         label_bounds=(-1, 2),
     ).fit_table(table, label="y", quality_share=0)
     assert model.quality_.incomplete == model.quality_.clipped == {}
@@ -116,7 +126,7 @@ def test_shares_can_be_left_out(table):
     assert "counts as absent" in model.report()
     assert (
         model.set_params(feature_bounds=(0, 1))
-        .fit(np.linspace(0, 1, 50)[:, None], np.linspace(0, 1, 50))
+        .fit(np.linspace(0, 1, 50)[:, None], np.linspace(0, 1, 50), quality_share=0)
         .quality_
         is None
     )
@@ -135,3 +145,68 @@ def test_one_record_is_a_table():
         rng=np.random.default_rng(0),
     )
     assert found.value.noise_std == pytest.approx(100 * quality(0).value.noise_std)
+
+
+@pytest.mark.parametrize("relation", EVERY)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_no_person_moves_the_counts_of_arrays_more_than_the_noise_is_for(rng, relation):
+    """All of a person's rows are replaced by others, more of them, or taken away."""
+    model = PrivateLinearRegression(
+        Budget(50.0, relation), feature_bounds=(-1, 1), label_bounds=(-1, 1), random_state=1
+    )
+
+    def counts(rows, whose):
+        with patch.object(linear_regression, "private_quality", wraps=private_quality) as bought:
+            model.fit(rows[:, :-1], rows[:, -1], groups=whose)
+        return bought.call_args.args[0]
+
+    moved = []
+    for trial in range(20):
+        rows, whose = rng.choice([-2.0, 0.0, 2.0], (9, 3)), rng.permutation(np.arange(9) % 3)
+        new = rng.choice([-2.0, 0.0, 2.0], (4 if relation is REPLACE else 0, 3))
+        if trial == 0:
+            rows[whose == 0], new[:] = 0.0 if relation is REPLACE else 2.0, 2.0
+        other = np.concatenate([rows[whose > 0], new]), np.append(whose[whose > 0], 0 * new[:, 0])
+        moved.append(np.linalg.norm(counts(rows, whose) - counts(*other)))
+    bought = private_quality(
+        np.zeros((3, 1)), COLUMNS, sample_size=1, budget=Budget(0.5, relation), rng=rng
+    ).value
+    assert max(moved) == pytest.approx(bought.noise_std, rel=1e-12)
+    assert (bought.incomplete, list(bought.clipped)) == ({}, ["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("quality", "said"),
+    [
+        (TableQuality({"x": 0.9, "y": 0.3}, {}, 0.09), r"^most .* because of 'x' \(90 %\), and"),
+        (TableQuality({"x": 0.5, "y": 0.04}, {}, 0.01), r"^records .* because of 'x' \(50 %\):"),
+        (TableQuality({"x": 0.0}, {"x": 0.01, "y": 1.1}, 0.01), r"^bounds .* 'y' \(100 %\):"),
+        (TableQuality({"x": 112.0}, {"x": -58.0}, 60.0), None),
+        (TableQuality({"x": 0.86}, {"x": 0.05}, 0.21), None),
+    ],
+)
+def test_large_shares_warn_where_noise_cannot_be_their_cause(quality, said):
+    assert [bool(re.search(said, text)) for text in quality.warnings] == [True] * bool(said)
+
+
+def test_a_warning_stands_beside_the_coefficients_and_the_fit_stands(rng):
+    features = rng.uniform(0, 1, (4000, 1))
+    model = PrivateLinearRegression(epsilon=4, feature_bounds=(0, 1), label_bounds=(50, 100))
+    with pytest.warns(UserWarning, match=r"bounds clip many values of '\(label\)' \(100 %\)"):
+        model.fit(features, features[:, 0])
+    shown = model.report().split("\n\n")[0], model.report("html"), str(model.summary())
+    assert all("Warning: bounds clip many values" in text for text in shown)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning) as refused:
+            model.fit(features[:2000], features[:2000, 0])
+    assert "counts as spent, all of its rho" in refused.value.__notes__[0]
+    assert model._fitted.sample_size == 2000
+
+
+def test_shares_that_are_all_noise_are_called_so():
+    budget = Budget.zcdp(0.1, neighbours="add-remove")
+    model = PrivateLinearRegression(budget, feature_bounds=(0, 1), label_bounds=(0, 1))
+    with pytest.warns(UserWarning, match="worse than predicting the mean"):
+        model.fit(np.zeros((0, 1)), np.zeros(0))
+    assert re.search(r"\nx0 +hidden by the noise\n", model.report())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import math
 import re
 from decimal import Decimal
@@ -31,7 +32,7 @@ CELLS = [
     *("\ufeff1", "\x00", "1\x00", "x" * 700, b"\xff", b"\xe0", "\t2\t"),
 ]
 HEADER = b"y,x,c,unused\n"
-CSV_BOUNDS = {"x": (-3, 4), "c": list(TEXTS)}
+CSV_BOUNDS = {"x": (-3, 4), "c": {"categories": list(TEXTS)}}
 QUOTES = [b"", b"\r", b",,,", b'"","","",""', b'1,2,town,"a"b"', b'1,2,town,a"b,"c']
 # An Arrow type, some values of it, and what is declared.
 KINDS = {
@@ -52,9 +53,17 @@ KINDS = {
         (0, 3),
     ),
     "dictionary of floats": (pa.dictionary(pa.int8(), pa.float64()), [1.0, 9.0], (0, 3)),
-    "text": (pa.string(), ["a", "b", "B", "", "c" * 400], ["a", "b", ""]),
-    "long text": (pa.large_string(), ["a", "b", "B", "", "c" * 400], ["a", "b", ""]),
-    "dictionary": (pa.dictionary(pa.int32(), pa.string()), ["a", "b", "B", ""], ["a", "b", ""]),
+    "text": (pa.string(), ["a", "b", "B", "", "c" * 400], {"categories": ["a", "b", ""]}),
+    "long text": (
+        pa.large_string(),
+        ["a", "b", "B", "", "c" * 400],
+        {"categories": ["a", "b", ""]},
+    ),
+    "dictionary": (
+        pa.dictionary(pa.int32(), pa.string()),
+        ["a", "b", "B", ""],
+        {"categories": ["a", "b", ""]},
+    ),
     "dictionary of integers": (
         pa.dictionary(pa.int32(), pa.int64()),
         [1, 2, 3, -1],
@@ -64,7 +73,7 @@ KINDS = {
         f"{kind} as categories": (kind, [1, 2, 3, 100], {"categories": [1, 2, 300]})
         for kind in (pa.int8(), pa.uint64())
     },
-    "bool": (pa.bool_(), [False, True], [False, True]),
+    "bool": (pa.bool_(), [False, True], {"categories": [False, True]}),
 }
 
 
@@ -74,16 +83,16 @@ def _short_lines(monkeypatch):
     monkeypatch.setattr(csv_table, "LONGEST", 600)
 
 
-def samples(path, bounds, label_bounds=(-3.0, 5.0)):
-    table = open_table(path)
+def samples(path, bounds, label_bounds=(-3.0, 5.0), **options):
+    table = open_table(path, **options)
     columns = table_columns(bounds, "y", tuple(table.schema.names))
     features = np.array([pair for column in columns for pair in column.bounds])
     return TableSamples(table, columns, "y", Frame(features, np.array(label_bounds), True))
 
 
-def encoded(path, bounds):
+def encoded(path, bounds, **options):
     """Mapped rows and labels of all records, one below the other."""
-    chunks = samples(path, bounds).chunks()
+    chunks = samples(path, bounds, **options).chunks()
     found = [np.column_stack([each.features, each.labels]) for each in chunks]
     return np.concatenate(found) if found else np.zeros((0, 0))
 
@@ -146,6 +155,44 @@ def test_a_line_is_read_as_python_reads_it_alone(tmp_path, rng, monkeypatch):
             np.testing.assert_array_equal(np.all(found == 0, axis=1), incomplete)
             sound = np.array([each for each in wanted if each is not None])
             np.testing.assert_allclose(found[~incomplete], sound, rtol=1e-14, atol=1e-15)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_a_separator_stands_for_the_comma(tmp_path, rng, separator):
+    lines = [line for line in (a_line(rng) for _ in range(400)) if separator.encode() not in line]
+    plain, other = tmp_path / "plain.csv", tmp_path / "other.csv"
+    plain.write_bytes(HEADER + b"\n".join(lines))
+    other.write_bytes(plain.read_bytes().replace(b",", separator.encode()))
+    bounds = {**CSV_BOUNDS, "c": {"categories": [each.replace(",", separator) for each in TEXTS]}}
+    found = encoded(other, bounds, separator=separator)
+    np.testing.assert_array_equal(found, encoded(plain, CSV_BOUNDS))
+    with pytest.raises(ValueError, match=re.escape(f"got one with {separator!r} and no ','")):
+        open_table(other)
+
+
+def test_gzip_and_marked_utf16_are_decoded_line_by_line(tmp_path, rng, monkeypatch):
+    """Half a pair of UTF-16 is unreadable, and takes its own line alone."""
+    lines = [a_line(rng).decode(errors="replace").replace("\ufffd", "\ud800") for _ in range(400)]
+    text = HEADER.decode() + "\n".join(lines)
+    raw, wide = (text.encode(kind, "surrogatepass") for kind in ("utf-8", "utf-16"))
+    written = {
+        "plain.csv": raw,
+        "a.csv.gz": gzip.compress(raw[:700]) + gzip.compress(raw[700:]),
+        "b.csv": wide,
+        "c.csv": gzip.compress(b"\xfe\xff" + text.encode("utf-16-be", "surrogatepass")),
+        "odd.csv": wide + b"1",
+    }
+    for block in (2**22, 613):
+        resize(monkeypatch, block=block)
+        found = []
+        for name, data in written.items():
+            (tmp_path / name).write_bytes(data)
+            found.append(encoded(tmp_path / name, CSV_BOUNDS))
+            np.testing.assert_array_equal(found[-1][:-1], found[0][:-1])
+        assert not found[-1][-1].any()
+    (tmp_path / "cut.csv.gz").write_bytes(written["a.csv.gz"][:-9])
+    with pytest.raises(ValueError, match="must be sound gzip"):
+        open_table(tmp_path / "cut.csv.gz")
 
 
 def test_blocks_do_not_enter(tmp_path, monkeypatch):
@@ -260,8 +307,12 @@ def test_files_and_threads_do_not_enter(tmp_path, rng):
     path.write_bytes(HEADER + b"\n".join(lines) + b"\n")
     one, several = samples(path, CSV_BOUNDS), samples(folder, CSV_BOUNDS)
     np.testing.assert_array_equal(encoded(path, CSV_BOUNDS), encoded(folder, CSV_BOUNDS))
-    held, counts = one.hold()
+    held, counts = one.hold(most=10_000)
     np.testing.assert_array_equal(held.features, encoded(path, CSV_BOUNDS)[:, :-1])
+    parsed, again = one.hold(most=0)
+    rows = np.concatenate([each.features for each in parsed.chunks()])
+    np.testing.assert_array_equal(rows, held.features)
+    np.testing.assert_array_equal(again, counts)
     for threads in (1, 3):
         np.testing.assert_array_equal(several.counts(threads=threads), counts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,14 @@ from privreg.command_line.main import main
 from privreg.estimators import linear_regression
 from privreg.estimators.bounds import Frame
 from privreg.estimators.columns import Numbers, table_columns
+from privreg.estimators.csv_table import CSVTable
 from privreg.estimators.tables import TableSamples, open_table
 
-BOUNDS = {"size": (0, 250), "place": ["town", "coast", "hill"], "year": (1900, 2030)}
+BOUNDS = {
+    "size": (0, 250),
+    "place": {"categories": ["town", "coast", "hill"]},
+    "year": (1900, 2030),
+}
 LABEL_BOUNDS = (0, 900)
 TRUTH = [2.0, 80.0, 0.0, 0.5, -900.0]
 
@@ -64,15 +70,20 @@ def test_a_file_gives_the_fit_of_its_rows(columns, csv_file, model):
         feature_bounds=([0, 0, 0, 1900], [250, 1, 1, 2030]),
         label_bounds=LABEL_BOUNDS,
         random_state=1,
-    ).fit(features, columns["price"])
+    ).fit(features, columns["price"], quality_share=0)
     np.testing.assert_allclose(from_file.coef_, from_memory.coef_, rtol=1e-6)
 
 
 def test_streaming_gives_the_fit_of_the_held_rows(csv_file, model, monkeypatch):
     held_fit = model.fit_table(csv_file, label="price").coef_
     monkeypatch.setattr(linear_regression, "HELD_NUMBERS", 0)
-    streamed = model.fit_table(csv_file, label="price").coef_
+    with ThreadPoolExecutor(1) as executor:
+        streamed = model.fit_table(csv_file, label="price", executor=executor).coef_
     np.testing.assert_allclose(streamed, held_fit, rtol=1e-6)
+    parsed, parse = [], CSVTable._parse
+    monkeypatch.setattr(CSVTable, "_parse", lambda *given: parsed.append(1) or parse(*given))
+    np.testing.assert_array_equal(model.fit_table(csv_file, label="price").coef_, streamed)
+    assert len(parsed) == 1
 
 
 def test_parquet_in_parts_and_threads(columns, tmp_path, csv_file, model, monkeypatch):
@@ -112,13 +123,22 @@ def test_rows_of_columns_are_those_of_a_table(rng, intercept, kinds):
     frame = Frame(np.array([[-0.7, 1.3], [-1.1, 0.9]]), np.array([0.0, 1.0]), intercept)
     rows = frame.rows(np.column_stack(columns))
     found = frame.rows_of(columns, np.zeros(200, dtype=bool))
-    assert found.dtype == rows.dtype
+    assert found.dtype == rows.dtype == np.float64
     np.testing.assert_array_equal(found, rows)
     absent = np.arange(200) % 3 == 0
     columns[1][::3] = np.nan
     np.testing.assert_array_equal(frame.rows_of(columns, absent), rows * ~absent[:, None])
     with pytest.raises(ValueError, match="must hold no missing values"):
         frame.rows_of(columns, np.arange(200) % 3 == 1)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("bounds", [(1e15 - 0.125, 1e15), (1e6, 1e6 + 1e-9), (-0.1, 0.7)])
+def test_no_rounding_leaves_the_clip(intercept, bounds):
+    frame, cells = Frame(np.array([bounds]), np.array(bounds), intercept), np.linspace(*bounds, 50)
+    mapped = frame.rows_of([cells], np.zeros(50, dtype=bool))
+    np.testing.assert_array_equal(frame.rows(cells[:, None]), mapped)
+    assert np.abs(np.column_stack([mapped, frame.labels(cells)])).max() == 1
 
 
 class Parts:
@@ -143,7 +163,8 @@ def test_parts_are_summed_whatever_the_threads():
         for threads in (1, 4)
     ]
     np.testing.assert_array_equal(*sums)
-    rows = samples.hold()[0].features
+    assert {chunk.features.dtype for chunk in samples.chunks()} == {np.dtype(np.float64)}
+    rows = samples.hold(most=100)[0].features
     np.testing.assert_allclose(sums[0], rows.T @ rows, rtol=1e-6)
     # Row 40 lies outside its bounds, and counts as the bound.
     assert rows[40].tolist() == [1, 1]
@@ -153,10 +174,10 @@ def test_parts_are_summed_whatever_the_threads():
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ({"siz": (0, 1)}, "did you mean 'size'"),
+        ({"siz": (0, 1)}, r"a name must be a column of the table \(5 columns\), got 'siz'$"),
         ({"price": (0, 1)}, "label must be none of the features"),
-        ({"place": ["town"]}, "categories of 'place' must be two or more"),
-        ({"place": ["town", "town"]}, "categories of 'place' must be two or more"),
+        ({"place": {"categories": ["town"]}}, "categories of 'place' must be two or more"),
+        ({"place": {"categories": ["town", "town"]}}, "categories of 'place' must be two or more"),
         ({"size": (1, 0)}, "must have low less than high"),
         ((0, 1), "feature_bounds must be a mapping"),
     ],
@@ -170,9 +191,12 @@ def test_broken_files_are_refused(tmp_path, model):
     path = tmp_path / "homes.csv"
     for text, message in (
         ("", "table must have a header line"),
-        ("price,size,place,size,year\n", "names must be those of different columns, got 'size'"),
+        (
+            "price,size,place,size,year\n",
+            "a name must be a column of the table .5 columns. that it has once, got 'size'",
+        ),
         ("price,size,place,year\n", "table must have rows, got none"),
-        ("price,size\n1,2\n", "column must be one of 'price', 'size'"),
+        ("price,size\n1,2\n", "a name must be a column of the table .2 columns., got 'place'"),
     ):
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
@@ -181,13 +205,15 @@ def test_broken_files_are_refused(tmp_path, model):
         open_table(tmp_path / "none.csv")
     other = tmp_path / "homes.txt"
     other.touch()
-    with pytest.raises(ValueError, match=r"must be one of '.csv', '.parquet', got '.txt'"):
+    with pytest.raises(
+        ValueError, match=r"must be one of '.csv', '.csv.gz', '.parquet', got '.txt'"
+    ):
         open_table(other)
 
 
 @pytest.mark.parametrize("ending", ["yaml", "json"])
 def test_the_command(csv_file, tmp_path, capsys, ending):
-    bounds = {"price": list(LABEL_BOUNDS), **{name: list(each) for name, each in BOUNDS.items()}}
+    bounds = {"price": list(LABEL_BOUNDS), **BOUNDS, "size": [0, 250], "year": [1900, 2030]}
     file = tmp_path / f"bounds.{ending}"
     file.write_text(yaml.safe_dump(bounds) if ending == "yaml" else json.dumps(bounds))
     output, report = tmp_path / "fit.json", tmp_path / "fit.html"

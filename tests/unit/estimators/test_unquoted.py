@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.model_selection import GroupKFold, cross_val_score
 
-from privreg import Budget, PrivateLinearRegression
+from privreg import Budget, PrivateLinearRegression, Problem, Release, audit_mechanism, plan_run
 from privreg.algorithms.huber_descent import huber_descent
 from privreg.algorithms.records import require_groups
 from privreg.algorithms.samples import ArraySamples
@@ -23,6 +24,7 @@ N = 30
 DRAWS = np.random.Generator(np.random.SFC64(2))
 X = DRAWS.uniform(-1, 1, (N, 2))
 Y = X[:, 0].copy()
+PROBLEM = Problem(N, np.ones(2), signal=1.0, label_noise_std=1.0)
 
 
 def quotes(text: str) -> bool:
@@ -170,6 +172,51 @@ def test_where_the_cells_are_is_said():
     assert text == "features must be finite, got others in 4 of 30 rows, columns 0"
 
 
+NO_NUMBERS = {
+    "datetime": np.full(N, "2020-01-01", "M8[D]"),
+    "timedelta": np.full(N, 1, "m8[D]"),
+    "Complex": X[:, 0] + 1j,
+    "str": np.full(N, "1"),
+    "category": pandas.Categorical(["1", "2"] * (N // 2)),
+}
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_what_is_no_number_is_not_made_one(kind, fitted):
+    column = pandas.Series(NO_NUMBERS[kind])
+    frames = [pandas.DataFrame({"a": X[:, 0], "b": column})]
+    if kind != "Complex":
+        frames.append(pytest.importorskip("pyarrow").Table.from_pandas(frames[0]))
+    for frame in frames:
+        named = kind if frame is frames[0] else "columns 'b'"
+        assert named in refusal(model().fit, frame, Y)
+        assert named in refusal(fitted.predict, frame)
+    for values in (NO_NUMBERS[kind], column, column.tolist()):
+        refusal(model().fit, X, values)
+        refusal(fitted.score, X, values)
+        refusal(model(weight_bound=1.0).fit, X, Y, sample_weight=values)
+
+
+def test_truth_values_are_zeros_and_ones():
+    flags = X[:, 0] > 0
+    frame = pandas.DataFrame({"a": flags, "b": X[:, 1]})
+    found = model(random_state=1).fit(frame, Y).coef_
+    np.testing.assert_array_equal(found, model(random_state=1).fit(frame.astype(float), Y).coef_)
+
+
+def test_names_of_columns_are_the_cause():
+    for names, cause in ((["a", "a"], "'a' 2 times"), (["a", 1], "['int', 'str']")):
+        assert cause in refusal(model().fit, pandas.DataFrame(X, columns=names), Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "PrivateLinearRegression" in model()._repr_html_()
+    assert "np.matrix is not supported" in refusal(model().fit, np.matrix(X), Y)
+    summary = model().fit(pandas.DataFrame(X, columns=["a\x1b[1m", "b"]), Y).summary()
+    assert all(
+        "a\\x1b[1m" in text and "\x1b" not in text for text in (str(summary), summary._repr_html_())
+    )
+
+
 def test_an_argument_in_the_wrong_place_is_not_quoted():
     """Data that was passed as a setting."""
     refusal(lambda: PrivateLinearRegression(FEATURES["wide"]).fit(X, Y))
@@ -177,6 +224,15 @@ def test_an_argument_in_the_wrong_place_is_not_quoted():
     refusal(model(random_state=FEATURES["list"]).fit, X, Y)
     refusal(model(release=FEATURES["list"]).fit, X, Y)
     refusal(huber_descent, FEATURES["list"], **dict.fromkeys(DESCENT, FEATURES["list"]))
+
+    frame = pandas.DataFrame(FEATURES["wide"])
+    for data in (frame, frame[0], frame.to_numpy(), frame.to_dict("list"), frame.values.tolist()):
+        refusal(plan_run, data, Budget.zcdp(1.0))
+        refusal(plan_run, PROBLEM, Budget.zcdp(1.0), methods=data)
+        refusal(Budget.zcdp, 1.0, neighbours=data)
+        refusal(Release, 1.0, Budget.zcdp(1.0), data)
+        refusal(PROBLEM.over, -1.0 * np.asarray(list(data), dtype=float), [1.0])
+        refusal(audit_mechanism, data, X, Y, runs=10_000, rng=DRAWS)
 
 
 DESCENT = ("feature_norm", "label_bound", "budget", "settings", "rng")

@@ -50,9 +50,3 @@ def test_a_missing_file_is_not_called_damaged(artifact):
     assert list(checksums.damaged(artifact.parent)) == []
     with pytest.raises(FileNotFoundError):
         datasets.read(artifact)
-
-
-def test_pages_of_the_repository_have_no_record(tmp_path):
-    with datasets.atomic(tmp_path / "page.md", checksum=False) as partial:
-        partial.write_text("text")
-    assert [path.name for path in tmp_path.iterdir()] == ["page.md"]

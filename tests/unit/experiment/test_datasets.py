@@ -35,13 +35,6 @@ def test_round_trip_and_identical_bytes(tmp_path):
     ]
 
 
-def test_mean_and_error_are_linked():
-    values = dataset()
-    assert values.loss.attrs["ancillary_variables"] == "loss_standard_error"
-    samples = np.random.default_rng(0).normal(size=(40, 50))
-    np.testing.assert_allclose(values.loss_standard_error, samples.std(axis=1, ddof=1) / 50**0.5)
-
-
 @pytest.mark.parametrize("attribute", ["long_name", "units"])
 def test_a_variable_without_its_attributes_is_refused(tmp_path, attribute):
     values = dataset()
@@ -56,8 +49,7 @@ def test_a_dangling_standard_error_is_refused(tmp_path):
         datasets.write(dataset().drop_vars("loss_standard_error"), tmp_path / "x.nc")
 
 
-@pytest.mark.parametrize("taken", ["clip", "rank", "size", "count", "mean", "data", "name"])
-@pytest.mark.parametrize("new", ["rename_vars", "rename_dims"])
+@pytest.mark.parametrize(("taken", "new"), [("clip", "rename_vars"), ("rank", "rename_dims")])
 def test_a_name_that_shadows_one_of_xarrays_is_refused(tmp_path, taken, new):
     old = {"rename_vars": "loss", "rename_dims": "clip_norm"}[new]
     values = dataset().drop_vars("loss_standard_error", errors="ignore")

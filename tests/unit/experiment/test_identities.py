@@ -4,18 +4,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from reproduction.claims.ledger import load_ledger, parse_topic
-from reproduction.experiment.cells import Axis, per, stage
+from reproduction.claims.ledger import load_ledger
+from reproduction.experiment.cells import Axis, stage
 from reproduction.experiment.identities import (
-    above,
     below,
-    between,
     close,
     entries,
     every,
     identity,
     plus,
-    stated,
     times,
 )
 from reproduction.experiment.parameters import ConfigError
@@ -71,36 +68,6 @@ def test_an_entry_is_what_a_file_would_hold():
     }
     assert check["compares"] == "The square with itself."
     assert "where" not in check
-
-
-def test_several_quantities_of_one_function_decide_entries_of_their_own():
-    @per(
-        printed=stated("p", where="(2)", states="S.", holds=above(0), refuses=[-1.0]),
-        corrected=stated("c", compares="C.", holds=between(0, 1), refuses=[2.0], select={"a": 1}),
-        plain="n",
-    )
-    def both():
-        return {"printed": 1.0, "corrected": 0.5, "plain": 0.0}
-
-    declared = entries([both], "theory/x")
-    assert [each["id"] for each in declared["statements"]] == ["printed"]
-    assert declared["cross_checks"][0]["checks"][0]["evidence"]["select"] == {"a": 1}
-    with pytest.raises(ValueError, match="one of states and compares"):
-        stated("m", holds=above(0), refuses=[-1.0])
-    with pytest.raises(ValueError, match="docstring"):
-        identity(states="S.", holds=above(0), refuses=[-1.0])(lambda: 1.0)
-
-
-def test_a_topic_takes_them_with_what_it_shares():
-    raw = {"topic": "Proofs", "shared": {"ours": ["two sizes"]}, "identities": ["proofs"]}
-    slip = {"id": "a-slip", "severity": "typo", "places": ["(1)"], "printed": "p", "holds": "h"}
-    raw["findings"] = [slip | {"how_we_know": "k", "downstream": "nothing"}]
-    declared = entries([one_over_one, square_error], "theory/proofs")
-    topic = parse_topic(raw, "proofs", "x.claims.proofs", {"proofs": declared}.__getitem__)
-    assert [entry.id for entry in topic.entries] == ["one-over-one", "square-error"]
-    assert topic.statements[0].ours == ("two sizes",)
-    with pytest.raises(ConfigError, match="identities must be a list"):
-        parse_topic(raw | {"identities": "proofs"}, "proofs", "x.claims.proofs", lambda name: {})
 
 
 def test_a_paper_s_ledger_holds_those_of_its_recipes(tmp_path):

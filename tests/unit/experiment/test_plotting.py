@@ -1,6 +1,5 @@
 """Figures: one look, marked where they are not the paper's, the same bytes for the same content."""
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -18,24 +17,6 @@ def figure():
         )
         yield drawn
         plt.close(drawn)
-
-
-def test_the_style_ends_with_its_block():
-    before = mpl.rcParams["font.size"]
-    with plotting.style():
-        assert mpl.rcParams["font.size"] == 8
-        assert not mpl.rcParams["axes.spines.top"]
-    assert mpl.rcParams["font.size"] == before
-
-
-def test_panels_are_as_wide_as_a_page(figure):
-    assert figure.get_size_inches().tolist() == [plotting.PAGE_WIDTH, 2.0]
-
-
-def test_a_heat_map_has_logarithmic_axes_and_refuses_another_shape(figure):
-    assert figure.axes[1].get_xscale() == figure.axes[1].get_yscale() == "log"
-    with pytest.raises(TypeError, match="incompatible"):
-        plotting.heat_map(figure.axes[1], np.ones(3), np.ones(2), np.eye(3, 2))
 
 
 @pytest.mark.parametrize(
@@ -77,18 +58,3 @@ def test_the_same_figure_is_the_same_file(figure, tmp_path, suffix):
     assert files[0].read_bytes() == files[1].read_bytes()
     # Beside each lies its checksum, and nothing that a save left behind.
     assert sorted(tmp_path.iterdir()) == sorted([*files, *map(checksums.record_of, files)])
-
-
-def test_colours_are_told_apart():
-    colours = [
-        mpl.colors.to_rgb(value)
-        for name, value in vars(plotting).items()
-        if name.isupper() and isinstance(value, str) and value.startswith("#")
-    ]
-    assert len(colours) == 8
-    distances = [
-        np.linalg.norm(np.subtract(one, two))
-        for at, one in enumerate(colours)
-        for two in colours[:at]
-    ]
-    assert min(distances) > 0.25

@@ -7,13 +7,12 @@ import math
 from typing import Annotated, Any
 
 import pytest
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field
 
 from reproduction.experiment.parameters import ConfigError, Strict, validate
 from reproduction.experiment.quantities import (
     AspectRatio,
     Count,
-    Deviation,
     Dimension,
     Flag,
     Power,
@@ -32,7 +31,6 @@ from reproduction.experiment.quantities import (
     more_than,
     must,
 )
-from reproduction.papers.bombari2025.experiments.risk_regimes import Regime
 
 
 class Parameters(Strict):
@@ -67,38 +65,27 @@ def test_what_is_right_is_taken():
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("dimension", 1, "p.dimension must be at least 2, got 1"),
         ("dimension", True, "p.dimension must be a whole number, got True"),
-        ("dimension", 3.0, "p.dimension must be a whole number, got 3.0"),
         ("dimension", 10**9, "p.dimension must be at most 1e+07, got 1000000000"),
         ("repeats", 3, "p: dimension must be more than repeats = 3, got 3"),
         ("orders", [2.0], "p.orders must have at least 2 values, got [2.0]"),
         ("orders", [2.0, -1.0], "p.orders.1 must be at least 1.001, got -1.0"),
-        ("orders", [2.0, True], "p.orders.1 must be a number, got True"),
-        ("orders", [2.0, math.inf], "p.orders.1 must be a finite number, got inf"),
         ("orders", [2.0, 2.0], "p.orders must hold each value once, got 2.0 twice"),
         ("steps", [2, 1], "p.steps must increase, got 1 after 2"),
         ("steps", [2, 4], "p: steps must be at most dimension = 3, got 4"),
         ("window", [0.1, 2.0], "p: window must be at least 1 / (2 dimension) = 0.166667, got 0.1"),
         ("step_size", 10.0, "p: step_size must be less than 10, got 10"),
-        ("steps", [], "p.steps must have at least 1 values, got []"),
         ("delta", 1, "p.delta must be less than 1, got 1"),
         ("delta", math.nan, "p.delta must be a finite number, got nan"),
         ("step_size", 0.0, "p.step_size must be at least 1e-09, got 0.0"),
         ("step_size", "1e-3", "p.step_size must be a number, got '1e-3'; YAML wants it as 1.0e-3"),
-        ("step_size", 10**400, "p.step_size must be a number, got a number of 1329 bits"),
-        ("ratio", 0.0, "p.ratio must be at least 1e-15, got 0.0"),
-        ("exponents", [1.0], "p.exponents.0 must be less than 1, got 1.0"),
         (
             "rates",
             {"low": 2.0, "high": 1.0, "count": 2},
             "p.rates: high must be more than low = 2, got 1",
         ),
-        ("rates", [], "p.rates must be a mapping, got []"),
         ("shares", {"low": 0.1, "high": 1.0, "count": 2}, "p.shares.high must be less than 1"),
-        ("window", [2.0, 1.0], "p.window must increase, got 1.0 after 2.0"),
         ("budget", {"zcdp": True}, "p.budget: budget.zcdp must be a number, got True"),
-        ("budget", {}, "or epsilon and delta, got nothing"),
         ("flag", 1, "p.flag must be a boolean, got 1"),
     ],
 )
@@ -107,12 +94,6 @@ def test_what_is_wrong_is_one_line(field: str, value: Any, said: str):
         validate(Parameters, {field: value}, "p")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_refusal_in_words_names_what_it_found():
-    with pytest.raises(ConfigError, match=r"^p: repeats must not be 13, got 13$"):
-        validate(Parameters, {"dimension": 14, "repeats": 13}, "p")
-    assert validate(Parameters, {"dimension": 14, "repeats": 12}, "p").repeats == 12
 
 
 def test_the_schema_states_the_bounds():
@@ -124,60 +105,3 @@ def test_the_schema_states_the_bounds():
     assert properties["orders"]["items"]["minimum"] == 1.001
     assert properties["exponents"]["items"]["exclusiveMaximum"] == 1
     assert "zcdp" in json.dumps(properties["budget"])
-
-
-def test_every_parameter_of_every_recipe_is_bounded():
-    from reproduction.pipeline.registry import Recipe, known_keys, recipes
-
-    loose = []
-    for paper in known_keys():
-        for name in recipes(paper):
-            schema = Recipe(paper, name).module.Parameters.model_json_schema()
-            for title, block in {name: schema, **schema.get("$defs", {})}.items():
-                for key, about in block.get("properties", {}).items():
-                    if title != "BudgetStatement":
-                        loose += [f"{paper}.{name}.{title}.{key}" for _ in unbounded(about)]
-    assert not loose
-
-
-def unbounded(about: Any) -> Any:
-    """Numbers without both ends, and lists without a least length, in a schema."""
-    if isinstance(about, dict):
-        kind = about.get("type")
-        if kind in ("number", "integer"):
-            low = {"minimum", "exclusiveMinimum"} & about.keys()
-            high = {"maximum", "exclusiveMaximum"} & about.keys()
-            if not (low and high):
-                yield about
-        if kind == "array" and "minItems" not in about:
-            yield about
-        for key, inner in about.items():
-            if key != "default":
-                yield from unbounded(inner)
-    elif isinstance(about, list):
-        for inner in about:
-            yield from unbounded(inner)
-
-
-@pytest.mark.parametrize("value", [1e-300, 5e-324, 1e-31])
-@pytest.mark.parametrize("field", ["delta", "step_size", "ratio"])
-def test_what_no_theory_computes_with_is_refused(field, value):
-    with pytest.raises(ConfigError, match=r"must be at least 1e-(09|15)"):
-        validate(Parameters, {field: value}, "p")
-
-
-def test_zero_is_taken_where_next_to_nothing_is_not():
-    kind = TypeAdapter(Deviation)
-    assert kind.validate_python(0.0) == 0.0
-    with pytest.raises(ValidationError, match="must be 0 or at least 1e-15"):
-        kind.validate_python(1e-300)
-
-
-@pytest.mark.parametrize(("signal", "allowed"), [(0.74, True), (0.75, False), (1.5, False)])
-def test_a_signal_of_infinite_norm_is_refused_before_any_job(signal, allowed):
-    powers = {"term": "signal", "spectrum_power": 0.25, "schedule_power": 0.0}
-    if allowed:
-        Regime(**powers, signal_power=signal)
-        return
-    with pytest.raises(ValidationError, match="signal_power must be less than 1 - spectrum_power"):
-        Regime(**powers, signal_power=signal)

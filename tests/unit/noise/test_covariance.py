@@ -1,16 +1,15 @@
 """Shapes of private noise: roots, inverse norms and traces against the dense matrix."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
-from privreg.noise.covariance import (
-    DiagonalCovariance,
-    PublicCovariance,
-    identity_covariance,
-    population_covariance,
+from privreg.noise.correlations import (
+    IndependentCorrelation,
+    SquareRootCorrelation,
+    TreeCorrelation,
 )
+from privreg.noise.covariance import PublicCovariance, identity_covariance, population_covariance
 
 DIMENSION = 9
 
@@ -37,76 +36,23 @@ def shapes():
 
 
 @pytest.mark.parametrize("name", list(shapes()))
-def test_a_root_times_its_transpose_is_the_covariance(name):
+def test_roots_norms_and_traces_are_those_of_the_dense_matrix(name):
     shape, dense = shapes()[name]
     root = shape.root_multiply(np.eye(shape.draws))
-    np.testing.assert_allclose(root.T @ root, dense, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", list(shapes()))
-def test_norms_and_traces_are_those_of_the_dense_matrix(name):
-    shape, dense = shapes()[name]
-    rng = np.random.default_rng(1)
-    rows = rng.standard_normal((20, DIMENSION))
+    assert_allclose(root.T @ root, dense, atol=1e-14)
+    rows = np.random.default_rng(1).standard_normal((20, DIMENSION))
     inverse = np.linalg.inv(dense)
     expected = np.sqrt(np.einsum("ij,jk,ik->i", rows, inverse, rows))
-    np.testing.assert_allclose(shape.inverse_norms(rows), expected, rtol=1e-12)
+    assert_allclose(shape.inverse_norms(rows), expected, rtol=1e-12)
+    if isinstance(shape, PublicCovariance):
+        # Ridges share one decomposition.
+        other = PublicCovariance(shape.features, ridge=2.0).inverse_norms(rows)
+        assert_allclose(shape.with_ridge(2.0).inverse_norms(rows), other, rtol=1e-12)
+        both = shape.inverse_norms_by_ridge(rows, ridges=[0.3, 2.0])
+        assert_allclose(both, [expected, other], rtol=1e-12)
     eigenvalues = np.arange(1.0, DIMENSION + 1) ** -1.5
-    assert shape.inverse_trace(eigenvalues) == pytest.approx(
-        np.trace(inverse @ np.diag(eigenvalues)), rel=1e-12
-    )
-    assert shape.trace(eigenvalues) == pytest.approx(
-        np.trace(dense @ np.diag(eigenvalues)), rel=1e-12
-    )
-
-
-def test_ridges_share_one_decomposition():
-    shape, _ = shapes()["public"]
-    rows = np.random.default_rng(2).standard_normal((4, DIMENSION))
-    both = shape.inverse_norms_by_ridge(rows, ridges=[0.3, 2.0])
-    np.testing.assert_allclose(both[0], shape.inverse_norms(rows), rtol=1e-13)
-    np.testing.assert_allclose(both[1], shape.with_ridge(2.0).inverse_norms(rows), rtol=1e-13)
-    np.testing.assert_allclose(
-        both[1], PublicCovariance(shape.features, ridge=2.0).inverse_norms(rows), rtol=1e-12
-    )
-
-
-def test_many_public_rows_find_the_population_shape():
-    eigenvalues = np.arange(1.0, 31) ** -2
-    rng = np.random.default_rng(3)
-    horizon, count = 50.0, 20_000
-    features = rng.standard_normal((count, 30)) * np.sqrt(eigenvalues)
-    public = PublicCovariance(features, ridge=count / horizon)
-    population = population_covariance(eigenvalues, horizon=horizon)
-    # Relative error of a sample covariance, √(d/M) = 0.04.
-    assert public.inverse_trace(eigenvalues) == pytest.approx(
-        population.inverse_trace(eigenvalues), rel=0.04
-    )
-    # H's share is an unbiased mean with relative deviation at most √(2/M) = 0.01.
-    assert public.trace(eigenvalues) == pytest.approx(population.trace(eigenvalues), rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: DiagonalCovariance([1.0, 0.0]), "diagonal must be at least 1e-50 .*, got 0.0"),
-        (lambda: DiagonalCovariance([[1.0]]), "diagonal must have shape"),
-        (
-            lambda: population_covariance([1.0, np.nan], horizon=1.0),
-            "eigenvalues must be at least 0 .*, got nan",
-        ),
-        (lambda: population_covariance([1.0], horizon=0.0), "horizon must be at least 1e-50"),
-        (lambda: PublicCovariance(np.ones((2, 3)), ridge=-1.0), "ridge must be .* got -1.0"),
-        (lambda: PublicCovariance(np.ones(3), ridge=1.0), "features must have shape"),
-        (lambda: identity_covariance(0), "dimension must be a whole number"),
-        (lambda: identity_covariance(3).inverse_norms([[1.0, 2.0]]), "rows must have shape"),
-        (lambda: identity_covariance(3).root_multiply([1.0]), "normals must have shape"),
-        (lambda: identity_covariance(2).trace([1.0, -1.0]), "eigenvalues must be at least 0"),
-    ],
-)
-def test_values_out_of_range_are_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    for trace, matrix in ((shape.inverse_trace, inverse), (shape.trace, dense)):
+        assert trace(eigenvalues) == pytest.approx(np.diag(matrix) @ eigenvalues, rel=1e-12)
 
 
 def test_a_ridge_at_which_inverse_norms_lose_their_digits_is_refused():
@@ -123,3 +69,51 @@ def test_a_ridge_at_which_inverse_norms_lose_their_digits_is_refused():
     exact = np.sqrt(row @ dense @ row)
     assert shape.inverse_norms(row[None])[0] == pytest.approx(exact, rel=1e-7)
     assert shape.inverse_norms([[1.0, 0.0]])[0] == pytest.approx(np.sqrt(dense[0, 0]), rel=1e-7)
+
+
+CORRELATIONS = [TreeCorrelation(), IndependentCorrelation(), SquareRootCorrelation(0.1)]
+
+
+def decoder(correlation, steps):
+    """The map from white vectors to increments, one basis vector for each step."""
+
+    class Basis:
+        """Stands for a generator whose t-th vector is the t-th unit vector."""
+
+        def __init__(self):
+            self.next = 0
+
+        def standard_normal(self, shape):
+            rows = np.eye(steps)[self.next : self.next + shape[0]]
+            self.next += shape[0]
+            return rows.copy()
+
+    stream = correlation.stream(steps, steps=steps, rng=np.random.default_rng(0))
+    # It takes NumPy's generator alone.
+    stream._rng = Basis()
+    return np.array(list(stream))
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS, ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("steps", [1, 6, 16])
+def test_sensitivity_is_the_largest_column_of_the_inverse(correlation, steps):
+    dense = decoder(correlation, steps)
+    assert np.array_equal(np.diag(dense), np.ones(steps))
+    norms = np.linalg.norm(np.linalg.inv(dense), axis=0)
+    assert correlation.sensitivity(steps) == pytest.approx(norms.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS[:2], ids=["tree", "independent"])
+def test_increment_terms_are_the_rows_of_the_decoder(correlation):
+    steps = 21
+    dense, kept = decoder(correlation, steps), set()
+    for step in range(1, steps + 1):
+        row = np.zeros(steps)
+        row[step - 1] = 1.0
+        kept.add(step)
+        taken_back, forgotten = correlation.increment_terms(step)
+        assert set(taken_back) <= kept
+        row[np.array(taken_back, dtype=int) - 1] = -1.0
+        assert_array_equal(row, dense[step - 1])
+        kept -= set(forgotten)
+        assert len(kept) <= steps.bit_length()

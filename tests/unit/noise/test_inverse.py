@@ -1,16 +1,17 @@
-"""Inverses of decoders and the bound on their error, against rational arithmetic."""
-
-from __future__ import annotations
+"""Inverses of decoders, the bound on their error and sensitivities, in rational arithmetic."""
 
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from privreg.algorithms.dp_ftrl import FTRLMechanism
 from privreg.noise import inverse, sensitivity, toeplitz
 
 from . import exact
+
+CANCELLING = np.array([1.0, -1e8, 1e16, -1e24, 1e32])
 
 
 def bound(decoder: np.ndarray) -> inverse.BoundedInverse:
@@ -22,7 +23,7 @@ def bound(decoder: np.ndarray) -> inverse.BoundedInverse:
 
 
 @pytest.mark.parametrize("route", ["direct", "newton", "dense"])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(25))
 def test_column_error_bounds_the_exact_one(route, seed, monkeypatch):
     if route == "newton":
         monkeypatch.setattr(inverse, "DIRECT_PRODUCTS", 0)
@@ -40,36 +41,9 @@ def test_column_error_bounds_the_exact_one(route, seed, monkeypatch):
 def test_most_decoders_have_a_bound_and_hopeless_ones_none(dense):
     found = [
         bound(exact.decoders(np.random.default_rng(seed), dense=dense)).column_error
-        for seed in range(60)
+        for seed in range(40)
     ]
     assert 0.05 < np.mean(np.isinf(found)) < 0.7
-
-
-@pytest.mark.parametrize("steps", [12, 13])
-@pytest.mark.parametrize("seed", range(20))
-def test_residual_is_exact_to_twice_double_precision(seed, steps):
-    rng = np.random.default_rng(seed)
-    kernel = rng.standard_normal(int(rng.integers(1, steps))) * 10.0 ** rng.uniform(-8, 8)
-    found, residual = inverse._forward_substitution(kernel, steps)
-    padded = exact.fractions(np.pad(kernel, (0, steps - kernel.size)))
-    wanted = exact.fractions(toeplitz.identity(steps)) - exact.dense(padded) @ exact.fractions(
-        found
-    )
-    entered = float(np.abs(kernel).sum() * np.abs(found).max())
-    for got, true in zip(residual, wanted, strict=True):
-        assert abs(Fraction(float(got)) - true) <= abs(true) * 2.0**-51 + 200 * entered * 2.0**-106
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_coefficient_is_the_nearest_double_for_those_before_it(seed):
-    rng = np.random.default_rng(seed)
-    kernel = rng.standard_normal(9)
-    found, _ = inverse._forward_substitution(kernel, 40)
-    rows = exact.dense(exact.fractions(np.pad(kernel, (0, 31))))
-    known = exact.fractions(found)
-    for step in range(1, 40):
-        wanted = -float(rows[step, :step] @ known[:step] / rows[step, step])
-        assert abs(found[step] - wanted) <= 2 * np.spacing(abs(wanted))
 
 
 @pytest.mark.parametrize("damping", [0.0, 1e-3])
@@ -103,5 +77,38 @@ def test_newton_is_forward_substitution_to_its_bound(damping):
 def test_bands_are_inverted_in_their_own_length():
     steps = 200_000
     encoder = toeplitz.inverse_coefficients(toeplitz.damped_anti_pgd(steps, damping=0.5))
-    np.testing.assert_array_equal(encoder[:40], 0.5 ** np.arange(40))
+    assert_array_equal(encoder[:40], 0.5 ** np.arange(40))
     assert inverse.require_inverse("decoder", toeplitz.anti_pgd(steps)).column_error < 1e-20
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("dense", [False, True])
+def test_no_mechanism_has_less_than_its_exact_sensitivity(dense, seed):
+    rng = np.random.default_rng(seed)
+    decoder = exact.decoders(rng, dense=dense)
+    steps = len(decoder)
+    epochs = int(rng.choice([k for k in range(1, steps + 1) if steps % k == 0]))
+    try:
+        found = FTRLMechanism(decoder, 0.0, 1.0, steps // epochs, epochs).sensitivity
+    except ValueError as refused:
+        assert "double precision holds" in str(refused)  # noqa: PT017
+        return
+    encoder = exact.inverse(decoder)
+    matrix = encoder if dense else exact.dense(encoder)
+    visits = [range(first, steps, steps // epochs) for first in range(steps // epochs)]
+    square = exact.largest_square(matrix, [tuple(each) for each in visits])
+    # Those that the encoder's error may hide, and the sum's and the root's own.
+    assert exact.shortfall(found, square) <= 20 * exact.ULP
+    if epochs == 1:
+        # And not much more: the inflation is no larger than the error that is bounded.
+        assert exact.shortfall(found, square) >= -0.5
+
+
+def test_a_decoder_that_cancels_is_refused():
+    """Forward substitution finds 1e8, 0, 0, 0 where the inverse of these doubles has 8.7e15."""
+    encoder = exact.inverse(CANCELLING)
+    assert float(sum(encoder**2)) ** 0.5 == pytest.approx(8.7e15, rel=0.01)
+    with pytest.raises(ValueError, match="decoder must have an inverse that double precision"):
+        FTRLMechanism(CANCELLING, 0.0, 1.0, 5)
+    with pytest.raises(ValueError, match="coefficients must have an inverse that double"):
+        toeplitz.inverse_coefficients(CANCELLING)

@@ -1,79 +1,22 @@
 """Optimal Toeplitz mechanisms: stationarity, known optima, dominance over the families."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from scipy.optimize import check_grad, minimize
+from numpy.testing import assert_allclose
+from scipy.linalg import sqrtm
+from scipy.optimize import minimize
 
 from privreg.accuracy import AccuracyWarning
-from privreg.noise import errors, optimal, sensitivity, toeplitz
-
-CONTRACTION = 1 - 0.05 / np.arange(1, 9)
-
-
-def error(encoder, criterion, workload=None, weights=(1.0,)):
-    """The root of the weighted sum of the workloads' squared errors, matrix by matrix."""
-    steps = len(encoder)
-    kernels = np.ones((1, steps)) if workload is None else workload
-    decoder = toeplitz.inverse_coefficients(encoder)
-    gamma = sensitivity.single_participation_sensitivity(encoder)
-    found = [
-        getattr(errors.workload_errors(decoder, sensitivity=gamma, workload=kernel), criterion)
-        for kernel in kernels
-    ]
-    return np.sqrt(np.dot(weights, np.square(found)))
+from privreg.noise import dense, errors, optimal, sensitivity, toeplitz
 
 
 @pytest.mark.parametrize("steps", [1, 2, 7, 200])
 def test_square_root_is_the_optimum_for_the_largest_error(steps):
     found = optimal.toeplitz_optimum(steps, criterion="largest")
     expected = toeplitz.damped_square_root_encoder(steps, damping=0.0)
-    np.testing.assert_allclose(found.encoder, expected, atol=1e-4)
-    np.testing.assert_allclose(found.error, expected @ expected, rtol=1e-9)
+    assert_allclose(found.encoder, expected, atol=1e-4)
+    assert_allclose(found.error, expected @ expected, rtol=1e-9)
     assert optimal.best_damping(steps, criterion="last") in (0.0, 1.0 * (steps == 1))
-
-
-@pytest.mark.parametrize("criterion", ["mean", "last"])
-@pytest.mark.parametrize("regression", [False, True])
-def test_no_perturbation_is_better(criterion, regression, rng):
-    steps = 60
-    workload = toeplitz.decaying_sums(steps, contraction=CONTRACTION) if regression else None
-    weights = 1 / np.arange(1, 9) if regression else np.ones(1)
-    found = optimal.toeplitz_optimum(
-        steps,
-        criterion=criterion,
-        workload=workload,
-        weights=weights if regression else None,
-        tolerance=1e-13,
-    )
-    least = error(found.encoder, criterion, workload, weights)
-    np.testing.assert_allclose(found.error, least, rtol=1e-10)
-    np.testing.assert_allclose(
-        toeplitz.product_coefficients(found.encoder, found.decoder),
-        toeplitz.identity(steps),
-        atol=1e-10,
-    )
-    for size in (1e-3, 1e-2, 0.3):
-        for _ in range(5):
-            other = found.encoder + size * np.r_[0.0, rng.standard_normal(steps - 1)] / steps
-            assert error(other, criterion, workload, weights) > least * (1 - 1e-9)
-
-
-def test_gradient(rng):
-    steps = 25
-    workload = toeplitz.decaying_sums(steps, contraction=CONTRACTION)
-    problem = optimal._Problem(
-        workload, np.linspace(0.5, 1, 8), optimal._criterion_weights(steps, "mean")
-    )
-    point = 0.3 * rng.standard_normal(steps - 1) / np.arange(1, steps)
-    difference = check_grad(
-        lambda c: problem.value_and_gradient(c)[0],
-        lambda c: problem.value_and_gradient(c)[1],
-        point,
-    )
-    # Forward differences with steps of 1.5e-8 leave that times the curvature, of order 1.
-    assert difference < 1e-6
 
 
 @pytest.mark.parametrize("steps", [10, 100, 1000])
@@ -84,20 +27,6 @@ def test_best_damping_is_close_to_the_optimum(steps):
     assert optimum <= found <= 1.007 * optimum
     for factor in (0.8, 1.25):
         assert optimal.damped_error(steps, damping=damping * factor) > found
-
-
-def test_damped_error_with_several_participations():
-    steps, damping, fixed = 200, 0.02, {"participations": 4, "separation": 50}
-    expected = errors.workload_errors(
-        toeplitz.damped_square_root(steps, damping=damping),
-        sensitivity=sensitivity.multi_participation_sensitivity(
-            toeplitz.damped_square_root_encoder(steps, damping=damping), **fixed
-        ),
-    )
-    for criterion in ("mean", "last"):
-        found = optimal.damped_error(steps, damping=damping, criterion=criterion, **fixed)
-        np.testing.assert_allclose(found, getattr(expected, criterion), rtol=1e-12)
-    assert optimal.best_damping(steps, **fixed) > optimal.best_damping(steps)
 
 
 def test_bands_restrict_the_encoder_and_only_cost():
@@ -128,37 +57,37 @@ def test_banded_optimum_is_the_best_non_increasing_encoder_for_several_participa
         options={"maxfun": 50_000, "maxiter": 2000},
     )
     # Forward differences leave the search within about 1e-6 of its optimum.
-    np.testing.assert_allclose(found.fun, participations * banded.error**2, rtol=1e-4)
+    assert_allclose(found.fun, participations * banded.error**2, rtol=1e-4)
     assert found.fun > participations * banded.error**2 * (1 - 1e-9)
-
-
-def test_regression_workload_gains_over_the_prefix_sums_optimum():
-    steps, weights = 150, 1 / np.arange(1, 9)
-    workload = toeplitz.decaying_sums(steps, contraction=CONTRACTION)
-    found = optimal.toeplitz_optimum(steps, criterion="last", workload=workload, weights=weights)
-    prefix = optimal.toeplitz_optimum(steps, criterion="last").encoder
-    assert found.error < error(prefix, "last", workload, weights)
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: optimal.toeplitz_optimum(0),
-        lambda: optimal.toeplitz_optimum(5, criterion="median"),
-        lambda: optimal.toeplitz_optimum(5, workload=[1.0, 1.0]),
-        lambda: optimal.toeplitz_optimum(5, weights=[0.0]),
-        lambda: optimal.toeplitz_optimum(5, weights=[-1.0]),
-        lambda: optimal.toeplitz_optimum(5, bands=6),
-        lambda: optimal.damped_error(5, damping=-1.0),
-        lambda: optimal.best_damping(5, participations=0),
-    ],
-)
-def test_refusals(call):
-    with pytest.raises(ValueError, match="must"):
-        call()
 
 
 def test_an_optimum_that_stops_short_warns(monkeypatch):
     monkeypatch.setattr(optimal, "MOST_ITERATIONS", 1)
     with pytest.warns(AccuracyWarning, match="optimum has an estimated error"):
         optimal.toeplitz_optimum(200)
+
+
+def test_one_epoch_is_the_fixed_point_of_denisov():
+    steps = 40
+    ones = np.tri(steps)
+    weights = np.ones(steps)
+    for _ in range(200):
+        root = np.sqrt(weights)
+        weights = np.diag(sqrtm(root[:, None] * (ones.T @ ones) * root).real).copy()
+    # At the fixed point tr(AᵀA X⁻¹) is the sum of the weights.
+    expected = np.sqrt(weights.sum() / steps)
+    found = dense.dense_optimum(steps, tolerance=1e-9)
+    assert_allclose(found.error, expected, rtol=1e-7)
+    assert found.gap < 1e-7
+
+
+def test_dense_is_at_least_as_good_as_toeplitz():
+    for epochs in (1, 4):
+        toeplitz_error = np.sqrt(epochs) * optimal.toeplitz_optimum(80, bands=80 // epochs).error
+        assert dense.dense_optimum(80, epochs=epochs).error < toeplitz_error
+
+
+def test_a_search_that_stops_short_warns(monkeypatch):
+    monkeypatch.setattr(dense, "_MOST_ITERATIONS", 6)
+    with pytest.warns(AccuracyWarning, match="optimum has an estimated error"):
+        dense.dense_optimum(48, epochs=4, tolerance=1e-12)

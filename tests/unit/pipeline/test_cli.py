@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -33,9 +30,13 @@ COVERAGE = json.dumps(
 def _restored(monkeypatch):
     """`main` sends warnings and messages to its own log."""
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    handlers = logging.getLogger("privreg").handlers[:]
+    loggers = [logging.getLogger(name) for name in ("privreg", "reproduction")]
+    before = [each.handlers[:] for each in loggers]
     yield
-    logging.getLogger("privreg").handlers[:] = handlers
+    for each, handlers in zip(loggers, before, strict=True):
+        for added in set(each.handlers) - set(handlers):
+            added.close()
+        each.handlers[:] = handlers
 
 
 def run(*arguments):
@@ -74,12 +75,6 @@ def test_theory_writes_a_dataset_with_its_provenance(tmp_path):
     assert len(found.attrs["code_digest"]) == len(found.attrs["config_digest"]) == 64
 
 
-def test_an_experiment_may_go_by_another_name_than_its_recipe(tmp_path):
-    output = tmp_path / "theory.nc"
-    options = ("--recipe", "clipping_factors", "--parameters", FACTORS, "--output", output)
-    assert run("theory", "bombari2025/factors", *options) == 0
-
-
 def test_shards_are_joined_into_the_trials_of_one_run(tmp_path):
     path = "brown2024/coverage"
     common = ("--parameters", COVERAGE)
@@ -97,36 +92,6 @@ def test_shards_are_joined_into_the_trials_of_one_run(tmp_path):
     assert run("intervals", path, *common, *artifacts, "--output", tmp_path / "intervals.nc") == 0
     found = datasets.read(tmp_path / "intervals.nc")
     assert found.attrs["simulation_digest"] == checksums.file_digest(tmp_path / "one.nc")
-
-
-def test_all_trials_at_once_give_the_bytes_of_a_shard_and_of_its_summary(tmp_path):
-    common = ("brown2024/coverage", "--parameters", COVERAGE)
-    draws = ("--seed", 3, "--trials", 3)
-    assert run("simulate", *common, *draws, "--output", tmp_path / "0.nc") == 0
-    shard = ("--shards", tmp_path / "0.nc", "--output", tmp_path / "summary.nc")
-    assert run("summarise", *common, *shard) == 0
-    files = ("--output", tmp_path / "one.nc", "--summary", tmp_path / "one_summary.nc")
-    assert run("simulation", *common, *draws, *files) == 0
-    for apart, at_once in (("0.nc", "one.nc"), ("summary.nc", "one_summary.nc")):
-        assert (tmp_path / apart).read_bytes() == (tmp_path / at_once).read_bytes()
-
-
-def test_a_missing_shard_is_an_error(tmp_path, capsys):
-    path, common = "brown2024/coverage", ("--parameters", COVERAGE)
-    draws = ("--seed", 3, "--trials", 2, "--shard", "1/2", "--output", tmp_path / "1.nc")
-    assert run("simulate", path, *common, *draws) == 0
-    said = failed(
-        capsys,
-        "summarise",
-        path,
-        *common,
-        "--shards",
-        tmp_path / "1.nc",
-        "--output",
-        tmp_path / "x.nc",
-    )
-    assert said == "summarise: shards must hold each trial once, got trials [1]"
-    assert not (tmp_path / "x.nc").exists()
 
 
 def test_wrong_parameters_are_refused_by_name(tmp_path, capsys):
@@ -158,6 +123,7 @@ def test_a_figure_is_saved_in_each_format_with_the_same_bytes(tmp_path):
         assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.filterwarnings("default:california_housing. stand-in")
 def test_data_that_no_mirror_delivers_are_stood_in_for(tmp_path, capsys, monkeypatch):
     from privreg.data import fetch
 
@@ -178,11 +144,6 @@ def test_an_unknown_table_is_refused(tmp_path, capsys):
     assert "did you mean 'mnist'" in said
 
 
-def test_the_schema_is_written(tmp_path):
-    assert run("schema", "--output", tmp_path / "schema.json") == 0
-    assert json.loads((tmp_path / "schema.json").read_text())["$schema"]
-
-
 # Options
 
 
@@ -190,16 +151,13 @@ def test_the_schema_is_written(tmp_path):
     ("arguments", "words"),
     [
         (["theorem"], "invalid choice: 'theorem'"),
-        (["theory", "paper/name"], "required: --output"),
         (["theory", "p/e", "--output", "x", "--parameters", "{"], "must be JSON, got '{'"),
         (["theory", "p/e", "--output", "x", "--artifacts", "data"], "ARGUMENT=FILE, got 'data'"),
-        (["theory", "p/e", "--output", "x", "--artifacts", "=y"], "ARGUMENT=FILE, got '=y'"),
         (["simulate", "p/e", "--output", "x", "--trials", "3"], "required: --seed"),
         (
             ["simulate", "p/e", "--output", "x", "--seed", "1", "--trials", "3", "--shard", "2/2"],
             "must be INDEX/COUNT with INDEX below COUNT, got '2/2'",
         ),
-        (["figure", "p/f", "--output", "x", "--scale", "tiny"], "invalid choice: 'tiny'"),
         (["schema", "--output", "x", "--colour"], ": --colour"),
     ],
 )
@@ -216,18 +174,6 @@ def test_the_log_takes_the_traceback_and_the_terminal_one_line(tmp_path, capsys)
     assert "missing.nc" in said
     assert log.read_text().startswith(said)
     assert "Traceback" in log.read_text()
-
-
-def test_the_module_is_the_command(tmp_path):
-    ran = subprocess.run(
-        [sys.executable, "-m", "reproduction", "schema"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 2
-    assert "--output" in ran.stderr.splitlines()[-1]
-    assert not list(Path(tmp_path).iterdir())
 
 
 def test_a_damaged_artifact_is_one_line_in_the_log_as_well(tmp_path, capsys):

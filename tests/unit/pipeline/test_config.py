@@ -48,26 +48,13 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
     ("path", "value", "parts"),
     [
         ("sead", 1, ["a key of config", "did you mean 'seed'"]),
-        ("seed", -1, ["config.seed", "-1", "at least 0"]),
         (
             "papers",
             ["bombary2025"],
             ["config.papers", "'bombary2025'", "did you mean 'bombari2025'"],
         ),
-        ("papers", "bombari2025", ["config.papers must be a list", "'bombari2025'"]),
-        ("scale", "small", ["config.scale must be 'paper' or 'quick'", "'small'"]),
         (f"{TRAJECTORIES}.trails", 3, [TRAJECTORIES, "'trails'", "did you mean 'trials'"]),
-        (
-            f"{TRAJECTORIES}.trials",
-            0,
-            [f"{TRAJECTORIES}.trials must", "at least 1"],
-        ),
         (f"{TRAJECTORIES}.shards", 61, [TRAJECTORIES, "at most trials = 60, got 61"]),
-        (
-            f"{TRAJECTORIES}.parameters.clip_constnt",
-            1.0,
-            [f"{TRAJECTORIES}.parameters", "'clip_constnt'", "did you mean 'clip_constant'"],
-        ),
         (
             f"{TRAJECTORIES}.parameters.budget",
             {"half_square": 0.0},
@@ -80,40 +67,14 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
             ["step_size must be at most 2 / (ridge + mean squared norm of the features)"],
         ),
         (
-            "lin2025.experiments.pair_losses.parameters.candidates",
-            1501,
-            ["candidates must be at most design.sample_size = 1500, got 1501"],
-        ),
-        (
-            "choquettechoo2024.experiments.coefficient_rates.parameters.step_sizes.high",
-            0.5,
-            ["step_sizes must be small enough for second moments to stay finite, got 0.5"],
-        ),
-        (
-            "bombari2025.experiments.scaling_laws_mild.parameters.aspect_ratios.fitted_below",
-            2.0e-6,
-            ["fitted_below must leave at least 3 values, got 2e-06, which leaves 1"],
-        ),
-        (
             "brown2024.experiments.fixed_ratio.parameters.budget",
             {"zcdp": 1000.0},
             ["budget must be at most epsilon = ", "at this delta"],
         ),
-        (f"{TRAJECTORIES}.recipe", "trajectory", ["'trajectory'", "did you mean 'trajectories'"]),
         (
             "bombari2025.experiments.mnist_heat_maps.parameters.train",
             [100, 13_000],
             ["mnist_heat_maps.parameters", "train + normalisation must be at most the 13007"],
-        ),
-        (
-            "bombari2025.experiments.housing_sample_sizes.parameters.validation",
-            20_000,
-            ["housing_sample_sizes.parameters", "must be at most the 20640 of california_housing"],
-        ),
-        (
-            "choquettechoo2024.experiments.private_training.parameters.test",
-            10_001,
-            ["private_training.parameters", "validation must be at most the 10000", "got 10001"],
         ),
         (
             "choquettechoo2024.experiments.private_training.parameters.steps_per_epoch",
@@ -124,11 +85,6 @@ TRAJECTORIES = "bombari2025.experiments.trajectories"
             "bombari2025.experiments.mnist_heat_maps.parameters.dataset",
             "mnits",
             ["mnist_heat_maps.parameters.dataset must be 'mnist'", "'mnits'"],
-        ),
-        (
-            "bombari2025.figures.fig1.artifacts",
-            {"theory": "theory/trajectory"},
-            ["bombari2025.figures.fig1.theory", "did you mean 'trajectories'"],
         ),
         (
             "bombari2025.figures.fig1.artifacts",
@@ -149,12 +105,6 @@ def test_a_wrong_value_is_one_line(merged, path, value, parts):
     assert "\n" not in message
     for part in parts:
         assert part in message
-
-
-def test_a_missing_block_is_named(merged):
-    raw = {key: value for key, value in merged.items() if key != "seed"}
-    with pytest.raises(ConfigError, match=r"config\.seed must be given"):
-        plan(raw)
 
 
 def test_a_corrupt_local_file_stops_before_any_job(merged, tmp_path, monkeypatch):

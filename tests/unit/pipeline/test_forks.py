@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from reproduction.pipeline import forks, lock, opening, usage
-from reproduction.pipeline.handover import VARIABLE, packed, unpacked
+from reproduction.pipeline import forks, lock, usage
+from reproduction.pipeline.handover import VARIABLE
 
 ROOT = Path(__file__).parents[3]
 FACTORS = json.dumps({"largest_ratio": 4.0, "points": 10})
@@ -104,28 +104,7 @@ def test_a_fork_makes_the_bytes_of_a_process_of_its_own(served):
     assert theory(served, "forked") == (theory(served, "alone", **{VARIABLE: ""})[0], True)
 
 
-@pytest.mark.parametrize("changed", [threads("2"), {"NUMBA_DISABLE_JIT": "1"}])
-def test_what_imports_may_have_read_otherwise_leaves_a_job_to_itself(served, changed):
-    assert theory(served, "other", **changed)[1] is False
-
-
-def test_what_is_set_for_each_job_anew_does_not(served, tmp_path):
-    assert theory(served, "temporary", TMPDIR=str(tmp_path))[1] is True
-
-
-@pytest.mark.parametrize(
-    "arguments", [["theory", "bombari2025/x"], ["gate", "none.json"], ["--help"]]
-)
-def test_a_fork_says_and_returns_what_a_process_of_its_own_does(served, arguments):
-    told = [*arguments, "--output", "x.nc"]
-    ended = []
-    for changed in ({}, {VARIABLE: ""}):
-        job = start(served, *told, **changed)
-        ended.append((*job.communicate(), job.returncode))
-    assert ended[0] == ended[1]
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_job_ends_with_the_process_that_asked_for_it(served, number):
     jobs = served / "jobs.lock"
     jobs.touch()
@@ -149,49 +128,3 @@ def held(path):
         except BlockingIOError:
             return True
     return False
-
-
-def test_the_server_ends_with_a_run_that_is_killed(tmp_path):
-    (tmp_path / ".snakemake").mkdir()
-    run = subprocess.Popen(
-        [sys.executable, "-c", "import time\nfrom reproduction.pipeline.forks import fork_server\n"
-         "with fork_server(''): time.sleep(600)"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
-        stderr=subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        assert until((tmp_path / forks.ADDRESS).is_socket)
-    finally:
-        run.kill()
-    # The server has this end too, until it ends.
-    assert run.communicate(timeout=LIMIT)[1] == b""
-
-
-def test_an_edit_leaves_a_job_to_itself(served):
-    with (served / "src/reproduction/experiment/datasets.py").open("a") as file:
-        file.write("# An edit.\n")
-    assert theory(served, "edited")[1] is False
-
-
-def test_a_message_holds_what_was_packed(monkeypatch):
-    monkeypatch.setenv("LINES", "one\ntwo = 2")
-    directory, environment, arguments = unpacked(packed(["judge", "", '{"é": 1}']))
-    assert (directory, arguments) == (os.getcwd(), ["judge", "", '{"é": 1}'])  # noqa: PTH109
-    assert environment == dict(os.environb)
-
-
-@pytest.mark.parametrize(
-    ("executor", "deployed", "expected"),
-    [("local", False, True), ("local", True, False), ("dryrun", False, False),
-     ("touch", False, False), ("slurm", False, False)],
-)  # fmt: skip
-def test_jobs_are_forks_here_alone_and_in_the_environment_of_the_run(executor, deployed, expected):
-    from snakemake.executors import dryrun, local, touch
-    from snakemake_interface_executor_plugins.settings import CommonSettings
-
-    queue = CommonSettings(non_local_exec=True, implies_no_shared_fs=False,
-                           job_deploy_sources=False)  # fmt: skip
-    modules = {"local": local, "dryrun": dryrun, "touch": touch}
-    settings = modules[executor].common_settings if executor in modules else queue
-    assert opening.forks_serve(settings, deployed=deployed) is expected

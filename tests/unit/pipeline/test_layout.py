@@ -5,42 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from reproduction.pipeline.layout import PAPERS, STUDIES, Layout, book_of
+from reproduction.pipeline.layout import PAPERS, STUDIES, Layout
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_what_is_left_out_stays_a_wildcard():
-    layout = Layout("paper")
-    assert layout.theory() == "results/theory/{paper}/{experiment}.nc"
-    assert layout.shard("bombari2025", "design", 3) == "results/simulation/bombari2025/design/3.nc"
-    assert layout.shard().format(paper="p", experiment="e", shard=0) == layout.shard("p", "e", 0)
-
-
-def test_the_quick_scale_has_a_folder_of_its_own():
-    assert Layout("quick").gate(PAPERS) == "results/quick/gate.txt"
-    assert Layout("paper").gate(PAPERS) == "results/gate.txt"
-
-
-def test_the_studies_have_a_folder_of_their_own():
-    assert Layout("quick").gate(STUDIES) == "results/quick/studies/gate.txt"
-    assert [book_of(key) for key in ("lin2025", "studies")] == [PAPERS, STUDIES]
-
-
-@pytest.mark.parametrize("scale", ["paper", "quick"])
-def test_logs_and_benchmarks_mirror_their_artifacts(scale):
+@pytest.mark.parametrize(("scale", "root"), [("paper", "results"), ("quick", "results/quick")])
+def test_a_scale_has_a_folder_and_in_it_each_kind_has_one(scale, root):
     layout = Layout(scale)
-    artifact = layout.figure("brown2024", "fig5", suffix="png")
-    assert artifact == f"{layout.root}/figures/brown2024/fig5.png"
-    assert layout.log(artifact) == f"{layout.root}/logs/figures/brown2024/fig5.log"
-    assert layout.benchmark(artifact) == f"{layout.root}/benchmarks/figures/brown2024/fig5.tsv"
-
-
-@pytest.mark.parametrize("stage", ["theory", "simulation", "intervals"])
-def test_an_artifact_lies_where_its_stage_writes_it(stage):
-    layout = Layout("paper")
-    assert layout.artifact("p", f"{stage}/e") == getattr(layout, stage)("p", "e")
-    assert layout.artifact("p", "data/mnist") == layout.data("mnist") == "results/data/mnist.nc"
+    assert layout.gate(PAPERS) == f"{root}/gate.txt"
+    assert layout.gate(STUDIES) == f"{root}/studies/gate.txt"
+    # What is left out stays a wildcard.
+    assert layout.theory() == f"{root}/theory/{{paper}}/{{experiment}}.nc"
+    assert layout.shard("lin2025", "design", 3) == f"{root}/simulation/lin2025/design/3.nc"
+    figure = layout.figure("brown2024", "fig5", suffix="png")
+    assert figure == f"{root}/figures/brown2024/fig5.png"
+    assert layout.log(figure) == f"{root}/logs/figures/brown2024/fig5.log"
+    assert layout.benchmark(figure) == f"{root}/benchmarks/figures/brown2024/fig5.tsv"
 
 
 def test_no_other_file_states_a_path_of_the_results():

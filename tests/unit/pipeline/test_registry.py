@@ -9,17 +9,8 @@ from reproduction.pipeline import stages
 from reproduction.pipeline.registry import (
     STUDIES,
     Recipe,
-    known_keys,
-    known_papers,
-    package,
     seed_key,
 )
-
-
-def test_the_studies_are_no_paper():
-    assert STUDIES not in known_papers()
-    assert known_keys() == (*known_papers(), STUDIES)
-    assert Recipe(STUDIES, "audits").module.__name__ == f"{package(STUDIES)}.experiments.audits"
 
 
 def test_an_experiment_that_moved_keeps_the_key_that_seeds_its_draws():

@@ -63,17 +63,6 @@ def test_a_stand_in_stays_until_there_are_real_files(request):
     assert source() == ("PRIVREG_DATA", False)
 
 
-def test_a_folder_without_the_table_s_files_is_none(monkeypatch, tmp_path):
-    monkeypatch.setenv("PRIVREG_DATA", str(tmp_path))
-    assert source() == ("download", False)
-
-
-def test_a_removed_table_may_be_stood_in_for():
-    prepared(stand_in=False, looked_for_in="PRIVREG_DATA")
-    Path(LAYOUT.data(NAME)).unlink()
-    assert source() == ("download", False)
-
-
 @pytest.mark.parametrize("record", ["", "{", "[]", '{"stand_in": true}'])
 def test_without_a_readable_record_the_table_is_asked(record):
     prepared(stand_in=True, looked_for_in="download")
@@ -100,13 +89,4 @@ def test_a_real_table_comes_back_when_its_job_fails_or_dies(dies):
         kept.__exit__(None, None, None)
         assert told == [Path(LAYOUT.origin(NAME)), Path(LAYOUT.data(NAME))]
     assert Path(LAYOUT.data(NAME)).read_text() == "table"
-    assert len(list(Path(LAYOUT.data(NAME)).parent.iterdir())) == 2
-
-
-def test_a_table_that_was_made_anew_stays():
-    prepared(stand_in=False, looked_for_in="PRIVREG_DATA")
-    with real_tables_kept(LAYOUT, lambda path: None):
-        Path(LAYOUT.data(NAME)).unlink()
-        Path(LAYOUT.data(NAME)).write_text("new")
-    assert Path(LAYOUT.data(NAME)).read_text() == "new"
     assert len(list(Path(LAYOUT.data(NAME)).parent.iterdir())) == 2

@@ -1,12 +1,11 @@
 """Releases add their budgets up under one relation; diagnostics cannot be released."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import Diagnostic, Release, compose
@@ -36,19 +35,15 @@ def test_budgets_add_up_and_assumptions_are_kept_once():
 
 
 def test_one_relation_only():
+    budgets = Budget.zcdp(0.1), Budget.zcdp(0.1, neighbours="add-remove")
     with pytest.raises(ValueError, match="neighbours must be 'replace-one'"):
-        compose(
-            Release(1.0, Budget.zcdp(0.1)),
-            Release(2.0, Budget.zcdp(0.1, neighbours="add-remove")),
-        )
-    with pytest.raises(ValueError, match="at least one"):
-        compose()
+        compose(*(Release(1.0, budget) for budget in budgets))
 
 
 def test_post_processing_costs_nothing():
     release = Release(np.array([-1.0, 2.0]), Budget.zcdp(0.1), ("clipped",))
     after = release.then(np.abs)
-    np.testing.assert_array_equal(after.value, [1.0, 2.0])
+    assert_array_equal(after.value, [1.0, 2.0])
     assert after.budget == release.budget
     assert after.assumptions == release.assumptions
 
@@ -88,17 +83,3 @@ def test_a_release_hands_its_numbers_over_by_name():
         np.asarray(release)
     with pytest.raises(AttributeError):
         _ = release.non_private  # type: ignore[attr-defined]
-
-
-def test_refused_parts():
-    with pytest.raises(ValueError, match="budget must be a Budget"):
-        Release(1.0, 0.1)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="assumptions must be a tuple"):
-        Release(1.0, Budget.zcdp(0.1), "bounds")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="assumptions must be a str"):
-        Release(1.0, Budget.zcdp(0.1), ("bounds", 3))  # type: ignore[arg-type]
-
-
-def test_nothing_is_released_without_a_finite_budget() -> None:
-    with pytest.raises(ValueError, match="budget must be finite for a release"):
-        Release(0.5, Budget.zcdp(np.inf))

@@ -1,9 +1,8 @@
 """Zero-concentrated privacy: definitions, inverses, bounds on the conversions, sensitivities."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
 from scipy.special import log_ndtr
 
@@ -23,9 +22,7 @@ def exact_gaussian_delta(epsilon: float, rho: float) -> float:
 
 
 def test_values_quoted_for_the_papers_budgets():
-    np.testing.assert_allclose(
-        zcdp.to_approximate([0.015, 0.05], delta=1e-6), [0.92546, 1.71226], atol=5e-6
-    )
+    assert_allclose(zcdp.to_approximate([0.015, 0.05], delta=1e-6), [0.92546, 1.71226], atol=5e-6)
 
 
 @pytest.mark.parametrize("order", [1.5, 4.0])
@@ -42,30 +39,13 @@ def test_gaussian_budget_is_the_renyi_divergence_per_order(order):
 
 def test_noise_is_the_inverse_of_the_budget():
     noise = zcdp.gaussian_noise_std(sensitivity=0.3, rho=RHOS)
-    np.testing.assert_allclose(
-        zcdp.gaussian_budget(sensitivity=0.3, noise_std=noise), RHOS, rtol=1e-14
-    )
-
-
-def test_budget_limits_are_numbers():
-    budgets = zcdp.gaussian_budget(sensitivity=[0.0, 1.0, 1.0], noise_std=[0.0, 0.0, np.inf])
-    np.testing.assert_array_equal(budgets, [0.0, np.inf, 0.0])
-    assert zcdp.to_approximate(0.0, delta=1e-6) == 0.0
-    assert zcdp.to_approximate(np.inf, delta=1e-6) == np.inf
-    assert zcdp.from_approximate(0.0, delta=1.0) == 0.0
-
-
-def test_composition_adds_along_the_axis():
-    np.testing.assert_allclose(zcdp.compose([[0.1, 0.2], [0.3, 0.4]], axis=1), [0.3, 0.7])
-    assert zcdp.compose(np.full(20, 0.015 / 20)) == pytest.approx(0.015)
+    assert_allclose(zcdp.gaussian_budget(sensitivity=0.3, noise_std=noise), RHOS, rtol=1e-14)
 
 
 def test_round_trip_through_epsilon():
     epsilon = zcdp.to_approximate(RHOS, delta=DELTAS)
-    np.testing.assert_allclose(
-        zcdp.from_approximate(epsilon, delta=DELTAS),
-        np.broadcast_to(RHOS, (3, 5)),
-        rtol=1e-12,
+    assert_allclose(
+        zcdp.from_approximate(epsilon, delta=DELTAS), np.broadcast_to(RHOS, (3, 5)), rtol=1e-12
     )
 
 
@@ -83,39 +63,11 @@ def test_tight_conversion_lies_between_the_gaussians_exact_curve_and_the_closed_
     assert np.count_nonzero(tight) == tight.size - 1
 
 
-@pytest.mark.parametrize(("rho", "delta"), [(0.015, 1e-6), (1.0, 1e-3), (200.0, 1e-6)])
-def test_tight_conversion_minimises_over_the_order(rho, delta):
-    from scipy.optimize import minimize_scalar
-
-    def bound(log_excess: float) -> float:
-        order = 1 + np.exp(log_excess)
-        return float(
-            rho * order + (-np.log(delta) - np.log(order)) / (order - 1) + np.log1p(-1 / order)
-        )
-
-    best = minimize_scalar(bound, bounds=(-4, 6), method="bounded", options={"xatol": 1e-9}).fun
-    assert float(zcdp.to_approximate_tight(rho, delta=delta)) == pytest.approx(best, rel=1e-6)
-
-
-def test_sensitivity_of_a_clipped_mean_is_attained_by_opposite_records():
-    rng = np.random.default_rng(0)
-    n, clip = 7, 1.7
-    records = rng.standard_normal((n, 3))
-    records *= np.minimum(1, clip / np.linalg.norm(records, axis=1))[:, None]
-    changes = []
-    for first, second in rng.standard_normal((500, 2, 3)):
-        pair = [v * min(1.0, clip / np.linalg.norm(v)) for v in (5 * first, 5 * second)]
-        changes.append(np.linalg.norm(pair[0] - pair[1]) / n)
-    direction = np.array([clip, 0, 0])
-    replaced = np.linalg.norm(direction - (-direction)) / n
-    added = np.linalg.norm(direction) / n
-    limit = sum_sensitivity(clip, neighbours=Neighbours.REPLACE_ONE) / n
-    assert max(changes) <= limit
-    assert replaced == pytest.approx(limit, rel=1e-14)
-    assert added == pytest.approx(sum_sensitivity(clip, neighbours=Neighbours.ADD_REMOVE) / n)
-
-
-def test_tight_conversion_is_elementwise_and_never_worse_than_the_closed_form():
+def test_tight_conversions_are_elementwise_and_never_worse_than_the_closed_form():
+    epsilon, failure = np.array([[0.5], [2.0]]), np.array([1e-6, 1e-2])
+    found = zcdp.from_approximate_tight(epsilon, delta=failure)
+    assert found.shape == (2, 2)
+    assert found[1, 0] == zcdp.from_approximate_tight(2.0, delta=1e-6)
     rho = np.array([0.0, 1.0, 0.0, 1e8])
     tight = zcdp.to_approximate_tight(rho, delta=0.5)
     for value, found in zip(rho, tight, strict=True):
@@ -134,48 +86,41 @@ def test_tight_inverse_is_the_largest_budget_that_keeps_epsilon(epsilon, delta):
     assert rho >= zcdp.from_approximate(epsilon, delta=delta)
 
 
-def test_tight_inverse_is_elementwise():
-    epsilon, delta = np.array([[0.5], [2.0]]), np.array([1e-6, 1e-2])
-    found = zcdp.from_approximate_tight(epsilon, delta=delta)
-    assert found.shape == (2, 2)
-    for index in np.ndindex(2, 2):
-        alone = zcdp.from_approximate_tight(epsilon[index[0], 0], delta=delta[index[1]])
-        assert found[index] == alone
-
-
 def test_infinities_are_answers():
-    np.testing.assert_array_equal(
-        zcdp.gaussian_budget(sensitivity=[np.inf, np.inf, 0.0], noise_std=[1.0, np.inf, np.inf]),
-        [np.inf, np.inf, 0.0],
+    assert_array_equal(
+        zcdp.gaussian_budget(
+            sensitivity=[np.inf, np.inf, 0.0, 0.0, 1.0, 1.0],
+            noise_std=[1.0, np.inf, np.inf, 0.0, 0.0, np.inf],
+        ),
+        [np.inf, np.inf, 0.0, 0.0, np.inf, 0.0],
     )
-    np.testing.assert_array_equal(
+    assert_array_equal(
         zcdp.gaussian_noise_std(sensitivity=[np.inf, 1.0, np.inf], rho=[1.0, np.inf, np.inf]),
         [np.inf, 0.0, np.inf],
     )
     assert zcdp.compose([np.inf, 1.0]) == np.inf
+    assert zcdp.to_approximate(0.0, delta=1e-6) == 0.0
+    assert zcdp.to_approximate(np.inf, delta=1e-6) == np.inf
+    assert zcdp.from_approximate(0.0, delta=1.0) == 0.0
     assert zcdp.from_approximate(np.inf, delta=1e-6) == np.inf
     # With δ = 1 everything is hidden already: ε is what ρ alone asks for.
-    np.testing.assert_array_equal(zcdp.to_approximate([0.5, np.inf], delta=1.0), [0.5, np.inf])
+    assert_array_equal(zcdp.to_approximate([0.5, np.inf], delta=1.0), [0.5, np.inf])
     assert zcdp.to_approximate(0.5, delta=0.5) == pytest.approx(
         0.5 + 2 * np.sqrt(0.5 * np.log(2)), rel=1e-15
     )
 
 
-@pytest.mark.parametrize("ratio", [1e-160, 1e-200, 1e-308])
-def test_a_budget_that_underflows_is_rounded_up(ratio):
-    assert ratio**2 < zcdp.gaussian_budget(sensitivity=ratio, noise_std=1.0) <= 5e-301
+def test_a_budget_that_underflows_is_rounded_up():
+    assert 0 < zcdp.gaussian_budget(sensitivity=1e-200, noise_std=1.0) <= 5e-301
     assert zcdp.gaussian_budget(sensitivity=1.0, noise_std=1e-3) == pytest.approx(5e5)
 
 
 def test_composition_over_each_axis_and_none():
     budgets = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_allclose(zcdp.compose(budgets, axis=0), [3, 5, 7])
-    np.testing.assert_allclose(zcdp.compose(budgets, axis=1), [3, 12])
+    assert_allclose(zcdp.compose(budgets, axis=0), [3, 5, 7])
+    assert_allclose(zcdp.compose(budgets, axis=1), [3, 12])
     assert zcdp.compose(budgets) == 15
     assert zcdp.compose([]) == 0
-    for axis in (2, -1):
-        with pytest.raises(ValueError, match="axis must be"):
-            zcdp.compose(budgets, axis=axis)
 
 
 @pytest.mark.parametrize(
@@ -186,15 +131,10 @@ def test_sensitivities_by_relation(sensitivity, replaced):
     expected = {"replace-one": replaced, "add-remove": 1.0, "zero-out": 1.0}
     for neighbours, factor in expected.items():
         for relation in (neighbours, Neighbours(neighbours)):
-            np.testing.assert_array_equal(
-                sensitivity([0.0, 3.0, np.inf], neighbours=relation),
-                [0.0, 3 * factor, np.inf],
+            assert_array_equal(
+                sensitivity([0.0, 3.0, np.inf], neighbours=relation), [0.0, 3 * factor, np.inf]
             )
     assert sensitivity(3.0) == 3 * replaced
-    with pytest.raises(ValueError, match="bound must be"):
-        sensitivity(-1.0)
-    with pytest.raises(ValueError, match="'replace-one', 'add-remove', 'zero-out', got 'both'"):
-        sensitivity(1.0, neighbours="both")
 
 
 def test_what_a_replaced_record_moves_is_reached_and_never_passed():
@@ -206,27 +146,3 @@ def test_what_a_replaced_record_moves_is_reached_and_never_passed():
     for terms, sensitivity in ((ends, sum_sensitivity), (grams, gram_sensitivity)):
         moves = np.linalg.norm(terms[:, None] - terms[None], axis=2)
         assert moves.max() == pytest.approx(sensitivity(1.0), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: zcdp.gaussian_budget(sensitivity=-1, noise_std=1), "sensitivity"),
-        (lambda: zcdp.gaussian_budget(sensitivity=1, noise_std=np.nan), "noise_std"),
-        (lambda: zcdp.gaussian_noise_std(sensitivity=1, rho=0), "rho"),
-        (lambda: zcdp.to_approximate(0.1, delta=0.0), "delta"),
-        (lambda: zcdp.to_approximate_tight(np.inf, delta=0.1), "rho"),
-        (lambda: zcdp.to_approximate_tight(1.0, delta=1.0), "delta"),
-        (lambda: zcdp.from_approximate(-0.1, delta=0.1), "epsilon"),
-        (lambda: zcdp.compose([-0.1]), "budgets"),
-        (lambda: zcdp.to_approximate(0.1, delta=1.5), "delta"),
-        (lambda: zcdp.from_approximate(0.1, delta=1.5), "delta"),
-        (lambda: zcdp.from_approximate_tight(9e-101, delta=0.5), "epsilon"),
-        (lambda: zcdp.from_approximate_tight(2e99, delta=0.5), "epsilon"),
-        (lambda: zcdp.to_approximate_tight(2e100, delta=0.5), "rho"),
-        (lambda: zcdp.gaussian_noise_std(sensitivity=[1, 2], rho=[1, 2, 3]), "sensitivity and rho"),
-    ],
-)
-def test_errors_name_the_argument(call, name):
-    with pytest.raises(ValueError, match=name):
-        call()

@@ -102,7 +102,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     """
     above = require_real("numerator_rate", numerator_rate, least=0, most=1)
     if np.any((above > 0) & (above < SMALLEST)):
-        raise ValueError(f"numerator_rate must be 0 or at least {SMALLEST:g}, got {above.min()}")
+        raise ValueError(f"numerator_rate must be 0 or at least {SMALLEST:g}, got less")
     below_ = require_real("denominator_rate", denominator_rate, least=SMALLEST, most=1)
     require_broadcast(numerator_rate=above, denominator_rate=below_)
     a, b = np.broadcast_arrays(above, below_)

@@ -19,7 +19,6 @@ from privreg.validation import (
     require_frozen,
     require_instance,
     require_number,
-    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -165,9 +164,9 @@ class GradientDescentLaw(Immutable):
         if ORDINARY[0] <= moved <= ORDINARY[1] and inside(pull, least=ORDINARY[0], below=2.0):
             return (self.eigenvectors * (moved**2 / _gap(pull))) @ self.eigenvectors.T
         if not np.all((self.eigenvalues > 0) & (pull < 2)):
-            furthest = max(self.contraction, key=abs)
-            words = "step_size must put every 1 - step_size * eigenvalue in (-1, 1)"
-            raise ValueError(f"{words}, got {furthest:.6g}")
+            raise ValueError(
+                "step_size must put every 1 - step_size * eigenvalue in (-1, 1), got others"
+            )
         with np.errstate(over="ignore", invalid="ignore"):
             # η²λ² over ηw(2 - ηw), of which η²λ² and ηw may round to 0.
             (step, unit), (noise, more) = in_unit(step), in_unit(noise)
@@ -268,10 +267,10 @@ def gradient_descent_law(
     ------
     brown2024, section 2.1.
     """
-    sums = require_records("gram", gram, shape=(None, None), least=-LARGEST, most=LARGEST)
+    sums = require_array("gram", gram, shape=(None, None), least=-LARGEST, most=LARGEST)
     if sums.shape[0] != sums.shape[1] or not np.allclose(sums, sums.T, rtol=1e-9, atol=0):
         raise ValueError(f"gram must be a symmetric matrix (p, p), got shape {sums.shape}")
-    moments = require_records("moment", moment, shape=sums.shape[:1], least=-LARGEST, most=LARGEST)
+    moments = require_array("moment", moment, shape=sums.shape[:1], least=-LARGEST, most=LARGEST)
     sample_size = require_count("sample_size", sample_size)
     eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
@@ -335,8 +334,8 @@ def clipping_bound(
     require_instance("law", law, GradientDescentLaw)
     shape = (None, law.eigenvalues.size)
     within = {"least": -LARGEST, "most": LARGEST}
-    x = require_records("features", features, shape=shape, **within)
-    y = require_records("labels", labels, shape=x.shape[:1], **within)
+    x = require_array("features", features, shape=shape, **within)
+    y = require_array("labels", labels, shape=x.shape[:1], **within)
     clip_norm = require_number("clip_norm", clip_norm, above=0, infinite=True)
     steps = require_count("steps", steps)
     rows, units = rows_in_units(x)

@@ -14,7 +14,6 @@ from privreg.validation import (
     require_count,
     require_number,
     require_real,
-    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -89,8 +88,8 @@ def no_clipping_ratios(
     of 2 violate part (i) by sampling error although the descent contracts: both are reported.
     """
     within = {"least": -LARGEST, "most": LARGEST}
-    x = require_records("features", features, shape=(None, None), **within)
-    y = require_records("labels", labels, shape=x.shape[:1], **within)
+    x = require_array("features", features, shape=(None, None), **within)
+    y = require_array("labels", labels, shape=x.shape[:1], **within)
     theta = require_array("target", target, shape=x.shape[1:], least=-LARGEST, most=LARGEST)
     label_noise_std = require_number("label_noise_std", label_noise_std, least=1e-30, most=LARGEST)
     step_size = require_number("step_size", step_size, above=0, most=LARGEST)

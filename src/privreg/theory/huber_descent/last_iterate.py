@@ -53,10 +53,7 @@ def privacy_covariance(
     )
     covariance = require_array("start_covariance", start_covariance, shape=slope.shape)
     if np.any(np.diag(covariance) < 0):
-        raise ValueError(
-            "start_covariance must have a diagonal of at least 0, "
-            f"got {np.diag(covariance).min():g}"
-        )
+        raise ValueError("start_covariance must have a diagonal of at least 0, got another")
     unknown = require_number("curvature_noise", curvature_noise, least=0, most=1e150)
     identity = np.eye(len(slope))
     with np.errstate(over="ignore", invalid="ignore"):

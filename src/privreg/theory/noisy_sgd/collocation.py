@@ -9,7 +9,7 @@ from numpy.polynomial import legendre
 from numpy.typing import NDArray
 
 from privreg.immutable import frozen
-from privreg.validation import require_answer, require_array, require_count, require_real
+from privreg.validation import require_answer, require_array, require_count, require_real, short
 
 # Of the panels of `diffusion`: order 23 at their ends.
 STAGES = 12
@@ -90,7 +90,7 @@ def interpolate(
     """
     breaks = require_array("edges", edges, shape=(None,))
     if breaks.size < 2 or not np.all(np.diff(breaks) > 0):
-        raise ValueError(f"edges must be ascending and two at least, got {breaks}")
+        raise ValueError(f"edges must be ascending and two at least, got {short(breaks)}")
     table = require_array("values", values, shape=(breaks.size - 1, None, None))
     if table.shape[1] < 2:
         raise ValueError(f"values must have shape (panels, stages + 1, g), got {table.shape}")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.immutable import Computed, Immutable, frozen
+from privreg.ranges import short
 from privreg.schedules import RateWithIntegral, require_rate
 from privreg.theory.noisy_sgd.collocation import (
     STAGES,
@@ -311,7 +312,7 @@ class HomogenisedSGD(Computed):
         begin = require_real("start", start, least=0, most=most)
         end = require_real("time", time, least=0, most=most)
         if np.any(end < begin):
-            raise ValueError(f"time must be at least start, got {np.min(end - begin):.3g} after it")
+            raise ValueError("time must be at least start, got one before it")
         elapsed = self.schedule.integral(end) - self.schedule.integral(begin)
         return np.exp(-self.problem.curvatures * np.asarray(elapsed)[..., None])
 
@@ -329,7 +330,7 @@ class HomogenisedSGD(Computed):
         # A grid such as k/d may end one rounding error beyond the horizon.
         slack = 1e-12 * self.horizon
         if not (np.all(t >= -slack) and np.all(t <= self.horizon + slack)):
-            raise ValueError(f"time must be in [0, {self.horizon}], got up to {np.max(t)}")
+            raise ValueError(f"time must be in [0, {self.horizon}], got {short(t)}")
         return np.clip(t, 0.0, self.horizon)
 
 

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from privreg.privacy.gaussian import RELATIVE, renyi_divergence
 from privreg.privacy.low_rank import LowRankUpdate, diagonal_matrix
+from privreg.ranges import short
 from privreg.sums import inner_product
 from privreg.validation import (
     require_answer,
     require_array,
     require_counts,
     require_number,
-    require_records,
 )
 
 EPS = float(np.finfo(float).eps)
@@ -89,20 +89,22 @@ def fixed_order_divergence(
     ------
     lin2025, Algorithm 1 with equation (26), conditional on the records.
     """
-    rows = require_records("features", features, shape=(None, None))
+    rows = require_array("features", features, shape=(None, None))
     count, dimension = rows.shape
-    targets = require_records("labels", labels, shape=(count,))
+    targets = require_array("labels", labels, shape=(count,))
     steps = require_array("step_sizes", step_sizes, shape=(count,), above=0)
     where = require_counts("positions", positions, least=0, most=count - 1)
     if where.ndim != 1 or where.size == 0:
         raise ValueError(f"positions must have shape (p,), got {where.shape}")
-    others = require_records(
+    others = require_array(
         "replacement_features", replacement_features, shape=(where.size, dimension)
     )
-    other_labels = require_records("replacement_labels", replacement_labels, shape=where.shape)
+    other_labels = require_array("replacement_labels", replacement_labels, shape=where.shape)
     releases = require_counts("release_steps", release_steps, least=1, most=count)
     if releases.ndim != 1 or releases.size == 0 or np.any(np.diff(releases) <= 0):
-        raise ValueError(f"release_steps must be ascending within [1, {count}], got {releases}")
+        raise ValueError(
+            f"release_steps must be ascending within [1, {count}], got {short(releases)}"
+        )
     gradient_noise_std = require_number("gradient_noise_std", gradient_noise_std, above=0)
     ridge = require_number("ridge", ridge, least=0)
     order = require_number("order", order, above=0)

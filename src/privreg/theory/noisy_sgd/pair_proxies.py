@@ -16,7 +16,6 @@ from privreg.validation import (
     require_broadcast,
     require_count,
     require_real,
-    require_records,
 )
 
 # Share of the sum of squares below which a difference of inner products is computed anew.
@@ -53,8 +52,8 @@ def pair_gradient_gap(
     ------
     lin2025, section 5, Figure 1(b).
     """
-    a = require_records("features", features, shape=(None, None))
-    b = require_records("labels", labels, shape=a.shape[:1])
+    a = require_array("features", features, shape=(None, None))
+    b = require_array("labels", labels, shape=a.shape[:1])
     points = require_array("reference", reference, shape=(..., a.shape[1]))
     ridge = require_real("ridge", ridge, least=0)
     if require_broadcast(reference=points[..., 0], ridge=ridge) != points.shape[:-1]:
@@ -158,8 +157,8 @@ def candidate_records(
     ------
     A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
     """
-    a = require_records("features", features, shape=(None, None))
-    b = require_records("labels", labels, shape=a.shape[:1])
+    a = require_array("features", features, shape=(None, None))
+    b = require_array("labels", labels, shape=a.shape[:1])
     points = require_real("references", references)
     points = require_array("references", np.atleast_2d(points), shape=(None, a.shape[1]))
     count = _at_most("count", count, a.shape[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from privreg.ranges import short
 from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.collocation import STAGES, integration_matrix, radau_nodes
 
@@ -99,7 +100,7 @@ def _examine(
     times = left[:, None] + width * radau_nodes(STAGES)
     rate, integral = schedule.rate(times), schedule.integral(times)
     if not (np.all(np.isfinite(rate)) and np.all(rate > 0)):
-        raise ValueError(f"schedule must be positive and finite on [0, horizon], got {rate}")
+        raise ValueError(f"schedule must be positive and finite on [0, horizon], got {short(rate)}")
     begin = schedule.integral(left)[:, None]
     passed = integral - begin
     length = passed[:, -1]

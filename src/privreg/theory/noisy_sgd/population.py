@@ -14,7 +14,6 @@ from privreg.validation import (
     require_array,
     require_frozen,
     require_number,
-    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -81,9 +80,7 @@ class Population(Immutable):
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
-            raise ValueError(
-                f"second_moment must be positive semidefinite, got eigenvalue {eigenvalues[0]:.3g}"
-            )
+            raise ValueError("second_moment must be positive semidefinite, got another matrix")
         origin = np.zeros_like(self.target)
         if start is not None:
             limits = {"least": -1e30, "most": 1e30}
@@ -131,9 +128,9 @@ def estimated_population(features: ArrayLike, labels: ArrayLike) -> Population:
     >>> round(float(found.target[0]), 6), round(float(found.second_moment[0, 0]), 6)
     (1.0, 4.666667)
     """
-    rows = require_records("features", features, shape=(None, None))
+    rows = require_array("features", features, shape=(None, None))
     n, d = rows.shape
-    targets = require_records("labels", labels, shape=(n,))
+    targets = require_array("labels", labels, shape=(n,))
     if n <= d:
         raise ValueError(
             "features must have more records than dimensions where no population is given, "

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.ranges import short
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.validation import require_array, require_choice, require_instance, require_number
 
@@ -169,5 +170,5 @@ def checked_times(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
     """Ascending times in [0, horizon]."""
     released = require_array("times", times, shape=(None,), least=0, most=horizon * (1 + 1e-12))
     if np.any(np.diff(released) <= 0):
-        raise ValueError(f"times must be strictly ascending, got {released}")
+        raise ValueError(f"times must be strictly ascending, got {short(released)}")
     return released

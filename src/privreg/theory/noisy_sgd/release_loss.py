@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.ranges import short
 from privreg.schedules import RateWithIntegral
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD
 from privreg.theory.noisy_sgd.population import Population, estimated_population
@@ -32,7 +33,6 @@ from privreg.validation import (
     require_flag,
     require_instance,
     require_number,
-    require_records,
 )
 
 FloatArray = NDArray[np.float64]
@@ -158,9 +158,9 @@ def release_loss(
     lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21) and (24), in their exact
     variants.
     """
-    rows = require_records("features", features, shape=(None, None), **WITHIN)
+    rows = require_array("features", features, shape=(None, None), **WITHIN)
     n, d = rows.shape
-    targets = require_records("labels", labels, shape=(n,), **WITHIN)
+    targets = require_array("labels", labels, shape=(n,), **WITHIN)
     index = require_count("record", record, least=0)
     if index >= n:
         raise ValueError(f"record must be less than {n}, the number of records, got {index}")
@@ -168,8 +168,8 @@ def release_loss(
         given, given_label = replacement
     except (TypeError, ValueError):
         raise ValueError("replacement must be features and a label, got another object") from None
-    other = require_records("replacement", given, shape=(d,), **WITHIN)
-    other_label = float(require_records("replacement", given_label, shape=(), **WITHIN))
+    other = require_array("replacement", given, shape=(d,), **WITHIN)
+    other_label = float(require_array("replacement", given_label, shape=(), **WITHIN))
     require_flag("shuffled", shuffled)
     noise = require_number("gradient_noise_std", gradient_noise_std, above=0)
     alpha = require_number("order", order, above=1)
@@ -267,7 +267,7 @@ def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -
         steps = [sample_size]
     wanted = np.atleast_1d(require_counts("steps", steps, least=1, most=sample_size))
     if wanted.ndim != 1 or wanted.size == 0 or np.any(np.diff(wanted) <= 0):
-        raise ValueError(f"steps must be ascending whole numbers, got {steps}")
+        raise ValueError(f"steps must be ascending whole numbers, got {short(steps)}")
     if release == "last" and wanted.size > 1:
         raise ValueError(f"steps must be one number for the release 'last', got {wanted.size}")
     return wanted.astype(np.float64)

@@ -29,10 +29,10 @@ from privreg.theory.noisy_sgd.release_geometry import (
     require_apart,
 )
 from privreg.validation import (
+    require_array,
     require_choice,
     require_instance,
     require_number,
-    require_records,
 )
 
 
@@ -284,7 +284,7 @@ def _checked(
         require_instance(name, record, Record)
         within = {"least": -1e30, "most": 1e30}
         shape = law.problem.eigenvalues.shape
-        features = require_records(name, record.features, shape=shape, **within)
-        label = require_records(name, record.label, shape=(), **within)
+        features = require_array(name, record.features, shape=shape, **within)
+        label = require_array(name, record.label, shape=(), **within)
         records.append(Record(features, float(label)))
     return records[0], records[1]

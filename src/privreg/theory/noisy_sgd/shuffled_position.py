@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from privreg.ranges import short
 from privreg.schedules import LARGEST, RateWithIntegral, require_rate
 from privreg.validation import (
     require_answer,
@@ -114,7 +115,7 @@ def _mixture(
     with np.errstate(over="ignore"):
         share = masses / horizon
     if not share.sum() <= 1.0 + 1e-9:
-        raise ValueError(f"weights must have a sum of at most {horizon}, got {np.sum(masses)}")
+        raise ValueError(f"weights must have a sum of at most {horizon}, got another")
     losses = require_real("divergences", divergences, least=0, infinite=True)
     if losses.shape[-1:] != masses.shape:
         raise ValueError(f"divergences must have shape (..., {masses.size}), got {losses.shape}")
@@ -155,7 +156,7 @@ def position_quadrature(
     released = np.atleast_1d(require_real("times", times, above=0, most=LARGEST))
     require_array("times", released, shape=(None,))
     if np.any(np.diff(released, prepend=0.0) <= 0):
-        raise ValueError(f"times must be strictly ascending, got {released}")
+        raise ValueError(f"times must be strictly ascending, got {short(released)}")
     finest = require_number("finest", finest, least=1e-100)
     nodes_per_panel = require_count("nodes_per_panel", nodes_per_panel)
     points, masses = np.polynomial.legendre.leggauss(nodes_per_panel)

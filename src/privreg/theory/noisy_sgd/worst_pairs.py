@@ -27,11 +27,11 @@ from privreg.theory.noisy_sgd.shuffled_position import position_quadrature, shuf
 from privreg.theory.noisy_sgd.worst_pairs_kernel import pair_divergences
 from privreg.validation import (
     require_answer,
+    require_array,
     require_broadcast,
     require_instance,
     require_number,
     require_real,
-    require_records,
 )
 
 _STORED_GROUPS = 4
@@ -74,8 +74,8 @@ class PairSearch(Computed):
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
         self.law = require_instance("law", law, HomogenisedSGD)
         shape = None, law.problem.eigenvalues.size
-        self.features = frozen(require_records("features", features, shape=shape))
-        self.labels = frozen(require_records("labels", labels, shape=self.features.shape[:1]))
+        self.features = frozen(require_array("features", features, shape=shape))
+        self.labels = frozen(require_array("labels", labels, shape=self.features.shape[:1]))
         groups = law.distinct_eigenvalues.size
         self._grams: NDArray[np.float64] | None = None
         if groups <= _STORED_GROUPS:

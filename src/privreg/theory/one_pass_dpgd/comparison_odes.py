@@ -13,7 +13,7 @@ from privreg.schedules import Schedule, require_schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd import deterministic_equivalent
 from privreg.theory.one_pass_dpgd.settings import require_scalars
-from privreg.validation import require_array, require_number
+from privreg.validation import require_array, require_number, short
 
 
 class Sandwich(NamedTuple):
@@ -108,7 +108,7 @@ def sandwich(
         )
     wanted = require_array("times", times, shape=(None,), least=0, most=1)
     if np.any(np.diff(wanted) <= 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {wanted}")
+        raise ValueError(f"times must be increasing within [0, 1], got {short(wanted)}")
 
     def solved(descent: float, kick: float) -> NDArray[np.float64]:
         # One mode of eigenvalue a / s and share b / a beside a flat rest, at the rate s times the

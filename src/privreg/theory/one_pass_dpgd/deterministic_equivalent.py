@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.accuracy import warn_beyond
+from privreg.ranges import short
 from privreg.schedules import Harmonic, Polynomial, Schedule, require_schedule
 from privreg.spectra import Spectrum
 from privreg.theory.one_pass_dpgd.deterministic_equivalent_kernel import integrate_settings
@@ -374,5 +375,5 @@ def _geometric_ends(first: float, last: float) -> NDArray[np.float64]:
 def _check_times(times: ArrayLike) -> NDArray[np.float64]:
     found = require_array("times", times, shape=(None,), least=0, most=1)
     if np.any(np.diff(found) <= 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {found}")
+        raise ValueError(f"times must be increasing within [0, 1], got {short(found)}")
     return found

@@ -18,6 +18,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from privreg.models import LinearModel
+from privreg.ranges import short
 from privreg.schedules import Schedule, require_schedule
 from privreg.sums import inner_product
 from privreg.theory.one_pass_dpgd.settings import require_falling, require_scalars
@@ -96,7 +97,7 @@ def risk_path(
     (clip_constant,) = require_scalars(infinite=False, clip_constant=clip_constant)
     wanted = require_array("times", times, shape=(None,), least=0, most=1)
     if np.any(np.diff(wanted) < 0):
-        raise ValueError(f"times must be increasing within [0, 1], got {wanted}")
+        raise ValueError(f"times must be increasing within [0, 1], got {short(wanted)}")
     rates = require_number("schedule", schedule.amplitude) * schedule.shape(
         np.linspace(0, 1, count + 1)
     )

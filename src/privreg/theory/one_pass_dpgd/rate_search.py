@@ -20,7 +20,7 @@ from privreg.theory.one_pass_dpgd.settings import (
     require_scalars,
     require_settings,
 )
-from privreg.validation import require_instance, require_number
+from privreg.validation import require_callable, require_instance, require_number
 
 # A first look tells valleys apart; only the last zoom needs digits.
 FIRST_RTOL, LAST_RTOL = 1e-2, 1e-5
@@ -234,8 +234,7 @@ def optimise(
     AccuracyWarning
         If the risk of the best amplitude has an estimated error of more than 1e-5.
     """
-    if not callable(schedule_of):
-        raise ValueError(f"schedule_of must be callable, got {schedule_of!r}")
+    require_callable("schedule_of", schedule_of)
     low, high = require_number("low", low, least=1e-32), require_number("high", high, most=1e32)
     if not low < high:
         raise ValueError(f"low and high must satisfy 0 < low < high, got {low} and {high}")

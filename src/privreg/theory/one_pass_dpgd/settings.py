@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.validation import require_broadcast, require_real
+from privreg.validation import entry, require_broadcast, require_real
 
 SMALLEST, LARGEST = 1e-32, 1e32
 ZERO_ALLOWED = ("label_noise_std", "risk", "signal")
@@ -38,7 +38,7 @@ def require_settings(*, infinite: bool = True, **values: Any) -> list[NDArray[np
             also = " or 0" if name in ZERO_ALLOWED else ", or `inf`" if open_end else ""
             raise ValueError(
                 f"{name} must be from {SMALLEST:g} to {LARGEST:g}{also}, "
-                f"got {array[~inside].flat[0]}"
+                f"got {entry(array, ~inside)}"
             )
         arrays.append(array)
     require_broadcast(**dict(zip(values, arrays, strict=True)))

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gamma, gammainc, gammaln, hyp1f1
 
 from privreg.accuracy import warn_beyond
+from privreg.ranges import short
 from privreg.schedules import Schedule, require_schedule
 from privreg.spectra import Spectrum, power_law_edge
 from privreg.theory.one_pass_dpgd.clipping import descent_of, variance_of
@@ -216,7 +217,7 @@ def solve(
     require_schedule(schedule)
     times = require_array("times", times, shape=(None,), least=0, most=1)
     if times[0] != 0 or np.any(np.diff(times) <= 0):
-        raise ValueError(f"times must be increasing from 0, got {times}")
+        raise ValueError(f"times must be increasing from 0, got {short(times)}")
     aspect_ratio, zcdp_root, clip_constant, label_noise_std = require_scalars(
         aspect_ratio=aspect_ratio,
         zcdp_root=zcdp_root,

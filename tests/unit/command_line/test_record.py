@@ -1,0 +1,118 @@
+"""What a fit or a score spends is in its file, whatever happens to the command."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from privreg.algorithms.split_budget import SplitBudget
+from privreg.command_line.bounds_file import read_bounds
+from privreg.command_line.main import main
+from privreg.estimators.odometer import read_statement
+
+
+@pytest.fixture
+def words(tmp_path, rng, monkeypatch):
+    """A fit, and a score of another one, without their outputs."""
+    monkeypatch.chdir(tmp_path)
+    rows = rng.uniform(-1, 1, (2000, 2))
+    lines = [f"{x},{y}" for x, y in rows]
+    Path("t.csv").write_text("\n".join(["x,y", *lines]))
+    Path("b.yaml").write_text("x: [-1, 1]\ny: [-1, 1]\n")
+    fit = ["fit", "t.csv", "--label=y", "--bounds=b.yaml", "--rho=0.5"]
+    assert main([*fit, "--output=first"]) == 0
+    return {"fit": fit, "score": ["score", "t.csv", "--fit=first", "--rho=0.5"]}
+
+
+@pytest.mark.parametrize("command", ["fit", "score"])
+class TestRecord:
+    def test_a_killed_run_counts_in_full(self, words, command, monkeypatch, capsys):
+        monkeypatch.setattr(SplitBudget, "noise_std", killed)
+        with pytest.raises(KeyboardInterrupt) as ended:
+            main([*words[command], "--output=out"])
+        assert "rho = 0.5 is spent, and recorded in 'out'" in ended.value.__notes__
+        assert read_statement("out").rho == 0.5
+        with pytest.raises(KeyboardInterrupt):
+            main([*words[command], "--output=other"])
+        capsys.readouterr()
+        with pytest.raises(KeyboardInterrupt):
+            main(words[command])
+        assert "warning: rho = 0.5 is spent and recorded nowhere" in capsys.readouterr().err
+        assert main(["odometer", "first", "out", "other"]) == 0
+        assert "together  rho = 1.5," in capsys.readouterr().out
+        assert main(["score", "t.csv", "--fit=out", "--rho=1"]) == 1
+        assert "got 'out', whose fit did not finish\n" in capsys.readouterr().err
+
+    def test_a_result_that_cannot_be_written_is_printed(self, words, command, monkeypatch, capsys):
+        monkeypatch.setattr(Path, "replace", full)
+        capsys.readouterr()
+        assert main([*words[command], "--output=out"]) == 1
+        said = capsys.readouterr()
+        assert "differentially private" in said.out.lower()
+        assert "--output could not be written to 'out': No space left on device; rho = 0.5 is " in (
+            said.err
+        )
+        assert read_statement("out").rho == 0.5
+        assert {each.name for each in Path().iterdir()} == {"t.csv", "b.yaml", "first", "out"}
+
+    def test_no_noise_is_drawn_without_a_new_file(self, words, command, monkeypatch, capsys):
+        monkeypatch.setattr(SplitBudget, "noise_std", killed)
+        Path("link").symlink_to("nothing")
+        before = {each: each.lstat() for each in Path().iterdir()}
+        for path in ("t.csv", "b.yaml", "first", ".", "link", "none/out", "/dev/full"):
+            assert main([*words[command], f"--output={path}"]) == 1
+            assert "--output must be a new file that can be written" in capsys.readouterr().err
+        monkeypatch.setattr(os, "fsync", full)
+        assert main([*words[command], "--output=out"]) == 1
+        assert capsys.readouterr().err.endswith("got 'out': No space left on device\n")
+        assert {each: each.lstat() for each in Path().iterdir()} == before
+
+
+def killed(*_):
+    raise KeyboardInterrupt
+
+
+def full(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_the_report_is_a_file_of_its_own(words, capsys):
+    for path, found in (("first", "a new file"), ("./new", "another file than --output")):
+        assert main([*words["fit"], f"--report={path}", "--output=new"]) == 1
+        assert f"--report must be {found}" in capsys.readouterr().err
+    assert not Path("new").exists()
+
+
+def test_a_template_holds_names_as_they_are_and_nothing_that_is_valid(tmp_path, capsys):
+    names = ["y", "no", "a: b", "# c", "e\n\x1b[31m\u202e", '"', "{f}", "é ", "-1"]
+    table, bounds = tmp_path / "t.parquet", tmp_path / "b.yaml"
+    columns = dict.fromkeys(names, np.zeros(2)) | {"town": ["a", "b"], "new": [True, False]}
+    day = pa.array([1, 2], pa.date32())
+    parquet.write_table(pa.table({**columns, "day": day}), table)
+    assert main(["bounds", str(table), "--label", "y"]) == 0
+    bounds.write_text(written := capsys.readouterr().out)
+    with pytest.raises(ValueError, match="bounds of 'y' must be"):
+        read_bounds(bounds)
+    bounds.write_text(written.replace("LOW, HIGH", "0, 1").replace("FIRST", "a"))
+    assert read_bounds(bounds) == {
+        **{name: [0, 1] for name in names},
+        "town": {"categories": ["a", "SECOND"]},
+        "new": {"categories": ["false", "true"]},
+    }
+
+
+def test_names_command_no_terminal(words, capsys):
+    table = Path("t.csv")
+    table.write_text(table.read_text().replace("x,", "\x1b[2J\u202e,", 1))
+    Path("b.json").write_text(json.dumps({"\x1b[2J\u202e": [-1, 1], "y": [-1, 1]}))
+    assert main([*words["fit"], "--bounds=b.json", "--output=\x1b[2J"]) == 0
+    assert main(["odometer", "\x1b[2J"]) == 0
+    said = capsys.readouterr()
+    assert r"\x1b[2J\u202e" in said.out
+    assert not {"\x1b", "\u202e"} & {*said.out, *said.err}

@@ -1,0 +1,70 @@
+"""Noise: arguments out of range are refused by name."""
+
+import numpy as np
+import pytest
+
+from privreg.noise import dense, discrete, errors, optimal, sensitivity, streams, toeplitz, tree
+from privreg.noise.correlations import SquareRootCorrelation
+from privreg.noise.covariance import (
+    DiagonalCovariance,
+    PublicCovariance,
+    identity_covariance,
+    population_covariance,
+)
+
+RNG = np.random.default_rng(0)
+THREE = identity_covariance(3)
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "given", "message"),
+    [
+        (toeplitz.damped_square_root, [5], {"damping": 1.5}, "damping"),
+        (toeplitz.banded_square_root, [5], {"bands": 6}, "bands"),
+        (toeplitz.decaying_sums, [5], {"contraction": [0.5, np.nan]}, "contraction"),
+        (toeplitz.inverse_coefficients, [[0.0, 1.0]], {}, "coefficients"),
+        (toeplitz.product_coefficients, [[1.0], [1.0, 2.0]], {}, "must"),
+        (toeplitz.dense_matrix, [[[1.0]]], {}, "coefficients"),
+        (errors.step_variances, [[1.0, 0.0]], {"workload": [1.0]}, "workload"),
+        (errors.workload_errors, [[1.0]], {"sensitivity": -1.0}, "sensitivity"),
+        (sensitivity.single_participation_sensitivity, [[1.0, 0.5], 3], {}, "steps"),
+        (sensitivity.single_participation_sensitivity, [np.eye(3), 2], {}, "must"),
+        (sensitivity.limiting_sensitivity, [lambda w: -w], {}, "must"),
+        (sensitivity.limiting_sensitivity, [lambda w: 1.0], {}, "must"),
+        (optimal.toeplitz_optimum, [5], {"criterion": "median"}, "criterion"),
+        (optimal.toeplitz_optimum, [5], {"workload": [1.0, 1.0]}, "workload"),
+        (optimal.toeplitz_optimum, [3], {"workload": np.zeros(3)}, "workload must not be all 0"),
+        (optimal.toeplitz_optimum, [5], {"weights": [0.0]}, "weights"),
+        (optimal.toeplitz_optimum, [5], {"bands": 6}, "bands"),
+        (dense.dense_optimum, [10], {"epochs": 3}, "epochs"),
+        (dense.dense_optimum, [4], {"workload": [1.0]}, "workload"),
+        (streams.WhiteNoise(1, rng=RNG).draw, [0], {}, "must"),
+        (streams.ToeplitzNoise, [[]], {"dimension": 1, "rng": RNG}, "decoder"),
+        (streams.ToeplitzNoise, [[0.0, 1.0]], {"dimension": 1, "rng": RNG}, "decoder"),
+        (streams.DenseNoise, [[1.0]], {"dimension": 1, "rng": RNG}, "decoder"),
+        (streams.correlate_noise, [[1.0], np.zeros(3)], {}, "must"),
+        (tree.tree_shared_nodes, [-1, 3], {}, "must"),
+        (tree.tree_shared_nodes, [1.5, 3], {}, "must"),
+        (SquareRootCorrelation, [1.5], {}, r"damping must be .* at most 1, got 1\.5"),
+        (DiagonalCovariance, [[1.0, 0.0]], {}, "diagonal must be at least"),
+        (DiagonalCovariance, [[[1.0]]], {}, "diagonal must have shape"),
+        (population_covariance, [[1.0, np.nan]], {"horizon": 1.0}, "eigenvalues must be at least"),
+        (PublicCovariance, [np.ones(3)], {"ridge": 1.0}, "features must have shape"),
+        (THREE.inverse_norms, [[[1.0, 2.0]]], {}, "rows must have shape"),
+        (THREE.root_multiply, [[1.0]], {}, "normals must have shape"),
+        (THREE.trace, [[1.0, 1.0, -1.0]], {}, "eigenvalues must be at least 0"),
+        (discrete.grid, [np.inf], {"dimension": 2}, "norm"),
+        (discrete.grid, [1.0], {"dimension": 2, "resolution": 1 << 31}, "resolution"),
+        (discrete.round_to_grid, [[[np.nan]]], {"norm": 1.0}, "vectors must be finite"),
+        (discrete.add_integer_noise, [[0.5]], {"std": 1}, "sums must be integers"),
+        (discrete.add_integer_noise, [[1]], {"std": 1 << 53}, "std"),
+        (discrete.limited, [[0.5]], {}, "sums"),
+        (discrete.integer_noise_std, [], {"square_sensitivity": 4, "rho": np.inf}, "rho"),
+        (discrete.integer_noise_std, [], {"square_sensitivity": 10**30, "rho": 1e-9}, "rho"),
+        (discrete.square_sum_sensitivity, [7], {"neighbours": "other"}, "neighbours"),
+        (discrete.release_sum, [[[1.0]]], {"norm": 1.0, "budget": 0.5}, "budget"),
+    ],
+)
+def test_arguments_out_of_range_are_named(call, arguments, given, message):
+    with pytest.raises(ValueError, match=message if "must" in message else f"{message}.* must"):
+        call(*arguments, **given)

@@ -1,0 +1,120 @@
+"""Privacy: arguments out of range are refused by name."""
+
+import numpy as np
+import pytest
+
+from privreg.privacy import zcdp
+from privreg.privacy.budget import Budget
+from privreg.privacy.gaussian import renyi_divergence
+from privreg.privacy.iteration import one_pass_zcdp_root
+from privreg.privacy.low_rank import LowRankUpdate
+from privreg.privacy.neighbouring_tables import neighbouring_tables
+from privreg.privacy.neighbours import shared_sample_size, sum_sensitivity
+from privreg.privacy.release import Release, compose
+
+SLANTED = np.array([[1.0, 0.1], [0.0, 1.0]])
+INDEFINITE = LowRankUpdate([1.0], [[1.0]], [[-2.0]])
+ROWS, LABELS = np.arange(1.0, 11.0).reshape(5, 2), np.arange(1.0, 6.0)
+ONE = Budget.zcdp(1.0)
+
+
+def tables(**given):
+    return neighbouring_tables(ROWS, LABELS, **{"record": 0, "neighbours": "add-remove", **given})
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "message"),
+    [
+        (Budget.zcdp, {"rho": -1.0}, "rho"),
+        (Budget.zcdp, {"rho": 1.0, "neighbours": "replace-two"}, "neighbours"),
+        (Budget.half_square, {"root": 2e150}, "root must be at most"),
+        (Budget.approximate, {"epsilon": 1.0, "delta": 1.0}, "delta"),
+        (ONE.epsilon, {"delta": 1.0}, "delta"),
+        (Budget(np.inf).epsilon, {"delta": 1.0}, "delta"),
+        (ONE.share, {"fraction": np.nextafter(1.0, 2.0)}, "fraction must be"),
+        (ONE.__add__, {"other": Budget.zcdp(1.0, neighbours="add-remove")}, "neighbours"),
+        (zcdp.gaussian_noise_std, {"sensitivity": [1, 2], "rho": [1, 2, 3]}, "sensitivity and rho"),
+        (zcdp.to_approximate, {"rho": 0.1, "delta": 1.5}, "delta"),
+        (zcdp.to_approximate_tight, {"rho": np.inf, "delta": 0.1}, "rho"),
+        (zcdp.to_approximate_tight, {"rho": 1.0, "delta": 1.0}, "delta"),
+        (zcdp.from_approximate, {"epsilon": 0.1, "delta": 1.5}, "delta"),
+        (zcdp.compose, {"budgets": np.ones((2, 3)), "axis": 2}, "axis must be"),
+        (sum_sensitivity, {"bound": 1.0, "neighbours": "both"}, "'zero-out', got 'both'"),
+        (one_pass_zcdp_root, {"step_sizes": [-0.1], "noise_multipliers": [1.0]}, "step_sizes"),
+        (one_pass_zcdp_root, {"step_sizes": [0.1], "noise_multipliers": [-1.0]}, "noise_multip"),
+        (one_pass_zcdp_root, {"step_sizes": [1, 1], "noise_multipliers": [1, 1, 1]}, "sizes and"),
+        *(
+            (shared_sample_size, {"sample_size": n, "records": 3, "neighbours": to}, "sample_size")
+            for n, to in ((None, "add-remove"), (0.5, "add-remove"), (1e15 + 1, "zero-out"))
+        ),
+        (
+            shared_sample_size,
+            {"sample_size": None, "records": 0, "neighbours": "zero-out"},
+            "sample_size must be at least 1",
+        ),
+        *(
+            (
+                shared_sample_size,
+                {"sample_size": n, "records": k, "neighbours": "zero-out"},
+                "records",
+            )
+            for n in (None, 7.5)
+            for k in (2.5, -1, "text")
+        ),
+        (tables, {"neighbours": "replace-one"}, "replacement must be given"),
+        (tables, {"replacement": ([[1.0, 2.0]], [1.0])}, "replacement must be given"),
+        (
+            tables,
+            {"neighbours": "replace-one", "replacement": (ROWS, LABELS)},
+            r"replacement must have shape \(1, 2\)",
+        ),
+        (tables, {"neighbours": "replace-one", "replacement": 3.0}, "replacement must be a pair"),
+        (tables, {"record": 5}, "record must be a whole number, at most 4"),
+        (tables, {"groups": ["a", "b"]}, "groups must have shape"),
+        (tables, {"neighbours": "other"}, "neighbours must be one of"),
+        (Release, {"value": 1.0, "budget": 0.1}, "budget must be a Budget"),
+        (Release, {"value": 1.0, "budget": ONE, "assumptions": "bounds"}, "must be a tuple"),
+        (Release, {"value": 1.0, "budget": ONE, "assumptions": ("bounds", 3)}, "must be a str"),
+        (Release, {"value": 1.0, "budget": Budget(np.inf)}, "budget must be finite for a release"),
+        (compose, {}, "at least one"),
+        (
+            renyi_divergence,
+            {"mean_difference": [0], "covariance_p": [1], "covariance_q": [1], "order": 0.0},
+            "order",
+        ),
+        (LowRankUpdate, {"diagonal": [1, 0], "factors": [[1], [1]], "core": [[1]]}, "diagonal"),
+        (LowRankUpdate, {"diagonal": [1, 1], "factors": np.ones((3, 1)), "core": [[1]]}, "factors"),
+        *(
+            (
+                LowRankUpdate,
+                {"diagonal": [1, 1], "factors": np.ones((2, 2)), "core": scale * SLANTED},
+                "core must be symmetric",
+            )
+            for scale in (1e-6, 1e6)
+        ),
+    ],
+)
+def test_arguments_out_of_range_are_named(call, given, message):
+    with pytest.raises(ValueError, match=message):
+        call(**given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.0], [1.0, 1.0], [1.0]), "covariance_p"),
+        (([0.0], [1.0], [[1.0, 0.0]]), "covariance_q"),
+        (([0.0], [-1.0], [1.0]), "covariance_p"),
+        (([0.0, 0.0], np.eye(2), [[1.0, 2.0], [2.0, 1.0]]), "covariance_q"),
+        (([np.nan], [1.0], [1.0]), "mean_difference"),
+        (([0.0], INDEFINITE, [1.0]), "covariance_p must be positive definite"),
+        (([0.0], [1.0], INDEFINITE), "covariance_q must be positive definite"),
+        (([0.0, 0.0], SLANTED, np.eye(2)), "covariance_p must be symmetric"),
+        (([0.0, 0.0], np.eye(2), 1e-6 * SLANTED), "covariance_q must be symmetric"),
+        (([0.0], [[0.0]], [[1.0]]), "covariance_p must be positive definite"),
+        (([0.0, 0.0], np.eye(2), np.diag([1.0, 0.0])), "covariance_q must be positive"),
+    ],
+)
+def test_covariances_that_are_none_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        renyi_divergence(*arguments, order=2.0)

@@ -1,0 +1,86 @@
+"""The project as a whole: what an edit reaches, kernels, and versions that go together."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from reproduction.pipeline.closure import PACKAGES, SOURCE, closure, module_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_no_parent_package_imports_its_modules():
+    # Else every file below it would be in the closure of every other. No closure holds the
+    # packages' own; papers and studies say what they are.
+    free = {*PACKAGES, "privreg.data", "reproduction.studies", "reproduction.studies.figures"}
+    for path in SOURCE.rglob("__init__.py"):
+        if module_of(path) not in free and ".papers." not in module_of(path):
+            imported = re.findall(r"^(?:from|import) ([\w.]+)", path.read_text(), re.MULTILINE)
+            assert not [name for name in imported if name.startswith(PACKAGES)], path
+
+
+def test_an_edit_reaches_what_depends_on_it_and_nothing_else():
+    def names(root):
+        return {path.resolve().relative_to(SOURCE).as_posix() for path in closure(root)}
+
+    recipe = "reproduction.papers.bombari2025.experiments.trajectories"
+    theory, simulation = names(f"{recipe}:theory"), names(f"{recipe}:simulate")
+    equivalent = "privreg/theory/one_pass_dpgd/deterministic_equivalent.py"
+    assert equivalent in theory - simulation
+    assert "privreg/algorithms/one_pass_dpgd_kernels.py" in simulation - theory
+    assert not {"reproduction/experiment/plotting.py", "privreg/__init__.py"} & simulation
+
+
+def test_no_kernel_may_be_reordered():
+    # Fast math rounds otherwise in the process that compiles than in those that load the cache.
+    kernels = 0
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                kernels += "njit" in ast.unparse(node.func)
+                assert not [word for word in node.keywords if word.arg == "fastmath"], path
+    assert kernels > 20
+
+
+def locked(lock):
+    text = (ROOT / lock).read_text()
+    return dict(re.findall(r"^([a-z0-9-]+)==([^ \\]+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "cluster.lock", "docs.lock"])
+def test_a_lock_pins_everything_with_hashes_and_names_no_index(lock):
+    text = (ROOT / lock).read_text()
+    assert "://" not in text
+    assert "index" not in text
+    entries = re.split(r"\n(?=[a-z])", text.strip())
+    assert all("--hash=sha256:" in entry and "==" in entry for entry in entries)
+
+
+def test_pyproject_lock_and_environment_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+
+    def names(entries):
+        return {re.match(r"[A-Za-z0-9-]+", entry)[0].lower() for entry in entries}
+
+    versions = locked("requirements.lock")
+    # What `make` needs is locked, tests included; of it the environment holds what rules run with.
+    wanted = names(project["dependencies"]) | names(extras["workflow"])
+    assert wanted | names(extras["dev"]) <= set(versions)
+    assert names(extras["cluster"]) <= set(locked("cluster.lock"))
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    pip = next(entry["pip"] for entry in conda if isinstance(entry, dict))
+    pins = [entry.partition("=") for entry in conda if isinstance(entry, str)]
+    found = {name: version for name, _, version in pins}
+    assert found.pop("pip") == ""
+    assert f"python>={found.pop('python>')}" == f"python{project['requires-python']}"
+    by_pip = dict(entry.split("==") for entry in pip)
+    assert set(found) | set(by_pip) == wanted
+    assert not set(found) & set(by_pip)
+    # Conda packages carry no post-release part; what comes by pip does.
+    assert found == {name: re.sub(r"\.post\d+$", "", versions[name]) for name in found}
+    assert by_pip == {name: versions[name] for name in by_pip}
