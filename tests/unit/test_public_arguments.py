@@ -276,7 +276,7 @@ CALLS: dict[Callable[..., Any], dict[str, Any]] = {
         "release": "last",
         "random_state": 1,
     },
-    regression().fit: {"X": FEATURES, "y": LABELS},
+    regression().fit: {"X": FEATURES, "y": LABELS, "quality_share": 0.01},
     FITTED.predict: {"X": FEATURES},
     FITTED.score: {"X": FEATURES, "y": LABELS},
     FITTED.confidence_intervals: {"level": 0.9, "target": "population"},
@@ -330,6 +330,10 @@ def hostile(valid: Any) -> Iterator[Any]:
     yield from TYPES
 
 
+def name_of(function: Any) -> str:
+    return str(getattr(function, "func", function).__qualname__)
+
+
 def call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     made = {name: value() if value is RNG else value for name, value in arguments.items()}
     found = function(**made)
@@ -348,7 +352,7 @@ def numbers(result: Any, depth: int = 0) -> Iterator[np.ndarray]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("function", CALLS, ids=str)
+@pytest.mark.parametrize("function", CALLS, ids=name_of)
 def test_a_wrong_argument_is_refused_by_name_or_answered(function: Callable[..., Any]):
     arguments = CALLS[function]
     call(function, arguments)
@@ -375,6 +379,6 @@ def test_a_wrong_argument_is_refused_by_name_or_answered(function: Callable[...,
 
 
 def test_every_public_name_is_called():
-    called = {getattr(each, "func", each).__name__ for each in CALLS}
+    called = {name_of(each).split(".")[-1] for each in CALLS}
     names = {name for name in privreg._HOMES if not inspect.ismodule(getattr(privreg, name))}
     assert names - called - NOT_CALLED == {"__version__"}
